@@ -148,7 +148,7 @@ def zstd_compress(data: bytes) -> bytes:
 
 
 def plain_loop(output: Path, expected: Path) -> float:
-    """Score as a participant would who writes the shortest loop: probabilities only, input trusted."""
+    """Score by the shortest loop that a participant would write: probabilities only, input trusted."""
     total, line = 0.0, 0
     with output.open(encoding="utf-8") as answers, expected.open(encoding="utf-8") as words:
         for text, word in zip(answers, words, strict=True):
@@ -168,7 +168,7 @@ def plain_loop(output: Path, expected: Path) -> float:
 
 
 def best(run: Callable[[], object], times: int) -> float:
-    """Give the shortest of several runs, in seconds."""
+    """Return the seconds of the fastest of several runs."""
     seconds = []
     for _ in range(times):
         start = time.perf_counter()
@@ -191,14 +191,14 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def peak_memory(words: list[str], folder: Path) -> float:
-    """Run a whole command; gives its peak memory in MB."""
+    """Run a whole command; return its peak memory in MB."""
     launcher = [sys.executable, "-I", "-S", "-c", _PEAK, *words]
     run = subprocess.run(launcher, cwd=folder, capture_output=True, text=True, check=True)
     return int(run.stdout) * (1e-6 if sys.platform == "darwin" else 1.024e-3)
 
 
 def command(data: Data, *options: str) -> list[str]:
-    """Give the command line that scores some data."""
+    """Return the command line that scores some data."""
     files = ["-o", data.output.name, "-e", "expected.tsv", "-m", "LogLossHashed"]
     return [str(GEVAL), *files, *options]
 
@@ -299,7 +299,7 @@ def measure_growth(table: Table, sizes: list[int], times: int) -> None:
 
 
 def options(description: str | None) -> argparse.Namespace:
-    """Read the words of the command line, which scripts/benchmark scoring gives to each of its files."""
+    """Read the words of the command line, which scripts/benchmark scoring passes to each of its files."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller data and fewer runs")
     parser.add_argument(

@@ -64,7 +64,7 @@ def make_output(words: list[str], chance: random.Random) -> str:
 
 
 def row(what: str, folder: Path, options: list[str], times: int, program: str = str(GEVAL)) -> float:
-    """Measure one command and print its figures; gives the seconds."""
+    """Measure one command and print its figures; return the seconds."""
     words = [program, *options]
     memory = peak_memory(words, folder)
     seconds = best(lambda: run_command(words, folder), times)

@@ -25,7 +25,7 @@ TEST_ITEMS, TRAIN_ITEMS = 10_000, 100_000
 
 
 def drawn_words(name: str) -> Callable[[int], list[str]]:
-    """Give what draws so many words."""
+    """Return a function that draws a number of words."""
     words = np.array(make_lexicon(random.Random(f"{SEED} {name}")), dtype=object)
     shares = np.cumsum(1 / np.arange(1, len(words) + 1))
     generator = np.random.default_rng(SEED)

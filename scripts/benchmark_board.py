@@ -2,8 +2,8 @@
 
 Data: 200 submissions of 10,519 lines with 20 words a line, made with a fixed seed; each gives the right word a share
 of its own. Then, by copying rows, a board of 10,000 submissions of the same 200 submitters, 50 of each, whose scores
-differ from line to line of the table. Memory is the peak of the largest process; the time of the processors tells
-what a command costs on a machine that has other work to do.
+differ from line to line of the table. Memory is the peak of the largest process; the processor time shows what
+a command costs on a machine that has other work to do.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def make_submissions(submitters: int) -> Path:
 
 
 def other_words(words: list[str], chance: random.Random) -> Iterator[str]:
-    """Give words but the right one, as they stand in a line, so that their shares are 0.5 together."""
+    """Yield a line's entries for wrong words, whose probabilities sum to 0.5."""
     while True:
         weights = [chance.random() for _ in range(WORDS - 1)]
         total = 2 * sum(weights)
@@ -75,7 +75,7 @@ def write_challenge(folder: Path, expected: Sequence[str]) -> None:
 
 
 def write_output(place: Path, expected: Sequence[str], rests: Sequence[str], chance: random.Random) -> None:
-    """Write the output of a submission, which is as good as chance has it."""
+    """Write the output of a submission, of random quality."""
     place.mkdir(parents=True)
     skill = chance.uniform(0.05, 0.45)
     with (place / "out.tsv").open("w", encoding="utf-8") as file:
@@ -95,7 +95,7 @@ print(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss)
 
 
 class Measured(NamedTuple):
-    """Seconds from start to exit, those of the processors, and the peak memory in MB."""
+    """Seconds from start to exit, processor seconds, and the peak memory in MB."""
 
     seconds: float
     processors: float
@@ -111,7 +111,7 @@ def measured(words: Sequence[str], folder: Path) -> Measured:
 
 
 class Figures:
-    """Rows of figures, printed as they come, each with what it may be at most; counts those that are above."""
+    """Rows of figures, printed as they come, each with its limit; counts the figures above their limits."""
 
     def __init__(self, *, bound: bool) -> None:
         self._bound, self.above = bound, 0
@@ -124,13 +124,13 @@ class Figures:
         print(f"{what:58} {figure:7.2f} {unit:2} {most:7.1f} {unit:2} {more}{'  ABOVE' * is_above}", flush=True)
 
     def command(self, what: str, words: Sequence[str], folder: Path, most: float, times: int = 1) -> None:
-        """Measure a command: the shortest of several runs."""
+        """Measure a command: the fastest of several runs."""
         one = min(measured(words, folder) for _ in range(times))
         self.row(what, one.seconds, most, "s", f"{one.processors:9.2f} s {one.memory:7.0f} MB")
 
 
 def measure_stored(figures: Figures, folder: Path, submitters: int) -> Path:
-    """Measure a board that is filled submission by submission; gives its folder."""
+    """Measure a board that is filled submission by submission; return its folder."""
     board = folder / "board"
     shutil.rmtree(board, ignore_errors=True)
     shutil.rmtree(folder / "site", ignore_errors=True)
@@ -181,20 +181,20 @@ def copy_rows(database: Path, stored: int) -> None:
 
 
 def names_of(connection: sqlite3.Connection, table: str) -> list[str]:
-    """Give the columns of a table."""
+    """Return the names of a table's columns."""
     return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def rows_of(
     connection: sqlite3.Connection, table: str, names: list[str], where: str = "1"
 ) -> list[dict[str, object]]:
-    """Give rows of a table by the names of their columns."""
+    """Return rows of a table as dictionaries by column."""
     rows = connection.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {where} ORDER BY id")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def insert(connection: sqlite3.Connection, table: str, row: Row) -> int:
-    """Insert a row with an id of its own; gives the id."""
+    """Insert a row with a new id; return the id."""
     kept = {name: value for name, value in row.items() if name != "id"}
     marks = ", ".join("?" * len(kept))
     statement = f"INSERT INTO {table} ({', '.join(kept)}) VALUES ({marks})"
@@ -217,7 +217,7 @@ def copy_submission(connection: sqlite3.Connection, columns: dict[str, list[str]
 def copy_scores(
     connection: sqlite3.Connection, columns: dict[str, list[str]], old: int, new: int, digest: str, nth: int
 ) -> None:
-    """Copy what an output was scored, a little worse for each copy."""
+    """Copy the evaluations of an output, each copy with slightly worse scores."""
     scored = connection.execute("SELECT metric, evaluation_id FROM scores WHERE output_id = ?", [old]).fetchall()
     for metric, evaluation in scored:
         (row,) = rows_of(connection, "evaluations", columns["evaluations"], f"id = {evaluation}")

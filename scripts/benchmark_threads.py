@@ -27,7 +27,7 @@ Name = TypeVar("Name")
 
 
 def best_in_turns(runs: Sequence[tuple[Name, Callable[[], object]]], times: int) -> dict[Name, float]:
-    """Give the shortest time of each of some runs, in seconds, which take turns: so all meet the same other work."""
+    """Return the seconds of each run's fastest repetition; runs take turns, so all meet the same other work."""
     seconds: dict[Name, list[float]] = {name: [] for name, _ in runs}
     for _ in range(times):
         for name, run in runs:

@@ -50,7 +50,7 @@ class Example(NamedTuple):
 
 
 def examples_of(text: str) -> Iterator[Example]:
-    """Give the examples of a page, in order."""
+    """Yield the examples of a page, in order."""
     for block in _BLOCK.finditer(text):
         language: Literal["console", "pycon"] = "console" if block[1] == "console" else "pycon"
         for match in _EXAMPLE[language].finditer(text, block.start(2), block.end(2)):
@@ -75,7 +75,7 @@ def run(text: str, folder: Path, commands: Path = BIN) -> list[tuple[Example, st
 
 
 def rewritten(text: str, runs: list[tuple[Example, str]]) -> str:
-    """Give a page's text with what its examples print."""
+    """Return a page's text with the new output of its examples."""
     for example, printed in reversed(runs):
         text = text[: example.start] + printed + text[example.start + len(example.shown) :]
     return text
@@ -90,7 +90,7 @@ class Session:
         self._names: dict[str, Any] = {}
 
     def run(self, example: Example) -> str:
-        """Run an example; gives all that it prints, as a terminal shows it."""
+        """Run an example; return all that it prints, as a terminal shows it."""
         if example.language == "pycon":
             return self._run_python(example.code)
         if example.code.startswith("cd "):

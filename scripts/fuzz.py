@@ -91,7 +91,7 @@ def run_input(native: ModuleType, data: bytes) -> None:
 
 
 def seeds() -> list[bytes]:
-    """Give the golden lines and the malformed lines, as fuzzer inputs."""
+    """Return the golden lines and the malformed lines, as fuzzer inputs."""
     with lzma.open(DATA / "golden-lines.jsonl.xz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     inputs = [

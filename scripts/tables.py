@@ -51,7 +51,7 @@ class Option(NamedTuple):
 
 
 def options() -> dict[str, list[Option]]:
-    """Give the options of each command, in the order of ``--help``."""
+    """Return the options of each command, in the order of ``--help``."""
     return {command: list(_options_of(make())) for command, make in PARSERS.items()}
 
 
@@ -74,12 +74,12 @@ def _argument(action: argparse.Action) -> str:
 
 
 def fill(text: str) -> str:
-    """Give a page's text with its tables made anew; raises KeyError for the name of a table that there is not."""
+    """Return a page's text with new tables; raises KeyError for an unknown table."""
     return BLOCK.sub(lambda block: f"{block[1]}{block[2]}\n{TABLES[block[1]]()}\n", text)
 
 
 def without_tables(text: str) -> str:
-    """Give what was written by hand."""
+    """Return a page's text without its generated tables."""
     return BLOCK.sub("", text)
 
 
@@ -166,7 +166,7 @@ def _field_names(kind: type[GevalError]) -> str:
 
 
 def _summary(value: object) -> str:
-    """Give the first paragraph of a docstring, as Markdown; that of a table is its name's alone."""
+    """Return the first paragraph of a docstring, as Markdown."""
     if isinstance(value, dict):
         return "All metrics, by their names."
     paragraph = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")

@@ -1,6 +1,6 @@
 """Write into the documentation what its examples print, and the tables that are made from the code.
 
-Says which pages changed. What changed is then to be read, as any change is: an example that fails shows its error.
+It prints which pages changed. Read these changes as any other: an example that fails shows its error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tables import fill
 
 
 def write(page: Path) -> bool:
-    """Bring a page up to date; tells whether it changed."""
+    """Bring a page up to date; return whether it changed."""
     text = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         new = fill(rewritten(text, run_page(page, Path(folder))))

@@ -15,6 +15,9 @@ from geval_py.scoring.kernel import native, reference
 
 load_profile(NORMAL)
 
+# Threads of linear algebra would wait for each other, busily, while another worker tests: read when numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 KERNELS = {"python": reference, "native": native}
 
 
@@ -30,12 +33,18 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Measure no coverage in properties, which Python 3.11 traces at twice their time, line by line, forty times."""
+    """Measure no coverage in properties, which Python 3.11 traces at twice their time, line by line, dozens of times."""
     if not config.pluginmanager.hasplugin("_cov") or config.getoption("--no-cov") or config.getoption("--long"):
         return
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("no_cover")
+
+
+def pytest_collection_finish():
+    """Leave the tests themselves and what they import out of later collections of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=KERNELS, scope="session")

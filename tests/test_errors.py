@@ -33,7 +33,7 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible
+from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible, without_credentials
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -125,6 +125,19 @@ def test_a_shortened_token_is_never_longer_than_the_limit(text, limit):
 def test_white_space_is_that_of_haskell(text):
     """Data.Text.strip, of GEval 1.42.2, leaves U+001C, U+0085 and U+2028."""
     assert strip_spaces(text) == re.sub(f"^[{SPACES}]+|[{SPACES}]+\\Z", "", text)
+
+
+ADDRESSES = {
+    "a password with an at sign": ("sftp://me:p@ss@host/a.tsv", "sftp://host/a.tsv"),
+    "two addresses": ("s3://a@one/x and s3://b:c@two/y", "s3://one/x and s3://two/y"),
+    "an at sign in a path": ("s3://runs/me@home.tsv", "s3://runs/me@home.tsv"),
+    "no address": ("me:secret@host", "me:secret@host"),
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), ADDRESSES.values(), ids=ADDRESSES)
+def test_credentials_are_removed_whole(text, shown):
+    assert without_credentials(text) == shown
 
 
 EXCERPTS = {

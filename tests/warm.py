@@ -8,6 +8,7 @@ is given; all that it shares with others is what was imported before, and the se
 """
 
 import atexit
+import gc
 import importlib
 import io
 import json
@@ -119,6 +120,8 @@ def serve(address):
         if module.name != RUN_BY_ALEMBIC:
             importlib.import_module(module.name)
     sys.modules["geval_py.board.intake.sandbox"].subprocess = warm_subprocess(address)
+    gc.collect()
+    gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{address}.new")

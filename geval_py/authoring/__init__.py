@@ -1,1 +1,1 @@
-"""Texts -> a challenge: written from samples, cut from texts, validated, and searched for leaks."""
+"""Make a challenge from samples or from texts, validate it, and search it for leaks."""

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading import compression, splits
 from geval_py.reading.lines import LineReader
-from geval_py.reading.splits import DEV_SET, HIDDEN_SET, TRAINING_SET
 from geval_py.text import named, natural_order, nearest, visible
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Parts:
 
     shares: tuple[int, ...] = DEFAULT_SHARES
     salt: str = DEFAULT_SALT
-    names: tuple[str, ...] = (TRAINING_SET, DEV_SET, HIDDEN_SET)
+    names: tuple[str, ...] = (splits.TRAINING_SET, splits.DEV_SET, splits.HIDDEN_SET)
 
     def part_of(self, group: str) -> str:
         """Return the part that a group belongs to, whatever other groups there are.
@@ -87,14 +86,14 @@ def check_group(column: str, columns: Sequence[str]) -> None:
 
 
 def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: str) -> None:
-    """Raise UsageError for a part without an item; ``groups`` are those of all items, ``of`` names their kind."""
+    """Raise UsageError for a part without an item; ``groups`` has the group of each item, ``of`` names their kind."""
     empty = [name for name in parts.names if name not in filled]
     if empty:
         count = len(set(groups))
         one = f"there is only one {of}" if count == 1 else f"there are only {count} of them"
         raise UsageError(
             message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({of}), and {one}\n"
-            f"  give more, smaller ones, another --split or another --salt than {visible(parts.salt)}"
+            f"  give more and smaller groups, another --split, or another --salt than {visible(parts.salt)}"
         )
 
 
@@ -150,7 +149,7 @@ def _files_below(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
-    plain = next((name.removesuffix(end) for end in COMPRESSED_ENDINGS if name.endswith(end)), name)
+    plain = next((name.removesuffix(end) for end in compression.COMPRESSED_ENDINGS if name.endswith(end)), name)
     if plain.endswith(JSON_ENDINGS):
         yield from _read_json(path, id, text)
     elif plain.endswith(".tsv"):
@@ -190,9 +189,9 @@ def _read_json(path: str, id: str, text: str) -> Iterator[Document]:
         try:
             values = json.loads(line)
         except ValueError as error:
-            raise _unreadable(path, number, f"a line is no JSON ({error})") from error
+            raise _unreadable(path, number, f"a line is not JSON ({error})") from error
         if not isinstance(values, dict):
-            raise _unreadable(path, number, "a line is no object with a text")
+            raise _unreadable(path, number, "a line is not an object with a text")
         cells = {name: "" if value is None else value for name, value in values.items()}
         for name, value in cells.items():
             cells[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -339,4 +338,4 @@ def read_pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(message=f"--words is no regular expression: {visible(text)}\n  {error}") from error
+        raise UsageError(message=f"--words is not a regular expression: {visible(text)}\n  {error}") from error

@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from geval_py.errors import UsageError
-from geval_py.reading import splits
-from geval_py.reading.challenge import README_FILE
-from geval_py.reading.config import CONFIG_FILE, words_of
-from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, write_files
-from geval_py.scoring.evaluate import Named, select_schemes
+from geval_py.reading import challenge, config, rewriting, splits
+from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.base import Metric
 from geval_py.text import SPACES, visible
 
@@ -195,10 +192,11 @@ def init_challenge(task: splits.Task, *, precision: int | None = None, percentag
     and ``percentage`` are written into config.txt, for showing scores. Either all files are written or none. Raises
     UsageError (no metric, an impossible name), SchemeError, ExistingFileError and MissingFileError.
     """
-    schemes = select_schemes(task)
+    schemes = evaluate.select_schemes(task)
     name = task.test_name
     if name in (splits.DEV_SET, splits.TRAINING_SET):
-        raise UsageError(message=f"{name} is written as well: give the hidden test set another name, as test-B")
+        advice = "give the hidden test set another name, such as test-B"
+        raise UsageError(message=f"a new challenge has its own {name}: {advice}")
     if not re.fullmatch(r"[^/\\]+", name) or name in (".", ".."):
         raise UsageError(message=f"a test set's name is a folder's: {visible(name)}")
     expected = task.expected_file or splits.EXPECTED_FILE
@@ -207,13 +205,13 @@ def init_challenge(task: splits.Task, *, precision: int | None = None, percentag
     sample = sample_for(schemes[0][1])
     data = data_files(sample, task.test_name, expected)
     head = {
-        GITIGNORE_FILE: GITIGNORE,
-        README_FILE: readme(sample, schemes[0], task.test_name, expected),
-        CONFIG_FILE: config_text(schemes, task.test_name, precision=precision, percentage=percentage),
+        rewriting.GITIGNORE_FILE: rewriting.GITIGNORE,
+        challenge.README_FILE: readme(sample, schemes[0], task.test_name, expected),
+        config.CONFIG_FILE: config_text(schemes, task.test_name, precision=precision, percentage=percentage),
         splits.IN_HEADER_FILE: "\t".join(sample.in_header) + "\n",
         splits.OUT_HEADER_FILE: f"{sample.out_header}\n",
     }
-    write_files(task.directory, {name: text.encode() for name, text in (head | dict(data)).items()})
+    rewriting.write_files(task.directory, {name: text.encode() for name, text in (head | dict(data)).items()})
 
 
 def data_files(sample: Sample, test_name: str, expected_file: str = splits.EXPECTED_FILE) -> Mapping[str, str]:
@@ -227,7 +225,7 @@ def data_files(sample: Sample, test_name: str, expected_file: str = splits.EXPEC
 
 
 def config_text(
-    schemes: Sequence[Named],
+    schemes: Sequence[evaluate.Named],
     test_name: str = splits.Task.test_name,
     *,
     precision: int | None = None,
@@ -246,13 +244,13 @@ def config_text(
     words += ["--show-as-percentage"] if percentage else []
     words += ["--in-header", splits.IN_HEADER_FILE, "--out-header", splits.OUT_HEADER_FILE]
     text = " ".join(re.sub(f"[{SPACES}]", r"\\\g<0>", word) for word in words)
-    for word, read in zip(words, words_of(text), strict=False):
+    for word, read in zip(words, config.words_of(text), strict=False):
         if word != read:
             raise UsageError(message=f"config.txt cannot hold a backslash before white space: {visible(word)}")
     return text
 
 
-def readme(sample: Sample, scheme: Named, test_name: str, expected: str = splits.EXPECTED_FILE) -> str:
+def readme(sample: Sample, scheme: evaluate.Named, test_name: str, expected: str = splits.EXPECTED_FILE) -> str:
     """Write README.md: the task, the files, the format of outputs, and the folders."""
     parts = [f"\n{sample.title}\n{'=' * len(sample.title)}\n\n{sample.task}\n"]
     parts.append(
@@ -287,8 +285,8 @@ The last entry, without a word, is for all other words. {of_words}
 
 def _structure(test_name: str, expected: str) -> str:
     bullets = [
-        (README_FILE, "this page"),
-        (CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
+        (challenge.README_FILE, "this page"),
+        (config.CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
         (splits.IN_HEADER_FILE, "the names of the input's columns"),
         (splits.OUT_HEADER_FILE, "the name of the output's column"),
     ]

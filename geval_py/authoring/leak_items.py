@@ -1,4 +1,7 @@
-"""The rules on what a challenge gives away, and its items as numbers: a number for each word, block by block."""
+"""The rules about leaks, the places of a challenge's items, and the items as numbers.
+
+Items are read block by block, with a number for each word.
+"""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Runs:
     def sentences(self, least: int) -> tuple[Hashes, Numbers]:
         """Return the hashes and the starts of whole sentences of at least ``least`` words.
 
-        The words before the first sentence end of an item, and behind the last, may be cut and are left out.
+        The words before the first sentence end of an item, and after the last, may be cut and are left out.
         """
         ends = np.flatnonzero(self.block.words & 1) + 1
         starts, ends = ends[:-1], ends[1:]
@@ -89,7 +89,7 @@ class Runs:
         return self.of(starts[whole], ends[whole]), starts[whole]
 
     def around(self, places: Numbers, neighbours: int) -> tuple[Hashes, Numbers]:
-        """Return the hashes of the ``neighbours`` words on both sides of places, and the places that have so many."""
+        """Return the hashes of the ``neighbours`` words on both sides of places, and the places with enough words."""
         inner = places[(places >= neighbours) & (places + neighbours < len(self._codes))]
         left, right = inner - neighbours, inner + neighbours
         inside = self.item_of[left] == self.item_of[right]
@@ -109,7 +109,7 @@ class Index:
         self._bitmap[_high_bits(self.values)] = True
 
     def find(self, hashes: Hashes) -> tuple[Numbers, Numbers]:
-        """Return the places, among ``hashes``, of those in the index, and their places in the index."""
+        """Return the places in ``hashes`` whose hash is in the index, and their places in the index."""
         maybe = np.flatnonzero(self._bitmap[_high_bits(hashes)])
         if not len(maybe):
             return maybe, maybe

@@ -15,18 +15,14 @@ from hashlib import sha256
 
 import numpy as np
 
-from geval_py.authoring import leak_items, leak_search
-from geval_py.authoring.corpora import FEW_GROUPS
-from geval_py.authoring.leak_items import COMMAND, LEAK_RULES, Reader, Source, column_of, find_sources
-from geval_py.authoring.leak_search import HiddenPart, PartItems
+from geval_py.authoring import corpora, leak_items, leak_search
 from geval_py.checking.check import DEFAULT_MAX_PLACES
 from geval_py.checking.findings import Findings
 from geval_py.checking.rules import Place, Problem, Report
 from geval_py.errors import DataError
-from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading import compression, splits
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import names_in
-from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET
 from geval_py.scoring.blocks import ProgressOf, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__
@@ -55,8 +51,8 @@ def find_leaks(
     UsageError for a column that does not exist.
     """
     folder = os.fspath(directory)
-    sources = find_sources(folder, None if answers is None else os.fspath(answers), group)
-    codes = {rule.code for rule in LEAK_RULES} if rules is None else rules
+    sources = leak_items.find_sources(folder, None if answers is None else os.fspath(answers), group)
+    codes = {rule.code for rule in leak_items.LEAK_RULES} if rules is None else rules
     problems = [
         *(problem for found in _public_answers(folder, sources, codes) for problem in found.problems(0)),
         *_compare(sources, codes, max_places, progress_of),
@@ -64,18 +60,18 @@ def find_leaks(
     files = [source.path for source in sources]
     order = {path: number for number, path in enumerate(files)}
     paths = list(dict.fromkeys(problem.path for problem in problems))
-    problems.sort(key=lambda p: (order.get(p.path, -1), paths.index(p.path), LEAK_RULES.index(p.rule)))
+    problems.sort(key=lambda p: (order.get(p.path, -1), paths.index(p.path), leak_items.LEAK_RULES.index(p.rule)))
     return Report(
         version=__version__,
         files=tuple(files),
         problems=tuple(problems),
         strict=strict,
-        rules=LEAK_RULES,
-        command=COMMAND,
+        rules=leak_items.LEAK_RULES,
+        command=leak_items.COMMAND,
     )
 
 
-def _public_answers(folder: str, sources: Sequence[Source], codes: Collection[str]) -> Iterator[Findings]:
+def _public_answers(folder: str, sources: Sequence[leak_items.Source], codes: Collection[str]) -> Iterator[Findings]:
     """Find hidden answers, also under another name, in the public folder and in its git history (E401)."""
     finding = partial(_file_finding, "E401", codes=codes)
     known = answers_in(folder)
@@ -90,28 +86,30 @@ def _public_answers(folder: str, sources: Sequence[Source], codes: Collection[st
 
 
 def _file_finding(code: str, path: str, message: str, *, codes: Collection[str]) -> Findings:
-    findings = Findings(path, codes, 1, LEAK_RULES)
+    findings = Findings(path, codes, 1, leak_items.LEAK_RULES)
     findings.add_file(code, visible(message))
     return findings
 
 
-def answers_in(directory: str, expected_file: str = EXPECTED_FILE) -> list[str]:
+def answers_in(directory: str, expected_file: str = splits.EXPECTED_FILE) -> list[str]:
     """Return the files in a folder with the answers of hidden sets."""
     sets = sorted(name for name in names_in(directory, "directory") if name.startswith(HIDDEN_BEGINNING))
-    names = [expected_file + ending for ending in ("", *COMPRESSED_ENDINGS)]
+    names = [expected_file + ending for ending in ("", *compression.COMPRESSED_ENDINGS)]
     paths = (os.path.join(directory, part, name) for part in sets for name in names)
     return [path for path in paths if os.path.isfile(path)]
 
 
 def copies_in(directory: str, answers: Sequence[str]) -> list[str]:
-    """Return the files below a folder, without those of git, that have the same text as one of the answers."""
+    """Return the files below a folder, outside of .git, that have the same text as one of the answers."""
     digests = {_digest(path) for path in answers}
     sizes = {os.path.getsize(path) for path in answers}
     found = []
     for folder, folders, names in os.walk(directory):
         folders[:] = [name for name in folders if name != ".git"]
         for path in (os.path.join(folder, name) for name in names):
-            if os.path.isfile(path) and (path.endswith(COMPRESSED_ENDINGS) or os.path.getsize(path) in sizes):
+            if os.path.isfile(path) and (
+                path.endswith(compression.COMPRESSED_ENDINGS) or os.path.getsize(path) in sizes
+            ):
                 with suppress(DataError):  # an unreadable file shows no answers
                     found += [path] if _digest(path) in digests else []
     return sorted(found)
@@ -125,9 +123,11 @@ def _digest(path: str) -> str:
     return digest.hexdigest()
 
 
-def answers_in_history(directory: str, expected_file: str = EXPECTED_FILE) -> list[str]:
+def answers_in_history(directory: str, expected_file: str = splits.EXPECTED_FILE) -> list[str]:
     """Return the paths of hidden answers in any commit of any branch; none if there is no git repository."""
-    patterns = [f":(glob){HIDDEN_BEGINNING}*/{expected_file}{ending}" for ending in ("", *COMPRESSED_ENDINGS)]
+    patterns = [
+        f":(glob){HIDDEN_BEGINNING}*/{expected_file}{ending}" for ending in ("", *compression.COMPRESSED_ENDINGS)
+    ]
     words = [*_GIT, "-C", directory, "log", "--all", "--format=", "--name-only", "--relative", "-z", "--", *patterns]
     try:
         run = subprocess.run(words, capture_output=True, timeout=GIT_SECONDS, check=False)
@@ -142,41 +142,49 @@ def answers_in_history(directory: str, expected_file: str = EXPECTED_FILE) -> li
 class PartLeaks(Findings):
     """The findings in one part, item by item; with the lines of the part, if it is hidden."""
 
-    def __init__(self, part: PartItems, hidden: HiddenPart | None, codes: Collection[str], max_places: int) -> None:
-        super().__init__(part.path, codes, max_places, LEAK_RULES)
+    def __init__(
+        self,
+        part: leak_search.PartItems,
+        hidden: leak_search.HiddenPart | None,
+        codes: Collection[str],
+        max_places: int,
+    ) -> None:
+        super().__init__(part.path, codes, max_places, leak_items.LEAK_RULES)
         self._hidden = hidden
 
     def add_item(self, code: str, item: int, message: str, *, word: int = 0, gap: bool = False) -> None:
-        """Count an item, from 0, and keep its place, if one more is wanted: at a word of it, or at its gap."""
+        """Count an item, from 0, and keep its place, if one more is wanted: at one of its words, or at its gap."""
         self.add(code, partial(self._place, item, message, word, gap=gap))
 
     def _place(self, item: int, message: str, word: int, *, gap: bool) -> Place:
         column, text = 1, ""
         if self._hidden is not None:
             text = self._hidden.block.texts[item]
-            column = column_of(text, self._hidden.source.columns, word, gap=gap)
+            column = leak_items.column_of(text, self._hidden.source.columns, word, gap=gap)
         return Place(line=item + 1, column=column, token="", message=visible(message), text=text)
 
 
 def _compare(
-    sources: Sequence[Source], codes: Collection[str], max_places: int, progress_of: ProgressOf
+    sources: Sequence[leak_items.Source], codes: Collection[str], max_places: int, progress_of: ProgressOf
 ) -> Iterator[Problem]:
     """Compare the items of all parts; the hidden parts are kept in memory, the training set is read by blocks."""
-    reader = Reader()
+    reader = leak_items.Reader()
     hidden = {
-        source.path: HiddenPart(source, reader.whole(source)) for source in sources if source.part != TRAINING_SET
+        source.path: leak_search.HiddenPart(source, reader.whole(source))
+        for source in sources
+        if source.part != splits.TRAINING_SET
     }
-    parts: list[PartItems] = []
+    parts: list[leak_search.PartItems] = []
     for source in sources:
-        if source.part == TRAINING_SET:
-            parts.append(PartItems(source.path, samples=True))
+        if source.part == splits.TRAINING_SET:
+            parts.append(leak_search.PartItems(source.path, samples=True))
             with progress_of(source.path) as progress:
                 for block in reader.blocks(source, progress):
                     runs = leak_search.Runs(block)
                     parts[-1].add(runs)
                     leak_search.search_training_block(hidden.values(), runs)
     for path, part in hidden.items():
-        parts.append(PartItems(path))
+        parts.append(leak_search.PartItems(path))
         parts[-1].add(part.runs)
     grouped = {source.path for source in sources if source.columns.group is not None}
     leaks = {part.path: PartLeaks(part, hidden.get(part.path), codes, max_places) for part in parts}
@@ -189,7 +197,10 @@ def _compare(
 
 
 def _compare_parts(
-    parts: Sequence[PartItems], leaks: Mapping[str, PartLeaks], grouped: Collection[str], codes: Collection[str]
+    parts: Sequence[leak_search.PartItems],
+    leaks: Mapping[str, PartLeaks],
+    grouped: Collection[str],
+    codes: Collection[str],
 ) -> Iterator[Problem]:
     """Find documents and items in two parts, items that are there twice, and training windows that overlap."""
     copies, groups = leak_search.repeated(parts), leak_search.shared_groups(parts)
@@ -200,8 +211,8 @@ def _compare_parts(
             for item in items.tolist():
                 found.add_item("E402", item, f"its document is in {parts[home[int(group_of[item])]].path} too")
             count = len(np.unique(group_of))
-            if count < FEW_GROUPS:
-                message = f"{count} document{'' if count == 1 else 's'}, fewer than {FEW_GROUPS}"
+            if count < corpora.FEW_GROUPS:
+                message = f"{count} document{'' if count == 1 else 's'}, fewer than {corpora.FEW_GROUPS}"
                 yield from _file_finding("W409", part.path, message, codes=codes).problems(0)
         for item, of_part, of_item in elsewhere:
             found.add_item("E403", item, f"the same item as line {of_item + 1} of {parts[of_part].path}")
@@ -213,7 +224,7 @@ def _compare_parts(
                 found.add_item("W410", item, "it shares words with another window of its document")
 
 
-def _add_readable(part: HiddenPart, leaks: PartLeaks) -> None:
+def _add_readable(part: leak_search.HiddenPart, leaks: PartLeaks) -> None:
     """Add the gaps that can be read in other inputs of the part, if they are many (E404) or some (W404)."""
     items, others = leak_search.readable_elsewhere(part.block)
     share = len(items) / max(1, part.block.items)
@@ -223,7 +234,7 @@ def _add_readable(part: HiddenPart, leaks: PartLeaks) -> None:
             leaks.add_item("E404" if share > leak_items.MANY_READABLE else "W404", item, message, gap=True)
 
 
-def _add_shared(part: HiddenPart, leaks: PartLeaks) -> None:
+def _add_shared(part: leak_search.HiddenPart, leaks: PartLeaks) -> None:
     """Add the items whose gaps, runs of words or sentences stand in the training set."""
     for code, found, message in (
         ("W405", part.gaps, "its gap stands in train, with a word there, on line {}"),
@@ -237,7 +248,9 @@ def _add_shared(part: HiddenPart, leaks: PartLeaks) -> None:
         leaks.add_item("W407", item, f"much of it stands in train, first on line {first[item][1]}")
 
 
-def _first_of_items(part: HiddenPart, places: np.ndarray, lines: np.ndarray) -> dict[int, tuple[int, int]]:
+def _first_of_items(
+    part: leak_search.HiddenPart, places: np.ndarray, lines: np.ndarray
+) -> dict[int, tuple[int, int]]:
     """Return, for each item with a run that was found, the run's first place, in words, and the training line."""
     found = np.flatnonzero(lines)
     items, first = np.unique(part.items_of(places[found]), return_index=True)

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain, islice
 
-from geval_py.authoring import corpora
-from geval_py.authoring.corpora import Cut, Document, Gap, Parts, column_names
-from geval_py.authoring.publishing import DEFAULT_TITLE, NewChallenge, check_folders, config_of, publish
+from geval_py.authoring import corpora, publishing
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading import splits
+from geval_py.reading import sources, splits
 from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import find_file
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
 
 CONTEXTS = ("LeftContext", "RightContext")
@@ -31,8 +28,8 @@ class Recipe:
     be gaps. Items are in the order of their hashes, unless ``keep_order``.
     """
 
-    cut: Cut = field(default_factory=Cut)
-    parts: Parts = field(default_factory=Parts)
+    cut: corpora.Cut = field(default_factory=corpora.Cut)
+    parts: corpora.Parts = field(default_factory=corpora.Parts)
     group: str | None = None
     train_every: int | None = None
     least_frequency: int = 1
@@ -46,7 +43,7 @@ class Part:
     """A part that was cut: its gaps, and the numbers of documents and groups that they are from."""
 
     name: str
-    gaps: Sequence[Gap]
+    gaps: Sequence[corpora.Gap]
     documents: int
     groups: int
 
@@ -60,7 +57,7 @@ class CutChallenge:
 
 
 def make_challenge(
-    documents: Sequence[Document],
+    documents: Sequence[corpora.Document],
     recipe: Recipe,
     out: str,
     answers: str,
@@ -74,13 +71,13 @@ def make_challenge(
     (no document, an unknown column or metric, a part without a gap, answers inside the public folder) and
     ExistingFileError; nothing is written then.
     """
-    check_folders(out, answers)
-    config_of(recipe.metrics)
+    publishing.check_folders(out, answers)
+    publishing.config_of(recipe.metrics)
     with progress_of(CUTTING) as progress:
         made = cut_challenge(documents, recipe, progress)
-    challenge = NewChallenge(
-        title=recipe.title or DEFAULT_TITLE,
-        columns=(*column_names(documents), *CONTEXTS),
+    challenge = publishing.NewChallenge(
+        title=recipe.title or publishing.DEFAULT_TITLE,
+        columns=(*corpora.column_names(documents), *CONTEXTS),
         items={part.name: [(gap.input_line(), gap.word) for gap in part.gaps] for part in made.parts},
         groups={part.name: part.groups for part in made.parts},
         group=recipe.group,
@@ -88,11 +85,13 @@ def make_challenge(
         cut=recipe.cut,
         words=sum(len(document.text.split()) for document in documents),
     )
-    publish(challenge, out, answers, progress_of)
+    publishing.publish(challenge, out, answers, progress_of)
     return made
 
 
-def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progress | None = None) -> CutChallenge:
+def cut_challenge(
+    documents: Sequence[corpora.Document], recipe: Recipe, progress: Progress | None = None
+) -> CutChallenge:
     """Cut the gaps of all documents, part by part; raises UsageError.
 
     ``progress`` is called with the number of documents that are cut, and the number of all.
@@ -104,11 +103,11 @@ def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progr
     group = recipe.group
     groups = {document.id: document.id if group is None else document.columns[group] for document in documents}
     places = {group: recipe.parts.part_of(group) for group in set(groups.values())}
-    dealt: Mapping[str, list[Document]] = {name: [] for name in recipe.parts.names}
+    dealt: Mapping[str, list[corpora.Document]] = {name: [] for name in recipe.parts.names}
     for document in documents:
         dealt[places[groups[document.id]]].append(document)
 
-    def watched() -> Iterator[Document]:
+    def watched() -> Iterator[corpora.Document]:
         for done, document in enumerate(chain.from_iterable(dealt.values()), 1):
             if progress is not None:
                 progress(done, len(documents))
@@ -119,17 +118,17 @@ def cut_challenge(documents: Sequence[Document], recipe: Recipe, progress: Progr
     if not any(part.gaps for part in parts):
         raise UsageError(
             message=f"no gap can be cut: no text has a word that may be one, with {recipe.cut.context} words on each "
-            "side\n  --context takes fewer words, --words and --least-frequency take other ones"
+            "side\n  try a smaller --context, other --words or a lower --least-frequency"
         )
     filled = [part.name for part in parts if part.gaps]
     corpora.check_parts(recipe.parts, list(groups.values()), filled, recipe.group or "document")
     return CutChallenge(parts=parts, without_gaps=len(documents) - sum(part.documents for part in parts))
 
 
-def _check(documents: Sequence[Document], recipe: Recipe) -> None:
+def _check(documents: Sequence[corpora.Document], recipe: Recipe) -> None:
     if not documents:
         raise UsageError(message="there is no text: the folders hold no file")
-    columns = column_names(documents)
+    columns = corpora.column_names(documents)
     taken = [name for name in CONTEXTS if name in columns]
     if taken:
         raise UsageError(message=f"a document's column cannot have the name {taken[0]}, which the gaps' texts have")
@@ -143,7 +142,7 @@ def _check(documents: Sequence[Document], recipe: Recipe) -> None:
         )
 
 
-def _part(name: str, documents: Iterable[Document], recipe: Recipe, groups: Mapping[str, str]) -> Part:
+def _part(name: str, documents: Iterable[corpora.Document], recipe: Recipe, groups: Mapping[str, str]) -> Part:
     cut = recipe.cut
     if name == splits.TRAINING_SET and recipe.train_every is not None:
         cut = replace(cut, every=recipe.train_every)
@@ -209,7 +208,7 @@ def _header_beside(folder: str, name: str) -> tuple[str, ...]:
 
 
 def _file(folder: str, name: str, what: str) -> str:
-    path = find_file(os.path.join(folder, name))
+    path = sources.find_file(os.path.join(folder, name))
     if path is None:
         raise MissingFileError(what=f"No file with {what}", path=os.path.join(folder, name))
     return path
@@ -244,7 +243,7 @@ def split_items(
     out: str,
     answers: str,
     *,
-    parts: Parts,
+    parts: corpora.Parts,
     metrics: Sequence[str],
     title: str = "",
     keep_order: bool = False,
@@ -254,8 +253,8 @@ def split_items(
 
     ``progress_of`` is as for :func:`make_challenge`, and so are the errors.
     """
-    check_folders(out, answers)
-    config_of(metrics)
+    publishing.check_folders(out, answers)
+    publishing.config_of(metrics)
     dealt: Mapping[str, list[GroupedItem]] = {name: [] for name in parts.names}
     places = {group: parts.part_of(group) for group in {item.group for item in pool.items}}
     for item in pool.items:
@@ -265,13 +264,13 @@ def split_items(
     if not keep_order:
         for items in dealt.values():
             items.sort(key=lambda item: _digest(item.line))
-    challenge = NewChallenge(
-        title=title or DEFAULT_TITLE,
+    challenge = publishing.NewChallenge(
+        title=title or publishing.DEFAULT_TITLE,
         columns=pool.columns,
         items={name: [(item.line, item.answer) for item in items] for name, items in dealt.items()},
         groups={name: len({item.group for item in items}) for name, items in dealt.items()},
         group=pool.group,
         metrics=tuple(metrics),
     )
-    publish(challenge, out, answers, progress_of)
+    publishing.publish(challenge, out, answers, progress_of)
     return challenge.sizes

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 
 from geval_py.authoring.init import config_text
 from geval_py.errors import UsageError
+from geval_py.reading import config, splits
 from geval_py.reading.challenge import README_FILE
-from geval_py.reading.config import CONFIG_FILE
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
-from geval_py.reading.splits import EXPECTED_FILE, HIDDEN_SET, IN_HEADER_FILE, OUT_HEADER_FILE, TRAINING_SET, Task
-from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
-from geval_py.scoring.evaluate import select_schemes
+from geval_py.scoring import blocks, evaluate
 from geval_py.text import named
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ class NewChallenge:
 
 
 def default_answers(out: str) -> str:
-    """Return the default folder of the hidden answers, beside that of the challenge."""
+    """Return the default folder of the hidden answers, beside the challenge's."""
     return f"{out.rstrip('/' + os.sep) or out}-answers"
 
 
@@ -77,10 +75,12 @@ def check_folders(out: str, answers: str) -> None:
 
 def config_of(metrics: Sequence[str]) -> str:
     """Write the config.txt for some metrics; raises SchemeError and UsageError."""
-    return config_text(select_schemes(Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
+    return config_text(evaluate.select_schemes(splits.Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
 
 
-def publish(challenge: NewChallenge, out: str, answers: str, progress_of: ProgressOf = no_progress) -> None:
+def publish(
+    challenge: NewChallenge, out: str, answers: str, progress_of: blocks.ProgressOf = blocks.no_progress
+) -> None:
     """Write a challenge into a new folder, and its hidden answers into another; both are complete or absent.
 
     ``progress_of(PACKING)`` returns a context manager with a function that is called as bytes are packed. Raises
@@ -89,9 +89,9 @@ def publish(challenge: NewChallenge, out: str, answers: str, progress_of: Progre
     check_folders(out, answers)
     common = {
         GITIGNORE_FILE: GITIGNORE.encode(),
-        CONFIG_FILE: config_of(challenge.metrics).encode(),
-        IN_HEADER_FILE: ("\t".join(challenge.columns) + "\n").encode(),
-        OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
+        config.CONFIG_FILE: config_of(challenge.metrics).encode(),
+        splits.IN_HEADER_FILE: ("\t".join(challenge.columns) + "\n").encode(),
+        splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
     data: dict[str, bytes] = {}
     inputs = [_joined(text for text, _ in items) for items in challenge.items.values()]
@@ -99,10 +99,12 @@ def publish(challenge: NewChallenge, out: str, answers: str, progress_of: Progre
         packer = _Packer(sum(map(len, inputs)), progress)
         for (name, items), packed in zip(challenge.items.items(), threads.map(packer.pack, inputs), strict=True):
             data[f"{name}/{PACKED_INPUT_FILE}"] = packed
-            data[f"{name}/{EXPECTED_FILE}"] = _joined(word for _, word in items)
-    public = common | {name: content for name, content in data.items() if name != f"{HIDDEN_SET}/{EXPECTED_FILE}"}
+            data[f"{name}/{splits.EXPECTED_FILE}"] = _joined(word for _, word in items)
+    public = common | {
+        name: content for name, content in data.items() if name != f"{splits.HIDDEN_SET}/{splits.EXPECTED_FILE}"
+    }
     public[README_FILE] = _challenge_page(challenge).encode()
-    private = common | {name: content for name, content in data.items() if name.startswith(f"{HIDDEN_SET}/")}
+    private = common | {name: content for name, content in data.items() if name.startswith(f"{splits.HIDDEN_SET}/")}
     private[README_FILE] = _answers_page(challenge).encode()
     with new_folder(out), new_folder(answers):
         for folder, files in ((out, public), (answers, private)):
@@ -117,7 +119,7 @@ def _joined(lines: Iterable[str]) -> bytes:
 class _Packer:
     """Packs data, ``size`` bytes in all, on several threads, and reports their common progress."""
 
-    def __init__(self, size: int, progress: Progress | None) -> None:
+    def __init__(self, size: int, progress: blocks.Progress | None) -> None:
         self._size, self._progress = size, progress
         self._done, self._lock = 0, Lock()
 
@@ -161,7 +163,7 @@ def _how_cut(challenge: NewChallenge) -> Iterable[str]:
         size = "" if challenge.words is None else f", cut from {challenge.words:,} words"
         yield f"A gap has {challenge.cut.context} words on each side{size}. A line end is the two characters `\\n`."
         yield "Words hyphenated at a line end are as they were in the texts; their halves are never gaps."
-        yield f"The windows of gaps do not overlap, except perhaps in `{TRAINING_SET}`.\n"
+        yield f"The windows of gaps do not overlap, except perhaps in `{splits.TRAINING_SET}`.\n"
     whole = "Each document is" if challenge.group is None else f"All items with the same `{challenge.group}` are"
     yield f"{whole} in one part only, which a hash of the name chooses, so that new texts do not move old ones.\n"
 
@@ -171,10 +173,10 @@ def _answers_page(challenge: NewChallenge) -> str:
     return "\n".join(
         [
             _heading(f"Hidden answers: {challenge.title}", "="),
-            f"The {len(challenge.items[HIDDEN_SET])} answers of `{HIDDEN_SET}`. "
+            f"The {len(challenge.items[splits.HIDDEN_SET])} answers of `{splits.HIDDEN_SET}`. "
             "Keep this folder secret: it is not part of the public one.\n",
             "It is a challenge of its own, which can be scored and validated:\n",
-            f"    geval -t {HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION",
+            f"    geval -t {splits.HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION",
             "    geval --validate --expected-directory THIS\n",
         ]
     )

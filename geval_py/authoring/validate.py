@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from geval_py.errors import DataError, GevalError, MalformedLineError, UsageError
-from geval_py.reading import splits
-from geval_py.reading.challenge import README_FILE
-from geval_py.reading.compression import COMPRESSED_ENDINGS
-from geval_py.reading.config import CONFIG_FILE, config_task
+from geval_py.reading import challenge, compression, config, rewriting, splits
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.rewriting import GITIGNORE_FILE
-from geval_py.scoring.evaluate import Named, evaluate_output, select_schemes, vocabulary_for
+from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest
@@ -125,7 +121,9 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def score_faults(task: splits.Task, test_name: str, expected: str, schemes: Sequence[Named]) -> Iterator[Fault]:
+def score_faults(
+    task: splits.Task, test_name: str, expected: str, schemes: Sequence[evaluate.Named]
+) -> Iterator[Fault]:
     """Score the answers of a set as a perfect output with each metric; less than the best score is a fault."""
     with tempfile.TemporaryDirectory(prefix="geval-validation-") as folder:
         os.mkdir(os.path.join(folder, test_name))
@@ -158,9 +156,9 @@ def perfect_line(word: str, metric: Metric) -> str:
     return word if plain else f"{word}:1.0"
 
 
-def _imperfect(task: splits.Task, split: splits.Split, scheme: Named) -> Iterator[Fault]:
+def _imperfect(task: splits.Task, split: splits.Split, scheme: evaluate.Named) -> Iterator[Fault]:
     best = scheme[1].measure.best
-    evaluation = evaluate_output(split, split.outputs[0], [scheme], vocabulary_for([scheme], task))
+    evaluation = evaluate.evaluate_output(split, split.outputs[0], [scheme], evaluate.vocabulary_for([scheme], task))
     value = evaluation.scores[0].value
     if not math.isclose(best, value, rel_tol=0, abs_tol=TOLERANCE):
         yield Fault(
@@ -197,7 +195,10 @@ def validate_challenge(directory: str, given: splits.Task | None = None) -> Vali
     """
     if not os.path.isdir(directory):
         return Validation(faults=(Fault.of_files("No challenge directory", directory),))
-    head = [os.path.join(directory, name) for name in (CONFIG_FILE, GITIGNORE_FILE, README_FILE)]
+    head = [
+        os.path.join(directory, name)
+        for name in (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
+    ]
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
     task, schemes = _read_config(directory, given or splits.Task(), faults)
     if not any(scheme.priority == 1 for scheme, _ in schemes):
@@ -218,11 +219,11 @@ def validate_challenge(directory: str, given: splits.Task | None = None) -> Vali
     return Validation(faults=tuple(dict.fromkeys([*faults, *of_train])), warnings=warnings)
 
 
-def _read_config(directory: str, given: splits.Task, faults: list[Fault]) -> tuple[splits.Task, list[Named]]:
+def _read_config(directory: str, given: splits.Task, faults: list[Fault]) -> tuple[splits.Task, list[evaluate.Named]]:
     """Return the task and its metrics; a faulty config.txt adds to ``faults``."""
     task = splits.Task(out_directory=directory)
     try:
-        task = config_task(directory)
+        task = config.config_task(directory)
     except DataError as error:
         faults.append(Fault(str(error)))
     task = task.replace(
@@ -236,11 +237,11 @@ def _read_config(directory: str, given: splits.Task, faults: list[Fault]) -> tup
     if not (task.metrics or task.alt_metrics):
         return task, []
     try:
-        return task, select_schemes(task)
+        return task, evaluate.select_schemes(task)
     except UsageError as error:
         if given.metrics or given.alt_metrics or given.select_metrics:
             raise
-        faults.append(Fault(str(error), os.path.join(directory, CONFIG_FILE)))
+        faults.append(Fault(str(error), os.path.join(directory, config.CONFIG_FILE)))
         return task, []
 
 
@@ -256,12 +257,13 @@ def files_named(folder: str, pattern: str) -> list[str]:
         names = [
             entry.name
             for entry in entries
-            if entry.is_file() and any(fnmatchcase(entry.name, pattern + end) for end in ("", *COMPRESSED_ENDINGS))
+            if entry.is_file()
+            and any(fnmatchcase(entry.name, pattern + end) for end in ("", *compression.COMPRESSED_ENDINGS))
         ]
     return [os.path.join(folder, name) for name in sorted(names)]
 
 
-def _set_faults(directory: str, name: str, task: splits.Task, schemes: Sequence[Named]) -> Iterator[Fault]:
+def _set_faults(directory: str, name: str, task: splits.Task, schemes: Sequence[evaluate.Named]) -> Iterator[Fault]:
     folder = os.path.join(directory, name)
     inputs, expected = files_named(folder, splits.INPUT_FILE), files_named(folder, splits.EXPECTED_FILE)
     lines: dict[str, int] = {}
@@ -304,7 +306,7 @@ def _file_faults(
 
 
 def _check_train(
-    directory: str, task: splits.Task, schemes: Sequence[Named]
+    directory: str, task: splits.Task, schemes: Sequence[evaluate.Named]
 ) -> tuple[tuple[str, ...], Sequence[Fault]]:
     """Return the warnings and the faults of the training set, if there is one."""
     folder = os.path.join(directory, splits.TRAINING_SET)

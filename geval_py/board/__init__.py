@@ -1,1 +1,1 @@
-"""Submissions are collected, checked, scored, ranked and published: what ``geval board`` calls."""
+"""Collect, check, score, rank and publish submissions: what ``geval board`` calls."""

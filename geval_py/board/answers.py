@@ -8,10 +8,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.errors import MissingFileError
+from geval_py.reading import lines, sources, splits
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.lines import LineReader
-from geval_py.reading.sources import find_file
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, locate, read_header, read_vocabulary
 from geval_py.scoring.metrics import find_metric
 
 if TYPE_CHECKING:
@@ -21,19 +19,21 @@ if TYPE_CHECKING:
 def expected_of(challenge: str, answers: str, test: str) -> str:
     """Return the path of a test's answers, hidden or public; raises MissingFileError, and as find_file."""
     for folder in (answers, challenge):
-        found = find_file(os.path.join(folder, test, EXPECTED_FILE))
+        found = sources.find_file(os.path.join(folder, test, splits.EXPECTED_FILE))
         if found is not None:
             return found
-    raise MissingFileError(what="No file with the expected results", path=os.path.join(answers, test, EXPECTED_FILE))
+    raise MissingFileError(
+        what="No file with the expected results", path=os.path.join(answers, test, splits.EXPECTED_FILE)
+    )
 
 
 def input_of(challenge: str, test: str) -> str | None:
     """Return the path of a test's input, or None."""
-    return find_file(os.path.join(challenge, test, INPUT_FILE))
+    return sources.find_file(os.path.join(challenge, test, splits.INPUT_FILE))
 
 
 def sets_to_come(settings: Settings) -> list[str]:
-    """Return the names of the sets that board.yaml does not score yet: those with an input, but for training.
+    """Return the names of the sets that board.yaml does not score yet: sets with an input, except for training.
 
     A missing challenge has none (scoring reports that it is missing). Raises OSError.
     """
@@ -44,7 +44,9 @@ def sets_to_come(settings: Settings) -> list[str]:
     return [
         name
         for name in names
-        if name not in tests and not name.startswith(TRAINING_SET) and input_of(settings.challenge, name) is not None
+        if name not in tests
+        and not name.startswith(splits.TRAINING_SET)
+        and input_of(settings.challenge, name) is not None
     ]
 
 
@@ -67,16 +69,16 @@ def references_of(settings: Settings) -> References:
 def _parts(settings: Settings, test: str, metric: str) -> Iterator[str]:
     task = Challenge.open(settings.challenge).task.replace(alt_metrics=(metric,), test_name=test)
     expected = expected_of(settings.challenge, settings.answers, test)
-    header = read_header(task.directory, task.out_header)
+    header = splits.read_header(task.directory, task.out_header)
     yield f"expected:{_digest_of_lines(expected)}"
     yield f"out-header:{'|'.join(header[:1])}"
     metrics = [find_metric(scheme.metric) for scheme in task.schemes()]
     if task.needs_input or any(metric.needs_input for metric in metrics):
-        split = locate(task.replace(expected_file=expected, out_files=(expected,)))
+        split = splits.locate(task.replace(expected_file=expected, out_files=(expected,)))
         yield f"input:{_digest_of_lines(split.input) if split.input else ''}"
         yield f"in-header:{'|'.join(split.in_header)}"
     if any(metric.needs_vocabulary for metric in metrics):
-        yield f"vocabulary:{_digest(sorted(read_vocabulary(task)))}"
+        yield f"vocabulary:{_digest(sorted(splits.read_vocabulary(task)))}"
     if task.tokenizer is not None and any(metric.is_tokenised for metric in metrics):
         yield f"tokenizer:{task.tokenizer}"
     if metric == settings.metric:
@@ -84,7 +86,7 @@ def _parts(settings: Settings, test: str, metric: str) -> Iterator[str]:
 
 
 def _digest_of_lines(path: str) -> str:
-    with LineReader(path, digest=True) as reader:
+    with lines.LineReader(path, digest=True) as reader:
         reader.count_rest()
     return reader.sha256 or ""
 

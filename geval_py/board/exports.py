@@ -1,4 +1,7 @@
-"""``geval board export`` and ``import``: a board as one archive, with all files needed to rebuild it elsewhere.
+"""``geval board export``, ``import`` and ``verify``: a board as one archive, and what can be rebuilt from it.
+
+In this order: the export, with all files that a board needs elsewhere; the import, which makes a new board of it; and
+the verification, which rebuilds a published site from an export and finds what differs.
 
 An export for the public has the answers of visible tests alone, and of the database only what may be shown.
 """
@@ -18,26 +21,18 @@ from itertools import zip_longest
 from tempfile import TemporaryDirectory
 from typing import IO, Any, cast
 
-import sqlalchemy
 import yaml
 from sqlalchemy import Connection, Engine, String, delete, select, text, union, update
 
 from geval_py.board.answers import expected_of
-from geval_py.board.database import store
-from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
+from geval_py.board.database import schema, store
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.board.settings import AFTER, Settings, read_settings, read_text
-from geval_py.board.site.files import mark_of
-from geval_py.board.site.pages import pages
+from geval_py.board.site import files, pages
 from geval_py.board.site.view import loaded
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
-from geval_py.reading.challenge import README_FILE
-from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.config import CONFIG_FILE, config_task
-from geval_py.reading.rewriting import written_whole
-from geval_py.reading.sources import Source, find_file
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
+from geval_py.reading import challenge, compression, config, rewriting, sources, splits
 from geval_py.scoring.metrics import find_metric
 from geval_py.tables.escapes import json_text
 from geval_py.text import named, visible
@@ -48,6 +43,7 @@ PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}
 PLACE_BEGINNING = "geval-board-"
 MEMBER = re.compile(rf"{store.SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
 LEFT_OUT = ("blobs", "comparisons", "exchanges", "history", "facts")  # tables that are not for the public
+CHANGED, MISSING, EXTRA = "differs", "is missing", "is not of this board"  # the kinds of a difference
 
 
 def export(board: store.Board, file: str, *, now: datetime, public: bool = False) -> None:
@@ -67,7 +63,7 @@ def export(board: store.Board, file: str, *, now: datetime, public: bool = False
         members[name] = os.path.join(place, name)
         with open(members[name], "w", encoding="utf-8") as written:
             written.write(content)
-        with written_whole(file, compression=compression_by_ending(file)) as packed:
+        with rewriting.written_whole(file, compression=compression.compression_by_ending(file)) as packed:
             _write_tar(cast(IO[bytes], packed), members)
 
 
@@ -80,12 +76,13 @@ def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
     found = dict(_challenge_files(settings))
     for test in settings.tests:
         for place, folder in ((CHALLENGE, settings.challenge), (ANSWERS, settings.answers)):
-            path = find_file(os.path.join(folder, test.name, INPUT_FILE))
+            path = sources.find_file(os.path.join(folder, test.name, splits.INPUT_FILE))
             same = os.path.realpath(folder) == os.path.realpath(settings.challenge)
             if path is not None and (place == CHALLENGE or not same):
                 found[f"{place}/{test.name}/{os.path.basename(path)}"] = path
         if test.visible or not public:
-            own = find_file(os.path.join(settings.challenge, test.name, EXPECTED_FILE)) if public else None
+            expected = os.path.join(settings.challenge, test.name, splits.EXPECTED_FILE)
+            own = sources.find_file(expected) if public else None
             path = own or expected_of(settings.challenge, settings.answers, test.name)
             place = CHALLENGE if test.visible else ANSWERS
             found[f"{place}/{test.name}/{os.path.basename(path)}"] = path
@@ -96,9 +93,9 @@ def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
 
 def _challenge_files(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the README, the configuration and, if a metric needs the vocabulary, the words of train."""
-    task = config_task(settings.challenge)
+    task = config.config_task(settings.challenge)
     headers = [name for name in (task.in_header, task.out_header) if name]
-    for name in (README_FILE, CONFIG_FILE, *headers):
+    for name in (challenge.README_FILE, config.CONFIG_FILE, *headers):
         path = os.path.join(settings.challenge, name)
         relative = os.path.relpath(path, settings.challenge)
         if os.path.isfile(path):
@@ -108,9 +105,9 @@ def _challenge_files(settings: Settings) -> Iterator[tuple[str, str]]:
             yield f"{CHALLENGE}/{relative.replace(os.sep, '/')}", path
     schemes = task.replace(alt_metrics=settings.metrics).schemes()
     if any(find_metric(scheme.metric).needs_vocabulary for scheme in schemes):
-        words = find_file(os.path.join(settings.challenge, TRAINING_SET, EXPECTED_FILE))
+        words = sources.find_file(os.path.join(settings.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
         if words:
-            yield f"{CHALLENGE}/{TRAINING_SET}/{os.path.basename(words)}", words
+            yield f"{CHALLENGE}/{splits.TRAINING_SET}/{os.path.basename(words)}", words
 
 
 def _is_hidden(settings: Settings, path: str) -> bool:
@@ -141,19 +138,21 @@ def _copy_database(board: store.Board, place: str, *, public: bool) -> str:
 
 def remove_private(connection: Connection) -> None:
     """Delete withdrawn submissions, undisclosed figures, digests of the answers, and the sources of submissions."""
-    hidden = select(submissions.c.id).where(submissions.c.withdrawn.is_not(None))
-    of_hidden = select(outputs.c.id).where(outputs.c.submission_id.in_(hidden))
-    for table in (disclosures, scores):
+    hidden = select(schema.submissions.c.id).where(schema.submissions.c.withdrawn.is_not(None))
+    of_hidden = select(schema.outputs.c.id).where(schema.outputs.c.submission_id.in_(hidden))
+    for table in (schema.disclosures, schema.scores):
         connection.execute(delete(table).where(table.c.output_id.in_(of_hidden)))
-    for table in (outputs, files):
+    for table in (schema.outputs, schema.files):
         connection.execute(delete(table).where(table.c.submission_id.in_(hidden)))
-    connection.execute(delete(submissions).where(submissions.c.withdrawn.is_not(None)))
-    connection.execute(delete(submitters).where(submitters.c.id.not_in(select(submissions.c.submitter_id))))
-    connection.execute(update(submissions).values(source="", charge="", charged=False))
-    used = union(select(scores.c.evaluation_id), select(disclosures.c.evaluation_id))
-    connection.execute(delete(evaluations).where(evaluations.c.id.not_in(used)))
+    connection.execute(delete(schema.submissions).where(schema.submissions.c.withdrawn.is_not(None)))
+    connection.execute(
+        delete(schema.submitters).where(schema.submitters.c.id.not_in(select(schema.submissions.c.submitter_id)))
+    )
+    connection.execute(update(schema.submissions).values(source="", charge="", charged=False))
+    used = union(select(schema.scores.c.evaluation_id), select(schema.disclosures.c.evaluation_id))
+    connection.execute(delete(schema.evaluations).where(schema.evaluations.c.id.not_in(used)))
     blank = {"score": None, "low": None, "high": None, "losses": None, "signature": ""}
-    connection.execute(update(evaluations).values(blank | {"reference": sqlalchemy.cast(evaluations.c.id, String)}))
+    connection.execute(update(schema.evaluations).values(blank | {"reference": schema.evaluations.c.id.cast(String)}))
 
 
 def public_document(settings: Settings) -> dict[str, Any]:
@@ -199,9 +198,6 @@ def with_values(content: str, values: dict[str, str]) -> str:
     return content[:first] + new + content[first:]
 
 
-# Import
-
-
 def import_board(file: str, folder: str, *, database: str | None = None) -> store.Board:
     """Rebuild a board from an export in a new folder, which appears only when it is complete.
 
@@ -228,7 +224,7 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> stor
 def _read_tar(file: str, folder: str) -> None:
     """Unpack an archive, whose members must be regular files with known names, into a new folder."""
     seen: set[str] = set()
-    source = Source(file, None)
+    source = sources.Source(file, None)
     try:
         with tarfile.open(fileobj=io.BufferedReader(source.stream), mode="r|") as archive:
             for member in archive:
@@ -243,7 +239,7 @@ def _read_tar(file: str, folder: str) -> None:
     finally:
         source.close()
     if not {store.SETTINGS_FILE, DATABASE_FILE} <= seen:
-        raise UnreadableFileError(path=file, reason="it is no export of a board, or not all of one")
+        raise UnreadableFileError(path=file, reason="it is not a whole export of a board")
 
 
 def _check_member(file: str, member: tarfile.TarInfo, seen: set[str]) -> None:
@@ -252,7 +248,8 @@ def _check_member(file: str, member: tarfile.TarInfo, seen: set[str]) -> None:
             message=f"{named(file)} is for the public: it has neither answers nor files to make a board of"
         )
     if not member.isreg() or member.name in seen or not MEMBER.fullmatch(member.name):
-        raise UnreadableFileError(path=file, reason=f"it holds `{visible(member.name)}`, and no export does")
+        reason = f"it holds `{visible(member.name)}`, which no export of a board holds"
+        raise UnreadableFileError(path=file, reason=reason)
     seen.add(member.name)
 
 
@@ -291,12 +288,6 @@ def _move_database(folder: str, place: str, written: str | None) -> None:
         content = with_values(read_text(path), {"database": written})
         with open(path, "w", encoding="utf-8") as file:
             file.write(content)
-
-
-# Verification: rebuild a published site from an export of its board, and find what differs.
-
-
-CHANGED, MISSING, EXTRA = "differs", "is missing", "is not of this board"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,7 +336,7 @@ def differences(board: store.Board, site: str) -> Iterator[Difference]:
     now = moment_in(board.settings, str(mark.get("phase")))
     built: set[str] = set()
     with loaded(board, now=now, organiser=mark.get("organiser") is True) as view:
-        for path, text in pages(view):
+        for path, text in pages.pages(view):
             built.add(path)
             found = _difference(path, os.path.join(site, *path.split("/")), text)
             if found is not None:
@@ -354,9 +345,9 @@ def differences(board: store.Board, site: str) -> Iterator[Difference]:
 
 
 def _mark_of(site: str) -> dict[str, object]:
-    mark = mark_of(site)
+    mark = files.mark_of(site)
     if mark is None:
-        raise UsageError(message=f"{named(site)} holds no site that geval board has made")
+        raise UsageError(message=f"{named(site)} holds no site made by geval board")
     return mark
 
 

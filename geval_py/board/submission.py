@@ -1,4 +1,8 @@
-"""A submission: its files, outputs, findings and scores, as values, and as JSON between a board and its children."""
+"""The values of a board: a submission with its files, outputs, findings and scores, and a leaderboard's entries.
+
+After the values, how they are written: line statistics as bytes, for the database, and all that a board and its child
+processes tell each other as JSON.
+"""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ from geval_py.checking.line_rules import AnswerRules, FileRules, MetricRules, No
 from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
 from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
-from geval_py.reading.lines import LineReader
-from geval_py.reading.sources import is_part_of
+from geval_py.reading import lines, sources
 from geval_py.scoring.blocks import Block, BlockReader, Progress, ProgressOf, ThreadPool, Threads, no_progress
 from geval_py.text import named, visible
 from geval_py.version import __version__
@@ -48,8 +47,8 @@ def check_submission(
     """Find the problems of a submission; ``path`` is an output, a test set's folder, or the submission's folder.
 
     ``challenge`` is the folder with the answers, inputs and headers (by default the submission's); ``tests`` are the
-    names of the only test sets to check; ``rules`` the codes or names of the only rules; those about an unreadable
-    file always apply. ``max_places`` places are kept of each rule and output (0: all). A compressed output that
+    names of the only test sets to check; ``rules`` the codes or names of the only rules; rules about unreadable
+    files always apply. ``max_places`` places are kept of each rule and output (0: all). A compressed output that
     unpacks to more than ``max_bytes`` is a problem. ``progress`` is called after each block with the number of bytes
     read of one output, and its size. ``cluster`` is the client of a Dask cluster whose workers check the lines.
 
@@ -145,14 +144,14 @@ def check_output(
     findings = Findings(target.output, rules, max_places)
     checker = OutputChecker.of_target(target, findings)
     try:
-        with LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs:
+        with lines.LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs:
             _check_lines(checker, outputs, target, workers or Threads(), progress)
     except NotTextError:
         findings.clear()
         message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
         findings.add_file("E106", message, line=1, column=1)
     except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
-        is_part = is_part_of(error.path, target.output)
+        is_part = sources.is_part_of(error.path, target.output)
         if error.path != target.output and not is_part:
             raise
         code, message = _unreadable_rule(error)
@@ -178,7 +177,7 @@ def _unreadable_rule(error: CorruptFileError | TooLargeError | UnreadableFileErr
 
 
 def _check_lines(
-    checker: OutputChecker, outputs: LineReader, target: Target, workers: Workers, progress: Progress | None
+    checker: OutputChecker, outputs: lines.LineReader, target: Target, workers: Workers, progress: Progress | None
 ) -> None:
     if outputs.has_byte_order_mark:
         message = "the file begins with a byte order mark"
@@ -207,7 +206,7 @@ def _check_in_order(checker: OutputChecker, reader: BlockReader, progress: Progr
 
 def _check_beginning(checker: OutputChecker, target: Target, max_bytes: int | None) -> None:
     with (
-        LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
+        lines.LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
         _open_expected(target) as expected,
     ):
         for block in islice(BlockReader(outputs, expected).blocks(ThreadPool(0)), 1):
@@ -217,12 +216,14 @@ def _check_beginning(checker: OutputChecker, target: Target, max_bytes: int | No
 def _count_input(target: Target) -> int | None:
     if target.input is None:
         return None
-    with LineReader(target.input, header=target.in_header) as inputs:
+    with lines.LineReader(target.input, header=target.in_header) as inputs:
         return inputs.count_rest()
 
 
-def _open_expected(target: Target) -> AbstractContextManager[LineReader | None]:
-    return nullcontext() if target.expected is None else LineReader(target.expected, header=target.output_header)
+def _open_expected(target: Target) -> AbstractContextManager[lines.LineReader | None]:
+    return (
+        nullcontext() if target.expected is None else lines.LineReader(target.expected, header=target.output_header)
+    )
 
 
 class OutputChecker:

@@ -16,14 +16,10 @@ from dataclasses import dataclass
 
 from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading import wordprobs
+from geval_py.reading import rewriting, schemes, wordprobs
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
-from geval_py.reading.rewriting import check_replaceable, replacement
-from geval_py.reading.schemes import DEFAULT_BITS
-from geval_py.reading.wordprobs import LEAST_TOTAL, REST, sum_in_order
 from geval_py.scoring import kernel
-from geval_py.scoring.kernel.backends import score_lines
-from geval_py.scoring.kernel.reference import OVERSHOOT, is_explained, numbers_of, rounding
+from geval_py.scoring.kernel import backends, reference
 
 DIFF_LINES = 1000
 TEMPORARY_BEGINNING = ".geval-fix-"
@@ -95,10 +91,11 @@ def _fix_entries(
     added: dict[str, float] = {}  # each word, the rest too, at its first place
     for word, value in zip(words, values, strict=True):
         added[word] = added.get(word, 0.0) + value
-    total = sum_in_order(values)
-    if (_total(added) < LEAST_TOTAL) != (total < LEAST_TOTAL):  # adding up rounds: it would be another distribution
+    total = wordprobs.sum_in_order(values)
+    least = wordprobs.LEAST_TOTAL
+    if (_total(added) < least) != (total < least):  # adding up rounds: it would be another distribution
         return {}, UNCHANGED
-    off = _off_rule(total, added, numbers_of(text))
+    off = _off_rule(total, added, reference.numbers_of(text))
     codes = clipped | ((repetition | off) & frozenset(rules))
     kept = {word: mass for word, mass in added.items() if mass or not word or "W207" not in rules}
     if off <= frozenset(rules) and (off or (codes and _must_be_divided(kept, text, rules))):
@@ -120,21 +117,22 @@ def _clip(values: Sequence[float]) -> tuple[list[float], frozenset[str]]:
     low, high = min(values), max(values)
     inside = sum(0.0 <= value <= 1.0 for value in values)
     looks_like_probabilities = high >= 0.5 or (high > 0.0 and 2 * inside > len(values))
-    if (low < 0.0 or high > 1.0) and looks_like_probabilities and low >= -OVERSHOOT and high <= 1.0 + OVERSHOOT:
+    overshoots, most = low < 0.0 or high > 1.0, reference.OVERSHOOT
+    if overshoots and looks_like_probabilities and low >= -most and high <= 1.0 + most:
         return [min(max(value, 0.0), 1.0) for value in values], frozenset({"W201"})
     return list(values), UNCHANGED
 
 
 def _total(masses: Mapping[str, float]) -> float:
-    return sum_in_order(list(masses.values()))
+    return wordprobs.sum_in_order(list(masses.values()))
 
 
 def _off_rule(total: float, masses: Mapping[str, float], numbers: Sequence[str]) -> frozenset[str]:
     """Return the rule that a total breaks, W202 or W203; ``numbers`` are the numbers as written."""
     above = total > 1.0 + wordprobs.TOLERANCE
-    if not above and not (REST in masses and total < LEAST_TOTAL):
+    if not above and not (wordprobs.REST in masses and total < wordprobs.LEAST_TOTAL):
         return UNCHANGED
-    if is_explained(total, rounding(numbers)):
+    if reference.is_explained(total, reference.rounding(numbers)):
         return UNCHANGED
     return frozenset({"W202" if above else "W203"})
 
@@ -158,11 +156,11 @@ def _scale(masses: Mapping[str, float], factor: float, total: float) -> dict[str
 
 def _leave_rest(masses: dict[str, float], rest_mass: float) -> dict[str, float] | None:
     """Take the mass of the rest from all words in proportion (W204); None if the line leaves some for it."""
-    if masses.get(REST) or (REST not in masses and _total(masses) < LEAST_TOTAL):
+    if masses.get(wordprobs.REST) or (wordprobs.REST not in masses and _total(masses) < wordprobs.LEAST_TOTAL):
         return None
     words = {word: mass for word, mass in masses.items() if word}
     scaled = _scale(words, 1.0 - rest_mass, _total(words))
-    return None if scaled is None else {**masses, **scaled, REST: rest_mass}
+    return None if scaled is None else {**masses, **scaled, wordprobs.REST: rest_mass}
 
 
 def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
@@ -213,7 +211,7 @@ def fix_file(
     (0, 1); UnreadableFileError or CorruptFileError if the file cannot be read. The file is then unchanged.
     """
     check_rest_mass(rest_mass)
-    original = check_replaceable(path, verb="mend")
+    original = rewriting.check_replaceable(path, verb="mend")
     fixes = Fixes(rest_mass, diff_lines, rules)
     backup_path = None
     if not write:
@@ -221,7 +219,9 @@ def fix_file(
             _fix_blocks(reader, fixes, lambda _: None)
     else:
         permissions = stat.S_IMODE(original.st_mode)
-        with replacement(path, permissions, original=original, verb="mend", beginning=TEMPORARY_BEGINNING) as new:
+        with rewriting.replacement(
+            path, permissions, original=original, verb="mend", beginning=TEMPORARY_BEGINNING
+        ) as new:
             with LineReader(path) as reader, new.writer(reader.source.compression) as file:
                 _fix_blocks(reader, fixes, file.write)
             if fixes.changes:
@@ -331,7 +331,7 @@ class Fixes:
 
 
 def _flags_of(text: bytes, lines: int) -> Sequence[int]:
-    return score_lines(text + b"\n", b"\n" * lines, DEFAULT_BITS, 1)[1]
+    return backends.score_lines(text + b"\n", b"\n" * lines, schemes.DEFAULT_BITS, 1)[1]
 
 
 def _decoded(data: bytes) -> str | None:

@@ -1,8 +1,10 @@
-"""The rules of lines of word gaps, and the rules of an output as a whole.
+"""The rules for the lines of an output, and for an output as a whole.
 
-Most rules of lines are patterns of the kernel's flags, so that lines are counted without being parsed. A line is
-parsed in Python only to find the place of a problem, or odd characters. The rules of the whole output are about its
-beginning, its number of lines and mixed scales.
+In this order: the rules for lines of word gaps; the rules for the whole output, about its beginning, its number of
+lines and mixed scales; the rules for word gaps with answers; and the rules for other metrics' outputs.
+
+Most rules for lines of word gaps are patterns of the kernel's flags, so that lines are counted without being parsed.
+A line is parsed in Python only to find the place of a problem, or odd characters.
 """
 
 from __future__ import annotations
@@ -15,20 +17,15 @@ from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from geval_py.checking import places
+from geval_py.checking import places, rules, targets
 from geval_py.checking.findings import Findings, FlaggedBlock
-from geval_py.checking.places import lists_word, odd_character_in, place_of
-from geval_py.checking.rules import Place
-from geval_py.checking.targets import Target
 from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import Bytes, LineReader, read_lines
-from geval_py.scoring import kernel
-from geval_py.scoring.kernel import CAPITAL, MALFORMED, NOT_ASCII, VECTOR
+from geval_py.scoring import blocks, kernel
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.text import nearest, shorten, strip_spaces, visible
 
 if TYPE_CHECKING:
-    from geval_py.scoring.blocks import Block
     from geval_py.scoring.metrics.base import Metric
 
 
@@ -63,7 +60,6 @@ FLAG_RULES = (
     FlagRule("W210", kernel.CARRIAGE_RETURN, 0),
     FlagRule("W214", kernel.REST_ALONE, 0),
 )
-
 # Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
 _ODD_BYTES = (
     re.compile(rb"\xc2[\x80-\xa0]"),
@@ -88,7 +84,7 @@ def _apply(rule: FlagRule, block: FlaggedBlock, findings: Findings) -> None:
     wanted = findings.wants_places(rule.code)
     indices = (index for index, flags in enumerate(block.flags) if flags in holding)
     for index in islice(indices, wanted):
-        findings.add_place(rule.code, partial(place_of, rule.code, block.text(index), block.number(index)))
+        findings.add_place(rule.code, partial(places.place_of, rule.code, block.text(index), block.number(index)))
 
 
 def _check_characters(block: FlaggedBlock, findings: Findings) -> None:
@@ -101,9 +97,9 @@ def _check_characters(block: FlaggedBlock, findings: Findings) -> None:
         if flags & suspicious and not flags & kernel.MALFORMED:
             text, line = block.text(index), block.number(index)
             if not _is_utf8(block.raw(index)):
-                findings.add("W212", partial(place_of, "W212", text, line))
-            if odd_character_in(text):
-                findings.add("W208", partial(place_of, "W208", text, line))
+                findings.add("W212", partial(places.place_of, "W212", text, line))
+            if places.odd_character_in(text):
+                findings.add("W208", partial(places.place_of, "W208", text, line))
 
 
 def _is_utf8(data: Bytes) -> bool:
@@ -114,41 +110,6 @@ def _is_utf8(data: Bytes) -> bool:
     return True
 
 
-def line_count_causes(
-    findings: Findings, lines: int, items: int, texts: Sequence[str], words: Sequence[str], input_path: str | None
-) -> Iterator[str]:
-    """Yield likely causes of a wrong number of lines; ``texts`` and ``words`` begin the output and the answers."""
-    if findings.counted("E111") and lines > items:
-        yield "there are empty lines"
-    if findings.counted("W215"):
-        yield "the first line is a header"
-    if any(re.fullmatch('".+"', text) for text in texts):
-        yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
-    elif lines < items and _has_quotes(input_path):
-        yield "the input has quotes, at which a CSV reader merges lines: read it with QUOTE_NONE"
-    shift = _shift(texts, words)
-    if shift:
-        yield f"the outputs fit the expected words better when moved by one line {shift}"
-
-
-def _has_quotes(input_path: str | None) -> bool:
-    if input_path is None:
-        return False
-    with LineReader(input_path) as inputs:
-        return re.search(rb'(?:^|\t)"', inputs.block(), re.MULTILINE) is not None
-
-
-def _shift(texts: Sequence[str], words: Sequence[str]) -> str:
-    """Return "up" or "down" if more expected words are listed one line away in that direction, else ""."""
-    hits = {
-        "": sum(map(lists_word, texts, words)),
-        "up": sum(map(lists_word, texts[1:], words)),
-        "down": sum(map(lists_word, texts, words[1:])),
-    }
-    best = max(hits, key=lambda way: hits[way])
-    return best if hits[best] > max(3, 2 * hits[""]) else ""
-
-
 class NotTextError(Exception):
     """No line of the file can be read, because it is not text."""
 
@@ -156,7 +117,7 @@ class NotTextError(Exception):
 class FileRules:
     """The rules of one output as a whole; ``lines`` counts the lines that were checked."""
 
-    def __init__(self, target: Target, findings: Findings) -> None:
+    def __init__(self, target: targets.Target, findings: Findings) -> None:
         self._target, self._findings = target, findings
         self.lines = 0
         self._logarithm_lines = self._probability_lines = 0
@@ -216,7 +177,39 @@ class FileRules:
             findings.add_file("W213", message)
 
 
-# The rules that need the answers of word gaps, and the rules of outputs that are no distributions over words.
+def line_count_causes(
+    findings: Findings, lines: int, items: int, texts: Sequence[str], words: Sequence[str], input_path: str | None
+) -> Iterator[str]:
+    """Yield likely causes of a wrong number of lines; ``texts`` and ``words`` begin the output and the answers."""
+    if findings.counted("E111") and lines > items:
+        yield "there are empty lines"
+    if findings.counted("W215"):
+        yield "the first line is a header"
+    if any(re.fullmatch('".+"', text) for text in texts):
+        yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
+    elif lines < items and _has_quotes(input_path):
+        yield "the input has quotes, at which a CSV reader merges lines: read it with QUOTE_NONE"
+    shift = _shift(texts, words)
+    if shift:
+        yield f"the outputs fit the expected words better when moved by one line {shift}"
+
+
+def _has_quotes(input_path: str | None) -> bool:
+    if input_path is None:
+        return False
+    with LineReader(input_path) as inputs:
+        return re.search(rb'(?:^|\t)"', inputs.block(), re.MULTILINE) is not None
+
+
+def _shift(texts: Sequence[str], words: Sequence[str]) -> str:
+    """Return "up" or "down" if more expected words are listed one line away in that direction, else ""."""
+    hits = {
+        "": sum(map(places.lists_word, texts, words)),
+        "up": sum(map(places.lists_word, texts[1:], words)),
+        "down": sum(map(places.lists_word, texts, words[1:])),
+    }
+    best = max(hits, key=lambda way: hits[way])
+    return best if hits[best] > max(3, 2 * hits[""]) else ""
 
 
 class AnswerRules:
@@ -226,7 +219,7 @@ class AnswerRules:
         self._findings = findings
         self._output_has_capitals = False
         self._expected_capitals = 0
-        self._capital_places: list[Callable[[], Place]] = []
+        self._capital_places: list[Callable[[], rules.Place]] = []
         self._most_capital_places = findings.most_places("W302")
 
     def check(self, block: FlaggedBlock) -> None:
@@ -238,15 +231,15 @@ class AnswerRules:
                     place = partial(places.impossible_word, block.text(index), block.number(index), word)
                     self._findings.add("W301", place)
         self._check_case(block, words)
-        if not self._output_has_capitals and block.has(CAPITAL | NOT_ASCII):
+        if not self._output_has_capitals and block.has(kernel.CAPITAL | kernel.NOT_ASCII):
             self._output_has_capitals = any(
-                flags & (CAPITAL | NOT_ASCII) and places.has_capital_word(block.text(index))
+                flags & (kernel.CAPITAL | kernel.NOT_ASCII) and places.has_capital_word(block.text(index))
                 for index, flags in enumerate(block.flags)
             )
 
     def _check_case(self, block: FlaggedBlock, words: list[str]) -> None:
         for index, word in enumerate(words):
-            if word == word.lower() or block.flags[index] & (MALFORMED | VECTOR):
+            if word == word.lower() or block.flags[index] & (kernel.MALFORMED | kernel.VECTOR):
                 continue
             self._expected_capitals += 1
             place = partial(places.case_mismatch, block.text(index), block.number(index), word)
@@ -280,14 +273,6 @@ class AnswerRules:
             )
 
 
-class TextBlock(FlaggedBlock):
-    """A block of lines that are no distributions; a line with a NUL is not text, and flagged as malformed."""
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        self.flags = array("q", (MALFORMED if b"\0" in line else 0 for line in self._raw[: block.lines]))
-
-
 class MetricRules:
     """The rules of an output for a metric that is not of word gaps: translations, classes, labels, numbers, tags."""
 
@@ -302,7 +287,7 @@ class MetricRules:
         self._prepare: Callable[[str], str] = prepare or str
 
     @classmethod
-    def of_target(cls, target: Target, findings: Findings) -> MetricRules:
+    def of_target(cls, target: targets.Target, findings: Findings) -> MetricRules:
         """Make the rules for the metric of a target and the classes of its training set."""
         return cls(target.metric, target.preparation, _classes_of(target), findings)
 
@@ -329,7 +314,7 @@ class MetricRules:
             self._findings.add("E117", partial(_not_in_format, error, text))
             return
         if not strip_spaces(text):
-            place = Place(line=line, column=1, token="", message="the line is empty", text=text)
+            place = rules.Place(line=line, column=1, token="", message="the line is empty", text=text)
             self._findings.add("W217", lambda: place)
         elif self._classes:
             self._check_class(text, line)
@@ -342,7 +327,7 @@ class MetricRules:
             self._findings.add("W216", partial(_unknown_class, text, line, found, nearest(found, self._classes)))
 
 
-def _classes_of(target: Target) -> frozenset[str]:
+def _classes_of(target: targets.Target) -> frozenset[str]:
     """Read the classes of the training set; empty if the metric has no classes or the file cannot be read."""
     if target.training is None or target.metric is None or not target.metric.has_classes:
         return frozenset()
@@ -353,13 +338,21 @@ def _classes_of(target: Target) -> frozenset[str]:
         return frozenset()  # a training set that is broken is not the submission's fault
 
 
-def _not_in_format(error: MalformedLineError, text: str) -> Place:
+def _not_in_format(error: MalformedLineError, text: str) -> rules.Place:
     if error.text != text:  # the metric's flags changed the line, so the error's column is not a column of the file
-        return Place(line=error.line, column=1, token=error.token, message=error.hint, text=text)
-    return Place(line=error.line, column=error.column, token=error.token, message=error.hint, text=error.text)
+        return rules.Place(line=error.line, column=1, token=error.token, message=error.hint, text=text)
+    return rules.Place(line=error.line, column=error.column, token=error.token, message=error.hint, text=error.text)
 
 
-def _unknown_class(text: str, line: int, found: str, close: str | None) -> Place:
+def _unknown_class(text: str, line: int, found: str, close: str | None) -> rules.Place:
     advice = f"; did you mean `{visible(shorten(close))}`?" if close else ""
     message = f"the training set has no class `{visible(shorten(found))}`{advice}"
-    return Place(line=line, column=1, token=found, message=message, text=text)
+    return rules.Place(line=line, column=1, token=found, message=message, text=text)
+
+
+class TextBlock(FlaggedBlock):
+    """A block of lines that are no distributions; a line with a NUL is not text, and flagged as malformed."""
+
+    def __init__(self, block: blocks.Block) -> None:
+        self.block = block
+        self.flags = array("q", (kernel.MALFORMED if b"\0" in line else 0 for line in self._raw[: block.lines]))

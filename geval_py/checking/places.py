@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
-from geval_py.reading.schemes import DEFAULT_BITS
-from geval_py.reading.wordprobs import NUMBER, REST, number_mistake, parse_entries, sum_in_order
+from geval_py.reading import schemes, wordprobs
 from geval_py.scoring.kernel import NOT_A_NUMBER
 from geval_py.scoring.kernel.reference import error_kind, malformed_error
 from geval_py.text import shorten, visible
@@ -32,17 +31,17 @@ NAMES = {
 
 def malformed(text: str, line: int) -> Place:
     """Return the place of the first error of a malformed line."""
-    error = malformed_error(text, DEFAULT_BITS, line)
+    error = malformed_error(text, schemes.DEFAULT_BITS, line)
     message = error.hint
     if error_kind(error) == NOT_A_NUMBER and error.token:
-        kind, advice = number_mistake(error.token)
+        kind, advice = wordprobs.number_mistake(error.token)
         message = f"`{visible(shorten(error.token))}` is not a number ({kind}); {advice}"
     return Place(line=line, column=error.column, token=error.token, message=message, text=error.text)
 
 
 def _entries(text: str) -> list[tuple[int, str, str, float]]:
     """Return the column, token, word and value of each entry."""
-    words, values = parse_entries(text, 0)
+    words, values = wordprobs.parse_entries(text, 0)
     found, column = [], 1
     for token, word, value in zip(text.split(" "), words, values, strict=True):
         found.append((column, token, word, value))
@@ -64,13 +63,13 @@ def read_as_logs(text: str, line: int) -> Place:
 
 def wrong_sum(text: str, line: int, with_rest: str = "") -> Place:
     """Name the sum of the line."""
-    total = sum_in_order([value for _, _, _, value in _entries(text)])
+    total = wordprobs.sum_in_order([value for _, _, _, value in _entries(text)])
     return _place(text, line, 1, "", f"the probabilities sum to {total!r}{with_rest}; they are divided by it")
 
 
 def no_rest_mass(text: str, line: int) -> Place:
-    """Point at the rest entry of 0, or behind the last entry."""
-    rests = [entry for entry in _entries(text) if entry[2] == REST]
+    """Point at the rest entry of 0, or after the last entry."""
+    rests = [entry for entry in _entries(text) if entry[2] == wordprobs.REST]
     if rests:
         return _place(text, line, rests[0][0], rests[0][1], "the rest has probability 0: a miss costs infinity")
     return _place(text, line, len(text) + 1, "", "no rest entry, and nothing left for one: a miss costs infinity")
@@ -88,7 +87,7 @@ def repeated_word(text: str, line: int) -> Place:
     seen: dict[str, int] = {}
     for column, token, word, _ in _entries(text):
         if word in seen:
-            name = "the rest" if word == REST else f"`{visible(shorten(word))}`"
+            name = "the rest" if word == wordprobs.REST else f"`{visible(shorten(word))}`"
             message = f"{name} stands at column {seen[word]} already; its entries add up"
             return _place(text, line, column, token, message)
         seen[word] = column
@@ -97,7 +96,7 @@ def repeated_word(text: str, line: int) -> Place:
 
 def zero_entry(text: str, line: int) -> Place:
     """Point at the first word of probability 0."""
-    column, token, word, _ = next(entry for entry in _entries(text) if entry[2] != REST and entry[3] == 0)
+    column, token, word, _ = next(entry for entry in _entries(text) if entry[2] != wordprobs.REST and entry[3] == 0)
     return _place(text, line, column, token, f"`{visible(shorten(word))}` has probability 0; leave it out")
 
 
@@ -210,5 +209,6 @@ def has_capital_word(text: str) -> bool:
 def lists_word(text: str, word: str) -> bool:
     """Whether a line has an entry for a word."""
     return any(
-        token.rpartition(":")[0] == word and NUMBER.fullmatch(token.rpartition(":")[2]) for token in text.split(" ")
+        token.rpartition(":")[0] == word and wordprobs.NUMBER.fullmatch(token.rpartition(":")[2])
+        for token in text.split(" ")
     )

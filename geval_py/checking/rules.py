@@ -18,7 +18,7 @@ class Rule:
     """A kind of problem.
 
     ``summary`` describes it in one line, ``why`` its consequence, ``mend`` the remedy. ``fixable``:
-    ``geval check --fix`` mends it without guessing. ``needs_answers``: it can be found only beside the answers.
+    ``geval check --fix`` mends it without guessing. ``needs_answers``: it can be found only with the answers.
     """
 
     code: str

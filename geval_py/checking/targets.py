@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
 from geval_py.errors import DataError, SchemeError, UnreadableFileError, UsageError
-from geval_py.reading import splits
-from geval_py.reading.compression import COMPRESSED_ENDINGS
-from geval_py.reading.config import CONFIG_FILE, config_task
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, is_file, is_remote, naming, parts_of
+from geval_py.reading import compression, config, sources, splits
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import Metric
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
 
 DATA_FILES = frozenset(
-    name + end for name in (splits.INPUT_FILE, splits.EXPECTED_FILE) for end in ("", *COMPRESSED_ENDINGS)
+    name + end for name in (splits.INPUT_FILE, splits.EXPECTED_FILE) for end in ("", *compression.COMPRESSED_ENDINGS)
 )
 _LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
 _CANNOT_BE_READ = "what there is of its test set cannot be read"
@@ -74,12 +71,12 @@ def check_challenge(path: str, tests: Sequence[str] = ()) -> None:
     except OSError as error:
         raise _no_challenge(path, f"it cannot be read: {error.strerror}") from error
     known = test_sets(path)
-    if not known and CONFIG_FILE not in names and not _folders(path, names, splits.TRAINING_SET):
+    if not known and config.CONFIG_FILE not in names and not _folders(path, names, splits.TRAINING_SET):
         if holds_data(path):
             above = os.path.normpath(os.path.join(path, os.pardir))
             raise _no_challenge(path, f"it is a test set\n  did you mean `{visible(above)}`?")
         raise _no_challenge(
-            path, f"it has no {CONFIG_FILE}, and no folder with {splits.INPUT_FILE} or {splits.EXPECTED_FILE}"
+            path, f"it has no {config.CONFIG_FILE}, and no folder with {splits.INPUT_FILE} or {splits.EXPECTED_FILE}"
         )
     for test in tests:
         if known and not os.path.isdir(os.path.join(path, test)):
@@ -109,7 +106,7 @@ def holds_data(folder: str) -> bool:
 
 def submitted_sets(submission: str) -> list[str]:
     """Return the folders of a submission that have names of test sets; raises UnreadableFileError."""
-    with naming(submission):
+    with sources.naming(submission):
         names = _names_in(submission)
     return [name for name in _folders(submission, names) if _is_called_test_set(name)]
 
@@ -190,7 +187,7 @@ def find_targets(
     Raises UsageError for a folder that is no challenge, for an output of several test sets, and if standard input
     would be read twice.
     """
-    if paths.count(STANDARD_INPUT) > 1:
+    if paths.count(sources.STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one output as -")
     if challenge is not None:
         check_challenge(challenge, tests)
@@ -267,13 +264,17 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
         elif os.path.dirname(output.path) == folder and _leads_outside(output.path, base):
             yield _missing(output.path, _LEADS_OUTSIDE)
         else:
-            in_no_folder = output.path == STANDARD_INPUT or is_address(output.path) or is_remote(output.path)
+            in_no_folder = (
+                output.path == sources.STANDARD_INPUT
+                or sources.is_address(output.path)
+                or sources.is_remote(output.path)
+            )
             place = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
             yield _with_test_set(Target(output=output.path), guess_test_set(place, challenge, test))
 
 
 def _outputs_at(path: str) -> tuple[splits.Output, ...]:
-    found = path if path == STANDARD_INPUT or is_address(path) else find_file(path)
+    found = path if path == sources.STANDARD_INPUT or sources.is_address(path) else sources.find_file(path)
     return () if found is None else (splits.output_at(found),)
 
 
@@ -293,7 +294,7 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
 
 def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterator[Target | Problem]:
     try:
-        outputs = splits.find_outputs(folder) if find_file(folder) == folder else ()
+        outputs = splits.find_outputs(folder) if sources.find_file(folder) == folder else ()
     except DataError as error:
         yield _missing(error.path, _one_line(error))
         return
@@ -304,17 +305,17 @@ def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterat
             yield _missing(output.path, _one_line(output.fault))
         elif _leads_outside(output.path, submission):
             yield _missing(output.path, _LEADS_OUTSIDE)
-        elif not is_file(output.path):
+        elif not sources.is_file(output.path):
             yield _missing(output.path, "it is not a file")
         else:
             yield _with_test_set(Target(output=output.path), guessed)
 
 
 def _leads_outside(path: str, folder: str) -> bool:
-    if is_remote(path):
+    if sources.is_remote(path):
         return False
     root = os.path.realpath(folder)
-    return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in parts_of(path))
+    return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in sources.parts_of(path))
 
 
 def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
@@ -342,8 +343,8 @@ def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
 
 def _find_regular(path: str) -> str | None:
     """Find a file of a test set; raises DataError, also if it is not a regular file, which might never end."""
-    found = find_file(path)
-    if found is not None and not is_file(found):
+    found = sources.find_file(path)
+    if found is not None and not sources.is_file(found):
         raise UnreadableFileError(path=found, reason="it is not a regular file")
     return found
 
@@ -355,7 +356,7 @@ def _one_line(error: DataError) -> str:
 def with_options(target: Target, challenge: str) -> Target:
     """Add the headers of a challenge's options, and how its first metric changes and reads lines."""
     try:
-        options = config_task(challenge)
+        options = config.config_task(challenge)
         if options.out_header is not None:
             names = splits.read_header(challenge, options.out_header)
         elif os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE)):
@@ -369,7 +370,7 @@ def with_options(target: Target, challenge: str) -> Target:
         if metric is not None:
             (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
             preparation = preparation_for(scheme)
-        training = find_file(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
+        training = sources.find_file(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
     except (DataError, SchemeError):
         return target  # a challenge that is broken is not the submission's fault
     return replace(

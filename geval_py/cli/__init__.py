@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _forget_output() -> None:
-    """Drop what is still buffered and cannot be written: or the interpreter tries again at exit."""
+    """Drop buffered output that cannot be written, else the interpreter tries again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -7,21 +7,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from geval_py.cli.options import merged
-from geval_py.cli.parsers import STATUS, QuietParser, add_fields, number_type
-from geval_py.cli.terminal import ProgressBar
+from geval_py.cli import options, parsers, terminal
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.modelling import gap_models
-from geval_py.modelling.baselines import BASELINES, DEFAULT, SIDES, TOP, NgramGapModel, WordModel, baseline, predict
-from geval_py.modelling.corpus import texts_of
+from geval_py.modelling import baselines, corpus, gap_models
+from geval_py.reading import config, items, splits, writing
 from geval_py.reading.challenge import Challenge, DataSet
-from geval_py.reading.config import task_of
-from geval_py.reading.items import Item
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET
-from geval_py.reading.writing import write_output
 from geval_py.text import named
 
-MODELS = "\n".join(f"  {name:11} {of.summary.replace('`', '')}" for name, of in BASELINES.items())
+MODELS = "\n".join(f"  {name:11} {of.summary.replace('`', '')}" for name, of in baselines.BASELINES.items())
 EPILOG = f"""\
 models:
 {MODELS}
@@ -32,23 +25,25 @@ examples:
   geval baseline -t dev-0 unigram --top 1000
   geval -t dev-0                       and score it
 
-{STATUS}"""
+{parsers.STATUS}"""
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval baseline``."""
-    parser = QuietParser(
+    parser = parsers.QuietParser(
         prog="geval baseline",
         description="Write the output of a simple model, trained on the challenge's train, for a test set.",
         epilog=EPILOG,
         argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
-    names = ", ".join(BASELINES)
-    add("model", nargs="?", default=DEFAULT, metavar="MODEL", help=f"{names} or kenlm:FILE (default: {DEFAULT})")
-    add_fields(parser, "test_name", "out_directory", "expected_directory", "in_header", "out_header")
-    top = f"the likeliest words, so many a line; the others share the rest (default: {TOP}; 0: all words of train)"
-    add("--top", type=number_type, default=TOP, metavar="K", help=top)
+    default = baselines.DEFAULT
+    names = f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {default})"
+    add("model", nargs="?", default=default, metavar="MODEL", help=names)
+    parsers.add_fields(parser, "test_name", "out_directory", "expected_directory", "in_header", "out_header")
+    words = "the likeliest words, so many a line; the others share the rest"
+    top = f"{words} (default: {baselines.TOP}; 0: all words of train)"
+    add("--top", type=parsers.number_type, default=baselines.TOP, metavar="K", help=top)
     add("--force", action="store_true", default=False, help="write over an output of that name")
     add("--no-cache", action="store_true", default=False, help="train anew, and do not keep the model")
     return parser.with_help()
@@ -61,19 +56,19 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in ("model", "top", "force", "no_cache")}
-    model = baseline(own["model"], top=own["top"])
-    task = task_of(merged(given))
+    model = baselines.baseline(own["model"], top=own["top"])
+    task = config.task_of(options.merged(given))
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:
-        raise MissingFileError(what="No file with the input", path=os.path.join(test.directory, INPUT_FILE))
+        raise MissingFileError(what="No file with the input", path=os.path.join(test.directory, splits.INPUT_FILE))
     output = os.path.join(test.directory, f"out-model={_name(own['model'])}.tsv")
     if os.path.lexists(output) and not own["force"]:
         raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
     _fit(model, own["model"], challenge, keep=not own["no_cache"])
     os.makedirs(test.directory, exist_ok=True)
-    with ProgressBar("items", unit="items") as progress:
-        write_output(output, predict(model, _watched(test, progress)))
+    with terminal.ProgressBar("items", unit="items") as progress:
+        writing.write_output(output, baselines.predict(model, _watched(test, progress)))
     print(f"wrote {named(output)}")
     return 0
 
@@ -88,7 +83,7 @@ def _name(model: str) -> str:
     return kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if colon else "")
 
 
-def _watched(test: DataSet, progress: ProgressBar) -> Iterator[Item]:
+def _watched(test: DataSet, progress: terminal.ProgressBar) -> Iterator[items.Item]:
     """Yield the items without their answers, which no model may see."""
     inputs = DataSet(
         name=test.name, directory=test.directory, input=test.input, expected=None, in_header=test.in_header
@@ -99,19 +94,19 @@ def _watched(test: DataSet, progress: ProgressBar) -> Iterator[Item]:
         yield item
 
 
-def _fit(model: WordModel, name: str, challenge: Challenge, *, keep: bool) -> None:
+def _fit(model: baselines.WordModel, name: str, challenge: Challenge, *, keep: bool) -> None:
     """Train a model on train, or load what was learnt from the same files; raises MissingFileError."""
-    train = challenge[TRAINING_SET]
-    for path, file in ((train.input, INPUT_FILE), (train.expected, EXPECTED_FILE)):
+    train = challenge[splits.TRAINING_SET]
+    for path, file in ((train.input, splits.INPUT_FILE), (train.expected, splits.EXPECTED_FILE)):
         if path is None:
-            place = os.path.join(challenge.path, TRAINING_SET, file)
+            place = os.path.join(challenge.path, splits.TRAINING_SET, file)
             raise MissingFileError(what="There is nothing to train on", path=place)
-    if not isinstance(model, NgramGapModel) or not keep:
+    if not isinstance(model, baselines.NgramGapModel) or not keep:
         model.fit(train)
         return
-    digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], SIDES[name])
+    digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], baselines.SIDES[name])
     learnt = gap_models.load(digest)
     if learnt is None:
-        learnt = gap_models.learn(texts_of(train), SIDES[name])
+        learnt = gap_models.learn(corpus.texts_of(train), baselines.SIDES[name])
         gap_models.save(digest, learnt)
     model.take(learnt)

@@ -1,18 +1,14 @@
-"""``geval calibration``: whether an output means what it says."""
+"""``geval calibration``: whether the probabilities of an output come true."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from geval_py.cli.options import task_and_settings
-from geval_py.cli.parsers import QuietParser, add_hashed_options, command_parser
-from geval_py.cli.score import blaming_config, scored, show_of_task
-from geval_py.explaining.calibration import calibration_of, calibration_schemes
-from geval_py.explaining.reliability import hashed_scheme
+from geval_py.cli import options, parsers, score
+from geval_py.explaining import calibration, reliability
 from geval_py.reading.splits import locate, only_output
-from geval_py.scoring.evaluate import select_schemes
-from geval_py.scoring.scores import evaluations_of
+from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import FOR_PEOPLE
 
 if TYPE_CHECKING:
@@ -28,10 +24,10 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval calibration``."""
-    parser = command_parser("calibration", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
-    add_hashed_options(parser)
+    parser = parsers.command_parser("calibration", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
+    parsers.add_hashed_options(parser)
     return parser.with_help()
 
 
@@ -42,13 +38,13 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     metrics = given.pop("metrics")
-    task, settings = task_and_settings(given, metrics)
-    with blaming_config(task):
-        schemes = calibration_schemes(hashed_scheme(select_schemes(task)))
+    task, settings = options.task_and_settings(given, metrics)
+    with score.blaming_config(task):
+        schemes = calibration.calibration_schemes(reliability.hashed_scheme(evaluate.select_schemes(task)))
         split = locate(task)
         only_output(split.outputs)
         sign = settings.format not in FOR_PEOPLE
-        (evaluation,) = evaluations_of(scored(task, split, schemes, settings, sign=sign))
-    found = calibration_of(evaluation)
-    show_of_task(task, found, settings.format)
+        (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=sign))
+    found = calibration.calibration_of(evaluation)
+    score.show_of_task(task, found, settings.format)
     return 0

@@ -1,4 +1,4 @@
-"""``geval challenge``, ``--init`` and ``--validate``: a challenge is made, and its leaks and faults are found."""
+"""``geval challenge``, ``--init`` and ``--validate``: make a challenge, find its leaks and its faults."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.authoring import corpora
+from geval_py.authoring import corpora, leak_items, leaks, make, publishing
 from geval_py.authoring.init import init_challenge
-from geval_py.authoring.leak_items import COMMAND, LEAK_RULES
-from geval_py.authoring.leaks import find_leaks
-from geval_py.authoring.make import DEFAULT_METRICS, Recipe, make_challenge, read_items, split_items
-from geval_py.authoring.publishing import PACKING, check_folders, default_answers
 from geval_py.authoring.validate import validate_challenge
 from geval_py.checking.rules import find_rules
-from geval_py.cli.check import add_listing, add_rules, chosen_rules, listed, most_places, show_report
-from geval_py.cli.parsers import Group, QuietParser, argument_type, command_parser, number_type
-from geval_py.cli.terminal import ProgressBar, complain, note
+from geval_py.cli import check, parsers, terminal
 from geval_py.errors import UsageError
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
@@ -39,7 +33,7 @@ EXAMPLES = """\
   geval --validate --expected-directory my-challenge-answers
   geval challenge make --help          what a command does, and its options
 """
-GROUP = Group(
+GROUP = parsers.Group(
     name="challenge",
     description="Cut a challenge from texts or from items, and find what it gives away.",
     examples=EXAMPLES,
@@ -85,10 +79,10 @@ to validate a directory CHALLENGE representing a Gonito challenge.
 """  # GEval's words
 
 
-def make_make_parser() -> QuietParser:
+def make_make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval challenge make``."""
     what = "Cut a word-gap challenge from texts: train, dev-0 and test-A."
-    parser = command_parser("challenge make", what, MAKE_EXAMPLES)
+    parser = parsers.command_parser("challenge make", what, MAKE_EXAMPLES)
     add = parser.add_argument
     add("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either")
     _add_common(parser)
@@ -101,24 +95,29 @@ def make_make_parser() -> QuietParser:
         metavar="COLUMN",
         help=f"the texts in .jsonl and .tsv (default: {corpora.TEXT})",
     )
-    add("--context", type=number_type, default=corpora.DEFAULT_CONTEXT, metavar="N",
+    add("--context", type=parsers.number_type, default=corpora.DEFAULT_CONTEXT, metavar="N",
         help=f"words on each side of a gap (default: {corpora.DEFAULT_CONTEXT})")  # fmt: skip
-    add("--every", type=number_type, metavar="N", help="words from a gap to the next, at least (default: a window's)")
-    add("--train-every", type=number_type, metavar="N", help="the same in train, where windows may overlap")
+    add(
+        "--every",
+        type=parsers.number_type,
+        metavar="N",
+        help="words from a gap to the next, at least (default: a window's)",
+    )
+    add("--train-every", type=parsers.number_type, metavar="N", help="the same in train, where windows may overlap")
     add("--random", action="store_true", help="draw the words to the next gap: from --every to twice as many")
     add("--seed", default=corpora.DEFAULT_SEED, metavar="TEXT",
         help=f"of all random choices but the parts (default: {corpora.DEFAULT_SEED})")  # fmt: skip
     add("--words", default=corpora.DEFAULT_WORDS, metavar="REGEXP",
         help="matches somewhere in each word that may be a gap (default: a letter or a digit)")  # fmt: skip
-    add("--least-frequency", type=number_type, default=1, metavar="N",
+    add("--least-frequency", type=parsers.number_type, default=1, metavar="N",
         help="only words that stand N times or more in the texts may be gaps (default: 1)")  # fmt: skip
     return parser.with_help()
 
 
-def make_split_parser() -> QuietParser:
+def make_split_parser() -> parsers.QuietParser:
     """Make the parser of ``geval challenge split``."""
     what = "Split items that are there already into train, dev-0 and test-A, whole groups together."
-    parser = command_parser("challenge split", what, SPLIT_EXAMPLES)
+    parser = parsers.command_parser("challenge split", what, SPLIT_EXAMPLES)
     add = parser.add_argument
     add("folder", nargs="?", metavar="DIR", help="a folder with in.tsv and expected.tsv")
     _add_common(parser)
@@ -128,18 +127,18 @@ def make_split_parser() -> QuietParser:
     return parser.with_help()
 
 
-def _add_common(parser: QuietParser) -> None:
+def _add_common(parser: parsers.QuietParser) -> None:
     """Add the options that cutting and splitting share."""
     add = parser.add_argument
     add("-o", "--out", metavar="DIR", help="the new folder of the challenge")
     add("--answers", metavar="DIR", help="the new folder of the hidden answers (default: DIR-answers)")
     shares = ",".join(map(str, corpora.DEFAULT_SHARES))
-    add("--split", type=argument_type(corpora.read_shares), default=corpora.DEFAULT_SHARES, metavar="N,N,N",
+    add("--split", type=parsers.argument_type(corpora.read_shares), default=corpora.DEFAULT_SHARES, metavar="N,N,N",
         help=f"shares of train, dev-0 and test-A (default: {shares})")  # fmt: skip
     add("--salt", default=corpora.DEFAULT_SALT, metavar="TEXT",
         help=f"of the hash that makes the parts (default: {corpora.DEFAULT_SALT})")  # fmt: skip
     add("-m", "--metric", dest="metrics", action="append", metavar="METRIC",
-        help=f"a metric for config.txt; repeatable (default: {', '.join(DEFAULT_METRICS)})")  # fmt: skip
+        help=f"a metric for config.txt; repeatable (default: {', '.join(make.DEFAULT_METRICS)})")  # fmt: skip
     add("--title", default="", metavar="TEXT", help="the README's title")
     add("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them")
 
@@ -161,21 +160,23 @@ def run_make(words: Sequence[str]) -> int:
         words=corpora.read_pattern(given.words),
         seed=given.seed,
     )
-    recipe = Recipe(
+    recipe = make.Recipe(
         cut=cut,
         parts=corpora.Parts(shares=given.split, salt=given.salt),
         group=given.group,
         train_every=given.train_every,
         least_frequency=given.least_frequency,
         keep_order=given.keep_order,
-        metrics=tuple(given.metrics or DEFAULT_METRICS),
+        metrics=tuple(given.metrics or make.DEFAULT_METRICS),
         title=given.title,
     )
     documents = corpora.read_documents(given.texts, id=given.id, text=given.text)
-    making = make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
+    making = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
     if making.without_gaps:
-        note(f"{making.without_gaps} of {len(documents)} documents have no gap: no word that may be one, with "
-             f"{recipe.cut.context} words on each side")  # fmt: skip
+        terminal.note(
+            f"{making.without_gaps} of {len(documents)} documents have no gap: no word that may be one, "
+            f"with {recipe.cut.context} words on each side"
+        )
     sizes = [(part.name, len(part.gaps), part.groups) for part in making.parts]
     _show_parts(sizes, given.group, out, answers)
     return 0
@@ -188,13 +189,13 @@ def run_split(words: Sequence[str]) -> int:
     if given is None:
         return 0
     out, answers = _folders_to_make(parser, given, given.folder, "a folder with items")
-    pool = read_items(given.folder, columns=given.columns.split(",") if given.columns else (), group=given.group)
-    sizes = split_items(
+    pool = make.read_items(given.folder, columns=given.columns.split(",") if given.columns else (), group=given.group)
+    sizes = make.split_items(
         pool,
         out,
         answers,
         parts=corpora.Parts(shares=given.split, salt=given.salt),
-        metrics=given.metrics or DEFAULT_METRICS,
+        metrics=given.metrics or make.DEFAULT_METRICS,
         title=given.title,
         keep_order=given.keep_order,
         progress_of=_progress_of,
@@ -203,7 +204,9 @@ def run_split(words: Sequence[str]) -> int:
     return 0
 
 
-def _folders_to_make(parser: QuietParser, given: argparse.Namespace, source: object, what: str) -> tuple[str, str]:
+def _folders_to_make(
+    parser: parsers.QuietParser, given: argparse.Namespace, source: object, what: str
+) -> tuple[str, str]:
     """Return the new folders of the challenge and of its hidden answers.
 
     Raises UsageError where the ``source``, called ``what``, or a folder is missing, or the folders are not apart, and
@@ -213,13 +216,13 @@ def _folders_to_make(parser: QuietParser, given: argparse.Namespace, source: obj
         parser.error(f"{what} is missing")
     if not given.out:
         parser.error("a folder to make is missing: -o DIR")
-    answers = given.answers or default_answers(given.out)
-    check_folders(given.out, answers)
+    answers = given.answers or publishing.default_answers(given.out)
+    publishing.check_folders(given.out, answers)
     return str(given.out), str(answers)
 
 
-def _progress_of(what: str) -> ProgressBar:
-    return ProgressBar(what, unit="bytes" if what == PACKING else "items")
+def _progress_of(what: str) -> terminal.ProgressBar:
+    return terminal.ProgressBar(what, unit="bytes" if what == publishing.PACKING else "items")
 
 
 def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: str, answers: str) -> None:
@@ -235,9 +238,9 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
     sys.stdout.flush()
     for name, _, groups in sizes:
         if groups < corpora.FEW_GROUPS:
-            note(
+            terminal.note(
                 f"{name} has {groups} {groups_are}: below {corpora.FEW_GROUPS}, "
-                "scores tell more of these than of a model"
+                "scores depend more on these than on a model"
             )
     public, private = shlex.quote(visible(out)), shlex.quote(visible(answers))
     print(
@@ -248,41 +251,41 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
     )
 
 
-def make_leaks_parser() -> QuietParser:
+def make_leaks_parser() -> parsers.QuietParser:
     """Make the parser of ``geval challenge leaks``."""
     what = "Find what a challenge gives away: answers in public, and what one part shows of another."
-    parser = command_parser("challenge leaks", what, LEAKS_EXAMPLES, RULES_STATUS)
+    parser = parsers.command_parser("challenge leaks", what, LEAKS_EXAMPLES, RULES_STATUS)
     add = parser.add_argument
     add("folder", nargs="?", default=".", metavar="DIR", help="the challenge's public folder (default: .)")
     add("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another")
     group = "items with the same value here should be in one part (default: the first column)"
     add("--group", metavar="COLUMN", help=group)
-    add_rules(parser, "E4")
-    add_listing(parser)
+    check.add_rules(parser, "E4")
+    check.add_listing(parser)
     return parser.with_help()
 
 
 def run_leaks(words: Sequence[str]) -> int:
     """Run ``geval challenge leaks``; returns the exit status, raises GevalError."""
     given = make_leaks_parser().understood(words)
-    if given is None or listed(given, LEAK_RULES, COMMAND):
+    if given is None or check.listed(given, leak_items.LEAK_RULES, leak_items.COMMAND):
         return 0
 
     def codes(names: Iterable[str]) -> set[str]:
-        return {rule.code for name in names for rule in find_rules(name, LEAK_RULES, COMMAND)}
+        return {rule.code for name in names for rule in find_rules(name, leak_items.LEAK_RULES, leak_items.COMMAND)}
 
-    select, ignore = chosen_rules(given)
-    wanted = {rule.code for rule in LEAK_RULES} if select is None else codes(select)
-    report = find_leaks(
+    select, ignore = check.chosen_rules(given)
+    wanted = {rule.code for rule in leak_items.LEAK_RULES} if select is None else codes(select)
+    report = leaks.find_leaks(
         given.folder,
         answers=given.answers,
         group=given.group,
         rules=frozenset(wanted - codes(ignore)),
-        max_places=most_places(given),
+        max_places=check.most_places(given),
         strict=given.strict,
-        progress_of=ProgressBar,
+        progress_of=terminal.ProgressBar,
     )
-    return show_report(report, given.format)
+    return check.show_report(report, given.format)
 
 
 def init(task: Task, settings: Settings) -> int:
@@ -312,7 +315,7 @@ def validate(task: Task) -> int:
     sys.stdout.writelines(f"{warning}\n" for warning in validation.warnings)
     sys.stdout.flush()
     for fault in validation.faults:
-        complain("\n".join(map(visible, str(fault).split("\n"))))
+        terminal.complain("\n".join(map(visible, str(fault).split("\n"))))
     if validation.faults:
         return 1
     print(

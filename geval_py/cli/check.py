@@ -10,25 +10,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.checking import problem_formats
-from geval_py.checking.check import DEFAULT_MAX_BYTES, DEFAULT_MAX_PLACES, check_targets, unreadable_output
-from geval_py.checking.fixes import DIFF_LINES, fix_file
-from geval_py.checking.problem_formats import escape_commands
-from geval_py.checking.rules import (
-    COMMAND,
-    RULES,
-    Problem,
-    Report,
-    Rule,
-    explanation,
-    find_rule,
-    rules_table,
-    select_rules,
-)
-from geval_py.checking.targets import Target, find_targets
-from geval_py.cli.parsers import QuietParser, add_fields, add_format, argument_type, command_parser, number_type
-from geval_py.cli.score import workers_at
-from geval_py.cli.terminal import ProgressBar, show, write_listing
+from geval_py.checking import check, fixes, problem_formats, rules, targets
+from geval_py.cli import parsers, score, terminal
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import Shown
@@ -53,10 +36,10 @@ EXAMPLES = """\
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval check``."""
     what = "Find every problem of a submission, at its line and column, without the hidden answers."
-    parser = command_parser("check", what, EXAMPLES, STATUS)
+    parser = parsers.command_parser("check", what, EXAMPLES, STATUS)
     add = parser.add_argument
     paths = "an output (-: standard input), or a submission's folder (default: .)"
     add("paths", nargs="*", metavar="PATH", help=paths)
@@ -65,12 +48,12 @@ def make_parser() -> QuietParser:
     add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help=tests)
     add_rules(parser, "E1")
     most = "bytes that a compressed output may unpack to (default: 20 GB)"
-    add("--max-bytes", type=number_type, default=DEFAULT_MAX_BYTES, metavar="N", help=most)
-    add_fields(parser, "cluster")
+    add("--max-bytes", type=parsers.number_type, default=check.DEFAULT_MAX_BYTES, metavar="N", help=most)
+    parsers.add_fields(parser, "cluster")
     add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
     add("--diff", action="store_true", help="show what --fix would change, and write nothing")
     rest = "with --fix: the rest to add where none is left"
-    add("--rest-mass", type=argument_type(_mass), metavar="EPS", help=rest)
+    add("--rest-mass", type=parsers.argument_type(_mass), metavar="EPS", help=rest)
     add("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig")
     add_listing(parser)
     return parser.with_help()
@@ -86,29 +69,29 @@ def _mass(text: str) -> float:
     return value
 
 
-def add_rules(parser: QuietParser, beginning: str) -> None:
+def add_rules(parser: parsers.QuietParser, beginning: str) -> None:
     """Add the options about which rules count, and how they are shown; some codes have that ``beginning``."""
     add = parser.add_argument
-    add_format(parser, *problem_formats.FORMATS)
+    parsers.add_format(parser, *problem_formats.FORMATS)
     add("--strict", action="store_true", help="warnings too make the exit status 1")
     add("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name")
     add("--ignore", metavar="RULE,…", help="not these rules")
-    most = f"places shown of each rule (default: {DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
-    add("--max-problems", type=number_type, metavar="N", help=most)
+    most = f"places shown of each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
+    add("--max-problems", type=parsers.number_type, metavar="N", help=most)
 
 
-def add_listing(parser: QuietParser) -> None:
+def add_listing(parser: parsers.QuietParser) -> None:
     """Add the options that only show the rules."""
     parser.add_argument("--rules", action="store_true", help="list the rules and exit")
     parser.add_argument("--explain", metavar="RULE", help="explain a rule and exit")
 
 
-def listed(given: argparse.Namespace, rules: Sequence[Rule], command: str) -> bool:
+def listed(given: argparse.Namespace, table: Sequence[rules.Rule], command: str) -> bool:
     """Show the rules of a table, or one of them, if that is wanted; return whether it was. Raises UsageError."""
     if given.rules:
-        write_listing(rules_table(rules))
+        terminal.write_listing(rules.rules_table(table))
     elif given.explain is not None:
-        sys.stdout.write(explanation(find_rule(given.explain, rules, command)))
+        sys.stdout.write(rules.explanation(rules.find_rule(given.explain, table, command)))
     else:
         return False
     return True
@@ -124,10 +107,10 @@ def most_places(given: argparse.Namespace) -> int:
     """Return how many places are shown of each rule."""
     if given.max_problems is not None:
         return int(given.max_problems)
-    return TEXT_MAX_PLACES if given.format == "text" else DEFAULT_MAX_PLACES
+    return TEXT_MAX_PLACES if given.format == "text" else check.DEFAULT_MAX_PLACES
 
 
-def show_report(report: Report, format: str) -> int:
+def show_report(report: rules.Report, format: str) -> int:
     """Show a report in a format of its own or, as a table, in any other; returns its exit status."""
     if format in problem_formats.FORMATS:
         colour = format == "text" and shows_colours(sys.stdout)
@@ -136,11 +119,11 @@ def show_report(report: Report, format: str) -> int:
         shown = Shown(
             table=lambda: _problems_table(report), to_dict=lambda: json.loads(problem_formats.as_json(report))
         )
-        show(shown, format)
+        terminal.show(shown, format)
     return report.status
 
 
-def _problems_table(report: Report) -> Table:
+def _problems_table(report: rules.Report) -> Table:
     """Make a table with a row a place, in which GitHub's runner sees no command."""
     names = ("path", "line", "column", "rule", "name", "severity", "message")
     rows = [
@@ -149,18 +132,22 @@ def _problems_table(report: Report) -> Table:
         for place in problem_formats.places_of(problem)
     ]
     return Table(
-        [Column(name=name, write=lambda value: escape_commands(visible(str(value)))) for name in names], rows
+        [
+            Column(name=name, write=lambda value: problem_formats.escape_commands(visible(str(value))))
+            for name in names
+        ],
+        rows,
     )
 
 
-def _names(rule: Rule) -> tuple[str, str, str]:
+def _names(rule: rules.Rule) -> tuple[str, str, str]:
     return rule.code, rule.name, rule.severity
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     given = make_parser().understood(words)
-    if given is None or listed(given, RULES, COMMAND):
+    if given is None or listed(given, rules.RULES, rules.COMMAND):
         return 0
     if given.fix or given.diff:
         if given.cluster is not None:
@@ -172,15 +159,15 @@ def run(words: Sequence[str]) -> int:
 
 
 def _report(given: argparse.Namespace) -> int:
-    targets = list(find_targets(given.paths or ["."], given.challenge, given.tests))
-    rules = select_rules(*chosen_rules(given))
-    with workers_at(given.cluster) as workers:
-        report = check_targets(
-            targets,
-            rules,
+    outputs = list(targets.find_targets(given.paths or ["."], given.challenge, given.tests))
+    codes = rules.select_rules(*chosen_rules(given))
+    with score.workers_at(given.cluster) as workers:
+        report = check.check_targets(
+            outputs,
+            codes,
             max_places=most_places(given),
             max_bytes=given.max_bytes,
-            progress_of=ProgressBar,
+            progress_of=terminal.ProgressBar,
             strict=given.strict,
             workers=workers,
         )
@@ -193,31 +180,31 @@ def _report(given: argparse.Namespace) -> int:
 
 def _fix(given: argparse.Namespace) -> int:
     """Mend the outputs, and check them again; returns 1 if one could not be mended, or still has errors."""
-    rules = select_rules(*chosen_rules(given))
-    targets = list(find_targets(given.paths or ["."], given.challenge, given.tests))
-    if any(isinstance(target, Target) and target.output == STANDARD_INPUT for target in targets):
+    codes = rules.select_rules(*chosen_rules(given))
+    outputs = list(targets.find_targets(given.paths or ["."], given.challenge, given.tests))
+    if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
         raise UsageError(message="--fix and --diff mend files: standard input is none")
     failed = False
-    for target in targets:
-        path = target.path if isinstance(target, Problem) else target.output
-        if isinstance(target, Target) and target.metric is not None:
+    for target in outputs:
+        path = target.path if isinstance(target, rules.Problem) else target.output
+        if isinstance(target, targets.Target) and target.metric is not None:
             metric = target.metric.name
             _complain(f"{named(path)} is scored with {metric}: only distributions over words are mended")
             continue
-        problem = target if isinstance(target, Problem) else unreadable_output(path, given.max_bytes)
+        problem = target if isinstance(target, rules.Problem) else check.unreadable_output(path, given.max_bytes)
         if problem is None:
-            failed |= not _mend(path, rules, given)
+            failed |= not _mend(path, codes, given)
         elif given.diff:
             _complain(f"`{visible(path)}`: {visible(problem.summary)}")
             failed = True
     return max(int(failed), 0 if given.diff else _report(given))
 
 
-def _mend(path: str, rules: frozenset[str], given: argparse.Namespace) -> bool:
+def _mend(path: str, codes: frozenset[str], given: argparse.Namespace) -> bool:
     """Mend an output, or show what would change; returns whether that worked."""
     write = not given.diff
     try:
-        fixed = fix_file(path, rest_mass=given.rest_mass, backup=not given.no_backup, write=write, rules=rules)
+        fixed = fixes.fix_file(path, rest_mass=given.rest_mass, backup=not given.no_backup, write=write, rules=codes)
     except GevalError as error:
         _complain(str(error))
         return False
@@ -225,8 +212,8 @@ def _mend(path: str, rules: frozenset[str], given: argparse.Namespace) -> bool:
     if given.diff:
         shown = fixed.diff[: given.max_problems or len(fixed.diff)]
         for line, before, after in shown:
-            print(escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
-        if len(fixed.diff) > len(shown) or len(fixed.diff) == DIFF_LINES:
+            print(problem_formats.escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
+        if len(fixed.diff) > len(shown) or len(fixed.diff) == fixes.DIFF_LINES:
             print("…")
     changes = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(fixed.changes.items()))
     done = f"{'would mend' if given.diff else 'mended'} {changes}" if changes else "nothing to mend"
@@ -237,4 +224,4 @@ def _mend(path: str, rules: frozenset[str], given: argparse.Namespace) -> bool:
 
 def _complain(message: str) -> None:
     """Write to standard error, without anything that GitHub's runner would take for a command."""
-    print(escape_commands(f"geval: {message}"), file=sys.stderr)
+    print(problem_formats.escape_commands(f"geval: {message}"), file=sys.stderr)

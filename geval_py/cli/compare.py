@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from geval_py.cli import parsers
-from geval_py.cli.options import check_one_metric, option_of, task_and_settings
-from geval_py.cli.score import advise_documents, blaming_config, scored, show_of_task, warn_of_ruin
-from geval_py.cli.terminal import ProgressBar, complain, note
+from geval_py.cli import options, parsers, score, terminal
 from geval_py.errors import UsageError
 from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties
-from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
-from geval_py.reading.splits import locate
-from geval_py.scoring.evaluate import select_schemes
-from geval_py.scoring.scores import Failure, ScoredOutput
+from geval_py.reading import config, splits
+from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, visible
 
@@ -50,11 +45,11 @@ def make_parser() -> parsers.QuietParser:
     parsers.add_fields(parser, "vocabulary", "tokenizer")
     baseline = "the output to compare with, by its name, path or parameters (default: the first)"
     add("--baseline", default=None, metavar="NAME", help=baseline)
-    samples = f"random samples of each test and interval (default: {DEFAULT_SAMPLES})"
-    add("--samples", type=parsers.number_type, default=DEFAULT_SAMPLES, metavar="N", help=samples)
-    parsers.add_option(parser, option_of("seed"), f"of the random numbers (default: {DEFAULT_SEED})")
+    samples = f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES})"
+    add("--samples", type=parsers.number_type, default=config.DEFAULT_SAMPLES, metavar="N", help=samples)
+    parsers.add_option(parser, options.option_of("seed"), f"of the random numbers (default: {config.DEFAULT_SEED})")
     documents = "by documents, the lines with the same value in a column of the input (its name or number)"
-    parsers.add_option(parser, option_of("documents"), documents)
+    parsers.add_option(parser, options.option_of("documents"), documents)
     digits = "digits after the point (default: as many as the intervals make worth showing)"
     add("-p", "--precision", dest="digits", type=parsers.digits_type, default=None, metavar="N", help=digits)
     parsers.add_format(parser)
@@ -82,19 +77,19 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in ("outputs", "metrics", "baseline", "samples", "digits")}
-    task, settings = task_and_settings(given, own["metrics"], "documents", "cluster")
-    check_one_metric(task, own["metrics"], "compare")
+    task, settings = options.task_and_settings(given, own["metrics"], "documents", "cluster")
+    options.check_one_metric(task, own["metrics"], "compare")
     task = task.replace(out_files=tuple(own["outputs"]), needs_items=settings.documents is not None)
-    with blaming_config(task):
+    with score.blaming_config(task):
         sign = settings.format not in FOR_PEOPLE
-        results = scored(task, locate(task), select_schemes(task)[:1], settings, sign=sign)
-    evaluations = [result for result in results if isinstance(result, ScoredOutput)]
+        results = score.scored(task, splits.locate(task), evaluate.select_schemes(task)[:1], settings, sign=sign)
+    evaluations = [result for result in results if isinstance(result, scores.ScoredOutput)]
     if len(evaluations) < 2 <= len(results):
-        complain(
+        terminal.complain(
             f"{len(evaluations) or 'none'} of {len(results)} outputs could be scored: there is nothing to compare"
         )
         return 1
-    with ProgressBar("samples", unit="items") as progress:
+    with terminal.ProgressBar("samples", unit="items") as progress:
         comparison = compare(
             evaluations,
             baseline=own["baseline"],
@@ -104,12 +99,12 @@ def run(words: Sequence[str]) -> int:
             progress=progress,
         )
     if settings.documents is None:
-        advise_documents(evaluations, settings.seed)
-    warn_of_ruin(evaluations)
-    failures = [result for result in results if isinstance(result, Failure)]
+        score.advise_documents(evaluations, settings.seed)
+    score.warn_of_ruin(evaluations)
+    failures = [result for result in results if isinstance(result, scores.Failure)]
     notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
     ties = map(str, near_ties(evaluations, comparison))
     comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=own["digits"])
-    note(*comparison.notes)
-    show_of_task(task, comparison, settings.format)
+    terminal.note(*comparison.notes)
+    score.show_of_task(task, comparison, settings.format)
     return 1 if failures else 0

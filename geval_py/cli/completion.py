@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli.help import group_of, parser_of
-from geval_py.cli.options import COMMANDS
-from geval_py.cli.parsers import Group, QuietParser
+from geval_py.cli import help, options, parsers
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
 from geval_py.reading.preparation import TOKENIZERS
@@ -23,7 +21,7 @@ SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help
 CHOICES = {  # for the values of options, by field
     "alt_metrics": tuple(METRICS),
-    "command": tuple(COMMANDS),
+    "command": tuple(options.COMMANDS),
     "format": tuple(FORMATS),
     "metrics": tuple(METRICS),
     "model": tuple(BASELINES),
@@ -39,9 +37,9 @@ examples:
 Exit status: 0 fine, 2 the command line is at fault."""
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval completion``."""
-    parser = QuietParser(
+    parser = parsers.QuietParser(
         prog="geval completion",
         description="Write a script by which a shell completes commands, options, metrics and files.",
         epilog=_EPILOG,
@@ -73,19 +71,19 @@ def script(shell: str) -> str:
 
 def _whole_parser() -> argparse.ArgumentParser:
     """Make the parser of the plain command line, with the commands below it and completions of all values."""
-    parser = parser_of()
+    parser = help.parser_of()
     _complete_values(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
-    for name, (summary, _) in COMMANDS.items():
-        group = group_of(name)
-        own = parser_of(name) if group is None else _parser_of_group(group)
+    for name, (summary, _) in options.COMMANDS.items():
+        group = help.group_of(name)
+        own = help.parser_of(name) if group is None else _parser_of_group(group)
         _complete_values(own)
         commands.add_parser(name, parents=[own], help=summary)
     return parser
 
 
-def _parser_of_group(group: Group) -> QuietParser:
-    parser = QuietParser(prog=f"geval {group.name}", description=group.description).with_help()
+def _parser_of_group(group: parsers.Group) -> parsers.QuietParser:
+    parser = parsers.QuietParser(prog=f"geval {group.name}", description=group.description).with_help()
     below = parser.add_subparsers(metavar="COMMAND")
     for name, (summary, _) in group.subcommands.items():
         try:

@@ -6,16 +6,12 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from geval_py.cli import parsers
-from geval_py.cli.options import COMMANDS
-from geval_py.cli.suggestions import command_meant
+from geval_py.cli import options, parsers, suggestions
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from geval_py.cli.parsers import Group
 
 
 def make_parser() -> parsers.QuietParser:
@@ -24,7 +20,7 @@ def make_parser() -> parsers.QuietParser:
         prog="geval help", description="Show what geval does, or one of its commands, and the options."
     )
     parser.add_argument(
-        "command", nargs="*", metavar="COMMAND", help=f"{', '.join(COMMANDS)} (default: geval itself)"
+        "command", nargs="*", metavar="COMMAND", help=f"{', '.join(options.COMMANDS)} (default: geval itself)"
     )
     return parser.with_help()
 
@@ -37,9 +33,9 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def group_of(command: str) -> Group | None:
+def group_of(command: str) -> parsers.Group | None:
     """Return the sub-commands of a command; None where it has none."""
-    group: Group | None = getattr(import_module(COMMANDS[command][1]), "GROUP", None)
+    group: parsers.Group | None = getattr(import_module(options.COMMANDS[command][1]), "GROUP", None)
     return group
 
 
@@ -51,14 +47,14 @@ def parser_of(*command: str) -> parsers.QuietParser:
     if not command:
         return parsers.make_parser()
     name, *names = command
-    group = group_of(name) if name in COMMANDS else None
+    group = group_of(name) if name in options.COMMANDS else None
     if group is not None and len(names) == 1:
         return group.parser_of(names[0])
-    if name not in COMMANDS or names:
+    if name not in options.COMMANDS or names:
         unknown = " ".join(command)
-        meant = command_meant(unknown, COMMANDS)
+        meant = suggestions.command_meant(unknown, options.COMMANDS)
         advice = "" if meant is None else f"did you mean {meant}? "
-        there = f"{advice}the commands are {', '.join(COMMANDS)}"
+        there = f"{advice}the commands are {', '.join(options.COMMANDS)}"
         raise UsageError(message=f"there is no command `{visible(unknown)}`\n  {there}")
-    parser: parsers.QuietParser = import_module(COMMANDS[name][1]).make_parser()
+    parser: parsers.QuietParser = import_module(options.COMMANDS[name][1]).make_parser()
     return parser

@@ -1,4 +1,8 @@
-"""GEval's modes that show features: of the worst lines, and of lines that are worse than another output's."""
+"""GEval's modes that show features or lines.
+
+First the modes that show features: of the worst lines, and of lines that are worse than another output's. Then the
+modes that show lines: line by line, the differences between two outputs, the best of several, and tokens.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
     from geval_py.reading.splits import Task
     from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
+
+
+Row = TypeVar("Row", line_by_line.Line, line_by_line.LineDifference)
 
 
 def show_worst(task: Task, settings: Settings) -> None:
@@ -112,12 +119,6 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
         cartesian=settings.cartesian,
         tokens=tokens_of(task.tokenizer),
     )
-
-
-# GEval's modes that show lines: line by line, the differences between two outputs, the best of several, tokens.
-
-
-Row = TypeVar("Row", line_by_line.Line, line_by_line.LineDifference)
 
 
 def show_lines(task: Task, settings: Settings) -> None:
@@ -204,7 +205,7 @@ def _escapes(settings: Settings) -> bool:
 
 
 def _preparation(evaluation: ScoredOutput, settings: Settings) -> Callable[[line_by_line.Line], line_by_line.Line]:
-    """Return what a line is shown as: itself or, if that is asked for, as the metric's flags leave it."""
+    """Return the function that prepares a line to be shown, with the metric's flags if options ask for them."""
     preparation = preparation_of(evaluation.scores[0].scheme) if settings.show_preprocessed else None
     if preparation is None:
         return lambda line: line
@@ -226,7 +227,7 @@ def _filtered(rows: Iterable[Row], evaluation: ScoredOutput, task: Task, setting
 
 
 def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: Settings) -> Iterator[Row]:
-    """Order rows by one of their figures, the worst or the best first, if that is asked for; else one by one."""
+    """Sort rows by one of their figures, the worst or the best first, if options ask for it."""
     if not (settings.sort or settings.reverse_sort):
         return iter(rows)
     greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)

@@ -1,4 +1,4 @@
-"""``geval lm``: n-gram language models are trained, described, and asked for the perplexity of texts."""
+"""``geval lm``: train n-gram language models, describe them, and compute the perplexity of texts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ import re
 import sys
 from collections.abc import Sequence
 
-from geval_py.cli import parsers
-from geval_py.cli.options import option_of
-from geval_py.cli.terminal import ProgressBar, note, show, write_table
+from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import estimation, ngram_model
+from geval_py.modelling import estimation, ngram_model, perplexity
 from geval_py.modelling.corpus import read_corpus, read_words
-from geval_py.modelling.perplexity import perplexity_document, perplexity_table, score_texts, sentences_table
-from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.config import DEFAULT_SEED
-from geval_py.reading.rewriting import written_whole
-from geval_py.reading.sources import STANDARD_INPUT
+from geval_py.reading import compression, config, rewriting, sources
 from geval_py.tables.formats import Shown
 from geval_py.text import named
 
@@ -108,22 +102,22 @@ def run_train(words: Sequence[str]) -> int:
     corpus = read_corpus(given.texts, skip_symbols=given.skip_symbols)
     if corpus.not_utf8 is not None:
         path, line = corpus.not_utf8
-        note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
+        terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
     if given.counts:
         _write(estimation.plain_model(corpus, given.order, given.counts), given.arpa)
         return 0
     estimated = estimation.estimate(corpus, how)
     _write(estimated.model, given.arpa)
-    if given.arpa != STANDARD_INPUT:
-        write_table(estimation.training_table(estimated))
+    if given.arpa != sources.STANDARD_INPUT:
+        terminal.write_table(estimation.training_table(estimated))
     orders = [str(order) for order, discounts in enumerate(estimated.discounts, 1) if discounts.fell_back]
     if orders:
-        note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
+        terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
     return 0
 
 
 def _estimation(given: argparse.Namespace) -> estimation.Estimation:
-    """Return how a model is estimated; raises UsageError for options of Kneser-Ney beside ``--counts``."""
+    """Return the settings of the estimation; raises UsageError for Kneser-Ney options together with ``--counts``."""
     values = vars(given)
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
     if given.counts and useless:
@@ -151,11 +145,11 @@ def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _write(model: ngram_model.NgramModel, path: str) -> None:
-    if path == STANDARD_INPUT:
+    if path == sources.STANDARD_INPUT:
         sys.stdout.flush()
         ngram_model.write_arpa(model, sys.stdout.buffer)
         return
-    with written_whole(path, compression=compression_by_ending(path)) as file:
+    with rewriting.written_whole(path, compression=compression.compression_by_ending(path)) as file:
         ngram_model.write_arpa(model, file)
 
 
@@ -176,7 +170,7 @@ def make_perplexity_parser() -> parsers.QuietParser:
     bootstrap = "show the 95 %% intervals, from N resamples of the sentences (1000 are typical)"
     add("-B", "--bootstrap", type=parsers.number_type, metavar="N", help=bootstrap)
     parsers.add_option(
-        parser, option_of("seed"), f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})"
+        parser, options.option_of("seed"), f"with -B: the seed of its random numbers (default: {config.DEFAULT_SEED})"
     )
     add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
     parsers.add_format(parser)
@@ -197,25 +191,31 @@ def run_perplexity(words: Sequence[str]) -> int:
         raise UsageError(message="--sentences has neither intervals nor another format")
     model = ngram_model.read_arpa(given.model)
     if b"<unk>" in model.missing:
-        note(f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")
-    score = score_texts(model, given.texts, sentence_marks=given.marks)
+        terminal.note(
+            f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM"
+        )
+    score = perplexity.score_texts(model, given.texts, sentence_marks=given.marks)
     unknown = int(score.oov.sum())
     if unknown:
-        note(f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it")
+        terminal.note(
+            f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it"
+        )
     if given.sentences:
-        write_table(sentences_table(score, given.precision))
+        terminal.write_table(perplexity.sentences_table(score, given.precision))
         return 0
     intervals = None
     if given.bootstrap is not None:
-        with ProgressBar("samples", unit="items") as progress:
-            intervals = score.intervals(given.bootstrap, DEFAULT_SEED if given.seed is None else given.seed, progress)
-    table = perplexity_table(score, intervals, given.precision)
+        with terminal.ProgressBar("samples", unit="items") as progress:
+            intervals = score.intervals(
+                given.bootstrap, config.DEFAULT_SEED if given.seed is None else given.seed, progress
+            )
+    table = perplexity.perplexity_table(score, intervals, given.precision)
     shown = Shown(
-        to_dict=lambda: perplexity_document(score, intervals),
+        to_dict=lambda: perplexity.perplexity_document(score, intervals),
         table=lambda: table,
         text=lambda width: table.tabs() if width is None else table.terminal(width),
     )
-    show(shown, given.format)
+    terminal.show(shown, given.format)
     return 0
 
 
@@ -242,5 +242,5 @@ def run_info(words: Sequence[str]) -> int:
         table=lambda: table,
         text=lambda width: table.text(header=False) if width is None else table.terminal(width, header=False),
     )
-    show(shown, given.format)
+    terminal.show(shown, given.format)
     return 0

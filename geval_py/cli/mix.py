@@ -5,18 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from geval_py.cli.options import check_one_metric, task_and_settings
-from geval_py.cli.parsers import PLACES, QuietParser, add_fields, command_parser
-from geval_py.cli.score import blaming_config, scored
-from geval_py.cli.terminal import note
-from geval_py.cli.tune import OWN, add_options, derive, show_and_write, sources_of
+from geval_py.cli import options, parsers, score, terminal, tune
 from geval_py.errors import UsageError
-from geval_py.explaining.cross_validation import FEW_LINES
-from geval_py.explaining.mixing import mix
+from geval_py.explaining import cross_validation, mixing
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import locate
-from geval_py.scoring.evaluate import select_schemes
-from geval_py.scoring.scores import evaluations_of
+from geval_py.scoring import evaluate, scores
 
 DESCRIPTION = """\
 Mix outputs of one test set with the weights that are best where the answers are known, and write the
@@ -30,19 +24,19 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval mix``."""
-    parser = command_parser("mix", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
+    parser = parsers.command_parser("mix", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
     outputs = "an output, looked for in DIR/NAME, then as a path; two or more (default: all of the test set)"
     parser.add_argument("outputs", nargs="*", default=[], metavar="OUT", help=outputs)
-    add_fields(parser, "test_name", *PLACES)
-    add_options(
+    parsers.add_fields(parser, "test_name", *parsers.PLACES)
+    tune.add_options(
         parser,
         words=0,
         words_help="with the K commonest words of train as one more output (default: without)",
         apply_help="write the mixture for this test set, too, of its outputs of the same names; repeatable",
         force_help="write the mixture though it is not surely better, and over another; "
-        f"and mix on fewer than {FEW_LINES} lines",
+        f"and mix on fewer than {cross_validation.FEW_LINES} lines",
     )
     return parser.with_help()
 
@@ -53,28 +47,30 @@ def run(words: Sequence[str]) -> int:
     if understood is None:
         return 0
     given = vars(understood)
-    own = {name: given.pop(name) for name in (*OWN, "outputs")}
-    task, settings = task_and_settings(given, own["metrics"], "documents")
-    check_one_metric(task, own["metrics"], "mix")
+    own = {name: given.pop(name) for name in (*tune.OWN, "outputs")}
+    task, settings = options.task_and_settings(given, own["metrics"], "documents")
+    options.check_one_metric(task, own["metrics"], "mix")
     task = task.replace(out_files=tuple(own["outputs"]))
-    with blaming_config(task):
+    with score.blaming_config(task):
         split = locate(task)
         if len(split.outputs) < 2:
             raise UsageError(message=f"geval mix takes two outputs or more; there is {len(split.outputs)}")
-        evaluations = evaluations_of(scored(task, split, select_schemes(task)[:1], settings, sign=True))
+        evaluations = scores.evaluations_of(
+            score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)
+        )
     documents = settings.documents if own["documents"] is None else own["documents"]
-    mixture = mix(evaluations, words=own["words"], documents=documents, seed=settings.seed, force=own["force"])
+    mixture = mixing.mix(evaluations, words=own["words"], documents=documents, seed=settings.seed, force=own["force"])
 
     def write() -> list[str]:
         if not mixture.taken and not own["force"]:
             if settings.format == "text":
-                note("nothing is written, since the mixture is not surely better; --force writes it")
+                terminal.note("nothing is written, since the mixture is not surely better; --force writes it")
             return []
         challenge = Challenge(path=task.directory, task=task)
         outputs = [evaluation.output for evaluation in evaluations]
-        sources = sources_of(challenge, [task.test_name, *own["apply"]], outputs, task.test_name)
+        sources = tune.sources_of(challenge, [task.test_name, *own["apply"]], outputs, task.test_name)
         make = mixture.mixing.mix_lines
-        return derive(challenge, sources, mixture.derived, make, mixture.kept(), force=own["force"])
+        return tune.derive(challenge, sources, mixture.derived, make, mixture.kept(), force=own["force"])
 
-    show_and_write(task, mixture, settings.format, write)
+    tune.show_and_write(task, mixture, settings.format, write)
     return 0

@@ -1,7 +1,7 @@
 """The words of the command line: the table of commands, the table of options, and what given options mean together.
 
 How an option is written, and how its value is read, is in :mod:`geval_py.reading.config`, since config.txt has the
-same options; here stands what a user is told of it, and with which modes it goes.
+same options; this file has its help, and the modes that it goes with.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Option(config.Option):
     """An option as the command line knows it.
 
     ``group`` is the heading above it in the help, ``metavar`` names its value there. ``mode`` marks an option that
-    chooses what is shown. ``goes_with`` are the modes that heed the option (none named: all); with another mode it is
+    chooses what is shown. ``goes_with`` are the modes that use the option (none: all modes); with another mode it is
     refused, in a sentence that ``otherwise`` ends, as it is with the modes of ``useless_with``. ``argument`` is its
     name in Python, if that is not the field's; ``said`` its name in a sentence, if that is not its first one.
     """
@@ -166,7 +166,7 @@ MODES = tuple(option.field for option in OPTIONS if option.mode)
 
 
 def option_of(field: str) -> Option:
-    """Return the option whose value goes to a field."""
+    """Return the option that sets a field."""
     return next(option for option in OPTIONS if option.field == field)
 
 
@@ -303,7 +303,7 @@ def _check_mode_of(given: Collection[str], mode: str) -> None:
 
 
 def merged(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the challenge's config.txt and, behind them, those that a command line gave.
+    """Return the values of the challenge's config.txt, and after them the values of the command line.
 
     A mode or an order on the command line replaces that of config.txt. Raises ConfigError and UnreadableFileError.
     """

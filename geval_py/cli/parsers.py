@@ -50,7 +50,7 @@ class QuietParser(argparse.ArgumentParser):
         return self
 
     def understood(self, words: Sequence[str]) -> argparse.Namespace | None:
-        """Parse words; if help is among them, show it and return None, whatever else stands there.
+        """Parse words; if help is among them, show it and return None, whatever the other words are.
 
         Raises UsageError, with what may have been meant by an unknown option.
         """

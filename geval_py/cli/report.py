@@ -7,13 +7,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from geval_py.cli.options import task_and_settings
-from geval_py.cli.parsers import PLACES, STATUS, QuietParser, add_fields, add_metrics, using_extra
-from geval_py.cli.score import blaming_config, evaluate_with_texts
-from geval_py.cli.terminal import ProgressBar
+from geval_py.cli import options, parsers, score, terminal
 from geval_py.errors import UsageError
-from geval_py.reading.challenge import Challenge
-from geval_py.reading.rewriting import written_whole
+from geval_py.reading import challenge, rewriting
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -28,12 +24,12 @@ examples:
                                        one output; and its charts, a file each, in a folder
 
 It needs packages of its own: pip install ./geval-py[report]
-{STATUS}"""
+{parsers.STATUS}"""
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval report``."""
-    parser = QuietParser(
+    parser = parsers.QuietParser(
         prog="geval report",
         description="Explain an output on one page: how good it is and how sure that is, where its loss comes from,\n"
         "which lines are hard. Of several outputs the first is explained, and compared with the others.",
@@ -41,11 +37,11 @@ def make_parser() -> QuietParser:
         argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
-    add_fields(parser, "test_name", "out_files")
+    parsers.add_fields(parser, "test_name", "out_files")
     add("--html", default=None, metavar="FILE", help="the page, one file that loads nothing")
     add("--svg", default=None, metavar="DIR", help="the charts alone, a file each, in this folder")
-    add_metrics(parser, "the metric")
-    add_fields(parser, "vocabulary", "tokenizer", *PLACES, "threads")
+    parsers.add_metrics(parser, "the metric")
+    parsers.add_fields(parser, "vocabulary", "tokenizer", *parsers.PLACES, "threads")
     return parser.with_help()
 
 
@@ -58,7 +54,7 @@ def run(words: Sequence[str]) -> int:
     html, svg, metrics = (given.pop(name) for name in ("html", "svg", "metrics"))
     if html is None and svg is None:
         raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
-    using_extra(lambda: _write(given, metrics, html, svg), "geval report", PACKAGES, "report")
+    parsers.using_extra(lambda: _write(given, metrics, html, svg), "geval report", PACKAGES, "report")
     return 0
 
 
@@ -66,14 +62,14 @@ def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, s
     from geval_py.reports.contents import has_log_losses, overview, report
     from geval_py.reports.page import charts, page
 
-    task, settings = task_and_settings(given, metrics)
-    with blaming_config(task):
-        evaluation, *others = evaluate_with_texts(task, settings)
+    task, settings = options.task_and_settings(given, metrics)
+    with score.blaming_config(task):
+        evaluation, *others = score.evaluate_with_texts(task, settings)
     explain = report if has_log_losses(evaluation.scores[0]) else overview
-    with ProgressBar("samples", unit="items") as progress:
+    with terminal.ProgressBar("samples", unit="items") as progress:
         contents = explain(evaluation, others, progress=progress)
     if html is not None:
-        _write_text(html, page(contents, Challenge(path=task.directory, task=task).title))
+        _write_text(html, page(contents, challenge.Challenge(path=task.directory, task=task).title))
     if svg is not None:
         try:
             os.makedirs(svg, exist_ok=True)
@@ -85,6 +81,6 @@ def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, s
 
 
 def _write_text(path: str, text: str) -> None:
-    with written_whole(path) as file:
+    with rewriting.written_whole(path) as file:
         file.write(text.encode())
     sys.stdout.write(f"wrote {named(path)}\n")

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geval_py.cli.parsers import QuietParser
-from geval_py.cli.terminal import complain
+from geval_py.cli import parsers, terminal
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -27,9 +26,9 @@ examples:
 Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault."""
 
 
-def make_parser() -> QuietParser:
+def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval sample``."""
-    parser = QuietParser(
+    parser = parsers.QuietParser(
         prog="geval sample",
         description="Copy a sample challenge, words missing from an old newspaper, into a new folder.",
         epilog=EPILOG,
@@ -48,7 +47,7 @@ def run(words: Sequence[str]) -> int:
     try:
         copy_sample(given.folder)
     except OSError as error:
-        complain(f"cannot write {named(given.folder)}: {error.strerror}")
+        terminal.complain(f"cannot write {named(given.folder)}: {error.strerror}")
         return 1
     sys.stdout.write(
         f"The sample challenge is in {named(given.folder)}, with two outputs for its test set dev-0. Now try\n"

@@ -54,7 +54,7 @@ def complain(message: str) -> None:
 
 
 def note(*messages: str) -> None:
-    """Write to standard error what a user should know beside the result."""
+    """Write notes on the result to standard error."""
     for message in messages:
         print(f"geval: note: {message}", file=sys.stderr)
 
@@ -62,7 +62,7 @@ def note(*messages: str) -> None:
 class ProgressBar:
     """A bar on a terminal's standard error, shown for work that takes longer than a second.
 
-    Call it with what is done and what there is to do, in bytes or in items.
+    Call it with the amount done and the whole amount, in bytes or in items.
     """
 
     def __init__(self, what: str, *, unit: Unit = "bytes") -> None:

@@ -10,26 +10,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from geval_py.cli import parsers
-from geval_py.cli.options import check_one_metric, option_of, task_and_settings
-from geval_py.cli.score import blaming_config, scored, show_of_task
-from geval_py.cli.terminal import ProgressBar, note
+from geval_py.cli import options, parsers, score, terminal
 from geval_py.errors import ExistingFileError, UsageError
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.tuning import tune
+from geval_py.reading import config, derived, splits
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import DEFAULT_SEED
-from geval_py.reading.derived import DEFAULT_WORDS, Derived, Parameters, find_output, read_parameters, tuned_output
-from geval_py.reading.splits import Output, Task, locate, only_output, outputs_named
-from geval_py.scoring.evaluate import select_schemes
-from geval_py.scoring.scores import evaluations_of
+from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import FOR_PEOPLE, Tabular
 from geval_py.text import named
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.reading.derived import LineMaker
-
 
 OWN = ("metrics", "words", "documents", "apply", "force")  # the options that scoring does not have
 DESCRIPTION = """\
@@ -49,7 +38,7 @@ def make_parser() -> parsers.QuietParser:
     parser = parsers.command_parser("tune", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
     parsers.add_fields(parser, "test_name", *parsers.PLACES)
     parsers.add_option(
-        parser, option_of("out_files"), "the output, as for scoring; where there are several, one of them"
+        parser, options.option_of("out_files"), "the output, as for scoring; where there are several, one of them"
     )
     parser.add_argument("--temperature", action="store_true", default=False, help="try another temperature, too")
     parameters = "a .tuning.json that was written before: apply its parameters, and look for no others"
@@ -57,7 +46,7 @@ def make_parser() -> parsers.QuietParser:
     add_options(
         parser,
         words=None,
-        words_help=f"frequent words of train that nu is for (default: {DEFAULT_WORDS}; 0: none)",
+        words_help=f"frequent words of train that nu is for (default: {derived.DEFAULT_WORDS}; 0: none)",
         apply_help="write the output, tuned, into the folder of this test set, be it the same or another; repeatable",
         force_help=f"write over outputs of that name; and tune on fewer than {FEW_LINES} lines",
     )
@@ -78,7 +67,7 @@ def add_options(
     add("--documents", default=None, metavar="COLUMN", help=documents)
     each = "hold out each line by itself, be they alike or not"
     add("--no-documents", dest="documents", action="store_const", const=False, default=None, help=each)
-    parsers.add_option(parser, option_of("seed"), f"of the random folds (default: {DEFAULT_SEED})")
+    parsers.add_option(parser, options.option_of("seed"), f"of the random folds (default: {config.DEFAULT_SEED})")
     add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
     add("--force", action="store_true", default=False, help=force_help)
     parsers.add_format(parser)
@@ -92,8 +81,8 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in (*OWN, "temperature", "parameters")}
-    task, settings = task_and_settings(given, own["metrics"], "documents")
-    check_one_metric(task, own["metrics"], "tune")
+    task, settings = options.task_and_settings(given, own["metrics"], "documents")
+    options.check_one_metric(task, own["metrics"], "tune")
     if own["parameters"] is not None:
         if not own["apply"]:
             raise UsageError(message="--parameters is for --apply NAME, with the test set to tune an output of")
@@ -101,11 +90,13 @@ def run(words: Sequence[str]) -> int:
             raise UsageError(message="--parameters looks for nothing that --format would show: leave one of them out")
         show_written(_apply_parameters(task, own), "text")
         return 0
-    with blaming_config(task):
-        split = locate(task)
-        only_output(split.outputs)
-        (evaluation,) = evaluations_of(scored(task, split, select_schemes(task)[:1], settings, sign=True))
-    with ProgressBar(evaluation.output.name) as progress:
+    with score.blaming_config(task):
+        split = splits.locate(task)
+        splits.only_output(split.outputs)
+        (evaluation,) = scores.evaluations_of(
+            score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)
+        )
+    with terminal.ProgressBar(evaluation.output.name) as progress:
         tuning = tune(
             evaluation,
             words=own["words"],
@@ -120,7 +111,7 @@ def run(words: Sequence[str]) -> int:
     def apply() -> list[str]:
         if not own["apply"] or not tuning.taken:
             if own["apply"] and settings.format == "text":
-                note("nothing is written, since no parameter is worth taking")
+                terminal.note("nothing is written, since no parameter is worth taking")
             return []
         challenge = Challenge(path=task.directory, task=task)
         sources = sources_of(challenge, own["apply"], [evaluation.output], task.test_name)
@@ -130,28 +121,28 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _apply_parameters(task: Task, own: Mapping[str, Any]) -> list[str]:
+def _apply_parameters(task: splits.Task, own: Mapping[str, Any]) -> list[str]:
     """Apply parameters of a file to the output that they were found for, or to another one that is named."""
-    parameters, kept = read_parameters(own["parameters"])
+    parameters, kept = derived.read_parameters(own["parameters"])
     names = task.out_files or (str(kept.get("output")),)
     challenge = Challenge(path=task.directory, task=task)
     sources = {}
     for test in own["apply"]:
-        found = [output for name in names for output in outputs_named(challenge[test].directory, name)]
-        sources[test] = [only_output(found).path]
+        found = [output for name in names for output in splits.outputs_named(challenge[test].directory, name)]
+        sources[test] = [splits.only_output(found).path]
     return _apply(challenge, sources, parameters, kept, force=own["force"])
 
 
 def _apply(
     challenge: Challenge,
     sources: Mapping[str, Sequence[str]],
-    parameters: Parameters,
+    parameters: derived.Parameters,
     kept: Mapping[str, Any],
     *,
     force: bool,
 ) -> list[str]:
-    def plan(paths: Sequence[str], folder: str) -> Derived:
-        return tuned_output(parameters, paths[0], folder, kept.get("header"))
+    def plan(paths: Sequence[str], folder: str) -> derived.Derived:
+        return derived.tuned_output(parameters, paths[0], folder, kept.get("header"))
 
     return derive(challenge, sources, plan, parameters.tune_lines, kept, force=force)
 
@@ -159,14 +150,14 @@ def _apply(
 # Shared with geval mix: new outputs made of others.
 
 
-def show_and_write(task: Task, value: Tabular, format: str, write: Callable[[], list[str]]) -> None:
-    """Show what was found and write the new outputs; text is shown before, and a document names what was written."""
-    note(*value.notes)
+def show_and_write(task: splits.Task, value: Tabular, format: str, write: Callable[[], list[str]]) -> None:
+    """Show what was found and write the new outputs; text is shown before, other formats after."""
+    terminal.note(*value.notes)
     if format == "text":
-        show_of_task(task, value, format)
+        score.show_of_task(task, value, format)
     written = write()
     if format != "text":
-        show_of_task(task, value, format, written=written)
+        score.show_of_task(task, value, format, written=written)
     show_written(written, format)
 
 
@@ -180,8 +171,8 @@ def show_written(paths: Sequence[str], format: str) -> None:
 def derive(
     challenge: Challenge,
     sources: Mapping[str, Sequence[str]],
-    plan: Callable[[Sequence[str], str], Derived],
-    make: LineMaker,
+    plan: Callable[[Sequence[str], str], derived.Derived],
+    make: derived.LineMaker,
     kept: Mapping[str, Any],
     *,
     force: bool,
@@ -192,34 +183,36 @@ def derive(
     folder. All is checked before anything is written. Raises UsageError for what would be written over without
     ``force``, and the DataErrors of files.
     """
-    plans: list[tuple[Derived, int]] = []
+    plans: list[tuple[derived.Derived, int]] = []
     for name, paths in sources.items():
         test = challenge[name]
-        derived = plan(paths, test.directory)
+        new = plan(paths, test.directory)
         try:
-            derived.check_free(force)
+            new.check_free(force)
         except ExistingFileError as error:
             hint = "" if force else "\n  --force writes over it"
             raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
-        plans.append((derived, derived.check_lines(test)))
-    for derived, lines in plans:
-        _write(derived, lines, make, kept)
-    return [derived.path for derived, _ in plans]
+        plans.append((new, new.check_lines(test)))
+    for new, lines in plans:
+        _write(new, lines, make, kept)
+    return [new.path for new, _ in plans]
 
 
-def _write(derived: Derived, lines: int, make: LineMaker, kept: Mapping[str, Any]) -> None:
-    with ProgressBar("lines", unit="items") as progress:
-        derived.write(make, kept, progress=lambda done: progress(done, lines))
+def _write(new: derived.Derived, lines: int, make: derived.LineMaker, kept: Mapping[str, Any]) -> None:
+    with terminal.ProgressBar("lines", unit="items") as progress:
+        new.write(make, kept, progress=lambda done: progress(done, lines))
 
 
 def sources_of(
-    challenge: Challenge, tests: Sequence[str], outputs: Sequence[Output], own_test: str
+    challenge: Challenge, tests: Sequence[str], outputs: Sequence[splits.Output], own_test: str
 ) -> dict[str, list[str]]:
     """Find the outputs of one test set in others, by their names; in their own they are known.
 
     Raises MissingFileError for a test set, or an output, that is not there.
     """
     return {
-        name: [output.path if name == own_test else find_output(challenge[name], output) for output in outputs]
+        name: [
+            output.path if name == own_test else derived.find_output(challenge[name], output) for output in outputs
+        ]
         for name in tests
     }

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.explaining.documents import Documents, cluster_variance
 from geval_py.explaining.significance import GEVAL_TAIL, Array, Flags, Interval, expanded_tail, t_quantile
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 
 if TYPE_CHECKING:
+    from geval_py.explaining.documents import Documents
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.metrics.base import LineStatistics, Metric
     from geval_py.scoring.scores import MetricScore
@@ -364,6 +364,8 @@ def document_intervals(metric: Metric, table: LineTable) -> list[Interval | None
 
 def _cluster_interval(metric: Metric, losses: Array, documents: Documents) -> Interval:
     """Compute the interval of a metric of the mean loss; all losses are finite, of two documents or more."""
+    from geval_py.explaining.documents import cluster_variance
+
     lines, mean = len(losses), float(losses.mean())
     half = t_quantile(documents.count - 1) * math.sqrt(cluster_variance(losses, documents.of_line))
     best, worst = sorted((metric.measure.best, metric.measure.worst))

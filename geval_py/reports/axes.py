@@ -1,7 +1,8 @@
-"""What all charts of a report share: colours, size, fonts, axes.
+"""What the charts and the panels of a report share.
 
-A chart in a page names the variables of the page's style sheet as its colours, so that dark mode works; a chart in a
-notebook has colours of its own.
+First the look of all charts: colours, size, fonts, and axes with our own ticks, since Vega's are too dense on a
+logarithmic axis. A chart in a page names the variables of the page's style sheet as its colours, so that dark mode
+works; a chart in a notebook has colours of its own. Then the panels of a page, and how figures are written in them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ from geval_py.explaining.losses import Outcome
 from geval_py.reports import scales
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.table import Column, Table, written
+
+WIDTH = 400
+FONT = 11
+LABELS = 108  # pixels for the labels of rows
+MOST_TICKS = 20  # with less, Vega would leave out some of our ticks
+NUMBER = "format(datum.value, ',~r')"  # an expression of Vega's for the labels of an axis
+PERCENT = "format(100 * datum.value, '~g') + ' %'"  # an expression of Vega's for the labels of an axis
+Chart = alt.LayerChart | alt.HConcatChart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +81,6 @@ NOTEBOOK = Palette(
     on_fill="#ffffff",
     legends=True,
 )
-WIDTH = 400
-FONT = 11
-LABELS = 108  # pixels for the labels of rows
-MOST_TICKS = 20  # with less, Vega would leave out some of our ticks
-PERCENT = "format(100 * datum.value, '~g') + ' %'"  # an expression of Vega's for the labels of an axis
-Chart = alt.LayerChart | alt.HConcatChart
 
 
 def data(rows: Iterable[dict[str, Any]]) -> alt.InlineData:
@@ -116,12 +119,6 @@ def layered(layers: Iterable[alt.Chart], palette: Palette, *, width: int, height
     return alt.LayerChart(layer=list(layers), width=width, height=height, config=look(palette))
 
 
-# Axes with our own ticks: Vega's are too dense on a logarithmic axis
-
-
-NUMBER = "format(datum.value, ',~r')"  # an expression of Vega's for the labels of an axis
-
-
 def log_axis(domain: Sequence[float], title: str | None = "perplexity") -> alt.X:
     """Return a logarithmic axis below a chart, for the field ``value``."""
     low, high = domain
@@ -142,14 +139,59 @@ def linear_axis(domain: Sequence[float], title: str | None) -> alt.X:
     )
 
 
-# Panels: a question, its answer in a sentence, a chart and a table; and how figures are written in sentences.
-
+# Panels, and figures in sentences
 
 OUTCOMES = {
     Outcome.RIGHT: "first guess right",
     Outcome.LISTED: "listed, not first",
     Outcome.MISSED: "not listed",
     Outcome.NO_GUESS: "no guess",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Panels under a heading."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A question and its answer: a sentence, a chart (None without anything to draw), its data, the method.
+
+    ``key`` is its name in links and files. ``finding`` is a shorter sentence for the head of the page, "" for none.
+    """
+
+    key: str
+    question: str
+    sentence: str
+    chart: Chart | None
+    table: Table
+    method: str
+    legend: tuple[Key, ...] = ()
+    finding: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """An entry of a chart's legend: a colour, by its name in the style sheet, and its meaning."""
+
+    colour: str
+    text: str
+
+
+def table_of(head: Iterable[tuple[str, str]], rows: Iterable[Sequence[object]]) -> Table:
+    """Return the table of a panel; ``head`` has each column's name and kind: text, count, figure or share."""
+    return Table([COLUMNS[kind](name) for name, kind in head], list(rows))
+
+
+COLUMNS = {
+    "text": lambda name: Column(name=name, write=written),
+    "count": lambda name: Column(name=name, alignment="right", write="{:,}".format),
+    "figure": lambda name: Column(name=name, alignment="right", write=figure),
+    "share": lambda name: Column(name=name, alignment="right", write=percent),
 }
 
 
@@ -194,52 +236,3 @@ def p_text(p: float) -> str:
     ('<0.001', '0.012')
     """
     return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
-
-
-# Panels and sections
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """An entry of a chart's legend: a colour, by its name in the style sheet, and its meaning."""
-
-    colour: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """A question and its answer: a sentence, a chart (None without anything to draw), its data, the method.
-
-    ``key`` is its name in links and files. ``finding`` is a shorter sentence for the head of the page, "" for none.
-    """
-
-    key: str
-    question: str
-    sentence: str
-    chart: Chart | None
-    table: Table
-    method: str
-    legend: tuple[Key, ...] = ()
-    finding: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """Panels under a heading."""
-
-    title: str
-    panels: tuple[Panel, ...]
-
-
-def table_of(head: Iterable[tuple[str, str]], rows: Iterable[Sequence[object]]) -> Table:
-    """Return the table of a panel; ``head`` has each column's name and kind: text, count, figure or share."""
-    return Table([COLUMNS[kind](name) for name, kind in head], list(rows))
-
-
-COLUMNS = {
-    "text": lambda name: Column(name=name, write=written),
-    "count": lambda name: Column(name=name, alignment="right", write="{:,}".format),
-    "figure": lambda name: Column(name=name, alignment="right", write=figure),
-    "share": lambda name: Column(name=name, alignment="right", write=percent),
-}

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 ABOVE = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -9}  # a vertical axis's name, written level
 LEAST = 1e-4  # the least probability on a logarithmic axis
+COUNTS = 44  # pixels for bars of numbers of lines
+ROW = 23
+MOST_LABEL = 15  # characters
 
 
 def reliability(
@@ -214,11 +217,6 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
 
 
 # Rows of dots with intervals, and bars of the numbers of lines
-
-
-COUNTS = 44  # pixels for bars of numbers of lines
-ROW = 23
-MOST_LABEL = 15  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

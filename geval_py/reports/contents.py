@@ -1,4 +1,8 @@
-"""The contents of a report, computed once: for a metric made from log losses of words, and for any other metric."""
+"""The contents of a report, computed once.
+
+First the report by a metric that is made from log losses of words (:func:`report`), then the report by any other
+metric, from its line statistics: translations, classes, labels, numbers, tags (:func:`overview`).
+"""
 
 from __future__ import annotations
 
@@ -12,40 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
+from geval_py.explaining import cross_validation, losses, mixing, resampling, worst_features
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.documents import Dependence, documents_in, find_dependence
-from geval_py.explaining.losses import (
-    Bin,
-    Example,
-    Grouping,
-    Kind,
-    Outcomes,
-    OutcomeShare,
-    Part,
-    Parts,
-    both_ends,
-    by_column,
-    by_frequency,
-    by_length,
-    examples_of,
-    grouping_of,
-    items_at,
-    loss_bins,
-    outcome_shares,
-    outcomes_of,
-    prepared_items,
-)
 from geval_py.explaining.luck import Luck, luck
-from geval_py.explaining.mixing import Mixture, mix
-from geval_py.explaining.resampling import interval, score_interval
 from geval_py.explaining.significance import Interval
 from geval_py.explaining.tuning import Tuning, tune
-from geval_py.explaining.worst_features import Culprit, culprits_of, few_distinct
-from geval_py.reading.config import DEFAULT_SEED
+from geval_py.reading import config, splits
 from geval_py.reading.items import column_names
-from geval_py.reading.splits import training_words
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
 
@@ -55,11 +34,15 @@ if TYPE_CHECKING:
 
 
 MOST_COLUMNS = 8
+MOST_BINS = 20
+SAMPLES = 300  # of the lines of a part, for its interval
+EXPECTED = "expected"
+_STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.0, 2.0, 5.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The contents of a report by log losses; ``losses``, in nats, are of the lines that the first metric scored.
+    """The contents of a report by log losses; ``line_losses``, in nats, are of the lines that the metric scored.
 
     ``comparison`` and ``mixture`` are with other outputs of the same lines; None without others. If ``dependence``
     finds that the lines of a document are alike, the ``interval`` and the comparison are by documents.
@@ -71,30 +54,30 @@ class Report:
     evaluation: ScoredOutput
     interval: Interval
     dependence: Dependence | None
-    losses: Array
-    outcomes: Outcomes
-    shares: tuple[OutcomeShare, ...]
-    bins: tuple[Bin, ...]
-    by_length: tuple[Part, ...]
-    by_frequency: tuple[Part, ...]
-    by_column: tuple[Parts, ...]
-    culprits: tuple[Culprit, ...]
-    examples: tuple[Example, ...]
+    line_losses: Array
+    outcomes: losses.Outcomes
+    shares: tuple[losses.OutcomeShare, ...]
+    bins: tuple[losses.Bin, ...]
+    by_length: tuple[losses.Part, ...]
+    by_frequency: tuple[losses.Part, ...]
+    by_column: tuple[losses.Parts, ...]
+    culprits: tuple[worst_features.Culprit, ...]
+    examples: tuple[losses.Example, ...]
     comparison: Comparison | None
     calibration: Calibration | None
     luck: Luck | None
     tuning: Tuning | None
-    mixture: Mixture | None
+    mixture: mixing.Mixture | None
 
     @property
     def mean_loss(self) -> float:
         """The mean of the finite losses, in nats; NaN without any."""
-        return mean_of(self.losses)
+        return mean_of(self.line_losses)
 
     @property
     def infinite(self) -> int:
         """The number of lines with an infinite loss."""
-        return int(np.isinf(self.losses).sum())
+        return int(np.isinf(self.line_losses).sum())
 
 
 def report(
@@ -105,11 +88,11 @@ def report(
     Raises UsageError for a metric that is not made from log losses of words, and if the texts were not kept; the
     errors of :func:`compare` and of :meth:`ScoredOutput.read_items`.
     """
-    losses = log_losses(evaluation)
-    items = list(prepared_items(evaluation))
-    outcomes = outcomes_of(items)
+    line_losses = log_losses(evaluation)
+    items = list(losses.prepared_items(evaluation))
+    outcomes = losses.outcomes_of(items)
     words = [item.expected for item in items]
-    dependence = find_dependence([evaluation], seed=DEFAULT_SEED)
+    dependence = find_dependence([evaluation], seed=config.DEFAULT_SEED)
     documents = None if dependence is None else dependence.column
     of_file = None if documents is None else documents_in(evaluation, documents)
     together = False if documents is None else documents  # decided by this output's losses, not by the others'
@@ -117,22 +100,22 @@ def report(
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
         evaluation=evaluation,
-        interval=score_interval(evaluation.scores[0], documents=of_file),
+        interval=resampling.score_interval(evaluation.scores[0], documents=of_file),
         dependence=dependence,
-        losses=losses,
+        line_losses=line_losses,
         outcomes=outcomes,
-        shares=tuple(outcome_shares(losses, outcomes)),
-        bins=tuple(loss_bins(losses, outcomes)),
-        by_length=by_length(losses, words),
-        by_frequency=frequencies_of(evaluation, losses, words),
-        by_column=columns_of(evaluation, losses),
-        culprits=tuple(culprits_of(items, losses, evaluation.split.in_header)),
-        examples=tuple(examples_of(evaluation, losses, outcomes)),
+        shares=tuple(losses.outcome_shares(line_losses, outcomes)),
+        bins=tuple(losses.loss_bins(line_losses, outcomes)),
+        by_length=losses.by_length(line_losses, words),
+        by_frequency=frequencies_of(evaluation, line_losses, words),
+        by_column=columns_of(evaluation, line_losses),
+        culprits=tuple(worst_features.culprits_of(items, line_losses, evaluation.split.in_header)),
+        examples=tuple(losses.examples_of(evaluation, line_losses, outcomes)),
         comparison=compare([evaluation, *others], documents=documents, progress=progress) if others else None,
         calibration=honesty,
         luck=_luck_or_none(evaluation, honesty),
         tuning=tune(evaluation, documents=together) if tunable else None,
-        mixture=mix([evaluation, *others], documents=together) if tunable and others else None,
+        mixture=mixing.mix([evaluation, *others], documents=together) if tunable and others else None,
     )
 
 
@@ -152,9 +135,9 @@ def has_log_losses(score: MetricScore) -> bool:
     return score.metric.is_of_words and not score.statistics.classes
 
 
-def mean_of(losses: Array) -> float:
+def mean_of(line_losses: Array) -> float:
     """Return the mean of the finite losses; NaN without any."""
-    finite = losses[np.isfinite(losses)]
+    finite = line_losses[np.isfinite(line_losses)]
     return float(finite.mean()) if len(finite) else float("nan")
 
 
@@ -169,20 +152,21 @@ def _luck_or_none(evaluation: ScoredOutput, honesty: Calibration | None) -> Luck
 def can_be_tuned(evaluation: ScoredOutput) -> bool:
     """Whether an output scored by a hashed metric can be tuned: if the metric has no flags, and on enough lines."""
     scheme = evaluation.scores[0].scheme
-    return not scheme.text_flags and not scheme.selecting_flags and evaluation.line_count >= FEW_LINES
+    is_plain = not scheme.text_flags and not scheme.selecting_flags
+    return is_plain and evaluation.line_count >= cross_validation.FEW_LINES
 
 
-def frequencies_of(evaluation: ScoredOutput, losses: Array, words: Sequence[str]) -> tuple[Part, ...]:
+def frequencies_of(evaluation: ScoredOutput, line_losses: Array, words: Sequence[str]) -> tuple[losses.Part, ...]:
     """Divide the lines by how often the train/expected.tsv beside the test set has the words; empty without one."""
     split = evaluation.split
     folder = os.path.join(os.path.dirname(split.expected), os.pardir)
-    counts = Counter(training_words(folder, split.output_header))
-    return by_frequency(losses, words, counts) if counts else ()
+    counts = Counter(splits.training_words(folder, split.output_header))
+    return losses.by_frequency(line_losses, words, counts) if counts else ()
 
 
-def columns_of(evaluation: ScoredOutput, losses: Array) -> tuple[Parts, ...]:
-    """Divide the lines by each column of the input, as far as columns do divide them, at most eight."""
-    found = (by_column(losses, name, texts) for name, texts in input_columns(evaluation))
+def columns_of(evaluation: ScoredOutput, line_losses: Array) -> tuple[losses.Parts, ...]:
+    """Divide the lines by each column of the input that divides them; at most eight columns."""
+    found = (losses.by_column(line_losses, name, texts) for name, texts in input_columns(evaluation))
     return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
 
 
@@ -200,13 +184,7 @@ def input_columns(evaluation: ScoredOutput) -> Iterator[tuple[str, list[str]]]:
         yield shown, [row[column] if column < len(row) else "" for row in rows]
 
 
-# Reports on any metric, from its line statistics: translations, classes, labels, numbers, tags
-
-
-MOST_BINS = 20
-SAMPLES = 300  # of the lines of a part, for its interval
-EXPECTED = "expected"
-_STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.0, 2.0, 5.0))
+# Reports by any metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +214,7 @@ class ScoredParts:
     """The parts of the lines by the expected answer, or by a column of the input, and what divides them."""
 
     column: str
-    kind: Kind
+    kind: losses.Kind
     parts: tuple[ScoredPart, ...]
 
 
@@ -302,7 +280,7 @@ def overview(
     scores = np.array(evaluation.line_scores(), np.float64)
     return Overview(
         evaluation=evaluation,
-        interval=score_interval(evaluation.scores[0]),
+        interval=resampling.score_interval(evaluation.scores[0]),
         line_scores=scores,
         bins=tuple(score_bins(scores[np.isfinite(scores)])),
         by_expected=_by_expected(evaluation),
@@ -337,17 +315,17 @@ def score_bins(scores: Array) -> list[ScoreBin]:
 
 def _by_expected(evaluation: ScoredOutput) -> ScoredParts | None:
     """Divide the lines by their answers; if these have several columns, by the first."""
-    grouping = grouping_of(EXPECTED, [item.expected.partition("\t")[0] for item in evaluation.read_items()])
+    grouping = losses.grouping_of(EXPECTED, [item.expected.partition("\t")[0] for item in evaluation.read_items()])
     return None if grouping is None else _scored(evaluation.scores[0], grouping)
 
 
 def _by_columns(evaluation: ScoredOutput) -> tuple[ScoredParts, ...]:
-    groupings = (grouping_of(name, texts) for name, texts in input_columns(evaluation))
+    groupings = (losses.grouping_of(name, texts) for name, texts in input_columns(evaluation))
     found = [grouping for grouping in groupings if grouping is not None][:MOST_COLUMNS]
     return tuple(_scored(evaluation.scores[0], grouping) for grouping in found)
 
 
-def _scored(score: MetricScore, grouping: Grouping) -> ScoredParts:
+def _scored(score: MetricScore, grouping: losses.Grouping) -> ScoredParts:
     places = ((label, np.flatnonzero(grouping.codes == code)) for code, label in enumerate(grouping.labels))
     parts = tuple(_part(score, label, lines.tolist()) for label, lines in places if len(lines))
     return ScoredParts(column=grouping.column, kind=grouping.kind, parts=parts)
@@ -356,7 +334,7 @@ def _scored(score: MetricScore, grouping: Grouping) -> ScoredParts:
 def _part(score: MetricScore, label: str, places: list[int]) -> ScoredPart:
     statistics = score.statistics.only(places)
     value = score.metric.value(statistics)
-    span = None if len(places) < 2 else interval(score.metric, statistics, samples=SAMPLES)
+    span = None if len(places) < 2 else resampling.interval(score.metric, statistics, samples=SAMPLES)
     return ScoredPart(label=label, lines=len(places), score=value, interval=span)
 
 
@@ -364,7 +342,7 @@ def _features(evaluation: ScoredOutput, scores: Array) -> list[BadFeature]:
     """Return at most ten features, words and their shapes, that together explain the bad lines, the best first."""
     if not np.isfinite(scores).any():
         return []
-    found = few_distinct(
+    found = worst_features.few_distinct(
         evaluation.read_items(),
         scores,
         worst_is_greatest=evaluation.scores[0].greatest_first(worst=True),
@@ -382,8 +360,8 @@ def _examples(evaluation: ScoredOutput, score: MetricScore, scores: Array) -> li
     """Return the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
     known = np.flatnonzero(~np.isnan(scores))
     sign = -1.0 if score.greatest_first(worst=True) else 1.0
-    chosen = both_ends(known[np.argsort(sign * scores[known], kind="stable")])
-    items = items_at(chosen, evaluation.read_items())
+    chosen = losses.both_ends(known[np.argsort(sign * scores[known], kind="stable")])
+    items = losses.items_at(chosen, evaluation.read_items())
     numbers = evaluation.line_numbers or range(1, len(scores) + 1)
     return [
         TextExample(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from geval_py.explaining.losses import Bin, Outcome, OutcomeShare, Part, Parts
-from geval_py.explaining.significance import LEAST_LINES
+from geval_py.explaining import losses, significance
 from geval_py.reports.axes import OUTCOMES, Chart, Key, Palette, Panel, figure, p_text, percent, perplexity, table_of
 from geval_py.reports.charts import Block, Row, bars, dots, histogram, joined_bars
 from geval_py.scoring.metrics.base import exp
@@ -20,14 +19,21 @@ if TYPE_CHECKING:
     from geval_py.tables.table import Table
 
 
-OUTCOME_COLOURS = {Outcome.RIGHT: "good", Outcome.LISTED: "listed", Outcome.MISSED: "bad", Outcome.NO_GUESS: "none"}
+OUTCOME_COLOURS = {
+    losses.Outcome.RIGHT: "good",
+    losses.Outcome.LISTED: "listed",
+    losses.Outcome.MISSED: "bad",
+    losses.Outcome.NO_GUESS: "none",
+}
 OUTCOMES_METHOD = (
     "First guess right: the word with the greatest mass is the expected one. Listed: the expected word is listed, "
     "but not first. Not listed: it only has a share of the rest. No guess: the line has nothing but a rest."
 )
 
 
-def spread_chart(bins: Sequence[Bin], lines: int, mean_loss: float, bits: int | None, palette: Palette) -> Chart:
+def spread_chart(
+    bins: Sequence[losses.Bin], lines: int, mean_loss: float, bits: int | None, palette: Palette
+) -> Chart:
     """Draw the shares of the lines by their loss in nats, and mark the mean and the loss of knowing nothing."""
     blocks = [
         Block(
@@ -46,13 +52,13 @@ def spread_chart(bins: Sequence[Bin], lines: int, mean_loss: float, bits: int | 
     return histogram(blocks, marks, palette)
 
 
-def costs_chart(shares: Sequence[OutcomeShare], palette: Palette) -> Chart:
+def costs_chart(shares: Sequence[losses.OutcomeShare], palette: Palette) -> Chart:
     """Draw the shares of the lines, and of the loss, by the outcome of the lines."""
     of_lines, of_loss = _blocks(shares, "lines", palette), _blocks(shares, "loss", palette)
     return joined_bars(list(of_lines), list(of_loss), ("share of the lines", "share of the loss"), palette)
 
 
-def _blocks(shares: Sequence[OutcomeShare], of: str, palette: Palette) -> Iterator[Block]:
+def _blocks(shares: Sequence[losses.OutcomeShare], of: str, palette: Palette) -> Iterator[Block]:
     at = 0.0
     for one in shares:
         share = one.share_of_lines if of == "lines" else one.share_of_loss
@@ -70,8 +76,8 @@ def _blocks(shares: Sequence[OutcomeShare], of: str, palette: Palette) -> Iterat
 
 def spread_panel(report: Report, palette: Palette) -> Panel:
     """Return the panel on the spread of losses."""
-    metric, lines = report.evaluation.scores[0].metric, len(report.losses)
-    above = float((report.losses > (metric.bits or 0) * math.log(2)).mean())
+    metric, lines = report.evaluation.scores[0].metric, len(report.line_losses)
+    above = float((report.line_losses > (metric.bits or 0) * math.log(2)).mean())
     nothing = f"{percent(above)} of the lines lose more than an output that knows nothing" if metric.bits else ""
     sentence = f"The mean loss is {figure(report.mean_loss)} nats, a perplexity of {perplexity(report.mean_loss)}"
     infinite = f" {report.infinite:,} lines with an infinite loss are not drawn." if report.infinite else ""
@@ -117,7 +123,7 @@ def costs_panel(report: Report, palette: Palette) -> Panel:
     )  # fmt: skip
 
 
-def _legend(report: Report, say: Callable[[OutcomeShare], str]) -> tuple[Key, ...]:
+def _legend(report: Report, say: Callable[[losses.OutcomeShare], str]) -> tuple[Key, ...]:
     return tuple(
         Key(colour=OUTCOME_COLOURS[one.outcome], text=f"{OUTCOMES[one.outcome]}: {say(one)}") for one in report.shares
     )
@@ -129,7 +135,7 @@ def _legend(report: Report, say: Callable[[OutcomeShare], str]) -> tuple[Key, ..
 _INTERVAL = "The perplexity is e to the mean loss; the interval is Student’s, of 95 %, over the lines of the part."
 
 
-def parts_chart(parts: Sequence[Part], mean_loss: float, palette: Palette) -> Chart:
+def parts_chart(parts: Sequence[losses.Part], mean_loss: float, palette: Palette) -> Chart:
     """Draw the perplexity of each part with its interval, and of all lines as a rule."""
     rows = [
         Row(
@@ -174,11 +180,11 @@ def length_panel(report: Report, palette: Palette) -> Panel:
 
 def frequency_panel(report: Report, palette: Palette) -> Panel:
     """Return the panel on the frequency of words in train."""
-    total, first = report.mean_loss * len(report.losses), report.by_frequency[0]
+    total, first = report.mean_loss * len(report.line_losses), report.by_frequency[0]
     share = percent(first.lines * first.mean_loss / total) if math.isfinite(first.mean_loss) else ""
     lost = f" and {share} of the loss" if share else ""
     seen = {"never": "never seen", "once": "seen once"}.get(first.label, f"seen {first.label} times")
-    sentence = f"Words {seen} in train are {percent(first.lines / len(report.losses))} of the lines{lost}."
+    sentence = f"Words {seen} in train are {percent(first.lines / len(report.line_losses))} of the lines{lost}."
     return Panel(
         key="frequency",
         question="Does it know the frequent words?",
@@ -204,7 +210,7 @@ def column_panels(report: Report, palette: Palette) -> Iterator[Panel]:
         )
 
 
-def _column_sentence(name: str, of: Parts) -> str:
+def _column_sentence(name: str, of: losses.Parts) -> str:
     literal = name.replace("{", "{{").replace("}", "}}")
     lines = f"Lines with {{}} words in {literal}" if of.kind == "words" else f"Lines with {literal} {{}}"
     return _worst_and_best(lines, "those with {}", of.parts)
@@ -247,9 +253,9 @@ def culprits_panel(report: Report, palette: Palette) -> Panel:
     )  # fmt: skip
 
 
-def _worst_and_best(one: str, other: str, parts: Sequence[Part]) -> str:
+def _worst_and_best(one: str, other: str, parts: Sequence[losses.Part]) -> str:
     """Name the worst and the best part, and say if their intervals overlap; the two patterns take their labels."""
-    told = [part for part in parts if part.lines >= LEAST_LINES and math.isfinite(part.mean_loss)]
+    told = [part for part in parts if part.lines >= significance.LEAST_LINES and math.isfinite(part.mean_loss)]
     if len(told) < 2:
         return "There are too few lines of each kind to tell."
     worst, best = (choose(told, key=lambda part: part.mean_loss) for choose in (max, min))
@@ -260,7 +266,7 @@ def _worst_and_best(one: str, other: str, parts: Sequence[Part]) -> str:
     return f"{what[0]} have a perplexity of {figures[0]}, {what[1]} of {figures[1]}{tail}."
 
 
-def _parts_table(name: str, parts: Sequence[Part]) -> Table:
+def _parts_table(name: str, parts: Sequence[losses.Part]) -> Table:
     bounds = (("perplexity", "figure"), ("from", "figure"), ("to", "figure"))
     rows = []
     for part in parts:

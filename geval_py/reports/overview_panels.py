@@ -6,11 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from geval_py.explaining.significance import LEAST_LINES
+from geval_py.reports import charts, contents, loss_panels, quality_panels
 from geval_py.reports.axes import Panel, figure, p_text, percent, table_of
-from geval_py.reports.charts import Block, Row, dots, histogram
-from geval_py.reports.contents import EXPECTED, BadFeature, Overview, ScoredParts
-from geval_py.reports.loss_panels import FEATURES_METHOD, PARTS_METHODS
-from geval_py.reports.quality_panels import output_rows, score_panel
 from geval_py.tables.escapes import short
 
 if TYPE_CHECKING:
@@ -20,19 +17,21 @@ if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore
 
 
-def standing_panel(overview: Overview, palette: Palette) -> Panel:
+def standing_panel(overview: contents.Overview, palette: Palette) -> Panel:
     """Return the panel on the score and its uncertainty."""
     score = overview.evaluation.scores[0]
-    rows = [row for row in output_rows(overview, "words", palette) if math.isfinite(row.value)]
+    rows = [row for row in quality_panels.output_rows(overview, "words", palette) if math.isfinite(row.value)]
     method = f"Of {short(score.name)}, {score.direction} is better: the best is {figure(score.metric.measure.best)}."
-    return score_panel(overview, rows, _linear(rows, palette, score) if rows else None, "score", method)
+    return quality_panels.score_panel(
+        overview, rows, _linear(rows, palette, score) if rows else None, "score", method
+    )
 
 
-def _linear(rows: Sequence[Row], palette: Palette, score: MetricScore, rule: float | None = None) -> Chart:
-    return dots(rows, palette, rule=rule, title=short(score.name), logarithmic=False)
+def _linear(rows: Sequence[charts.Row], palette: Palette, score: MetricScore, rule: float | None = None) -> Chart:
+    return charts.dots(rows, palette, rule=rule, title=short(score.name), logarithmic=False)
 
 
-def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
+def scores_panel(overview: contents.Overview, palette: Palette) -> Panel | None:
     """Return the panel on the spread of the lines' scores; None if no single line has a score."""
     known, lines = overview.known, len(overview.line_scores)
     if not len(known):
@@ -42,7 +41,7 @@ def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
     others = lines - len(known)
     left_out = f" {others:,} lines have no finite score, and are left out." if others else ""
     blocks = [
-        Block(
+        charts.Block(
             start=one.low,
             end=one.high,
             share=one.lines / lines,
@@ -57,7 +56,7 @@ def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
         question="How are the scores of lines spread?",
         sentence=f"{percent(best / lines)} of the lines have the best score, {figure(score.metric.measure.best)}; "
         f"the mean of the lines is {figure(mean)}.{left_out}",
-        chart=histogram(blocks, [(mean, "mean")], palette, title=f"{short(score.name)} of the line"),
+        chart=charts.histogram(blocks, [(mean, "mean")], palette, title=f"{short(score.name)} of the line"),
         table=table_of(
             (("from", "figure"), ("to", "figure"), ("lines", "count"), ("share", "share")),
             [(one.low, one.high, one.lines, one.lines / lines) for one in overview.bins],
@@ -67,7 +66,7 @@ def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
     )
 
 
-def expected_panel(overview: Overview, palette: Palette) -> Panel | None:
+def expected_panel(overview: contents.Overview, palette: Palette) -> Panel | None:
     """Return the panel on hard answers; None if the answers do not divide the lines into parts."""
     of = overview.by_expected
     if of is None:
@@ -80,18 +79,20 @@ def expected_panel(overview: Overview, palette: Palette) -> Panel | None:
     return _parts_panel(overview, of, palette, "expected", question[of.kind])
 
 
-def input_panels(overview: Overview, palette: Palette) -> Iterator[Panel]:
+def input_panels(overview: contents.Overview, palette: Palette) -> Iterator[Panel]:
     """Yield a panel on each column of the input."""
     for number, of in enumerate(overview.by_column, 1):
         what = f"the length of {short(of.column)}" if of.kind == "words" else short(of.column)
         yield _parts_panel(overview, of, palette, f"column-{number}", f"Does {what} matter?")
 
 
-def _parts_panel(overview: Overview, of: ScoredParts, palette: Palette, key: str, question: str) -> Panel:
+def _parts_panel(
+    overview: contents.Overview, of: contents.ScoredParts, palette: Palette, key: str, question: str
+) -> Panel:
     score = overview.evaluation.scores[0]
-    answers = "the answer" if of.column == EXPECTED and key == EXPECTED else short(of.column)
+    answers = "the answer" if of.column == contents.EXPECTED and key == contents.EXPECTED else short(of.column)
     rows = [
-        Row(
+        charts.Row(
             label=part.label,
             value=part.score,
             low=None if part.interval is None else part.interval.low,
@@ -111,12 +112,12 @@ def _parts_panel(overview: Overview, of: ScoredParts, palette: Palette, key: str
             (("words" if of.kind == "words" else answers, "text"), ("lines", "count"), *bounds),
             [(short(row.label, 60), row.lines, row.value, row.low, row.high) for row in rows],
         ),
-        method=f"{PARTS_METHODS[of.kind]} The score is that of the lines of the part, with its bootstrap interval of "
-        "95 %.",
+        method=f"{loss_panels.PARTS_METHODS[of.kind]} "
+        "The score is that of the lines of the part, with its bootstrap interval of 95 %.",
     )
 
 
-def _worst_and_best(of: ScoredParts, answers: str, score: MetricScore) -> str:
+def _worst_and_best(of: contents.ScoredParts, answers: str, score: MetricScore) -> str:
     """Name the worst and the best part, and say if their intervals overlap."""
     told = [part for part in of.parts if part.lines >= LEAST_LINES and math.isfinite(part.score)]
     if len(told) < 2:
@@ -135,7 +136,7 @@ def _worst_and_best(of: ScoredParts, answers: str, score: MetricScore) -> str:
     )
 
 
-def features_panel(overview: Overview, palette: Palette) -> Panel | None:
+def features_panel(overview: contents.Overview, palette: Palette) -> Panel | None:
     """Return the panel on the features of bad lines; None if no single line has a score."""
     if not len(overview.known):
         return None
@@ -166,10 +167,10 @@ def features_panel(overview: Overview, palette: Palette) -> Panel | None:
             ),
             [(short(one.feature, 60), one.lines, one.mean, p_text(one.q), one.explained) for one in found],
         ),
-        method=f"{FEATURES_METHOD}. Means are of the scores of lines. geval -w lists all.",
+        method=f"{loss_panels.FEATURES_METHOD}. Means are of the scores of lines. geval -w lists all.",
     )
 
 
-def _feature_row(one: BadFeature, palette: Palette) -> Row:
+def _feature_row(one: contents.BadFeature, palette: Palette) -> charts.Row:
     said = f"{short(one.feature)}: {figure(one.mean)} on {one.lines:,} lines"
-    return Row(label=one.feature, value=one.mean, lines=one.lines, said=said, colour=palette.bad)
+    return charts.Row(label=one.feature, value=one.mean, lines=one.lines, said=said, colour=palette.bad)

@@ -17,8 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from markupsafe import Markup
 
-from geval_py.reports import axes, loss_panels, overview_panels, quality_panels
-from geval_py.reports.contents import Overview, Report
+from geval_py.reports import axes, contents, loss_panels, overview_panels, quality_panels
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import environment, short
 from geval_py.version import __version__
@@ -31,7 +30,7 @@ PACKAGE = "geval_py.reports"
 BARS = 20  # lengths of the bars of guesses: the style sheet has a class for each
 
 
-def page(report: Report | Overview, title: str) -> str:
+def page(report: contents.Report | contents.Overview, title: str) -> str:
     """Render the page of a report; ``title`` names the challenge."""
     sections = _sections(report, axes.PAGE)
     style, script = (files(PACKAGE).joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
@@ -40,7 +39,7 @@ def page(report: Report | Overview, title: str) -> str:
         .get_template("page.html")
         .render(
             title=title,
-            of_words=not isinstance(report, Overview),
+            of_words=not isinstance(report, contents.Overview),
             report=report,
             evaluation=report.evaluation,
             score=report.evaluation.scores[0],
@@ -61,8 +60,8 @@ def page(report: Report | Overview, title: str) -> str:
     )
 
 
-def charts(report: Report | Overview) -> Iterator[tuple[str, str]]:
-    """Yield the name and the SVG of each chart of a report, in colours of its own."""
+def charts(report: contents.Report | contents.Overview) -> Iterator[tuple[str, str]]:
+    """Yield the name and the SVG of each chart of a report, in the colours for notebooks."""
     for section in _sections(report, axes.NOTEBOOK):
         for panel in section.panels:
             if panel.chart is not None:
@@ -84,14 +83,20 @@ def _hash(text: str) -> str:
 # The sections, in the order in which they are read
 
 
-def _sections(report: Report | Overview, palette: axes.Palette) -> list[axes.Section]:
+def _sections(report: contents.Report | contents.Overview, palette: axes.Palette) -> list[axes.Section]:
     """Return the sections that have a panel."""
-    found = _overview_panels(report, palette) if isinstance(report, Overview) else _report_panels(report, palette)
+    found = (
+        _overview_panels(report, palette)
+        if isinstance(report, contents.Overview)
+        else _report_panels(report, palette)
+    )
     sections = ((title, tuple(panel for panel in some if panel is not None)) for title, some in found)
     return [axes.Section(title=title, panels=some) for title, some in sections if some]
 
 
-def _report_panels(report: Report, palette: axes.Palette) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
+def _report_panels(
+    report: contents.Report, palette: axes.Palette
+) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
     comparison = quality_panels.comparison_panel(report.comparison, palette)
     luck = None if report.luck is None else quality_panels.luck_panel(report, report.luck, palette)
     yield "How good, how sure", [quality_panels.quality_panel(report, palette), comparison or luck]
@@ -112,7 +117,9 @@ def _report_panels(report: Report, palette: axes.Palette) -> Iterator[tuple[str,
     yield "Honest probabilities, and what would help", honest
 
 
-def _overview_panels(overview: Overview, palette: axes.Palette) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
+def _overview_panels(
+    overview: contents.Overview, palette: axes.Palette
+) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
     comparison = quality_panels.comparison_panel(overview.comparison, palette)
     standing = overview_panels.standing_panel(overview, palette)
     yield "How good, how sure", [standing, comparison, overview_panels.scores_panel(overview, palette)]

@@ -1,4 +1,8 @@
-"""Panels on honesty: whether an output's probabilities come true, and how much of its score is luck of the hash."""
+"""The panels on quality: how good an output is, how sure that is, and what would make it better.
+
+In the order of the page: the score and its interval; the comparison with other outputs; the luck of the hash;
+honesty, that is whether the probabilities come true; and what tuning or mixing would bring.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +19,17 @@ from geval_py.tables.escapes import short
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from geval_py.explaining import cross_validation, mixing, paired
     from geval_py.explaining.calibration import Calibration, Claim
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.cross_validation import Change
     from geval_py.explaining.luck import Luck
-    from geval_py.explaining.mixing import Mixture
-    from geval_py.explaining.paired import System
     from geval_py.explaining.reliability import Points, Reliability
     from geval_py.explaining.tuning import Tuning
     from geval_py.reports.contents import Overview, Report
     from geval_py.tables.table import Table
 
 
+UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
 _BAND = (
     "The band holds what 95 % of outputs would show whose probabilities come true; it is found by drawing "
     "each line’s word from its own distribution."
@@ -36,217 +39,7 @@ _LEGEND = (
     Key(colour="bad", text="outside of the band"),
     Key(colour="wash", text="honest, 95 %"),
 )
-
-
-def words_chart(calibration: Calibration, palette: Palette) -> Chart | None:
-    """Draw how often listed words were the expected word, by their probability; None if no word is listed."""
-    if calibration.words is None:
-        return None
-    return reliability(
-        calibration.words.bins,
-        palette,
-        logarithmic=True,
-        x_name="probability given to a listed word",
-        y_name="share right",
-    )
-
-
-def guess_chart(calibration: Calibration, palette: Palette) -> Chart | None:
-    """Draw how often the first guess was right, by its probability, as a monotone curve; None without guesses."""
-    if calibration.corp is None:
-        return None
-    return reliability(
-        calibration.corp.curve,
-        palette,
-        steps=True,
-        x_name="probability given to the first guess",
-        y_name="share right",
-    )
-
-
-def rest_chart(calibration: Calibration, palette: Palette) -> Chart | None:
-    """Draw how often the word was not listed, by the rest; None if no line has a guess."""
-    if calibration.rest is None:
-        return None
-    return reliability(calibration.rest.bins, palette, x_name="rest of the line", y_name="word not listed")
-
-
-def honesty_panels(calibration: Calibration, palette: Palette) -> Iterator[Panel]:
-    """Yield the panels on listed words, first guesses and the rest, as far as the output has these."""
-    if calibration.words is not None:
-        part = calibration.words
-        yield Panel(
-            key="honest",
-            question="Are the probabilities honest?",
-            sentence=f"{_claimed_and_found(part, 'Listed words')} {claim_sentence(calibration.claim)}",
-            finding=claim_sentence(calibration.claim) if calibration.claim.is_significant else "",
-            chart=words_chart(calibration, palette),
-            legend=_LEGEND,
-            table=_points_table("probability", part.bins),
-            method=f"All words that lines list, in bins with as many expected hits. {_BAND} {_sets(calibration)}",
-        )
-    if calibration.guess is not None and calibration.corp is not None and calibration.guess_error is not None:
-        part, error = calibration.guess, calibration.guess_error
-        off = (
-            f"Calibration error {percent(error.ece)}; an honest output would show {percent(error.honest)} by chance."
-        )
-        yield Panel(
-            key="guess",
-            question="Can its first guess be trusted?",
-            sentence=f"{_claimed_and_found(part, 'First guesses')} {off}",
-            chart=guess_chart(calibration, palette),
-            table=_points_table("probability", calibration.corp.curve),
-            method="Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
-            f"the table has both ends of each step. {_BAND}",
-        )
-    if calibration.rest is not None:
-        part = calibration.rest
-        yield Panel(
-            key="rest",
-            question="Is the rest large enough?",
-            sentence=f"The rest holds {percent(part.claimed)} on average where there is a guess; "
-            f"the word was not listed {percent(part.found)} of the time{_honestly(part)}.",
-            chart=rest_chart(calibration, palette),
-            legend=_LEGEND,
-            table=_points_table("rest", part.bins),
-            method=f"Lines with a guess, in bins of as many lines. {_BAND}",
-        )
-
-
-def _claimed_and_found(part: Reliability, things: str) -> str:
-    found = f"are right {percent(part.found)} of the time{_honestly(part)}"
-    return f"{things} claim {percent(part.claimed)} on average and {found}."
-
-
-def _honestly(part: Reliability) -> str:
-    return (
-        ", as honest ones would be" if part.is_honest else f" (honest: {percent(part.low)} to {percent(part.high)})"
-    )
-
-
-def claim_sentence(claim: Claim) -> str:
-    """Compare the perplexity that an output's probabilities promise with its real one; "" if nothing is finite."""
-    if not claim.lines:
-        return ""
-    promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
-    if not claim.is_significant:
-        return f"{promise}; it gets {figure(claim.perplexity)}, which may be chance."
-    how = "it is too sure of itself" if claim.gap > 0 else "it is less sure than it could be"
-    return f"{promise}; it gets {figure(claim.perplexity)}: {how}."
-
-
-def _sets(calibration: Calibration) -> str:
-    if calibration.sets is None:
-        return ""
-    held = (
-        f"{percent(level)}: {percent(found)}"
-        for level, found in zip(calibration.sets.x, calibration.sets.y, strict=True)
-    )
-    return f"How often the smallest sets of words with such a probability hold the word: {', '.join(held)}."
-
-
-def _points_table(name: str, points: Points) -> Table:
-    bounds = (("honest from", "share"), ("to", "share"))
-    head = ((name, "share"), ("true", "share"), *bounds, ("number", "count"))
-    rows = zip(points.x, points.y, points.low, points.high, points.n, strict=True)
-    return table_of(head, list(rows))
-
-
-def luck_chart(luck: Luck, interval: Interval, score: float, palette: Palette) -> Chart:
-    """Draw the perplexities that other lines, and other seeds of the hash, would give."""
-    unit = luck.unit
-    low, high = sorted(as_perplexity(end, unit) for end in (luck.low, luck.high))
-    formula = as_perplexity(luck.formula.score, unit)
-    seeds = Row(
-        label="other seeds",
-        value=formula,
-        low=low,
-        high=high,
-        points=tuple(as_perplexity(one, unit) for one in luck.scores),
-        said=f"other seeds of the hash: {figure(low)} to {figure(high)}",
-        colour=palette.soft,
-    )
-    return dots(
-        [score_row("other lines", score, unit, interval), seeds],
-        palette,
-        rule=as_perplexity(score, unit),
-        rule_name="this output",
-    )
-
-
-def luck_panel(report: Report, luck: Luck, palette: Palette) -> Panel:
-    """Return the panel on the luck of the hash."""
-    score, interval = report.evaluation.scores[0], report.interval
-    half, of_lines = (luck.high - luck.low) / 2, interval.half_width
-    less = f", {figure(of_lines / half)} times less than the choice of lines" if 0 < half < of_lines else ""
-    z = luck.z or 0.0
-    seed = "was ordinary" if abs(z) < NORMAL else "was lucky" if z < 0 else "was unlucky"
-    return Panel(
-        key="luck",
-        question="How much is luck of the hash?",
-        sentence=f"Collisions move this score by ± {figure(half)} (95 %){less}; this seed {seed}.",
-        chart=luck_chart(luck, interval, score.value, palette),
-        table=table_of(
-            (("what", "text"), ("score", "figure")),
-            [("this output", score.value), ("mean over seeds, by formula", luck.formula.score),
-             *((f"seed {n}", one) for n, one in enumerate(luck.scores, 1))],
-        ),
-        method=f"The lines scored again with {luck.seeds} other seeds, line numbers plus 1 to {luck.seeds} (small "
-        "marks), and the range that holds 95 % of seeds.",
-    )  # fmt: skip
-
-
-# Panels on quality: how good an output is, whether another is better, and what tuning or mixing would bring.
-
-
-UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
-
-
-def as_perplexity(value: float, unit: str) -> float:
-    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (as it is).
-
-    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
-    (2.0, 8.0)
-    """
-    if unit == "probability":
-        return 1 / value if value else math.inf
-    return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
-
-
-def score_row(label: str, value: float, unit: str, interval: Interval | None, colour: str = "") -> Row:
-    """Return the row of a score, with its interval, as perplexities."""
-    ends = [] if interval is None else sorted(as_perplexity(end, unit) for end in (interval.low, interval.high))
-    low, high = ends or (None, None)
-    shown = as_perplexity(value, unit)
-    return Row(label=label, value=shown, low=low, high=high, said=f"{short(label)}: {figure(shown)}", colour=colour)
-
-
-def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
-    """Yield the rows to compare: the output's own claim, the output, others, and an output that knows nothing."""
-    score = report.evaluation.scores[0]
-    if report.calibration is not None and report.calibration.claim.lines:
-        claimed = report.calibration.claim.claimed_perplexity
-        yield score_row("its own claim", claimed, "words", None, palette.bad)
-    yield from output_rows(report, score.unit, palette)
-    if score.metric.bits is not None:
-        yield score_row("knows nothing", 2.0**score.metric.bits, "words", None, palette.soft)
-
-
-def output_rows(report: Report | Overview, unit: str, palette: Palette) -> Iterator[Row]:
-    """Yield the row of the output and the rows of the outputs that it is compared with."""
-    yield score_row("this output", report.evaluation.scores[0].value, unit, report.interval)
-    if report.comparison is not None:
-        for system in _others(report.comparison):
-            yield score_row(brief(system.name), system.score, unit, system.interval, palette.soft)
-
-
-def brief(name: str) -> str:
-    """Shorten an output's name by the parts that all names have.
-
-    >>> brief("out-model=bigram.tsv"), brief("out.tsv")
-    ('model=bigram', 'out.tsv')
-    """
-    return name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name
+TRIAL_NAMES = {("temperature",): "sharpness T", ("lambda",): "more rest λ", ("lambda", "nu"): "λ, words ν"}
 
 
 def quality_panel(report: Report, palette: Palette) -> Panel:
@@ -288,39 +81,51 @@ def interval_method(interval: Interval) -> str:
     return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
 
 
-def differences_chart(comparison: Comparison, palette: Palette) -> Chart | None:
-    """Draw the other systems' scores minus the baseline's, with intervals; None if no difference is finite."""
-    rows = [row for system in _others(comparison) if (row := _difference(system, comparison, palette)) is not None]
-    if not rows:
-        return None
-    title = "difference" if comparison.unit in UNSAID else f"difference in {comparison.unit}"
-    return dots(rows, palette, rule=0.0, title=title, rule_name=brief(comparison.baseline), logarithmic=False)
+def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
+    """Yield the rows to compare: the output's own claim, the output, others, and an output that knows nothing."""
+    score = report.evaluation.scores[0]
+    if report.calibration is not None and report.calibration.claim.lines:
+        claimed = report.calibration.claim.claimed_perplexity
+        yield score_row("its own claim", claimed, "words", None, palette.bad)
+    yield from output_rows(report, score.unit, palette)
+    if score.metric.bits is not None:
+        yield score_row("knows nothing", 2.0**score.metric.bits, "words", None, palette.soft)
 
 
-def _others(comparison: Comparison) -> list[System]:
-    return [system for system in comparison.systems if system.name != comparison.baseline]
+def output_rows(report: Report | Overview, unit: str, palette: Palette) -> Iterator[Row]:
+    """Yield the row of the output and the rows of the outputs that it is compared with."""
+    yield score_row("this output", report.evaluation.scores[0].value, unit, report.interval)
+    if report.comparison is not None:
+        for system in _others(report.comparison):
+            yield score_row(brief(system.name), system.score, unit, system.interval, palette.soft)
 
 
-def _difference(system: System, comparison: Comparison, palette: Palette) -> Row | None:
-    interval = system.difference_interval
-    if system.difference is None:
-        return None
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
-    return Row(
-        label=brief(system.name),
-        value=system.difference,
-        low=low,
-        high=high,
-        said=f"{short(system.name)}: {figure(system.difference)}",
-        colour={True: palette.good, False: palette.bad, None: palette.soft}[_is_better(system, comparison)],
-    )
+def score_row(label: str, value: float, unit: str, interval: Interval | None, colour: str = "") -> Row:
+    """Return the row of a score, with its interval, as perplexities."""
+    ends = [] if interval is None else sorted(as_perplexity(end, unit) for end in (interval.low, interval.high))
+    low, high = ends or (None, None)
+    shown = as_perplexity(value, unit)
+    return Row(label=label, value=shown, low=low, high=high, said=f"{short(label)}: {figure(shown)}", colour=colour)
 
 
-def _is_better(system: System, comparison: Comparison) -> bool | None:
-    """Whether a system is better than the baseline by more than chance; None if the test cannot tell."""
-    if system.difference is None or system.p_randomisation is None or system.p_randomisation >= LEVEL:
-        return None
-    return (system.difference < 0) == (comparison.direction == "lower")
+def as_perplexity(value: float, unit: str) -> float:
+    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (as it is).
+
+    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
+    (2.0, 8.0)
+    """
+    if unit == "probability":
+        return 1 / value if value else math.inf
+    return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
+
+
+def brief(name: str) -> str:
+    """Shorten an output's name by the parts that all names have.
+
+    >>> brief("out-model=bigram.tsv"), brief("out.tsv")
+    ('model=bigram', 'out.tsv')
+    """
+    return name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name
 
 
 def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel | None:
@@ -347,7 +152,42 @@ def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel |
     )  # fmt: skip
 
 
-def _comparison_row(system: System) -> tuple[object, ...]:
+def differences_chart(comparison: Comparison, palette: Palette) -> Chart | None:
+    """Draw the other systems' scores minus the baseline's, with intervals; None if no difference is finite."""
+    rows = [row for system in _others(comparison) if (row := _difference(system, comparison, palette)) is not None]
+    if not rows:
+        return None
+    title = "difference" if comparison.unit in UNSAID else f"difference in {comparison.unit}"
+    return dots(rows, palette, rule=0.0, title=title, rule_name=brief(comparison.baseline), logarithmic=False)
+
+
+def _others(comparison: Comparison) -> list[paired.System]:
+    return [system for system in comparison.systems if system.name != comparison.baseline]
+
+
+def _difference(system: paired.System, comparison: Comparison, palette: Palette) -> Row | None:
+    interval = system.difference_interval
+    if system.difference is None:
+        return None
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return Row(
+        label=brief(system.name),
+        value=system.difference,
+        low=low,
+        high=high,
+        said=f"{short(system.name)}: {figure(system.difference)}",
+        colour={True: palette.good, False: palette.bad, None: palette.soft}[_is_better(system, comparison)],
+    )
+
+
+def _is_better(system: paired.System, comparison: Comparison) -> bool | None:
+    """Whether a system is better than the baseline by more than chance; None if the test cannot tell."""
+    if system.difference is None or system.p_randomisation is None or system.p_randomisation >= LEVEL:
+        return None
+    return (system.difference < 0) == (comparison.direction == "lower")
+
+
+def _comparison_row(system: paired.System) -> tuple[object, ...]:
     interval = system.difference_interval
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     p = None if system.p_randomisation is None else p_text(system.p_randomisation)
@@ -355,7 +195,7 @@ def _comparison_row(system: System) -> tuple[object, ...]:
     return short(system.name, 60), system.score, system.difference, low, high, p, *shares
 
 
-def _verdict(system: System, comparison: Comparison) -> str:
+def _verdict(system: paired.System, comparison: Comparison) -> str:
     name, better = short(brief(system.name)), _is_better(system, comparison)
     if system.difference is None or system.p_randomisation is None:
         return f"{name} cannot be compared: no line is finite in both."
@@ -367,57 +207,155 @@ def _verdict(system: System, comparison: Comparison) -> str:
     return f"{name} is {'better' if better else 'worse'} {by} (p {p_text(system.p_randomisation)}); {won}."
 
 
-# Tuning and mixing
+def luck_panel(report: Report, luck: Luck, palette: Palette) -> Panel:
+    """Return the panel on the luck of the hash."""
+    score, interval = report.evaluation.scores[0], report.interval
+    half, of_lines = (luck.high - luck.low) / 2, interval.half_width
+    less = f", {figure(of_lines / half)} times less than the choice of lines" if 0 < half < of_lines else ""
+    z = luck.z or 0.0
+    seed = "was ordinary" if abs(z) < NORMAL else "was lucky" if z < 0 else "was unlucky"
+    return Panel(
+        key="luck",
+        question="How much is luck of the hash?",
+        sentence=f"Collisions move this score by ± {figure(half)} (95 %){less}; this seed {seed}.",
+        chart=luck_chart(luck, interval, score.value, palette),
+        table=table_of(
+            (("what", "text"), ("score", "figure")),
+            [("this output", score.value), ("mean over seeds, by formula", luck.formula.score),
+             *((f"seed {n}", one) for n, one in enumerate(luck.scores, 1))],
+        ),
+        method=f"The lines scored again with {luck.seeds} other seeds, line numbers plus 1 to {luck.seeds} (small "
+        "marks), and the range that holds 95 % of seeds.",
+    )  # fmt: skip
 
 
-TRIAL_NAMES = {("temperature",): "sharpness T", ("lambda",): "more rest λ", ("lambda", "nu"): "λ, words ν"}
-
-
-def help_chart(tuning: Tuning, mixture: Mixture | None, palette: Palette) -> Chart:
-    """Draw the present perplexity and the held-out perplexity of each change; surely better ones are green."""
-    rows = [
-        Row(
-            label="as it is",
-            value=as_perplexity(tuning.score, tuning.unit),
-            said=f"as it is: {figure(tuning.score)}",
-            colour=palette.soft,
-        )
-    ]
-    rows += _trial_rows(tuning, palette)
-    if mixture is not None:
-        base = as_perplexity(mixture.score, mixture.unit)
-        rows.append(
-            _change_row("mixed", mixture.held_out, mixture.unit, base, mixture.change, mixture.taken, palette)
-        )
-    return dots(rows, palette, rule=as_perplexity(tuning.score, tuning.unit), rule_name="as it is")
-
-
-def _trial_rows(tuning: Tuning, palette: Palette) -> Iterator[Row]:
-    scores: dict[tuple[str, ...], float] = {(): tuning.score}
-    for trial in tuning.trials:
-        base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
-        scores[trial.names] = trial.score
-        name = TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
-        yield _change_row(name, trial.score, tuning.unit, base, trial.change, trial.taken, palette)
-
-
-def _change_row(
-    label: str, score: float, unit: str, base: float, change: Change, taken: bool, palette: Palette
-) -> Row:
-    """Return the row of a change; its interval is that of the change, applied to the perplexity ``base``."""
-    bounded = math.isfinite(change.low) and math.isfinite(change.high)
-    return Row(
-        label=label,
-        value=as_perplexity(score, unit),
-        low=base * exp(change.low) if bounded else None,
-        high=base * exp(change.high) if bounded else None,
-        said=f"{label}: {figure(score)}, {_help_verdict(taken)}",
-        colour=palette.good if taken else palette.soft,
+def luck_chart(luck: Luck, interval: Interval, score: float, palette: Palette) -> Chart:
+    """Draw the perplexities that other lines, and other seeds of the hash, would give."""
+    unit = luck.unit
+    low, high = sorted(as_perplexity(end, unit) for end in (luck.low, luck.high))
+    formula = as_perplexity(luck.formula.score, unit)
+    seeds = Row(
+        label="other seeds",
+        value=formula,
+        low=low,
+        high=high,
+        points=tuple(as_perplexity(one, unit) for one in luck.scores),
+        said=f"other seeds of the hash: {figure(low)} to {figure(high)}",
+        colour=palette.soft,
+    )
+    return dots(
+        [score_row("other lines", score, unit, interval), seeds],
+        palette,
+        rule=as_perplexity(score, unit),
+        rule_name="this output",
     )
 
 
-def _help_verdict(taken: bool) -> str:
-    return "surely better" if taken else "not surely better: leave it"
+def honesty_panels(calibration: Calibration, palette: Palette) -> Iterator[Panel]:
+    """Yield the panels on listed words, first guesses and the rest, if the output has them."""
+    if calibration.words is not None:
+        part = calibration.words
+        yield Panel(
+            key="honest",
+            question="Are the probabilities honest?",
+            sentence=f"{_claimed_and_found(part, 'Listed words')} {claim_sentence(calibration.claim)}",
+            finding=claim_sentence(calibration.claim) if calibration.claim.is_significant else "",
+            chart=words_chart(calibration, palette),
+            legend=_LEGEND,
+            table=_points_table("probability", part.bins),
+            method=f"All words that lines list, in bins with as many expected hits. {_BAND} {_sets(calibration)}",
+        )
+    if calibration.guess is not None and calibration.corp is not None and calibration.guess_error is not None:
+        part, error = calibration.guess, calibration.guess_error
+        off = (
+            f"Calibration error {percent(error.ece)}; an honest output would show {percent(error.honest)} by chance."
+        )
+        yield Panel(
+            key="guess",
+            question="Can its first guess be trusted?",
+            sentence=f"{_claimed_and_found(part, 'First guesses')} {off}",
+            chart=guess_chart(calibration, palette),
+            table=_points_table("probability", calibration.corp.curve),
+            method="Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
+            f"the table has both ends of each step. {_BAND}",
+        )
+    if calibration.rest is not None:
+        part = calibration.rest
+        yield Panel(
+            key="rest",
+            question="Is the rest large enough?",
+            sentence=f"The rest holds {percent(part.claimed)} on average where there is a guess; "
+            f"the word was not listed {percent(part.found)} of the time{_honestly(part)}.",
+            chart=rest_chart(calibration, palette),
+            legend=_LEGEND,
+            table=_points_table("rest", part.bins),
+            method=f"Lines with a guess, in bins of as many lines. {_BAND}",
+        )
+
+
+def words_chart(calibration: Calibration, palette: Palette) -> Chart | None:
+    """Draw how often listed words were the expected word, by their probability; None if no word is listed."""
+    words = calibration.words
+    return None if words is None else _right_by_probability("a listed word", words.bins, palette, logarithmic=True)
+
+
+def guess_chart(calibration: Calibration, palette: Palette) -> Chart | None:
+    """Draw how often the first guess was right, by its probability, as a monotone curve; None without guesses."""
+    corp = calibration.corp
+    return None if corp is None else _right_by_probability("the first guess", corp.curve, palette, steps=True)
+
+
+def _right_by_probability(
+    what: str, points: Points, palette: Palette, *, logarithmic: bool = False, steps: bool = False
+) -> Chart:
+    x_name, y_name = f"probability given to {what}", "share right"
+    return reliability(points, palette, logarithmic=logarithmic, steps=steps, x_name=x_name, y_name=y_name)
+
+
+def rest_chart(calibration: Calibration, palette: Palette) -> Chart | None:
+    """Draw how often the word was not listed, by the rest; None if no line has a guess."""
+    if calibration.rest is None:
+        return None
+    return reliability(calibration.rest.bins, palette, x_name="rest of the line", y_name="word not listed")
+
+
+def _claimed_and_found(part: Reliability, things: str) -> str:
+    found = f"are right {percent(part.found)} of the time{_honestly(part)}"
+    return f"{things} claim {percent(part.claimed)} on average and {found}."
+
+
+def _honestly(part: Reliability) -> str:
+    return (
+        ", as honest ones would be" if part.is_honest else f" (honest: {percent(part.low)} to {percent(part.high)})"
+    )
+
+
+def claim_sentence(claim: Claim) -> str:
+    """Compare the perplexity that an output's probabilities promise with its real one; "" if nothing is finite."""
+    if not claim.lines:
+        return ""
+    promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
+    if not claim.is_significant:
+        return f"{promise}; it gets {figure(claim.perplexity)}, which may be chance."
+    how = "it is too sure of itself" if claim.gap > 0 else "it is less sure than it could be"
+    return f"{promise}; it gets {figure(claim.perplexity)}: {how}."
+
+
+def _sets(calibration: Calibration) -> str:
+    if calibration.sets is None:
+        return ""
+    held = (
+        f"{percent(level)}: {percent(found)}"
+        for level, found in zip(calibration.sets.x, calibration.sets.y, strict=True)
+    )
+    return f"How often the smallest sets of words with such a probability hold the word: {', '.join(held)}."
+
+
+def _points_table(name: str, points: Points) -> Table:
+    bounds = (("honest from", "share"), ("to", "share"))
+    head = ((name, "share"), ("true", "share"), *bounds, ("number", "count"))
+    rows = zip(points.x, points.y, points.low, points.high, points.n, strict=True)
+    return table_of(head, list(rows))
 
 
 def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
@@ -449,7 +387,54 @@ def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
     )  # fmt: skip
 
 
-def _help_rows(tuning: Tuning, mixture: Mixture | None) -> Iterator[tuple[object, ...]]:
+def help_chart(tuning: Tuning, mixture: mixing.Mixture | None, palette: Palette) -> Chart:
+    """Draw the present perplexity and the held-out perplexity of each change; surely better ones are green."""
+    rows = [
+        Row(
+            label="as it is",
+            value=as_perplexity(tuning.score, tuning.unit),
+            said=f"as it is: {figure(tuning.score)}",
+            colour=palette.soft,
+        )
+    ]
+    rows += _trial_rows(tuning, palette)
+    if mixture is not None:
+        base = as_perplexity(mixture.score, mixture.unit)
+        rows.append(
+            _change_row("mixed", mixture.held_out, mixture.unit, base, mixture.change, mixture.taken, palette)
+        )
+    return dots(rows, palette, rule=as_perplexity(tuning.score, tuning.unit), rule_name="as it is")
+
+
+def _trial_rows(tuning: Tuning, palette: Palette) -> Iterator[Row]:
+    scores: dict[tuple[str, ...], float] = {(): tuning.score}
+    for trial in tuning.trials:
+        base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
+        scores[trial.names] = trial.score
+        name = TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
+        yield _change_row(name, trial.score, tuning.unit, base, trial.change, trial.taken, palette)
+
+
+def _change_row(
+    label: str, score: float, unit: str, base: float, change: cross_validation.Change, taken: bool, palette: Palette
+) -> Row:
+    """Return the row of a change; its interval is that of the change, applied to the perplexity ``base``."""
+    bounded = math.isfinite(change.low) and math.isfinite(change.high)
+    return Row(
+        label=label,
+        value=as_perplexity(score, unit),
+        low=base * exp(change.low) if bounded else None,
+        high=base * exp(change.high) if bounded else None,
+        said=f"{label}: {figure(score)}, {_help_verdict(taken)}",
+        colour=palette.good if taken else palette.soft,
+    )
+
+
+def _help_verdict(taken: bool) -> str:
+    return "surely better" if taken else "not surely better: leave it"
+
+
+def _help_rows(tuning: Tuning, mixture: mixing.Mixture | None) -> Iterator[tuple[object, ...]]:
     yield "as it is", tuning.score, None, None, None, "", ""
     for trial in tuning.trials:
         found = ", ".join(f"{name} {trial.found.named[name]:.3g}" for name in trial.names)
@@ -459,5 +444,5 @@ def _help_rows(tuning: Tuning, mixture: Mixture | None) -> Iterator[tuple[object
         yield "mixed", mixture.held_out, *_ends(mixture.change), f"weights {weights}", _help_verdict(mixture.taken)
 
 
-def _ends(change: Change) -> tuple[float, float, float]:
+def _ends(change: cross_validation.Change) -> tuple[float, float, float]:
     return change.mean, change.low, change.high

@@ -212,14 +212,17 @@ REFUSED = {
     "dev-0": (
         ("LogLoss",),
         {"test_name": "dev-0"},
-        "dev-0 is written as well: give the hidden test set another name",
+        "a new challenge has its own dev-0: give the hidden test set another name",
     ),
     "train": (
         ("LogLoss",),
         {"test_name": "train"},
-        "train is written as well: give the hidden test set another name",
+        "a new challenge has its own train: give the hidden test set another name",
     ),
     "a path": (("LogLoss",), {"test_name": "../x"}, "a test set's name is a folder's: ../x"),
+    "the folder itself": (("LogLoss",), {"test_name": "."}, "a test set's name is a folder's: ."),
+    "the folder above": (("LogLoss",), {"test_name": ".."}, "a test set's name is a folder's: .."),
+    "no name": (("LogLoss",), {"test_name": ""}, "a test set's name is a folder's: "),
     "a path of answers": (
         ("LogLoss",),
         {"expected_file": "../x"},

@@ -96,6 +96,8 @@ def test_answers_in_public_under_another_name(folder, windows, tmp_path):
     text = (tmp_path / "answers/test-A/expected.tsv").read_bytes()
     (folder / "notes").mkdir()
     (folder / "notes/old.txt").write_bytes(text)
+    (folder / ".git").mkdir()
+    (folder / ".git/old.txt").write_bytes(text)  # git publishes its own folder as commits alone
     (folder / "old.tsv.xz").write_bytes(lzma.compress(text))
     (folder / "broken.gz").write_bytes(b"\x1f\x8b\x08broken")
     assert found(folder, answers=tmp_path / "answers") == {("notes/old.txt", "E401"): 1, ("old.tsv.xz", "E401"): 1}

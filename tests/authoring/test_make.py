@@ -278,13 +278,13 @@ REFUSED = {
         TEXTS,
         {"cut": Cut(context=40)},
         "no gap can be cut: no text has a word that may be one, with 40 words on each side\n"
-        "  --context takes fewer words, --words and --least-frequency take other ones",
+        "  try a smaller --context, other --words or a lower --least-frequency",
     ),
     "one document": (
         TEXTS[:1],
         {},
         "no gap for dev-0 and test-A: parts are made of whole groups (document), and there is only one document\n"
-        "  give more, smaller ones, another --split or another --salt than set",
+        "  give more and smaller groups, another --split, or another --salt than set",
     ),
     "overlapping windows": (
         TEXTS,

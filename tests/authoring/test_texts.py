@@ -59,12 +59,12 @@ BAD = {
     "not JSON": (
         ("a.jsonl", b'{"id": 1'),
         UnreadableFileError,
-        "Cannot read `a.jsonl`: a line is no JSON (Expecting ',' delimiter: line 1 column 9 (char 8)), line 1",
+        "Cannot read `a.jsonl`: a line is not JSON (Expecting ',' delimiter: line 1 column 9 (char 8)), line 1",
     ),
     "no object": (
         ("a.jsonl", b"[1]"),
         UnreadableFileError,
-        "Cannot read `a.jsonl`: a line is no object with a text, line 1",
+        "Cannot read `a.jsonl`: a line is not an object with a text, line 1",
     ),
     "no id": (
         ("a.jsonl", b'\n{"name": "a", "text": "b"}'),

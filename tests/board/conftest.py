@@ -7,12 +7,14 @@ import itertools
 import os
 import pwd
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 from samples import submission_in, write_challenge
+from sqlalchemy import Engine, event
 from warm import warm_subprocess
 
 from geval_py.board.database.store import DATABASE_VARIABLE
@@ -75,6 +77,19 @@ def warm_workers(warm):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "subprocess", warm_subprocess(warm.address))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk():
+    """Commits to SQLite are there for all processes; after a power failure, no test would look for them."""
+
+    def hurry(connection, _):
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", hurry)
+    yield
+    event.remove(Engine, "connect", hurry)
 
 
 @pytest.fixture(autouse=True)

@@ -261,12 +261,20 @@ def tar(path, *entries):
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        pytest.param([("../board.yaml", b"")], "it holds `../board.yaml`, and no export does", id="outside"),
-        pytest.param([("/board.yaml", b"")], "it holds `/board.yaml`, and no export does", id="absolute"),
-        pytest.param([("answers/../x", b"")], "it holds `answers/../x`, and no export does", id="dots"),
-        pytest.param([("challenge/.git/x", b"")], "it holds `challenge/.git/x`, and no export does", id="hidden"),
-        pytest.param([("board.yaml", b"")] * 2, "it holds `board.yaml`, and no export does", id="twice"),
-        pytest.param([("board.yaml", b"")], "it is no export of a board, or not all of one", id="half"),
+        pytest.param(
+            [("../board.yaml", b"")], "it holds `../board.yaml`, which no export of a board holds", id="outside"
+        ),
+        pytest.param(
+            [("/board.yaml", b"")], "it holds `/board.yaml`, which no export of a board holds", id="absolute"
+        ),
+        pytest.param([("answers/../x", b"")], "it holds `answers/../x`, which no export of a board holds", id="dots"),
+        pytest.param(
+            [("challenge/.git/x", b"")], "it holds `challenge/.git/x`, which no export of a board holds", id="hidden"
+        ),
+        pytest.param(
+            [("board.yaml", b"")] * 2, "it holds `board.yaml`, which no export of a board holds", id="twice"
+        ),
+        pytest.param([("board.yaml", b"")], "it is not a whole export of a board", id="half"),
     ],
 )
 def test_what_is_no_export(entries, message, tmp_path):

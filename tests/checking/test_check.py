@@ -17,6 +17,7 @@ from profiles import examples
 
 from geval_py.checking import line_rules as lines
 from geval_py.checking.check import check_output
+from geval_py.checking.fixes import DIFF_LINES
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli import main
@@ -652,3 +653,11 @@ def test_the_diff_is_cut_and_inert(submission, capsys):
     (submission / "dev-0/out.tsv").write_bytes(b"##[error]x:0.5 y:0 :0.5\n" * 2)
     _, out, _ = run(capsys, "--diff", "-t", "dev-0", "--max-problems", "1")
     assert out == "./dev-0/out.tsv:1\n- ##\\[error]x:0.5 y:0 :0.5\n+ ##\\[error]x:0.5 :0.5\n…\n"
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_diff_with_more_lines_than_are_kept_says_so(more, submission, capsys):
+    (submission / "dev-0/out.tsv").write_bytes(b"a:1 :1\n" * (DIFF_LINES + more))
+    _, out, _ = run(capsys, "--diff", "-t", "dev-0")
+    assert out.count("\n+ ") == DIFF_LINES + min(more, 0)
+    assert out.endswith("\n…\n") == (more > 0)

@@ -19,7 +19,7 @@ from geval_py.checking import fixes as mending
 from geval_py.checking.fixes import fix_file, fix_line
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import rewriting
-from geval_py.reading.lines import read_lines
+from geval_py.reading.lines import BLOCK_BYTES, read_lines
 from geval_py.reading.sources import Source
 
 if sys.version_info >= (3, 14):
@@ -106,17 +106,17 @@ def test_all_members_are_read(output, kind):
     assert DECOMPRESS[kind](path.read_bytes()) == AFTER * 2
 
 
-REPEATED = 32_000  # which is more than a block
-
-
-def test_more_than_a_block(output):
-    path = output(BEFORE * REPEATED)
+@pytest.mark.parametrize(("times", "word"), [(600, 4000), pytest.param(32_000, 1, marks=pytest.mark.long)])
+def test_more_than_a_block(output, times, word):
+    well_formed = b"x" * word + b":0.5 :0.5\n"
+    assert len((BEFORE + well_formed) * times) > BLOCK_BYTES
+    path = output((BEFORE + well_formed) * times)
     fixed = fix_file(str(path))
-    assert path.read_bytes() == AFTER * REPEATED
-    assert fixed.changes == {code: count * REPEATED for code, count in CHANGES.items()}
-    assert fixed.lines == 8 * REPEATED
+    assert path.read_bytes() == (AFTER + well_formed) * times
+    assert fixed.changes == {code: count * times for code, count in CHANGES.items()}
+    assert fixed.lines == 9 * times
     assert len(fixed.diff) == mending.DIFF_LINES
-    assert fixed.diff[5] == (10, *DIFF[1][1:])
+    assert fixed.diff[5] == (11, *DIFF[1][1:])
 
 
 def test_rest_mass_of_a_file(output):

@@ -173,6 +173,24 @@ def test_an_annotation_names_the_first_twenty_lines():
     assert "%0A2 lines, 100 %25: 1, 2%0A" in render(report(problem("W214", *places[:2])), "github")
 
 
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0.0 %"),
+        (0.0009, "less than 0.1 %"),
+        (0.001, "0.1 %"),
+        (0.5, "50.0 %"),
+        (0.999, "99.9 %"),
+        (0.9991, "more than 99.9 %"),
+        (0.99996, "more than 99.9 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_a_share_is_rounded_neither_to_none_nor_to_all(share, text):
+    found = problem("E114", place(1, 1, "m"), count=5, share=share)
+    assert f"error): 5 lines, {text}\n" in render(report(found), "text")
+
+
 # JSON
 
 

@@ -201,7 +201,7 @@ WRONG = {
     "challenge make texts -o c --context 0": "--context is 1 or more",
     "challenge make texts -o c --train-every 0": "--train-every is 1 or more",
     "challenge make texts -o c --words (": (
-        "--words is no regular expression: (\n  missing ), unterminated subpattern at position 0"
+        "--words is not a regular expression: (\n  missing ), unterminated subpattern at position 0"
     ),
     "challenge make texts -o c --split 80,20": (
         "argument --split: '80,20' is not three whole numbers for train, dev-0 and test-A, as 80,10,10\n"

@@ -8,6 +8,7 @@ import sacrebleu
 import geval_py
 from geval_py.cli import main
 from geval_py.errors import UsageError
+from geval_py.reading.lines import BLOCK_BYTES
 
 
 @pytest.fixture
@@ -187,7 +188,10 @@ def test_a_line_that_a_tokenizer_broke(said, capsys):
 
 
 def test_threads_change_nothing(challenge, capsys):
-    lines = "".join(f"word{n % 7} other{n % 5} the end\n" for n in range(30_000))
+    """Of several blocks, whose lines are long since tokens take time."""
+    long = "long" * 250
+    lines = "".join(f"word{n % 7} {long}{n % 5} the end\n" for n in range(2500))
+    assert len(lines) > BLOCK_BYTES
     (challenge / "dev-0/expected.tsv").write_text(lines)
     (challenge / "dev-0/out-a.tsv").write_text(lines.replace("word3", "x"))
     scores = {

@@ -77,6 +77,9 @@ def test_the_claim(tmp_path):
 def test_infinite_lines_are_left_out_of_the_claim(tmp_path):
     found = calibration(evaluated(tmp_path, ["a:1", "a:0.5 :0.5"], ["b", "a"]))
     assert (found.claim.lines, found.claim.infinite, found.claim.z) == (1, 1, None)
+    finite = calibration(evaluated(tmp_path, ["a:0.5 :0.5"], ["a"])).claim
+    assert found.claim.entropy == pytest.approx(finite.entropy, rel=1e-3)  # the line's number seeds its hash
+    assert found.claim.gap == found.claim.loss - found.claim.entropy
     assert found.sets.y[0] == pytest.approx((0 + 1) / 2)
     none = calibration(evaluated(tmp_path, ["a:1"], ["b"]))
     assert (none.claim.lines, none.claim.loss, none.claim.z) == (0, math.inf, None)

@@ -1,5 +1,6 @@
 """Tuning: what is found and tried, what is written, and what is refused."""
 
+import itertools
 import json
 import lzma
 import math
@@ -51,6 +52,11 @@ def write(folder, outputs, expected, train=()):
 @pytest.fixture(scope="module")
 def gazette():
     return evaluate(GAZETTE, "dev-0", out="unigram")
+
+
+@pytest.fixture(scope="module")
+def tuned(gazette):
+    return tune(gazette, words=1000)
 
 
 # What is found
@@ -118,8 +124,9 @@ PROBABILITIES = st.lists(
 LOGARITHMS = st.lists(
     st.tuples(st.sampled_from(["the", "of", "cat", ""]), st.floats(-30.0, 1.0)), min_size=1, max_size=4
 ).map(lambda entries: " ".join(f"{word}:{value:.6g}" for word, value in entries))
-VECTORS = st.lists(st.floats(-30.0, 0.0), min_size=1024, max_size=1024).map(
-    lambda values: " ".join(f"{value:.6g}" for value in values)
+# A few values, repeated: 1024 of their own take long to draw.
+VECTORS = st.lists(st.floats(-30.0, 0.0), min_size=1, max_size=31).map(
+    lambda values: " ".join(f"{value:.6g}" for value in itertools.islice(itertools.cycle(values), 1024))
 )
 LINES = st.one_of(PROBABILITIES, PROBABILITIES, LOGARITHMS)
 ANSWERS = st.sampled_from(["the", "of", "cat", "dog", "ka:lo", "ą", "unlisted", "another"])
@@ -316,30 +323,28 @@ def problems_of(word):
 # What is written
 
 
-def test_what_is_written(tmp_path, gazette):
-    tuning = tune(gazette, words=1000)
+def test_what_is_written(tmp_path, tuned):
     for folder in ("same", "other"):
         (tmp_path / folder).mkdir()
     path = tmp_path / "same/out-model=unigram.tsv.xz"
     with lzma.open(path, "wb") as file:
         file.write((GAZETTE / "dev-0/out-model=unigram.tsv").read_bytes())
-    written = tuning.apply(path, folder=tmp_path / "other")
+    written = tuned.apply(path, folder=tmp_path / "other")
     assert written == str(tmp_path / "other/out-model=unigram,tuned=lambda-nu.tsv.xz")
-    assert len(lzma.open(written).read().splitlines()) == tuning.lines
+    assert len(lzma.open(written).read().splitlines()) == tuned.lines
     kept = json.loads((tmp_path / "other/out-model=unigram,tuned=lambda-nu.tuning.json").read_text())
-    assert kept["parameters"]["lambda"] == tuning.parameters.lambda_
+    assert kept["parameters"]["lambda"] == tuned.parameters.lambda_
     assert len(kept["parameters"]["frequent_words"]) == 974
     with pytest.raises(ExistingFileError):
-        tuning.apply(path, folder=tmp_path / "other")
-    assert tuning.apply(path, folder=tmp_path / "other", force=True) == written
+        tuned.apply(path, folder=tmp_path / "other")
+    assert tuned.apply(path, folder=tmp_path / "other", force=True) == written
 
 
-def test_a_malformed_line_is_named_and_nothing_is_left(tmp_path, gazette):
-    tuning = tune(gazette, words=1000)
+def test_a_malformed_line_is_named_and_nothing_is_left(tmp_path, tuned):
     path = tmp_path / "out.tsv"
     path.write_text("the:1\nthe:x\n")
     with pytest.raises(MalformedLineError) as caught:
-        tuning.apply(path)
+        tuned.apply(path)
     assert (caught.value.path, caught.value.line) == (str(path), 2)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -428,7 +433,7 @@ def test_the_number_of_lines_of_what_is_mixed(tmp_path):
         Derived(sources=(str(tmp_path / "a"), str(tmp_path / "b")), path="x").check_lines()
 
 
-def test_printed(gazette):
-    text = str(tune(gazette, words=1000))
+def test_printed(tuned):
+    text = str(tuned)
     assert text.startswith("tuned       score   change (nats)  95 %                verdict\n(as it is)  327.53\n")
     assert "held out in 10 folds of lines, seed 12345." in text

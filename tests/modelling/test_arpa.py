@@ -63,10 +63,14 @@ def test_minus_99_is_zero(read):
     assert model.levels[0].log_probabilities[1] == model.levels[0].log_backoffs[1] == -np.inf
 
 
-def test_a_model_without_unk_has_the_log_probability_of_kenlm(read):
+def test_a_model_without_unk_has_the_log_probability_of_kenlm(read, tmp_path):
     model = read(GOOD.replace("-1\t<unk>\n", "").replace("1=4", "1=3"))
     assert model.levels[0].log_probabilities[0] == -100
     assert model.missing == {b"<unk>"}
+    (tmp_path / "text").write_bytes(b"a\nb\n")
+    score = score_texts(model, [str(tmp_path / "text")])
+    assert score.logs.tolist() == pytest.approx([-0.1 - 0.2, -0.3 - 100 - 0.5])
+    assert score.oov.tolist() == [0, 1]
 
 
 def test_a_model_without_marks_scores_texts_without(read, tmp_path):

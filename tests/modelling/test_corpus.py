@@ -136,12 +136,18 @@ def test_probabilities_sum_to_one(text, how):
 
 WRONG = {
     "order": ({"order": 0}, "the order is a whole number from 1 to 100, not 0"),
+    "a higher order": ({"order": 101}, "the order is a whole number from 1 to 100, not 101"),
     "thresholds": ({"order": 1, "prune": (0, 1)}, "2 thresholds to prune by, for 1 orders"),
     "falling": (
         {"prune": (1, 0)},
         "the thresholds to prune by fall: 1 0\n  an n-gram cannot be kept where the shorter one in it goes",
     ),
 }
+
+
+@pytest.mark.parametrize("order", [1, 100])
+def test_the_orders_at_both_ends_are_taken(order):
+    assert Estimation(order=order).order == order
 
 
 @pytest.mark.parametrize(("how", "message"), WRONG.values(), ids=WRONG)

@@ -374,6 +374,17 @@ def test_the_hint_names_eight_files_at_most(here):
     )
 
 
+@pytest.mark.parametrize(("name", "close"), [("expected.tsv", "expected1.tsv"), ("expect.tsv", "expected1.tsv")])
+def test_only_a_name_that_somebody_wrote_is_misspelt(name, close, here):
+    (here / "mine/test-B").mkdir(parents=True)
+    write(here / "mine/test-B", close)
+    given = {} if name == "expected.tsv" else {"expected_file": name}
+    with pytest.raises(MissingFileError) as caught:
+        locate(Task(out_directory="mine", test_name="test-B", **given))
+    advice = f"did you mean {close}? " if given else ""
+    assert caught.value.hint == f"{advice}`mine/test-B` holds {close}"
+
+
 @pytest.mark.parametrize("values", [{"out_files": ("x",)}, {"test_name": "dev-\x1b"}], ids=["file", "test set"])
 def test_the_hint_is_safe_to_show(values, here):
     (here / "dev-\x1b[31m").mkdir()

@@ -8,6 +8,7 @@ from translations import write
 AXE = Path(__file__).parents[2] / "build" / "axe-core" / "axe.min.js"
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 SCREENS = {"wide": 1280, "narrow": 390}
+pytestmark = pytest.mark.no_cover  # tests drive the browser: all of ours that runs is what makes the page
 
 
 @pytest.fixture(scope="module")

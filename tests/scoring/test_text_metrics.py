@@ -282,6 +282,24 @@ def test_ratios_of_nothing():
     assert (ratio(0, 0), ratio(1, 4), harmonic(1, 0.0, 0.0), f_score(1, (0, 0, 0))) == (1.0, 0.25, 0.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("output", "expected", "probabilities"),
+    [
+        ("a:0.5", "a", [0.5]),
+        ("a:0.5 a:0.25", "a", [0.5]),
+        ("a:0.25 b:0.125 a:0.5", "a", [0.25, 0.875]),
+        ("b:0.125 b:0.5", "", [0.875, 0.5]),
+        ("a", "a a", [1.0]),
+        ("b:0.5", "a", [0.0, 0.5]),
+        ("b", "", [0.0]),
+    ],
+)
+def test_the_first_probability_of_an_expected_label_counts(output, expected, probabilities):
+    """A wrong label counts as often as it is listed."""
+    want = math.inf if 0.0 in probabilities else -math.fsum(map(math.log, probabilities))
+    assert score("MultiLabel-LogLoss", [output], [expected]) == pytest.approx(want)
+
+
 def test_characters_count_at_the_ends_too():
     assert statistics_of("CER", [" ab"], ["ab "]).columns == statistics_of("CER", ["xab"], ["abx"]).columns
 
@@ -290,6 +308,8 @@ def test_text_flags_change_the_input_too():
     metric, scheme = find_metric("CharMatch"), parse_scheme("CharMatch:l")
     column = beside_input(column_of(metric, frozenset(), preparation_for(scheme)), ["ABX"])
     assert metric.value(column.statistics(block(["ABC"]), block(["abc"]), 1)) == 1.0
+    unlike = column.statistics(block(["ABd"]), block(["abc"]), 1)
+    assert unlike.columns == statistics_of("CharMatch", ["abd"], ["abc"], ["abx"]).columns
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ submitters = sa.Table(
 # One submission, stored in one transaction. ``code``, 12 hexadecimal digits, names it on pages and receipts.
 # ``name`` is the name of the folder, the archive, or the repository and branch; ``source`` where it came from;
 # ``digest`` is over the names and digests of its files; ``revision`` a git commit. ``reason`` is one line on why it
-# was rejected or failed; ``problems`` are as in the sa.JSON of the checker, without the rules that need the answers.
+# was rejected or failed; ``problems`` are as in the JSON of the checker, without the rules that need the answers.
 # ``charged`` tells whether it counts for the quota, ``charge`` is the reason.
 submissions = sa.Table(
     "submissions",

@@ -16,10 +16,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import sqlalchemy
-from sqlalchemy import Connection, Dialect, Engine, LargeBinary, Table, delete, event, insert, select, text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
+import sqlalchemy as sa
 
 from geval_py.board.database.schema import METADATA, SCHEMA_VERSION, blobs, facts
 from geval_py.board.settings import Settings, read_settings
@@ -49,7 +46,7 @@ class Board:
 
     folder: str
     settings: Settings
-    engine: Engine
+    engine: sa.Engine
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Board:
@@ -61,25 +58,25 @@ class Board:
         return cls(folder, settings, engine)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[sa.Connection]:
         """Read one state of the database, whatever others write meanwhile; raises StoreError."""
         with store_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+                connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
             yield connection
 
     @contextmanager
-    def writing(self, seconds: float | None = None) -> Iterator[Connection]:
+    def writing(self, seconds: float | None = None) -> Iterator[sa.Connection]:
         """Run the block as one transaction, which is undone if the block raises an error; raises StoreError.
 
         On SQLite another writer is waited for a minute or, if given, fewer seconds.
         """
         with store_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
-                connection.execute(text("ROLLBACK"))
+                connection.execute(sa.text("ROLLBACK"))
                 _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
             else:
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
             yield connection
             connection.commit()
 
@@ -92,12 +89,12 @@ def settings_path(folder: str) -> str:
     return path
 
 
-def engine_of(folder: str, settings: Settings) -> Engine:
+def engine_of(folder: str, settings: Settings) -> sa.Engine:
     """Make the engine of a board's database; raises as :func:`engine_at`."""
     return engine_at(folder, os.environ.get(DATABASE_VARIABLE) or settings.database)
 
 
-def engine_at(folder: str, place: str) -> Engine:
+def engine_at(folder: str, place: str) -> sa.Engine:
     """Make the engine of a database: a file, relative to a folder, or a URL.
 
     Raises UsageError for a malformed URL, and if the driver of the database is not installed.
@@ -107,17 +104,17 @@ def engine_at(folder: str, place: str) -> Engine:
         url = "postgresql+psycopg://" + url.partition("://")[2]
     arguments = {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
     try:
-        engine = sqlalchemy.create_engine(url, poolclass=NullPool, connect_args=arguments)
+        engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments)
     except ModuleNotFoundError as error:
         message = f"the board's database needs {error.name}: pip install ./geval-py[board,postgresql]"
         raise UsageError(message=message) from error
-    except (sqlalchemy.exc.ArgumentError, ValueError):
+    except (sa.exc.ArgumentError, ValueError):
         form = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
         message = f"{form}: {_without_password(place)}"
         raise UsageError(message=visible(message)) from None
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "do_connect", _connect_to_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
+        sa.event.listen(engine, "do_connect", _connect_to_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
@@ -129,7 +126,7 @@ def _without_password(place: str) -> str:
     return scheme + separator + known
 
 
-def _connect_to_sqlite(dialect: Dialect, _: object, where: Any, how: Any) -> sqlite3.Connection:
+def _connect_to_sqlite(dialect: sa.Dialect, _: object, where: Any, how: Any) -> sqlite3.Connection:
     """Connect; if a full disk has no room for the memory that connections share, connect without it."""
     try:
         return _prepared(dialect.connect(*where, **how), "NORMAL")
@@ -153,32 +150,32 @@ def _prepared(connected: Any, locking: str) -> sqlite3.Connection:
     return connection
 
 
-def _begin_sqlite(connection: Connection) -> None:
+def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN")
 
 
-def _begin_immediate(connection: Connection, seconds: float) -> None:
+def _begin_immediate(connection: sa.Connection, seconds: float) -> None:
     """Begin to write; SQLite itself waits only for moments, as no signal is handled meanwhile."""
     ends = time.monotonic() + seconds
-    connection.execute(text(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}"))
+    connection.execute(sa.text(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}"))
     while True:
         try:
-            connection.execute(text("BEGIN IMMEDIATE"))
-        except sqlalchemy.exc.OperationalError as error:
+            connection.execute(sa.text("BEGIN IMMEDIATE"))
+        except sa.exc.OperationalError as error:
             if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
                 raise
         else:
             break
-    connection.execute(text(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"))
+    connection.execute(sa.text(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"))
 
 
-def check_schema(engine: Engine) -> None:
+def check_schema(engine: sa.Engine) -> None:
     """Migrate an older database; raises UsageError for a newer one, StoreError for another."""
     with store_errors(engine), engine.connect() as connection:
-        tables = sqlalchemy.inspect(connection).get_table_names()
+        tables = sa.inspect(connection).get_table_names()
         version = None
         if "alembic_version" in tables:
-            version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+            version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
     if version is None:
         raise StoreError(path=shown(engine), reason="it holds no board")
     if version > SCHEMA_VERSION:
@@ -188,7 +185,7 @@ def check_schema(engine: Engine) -> None:
         migrate(engine)
 
 
-def migrate(engine: Engine) -> None:
+def migrate(engine: sa.Engine) -> None:
     """Bring an empty database, or one of an earlier version, to the schema of this version; raises StoreError."""
     from geval_py.board.database.migrations import upgrade
 
@@ -197,16 +194,16 @@ def migrate(engine: Engine) -> None:
 
 
 @contextmanager
-def store_errors(engine: Engine) -> Iterator[None]:
+def store_errors(engine: sa.Engine) -> Iterator[None]:
     """Raise the errors of a database as StoreError, which names it without its password."""
     try:
         yield
-    except DBAPIError as error:
+    except sa.exc.DBAPIError as error:
         reason = str(error.orig).partition("\n")[0]
         raise StoreError(path=shown(engine), reason=reason) from error
 
 
-def shown(engine: Engine) -> str:
+def shown(engine: sa.Engine) -> str:
     """Return the path or URL of a database, without its password and query, which may hold one."""
     url = engine.url.set(query={})
     return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string(hide_password=True)
@@ -215,20 +212,20 @@ def shown(engine: Engine) -> str:
 # Single facts, by their names.
 
 
-def remember(connection: Connection, name: str, value: str) -> None:
-    """Store a fact, in place of an earlier value."""
+def remember(connection: sa.Connection, name: str, value: str) -> None:
+    """Store a fact; replace an earlier value."""
     forget(connection, name)
-    connection.execute(insert(facts).values(name=name, value=value))
+    connection.execute(sa.insert(facts).values(name=name, value=value))
 
 
-def forget(connection: Connection, name: str) -> None:
+def forget(connection: sa.Connection, name: str) -> None:
     """Delete a fact, if it is there."""
-    connection.execute(delete(facts).where(facts.c.name == name))
+    connection.execute(sa.delete(facts).where(facts.c.name == name))
 
 
-def facts_about(connection: Connection, beginning: str) -> dict[str, str]:
-    """Return the facts whose names begin so, by the rest of their names."""
-    rows = connection.execute(select(facts.c.name, facts.c.value).where(facts.c.name.startswith(beginning)))
+def facts_about(connection: sa.Connection, beginning: str) -> dict[str, str]:
+    """Return the facts whose names have this beginning, by the rest of their names."""
+    rows = connection.execute(sa.select(facts.c.name, facts.c.value).where(facts.c.name.startswith(beginning)))
     return {name.removeprefix(beginning): value for name, value in rows}
 
 
@@ -250,21 +247,21 @@ def pack_file(path: str) -> str:
     return packed
 
 
-def store_content(connection: Connection, digest: str, packed: str) -> None:
+def store_content(connection: sa.Connection, digest: str, packed: str) -> None:
     """Store a compressed file as the content with a digest, unless the content is there."""
     if is_stored(connection, digest):
         return
     with open(packed, "rb") as file:
         for part, data in enumerate(iter(lambda: file.read(PART_BYTES), b"")):
-            connection.execute(insert(blobs).values(sha256=digest, part=part, data=data))
+            connection.execute(sa.insert(blobs).values(sha256=digest, part=part, data=data))
 
 
-def is_stored(connection: Connection, digest: str) -> bool:
+def is_stored(connection: sa.Connection, digest: str) -> bool:
     """Whether the content with a digest is stored."""
-    return connection.execute(select(blobs.c.part).where(blobs.c.sha256 == digest).limit(1)).first() is not None
+    return connection.execute(sa.select(blobs.c.part).where(blobs.c.sha256 == digest).limit(1)).first() is not None
 
 
-def write_content(connection: Connection, digest: str, path: str) -> None:
+def write_content(connection: sa.Connection, digest: str, path: str) -> None:
     """Write a content, decompressed, into a new file; raises StoreError if it is damaged, OSError."""
     damaged = StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
     found = sha256()
@@ -283,15 +280,15 @@ def write_content(connection: Connection, digest: str, path: str) -> None:
 class _Parts:
     """The parts of a content as one stream."""
 
-    def __init__(self, connection: Connection, digest: str) -> None:
+    def __init__(self, connection: sa.Connection, digest: str) -> None:
         self._parts = self._read(connection, digest)
         self._left = b""
 
     @staticmethod
-    def _read(connection: Connection, digest: str) -> Iterator[bytes]:
+    def _read(connection: sa.Connection, digest: str) -> Iterator[bytes]:
         part = 0
         while found := connection.execute(
-            select(blobs.c.data).where(blobs.c.sha256 == digest, blobs.c.part == part)
+            sa.select(blobs.c.data).where(blobs.c.sha256 == digest, blobs.c.part == part)
         ).first():
             yield bytes(found[0])
             part += 1
@@ -322,25 +319,27 @@ def escape_unstorable(value: Any) -> Any:
 ROWS, LARGE_ROWS = 500, 4  # held in memory by copy_database
 
 
-def copy_database(source: Connection, target: Engine, *, without: Collection[str] = ()) -> None:
+def copy_database(source: sa.Connection, target: sa.Engine, *, without: Collection[str] = ()) -> None:
     """Copy all rows, but for some tables, into a new database of either kind; ids stay the same.
 
     Raises StoreError if the target holds submissions.
     """
     migrate(target)
     with store_errors(target), target.begin() as connection:
-        if connection.execute(select(METADATA.tables["submissions"].c.id).limit(1)).first() is not None:
+        if connection.execute(sa.select(METADATA.tables["submissions"].c.id).limit(1)).first() is not None:
             raise StoreError(path=str(target.url.database), reason="it holds the submissions of a board already")
         for table in METADATA.sorted_tables:
             if table.name not in without:
                 _copy_table(source, connection, table)
 
 
-def _copy_table(source: Connection, target: Connection, table: Table) -> None:
-    is_large = any(isinstance(column.type, LargeBinary) for column in table.c)
-    query = select(table).order_by(*table.primary_key).execution_options(yield_per=LARGE_ROWS if is_large else ROWS)
+def _copy_table(source: sa.Connection, target: sa.Connection, table: sa.Table) -> None:
+    is_large = any(isinstance(column.type, sa.LargeBinary) for column in table.c)
+    query = (
+        sa.select(table).order_by(*table.primary_key).execution_options(yield_per=LARGE_ROWS if is_large else ROWS)
+    )
     for rows in source.execute(query).mappings().partitions():
-        target.execute(insert(table), [dict(row) for row in rows])
+        target.execute(sa.insert(table), [dict(row) for row in rows])
     if target.dialect.name == "postgresql" and "id" in table.c:
         following = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"
-        target.execute(text(following))
+        target.execute(sa.text(following))

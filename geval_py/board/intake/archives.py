@@ -41,7 +41,7 @@ class Archive:
 
 
 def check_regular(name: str, seen: set[str]) -> None:
-    """Add a name to those seen; raises RejectedError for a name seen before, and for a nested archive."""
+    """Add a name to ``seen``; raises RejectedError for a name seen before, and for a nested archive."""
     if name in seen:
         raise refused(name, "is in the archive twice")
     seen.add(name)
@@ -92,7 +92,7 @@ class Forward:
     def seek(self, place: int, whence: int = os.SEEK_SET, /) -> int:
         """Skip to a place; raises RejectedError if that is too far back."""
         if whence != os.SEEK_SET or place < self._end - len(self.last):
-            raise RejectedError(reason=f"the headers of `{self._name}` lead backwards")
+            raise RejectedError(reason=f"the headers of `{self._name}` point backwards")
         while place > self._end and self._next(place - self._end):
             pass
         self._place = min(place, self._end)
@@ -103,7 +103,7 @@ class Forward:
 
 
 class Bounded(io.BufferedReader):
-    """A file that is read by at most so many bytes at once."""
+    """A file of which one read returns at most ``most`` bytes."""
 
     def __init__(self, file: IO[bytes], name: str, most: int) -> None:
         super().__init__(io.FileIO(file.fileno(), closefd=False))
@@ -119,7 +119,7 @@ class Bounded(io.BufferedReader):
 
 
 class Guarded:
-    """A member whose errors are raised as those of its archive."""
+    """A member whose errors are raised as errors of its archive."""
 
     def __init__(self, data: IO[bytes], guard: Callable[[], AbstractContextManager[None]]) -> None:
         self._data, self._guard = data, guard

@@ -255,7 +255,7 @@ def address_of(source: str, transports: Sequence[str]) -> Address:
     if HIDDEN in without_password(url):  # and git takes the first @ for the end of a login
         raise UsageError(message=f"{form}, and in a login %40 for @, %2F for /")
     if not _BRANCH.fullmatch(branch):
-        raise UsageError(message=f"`{visible(branch)}` is no name of a branch")
+        raise UsageError(message=f"`{visible(branch)}` is not the name of a branch")
     if parts.scheme not in transports:
         allowed = ", ".join(transports) or "none"
         message = f"board.yaml does not allow git to fetch by {visible(parts.scheme)}; `transports` are {allowed}"

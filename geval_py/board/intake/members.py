@@ -18,6 +18,10 @@ from geval_py.text import natural_order, shorten, visible
 
 MOST_NAME = 500  # characters
 MOST_DEPTH = 32  # folders in folders
+FREE_BYTES = 100_000_000  # unpacked; MOST_RATIO holds only beyond them
+MOST_RATIO = 1000  # unpacked bytes for each packed one; deflate reaches 1032 at most
+CHUNK_BYTES = 1 << 20
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # of the specification of Git LFS, "The pointer"
 
 
 class Readable(Protocol):
@@ -74,10 +78,6 @@ def checked_name(name: str) -> str:
 # The budget of a submission: bytes and seconds are counted while it is read, whatever its headers claim.
 
 
-FREE_BYTES = 100_000_000  # unpacked; MOST_RATIO holds only beyond them
-MOST_RATIO = 1000  # unpacked bytes for each packed one; deflate reaches 1032 at most
-
-
 @dataclass(slots=True, kw_only=True)
 class Budget:
     """The most bytes of all files, unpacked, and members of an archive, and the end in monotonic seconds.
@@ -109,10 +109,6 @@ class Budget:
 
 
 # Copies of members, with their digests.
-
-
-CHUNK_BYTES = 1 << 20
-LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # of the specification of Git LFS, "The pointer"
 
 
 def copy_members(

@@ -29,7 +29,6 @@ from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.intake.identity import GIT, check_source
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.settings import Limits, Settings
-from geval_py.board.submission import Document, FailedError, Findings, Parcel, RejectedError, SubmissionError
 from geval_py.errors import ClusterError, DataError
 from geval_py.text import named
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 
 Wanted: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"  # tests, names of files, metrics
-Scorer: TypeAlias = "Callable[[Parcel, str, Settings, Wanted], Findings]"
+Scorer: TypeAlias = "Callable[[submission.Parcel, str, Settings, Wanted], submission.Findings]"
 
 # It starts faster than with -m.
 PROGRAM = "import sys, geval_py.board.intake.worker as worker; sys.exit(worker.main(sys.argv[1]))"
@@ -47,7 +46,7 @@ GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that i
 MOST_KEPT = 2000  # bytes at the end of a child's standard error
 
 
-def receive_in_sandbox(source: str, place: str, settings: Settings) -> Parcel:
+def receive_in_sandbox(source: str, place: str, settings: Settings) -> submission.Parcel:
     """Copy the submission's files from a folder, an archive or ``git+URL@BRANCH`` into a place.
 
     Raises RejectedError and FailedError; MissingFileError for a missing source, UsageError for a source of another
@@ -64,8 +63,8 @@ def receive_in_sandbox(source: str, place: str, settings: Settings) -> Parcel:
 
 
 def score_in_sandbox(
-    parcel: Parcel, place: str, settings: Settings, wanted: Wanted, *, check: bool = True
-) -> Findings:
+    parcel: submission.Parcel, place: str, settings: Settings, wanted: Wanted, *, check: bool = True
+) -> submission.Findings:
     """Check all outputs of a parcel, by the rules that need no answers, and score the wanted ones.
 
     ``wanted`` are tests, each with the name of a file and metrics as in board.yaml. If a rule finds an error, nothing
@@ -89,7 +88,7 @@ def score_in_sandbox(
     return replace(findings, scored=tuple(with_interval(one, settings.seed) for one in findings.scored))
 
 
-def run_in_sandbox(job: str, arguments: Document, *, limits: Limits, place: str) -> Document:
+def run_in_sandbox(job: str, arguments: submission.Document, *, limits: Limits, place: str) -> submission.Document:
     """Run a job of :mod:`geval_py.board.intake.worker` in a child process; raises RejectedError, FailedError.
 
     The child has limits on memory, processor time and the size of files; no input, no terminal; only the variables
@@ -114,7 +113,7 @@ def run_in_sandbox(job: str, arguments: Document, *, limits: Limits, place: str)
         _running[place] = process
     error, in_time = _wait(process, place, limits.seconds + GRACE_SECONDS)
     if not in_time:
-        raise FailedError(path=place, reason=f"it took more than {limits.seconds} seconds")
+        raise submission.FailedError(path=place, reason=f"it took more than {limits.seconds} seconds")
     return _result(answer, process.returncode, error)
 
 
@@ -191,18 +190,18 @@ def _kill_session(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _result(answer: str, status: int, error: str) -> Document:
+def _result(answer: str, status: int, error: str) -> submission.Document:
     """Read a child's answer; raise the error that it raised."""
     try:
         document = submission.read_document(answer)
         kind, value = next(iter(document.items()))
         aside = str(document.get("aside", ""))
     except (OSError, ValueError, StopIteration):
-        raise FailedError(path=answer, reason=_death(status, error)) from None
+        raise submission.FailedError(path=answer, reason=_death(status, error)) from None
     if kind == "rejected":
-        raise RejectedError(path=answer, reason=str(value), aside=aside)
+        raise submission.RejectedError(path=answer, reason=str(value), aside=aside)
     if kind == "failed" or not isinstance(value, dict):
-        raise FailedError(path=answer, reason=str(value), aside=aside)
+        raise submission.FailedError(path=answer, reason=str(value), aside=aside)
     return value
 
 
@@ -226,22 +225,22 @@ def scorer_on(workers: Workers, references: References) -> Scorer:
     It also raises ClusterError, for one if a worker's files do not have the board's ``references``.
     """
 
-    def score(parcel: Parcel, _: str, settings: Settings, wanted: Wanted) -> Findings:
+    def score(parcel: submission.Parcel, _: str, settings: Settings, wanted: Wanted) -> submission.Findings:
         known = replace(settings, database="")  # it may hold a password
         found = workers.call(score_on_worker, parcel, known, list(wanted), dict(references))
         if isinstance(found, str):
             raise ClusterError(address=workers.address, reason=found)
-        if isinstance(found, SubmissionError):
+        if isinstance(found, submission.SubmissionError):
             raise found
-        findings: Findings = found
+        findings: submission.Findings = found
         return findings
 
     return score
 
 
 def score_on_worker(
-    parcel: Parcel, settings: Settings, wanted: Wanted, references: References
-) -> Findings | SubmissionError | str:
+    parcel: submission.Parcel, settings: Settings, wanted: Wanted, references: References
+) -> submission.Findings | submission.SubmissionError | str:
     """Score a parcel on this machine.
 
     Errors are returned, since Dask would try again after a raised one; a string tells what this worker lacks.
@@ -252,13 +251,13 @@ def score_on_worker(
     try:
         with workspace() as place:
             return score_in_sandbox(parcel, place, settings, wanted)
-    except SubmissionError as error:
+    except submission.SubmissionError as error:
         return error
     except OSError as error:
         return f"a worker cannot score a submission: {error.strerror or error}"
 
 
-def _worker_fault(parcel: Parcel, settings: Settings, references: References) -> str:
+def _worker_fault(parcel: submission.Parcel, settings: Settings, references: References) -> str:
     """Describe what a worker lacks: a submitted file, or the board's version of the challenge; "" for nothing."""
     names = {output.file for output in parcel.outputs}
     for file in parcel.files:

@@ -17,11 +17,9 @@ from geval_py.board import submission
 from geval_py.board.answers import expected_of
 from geval_py.board.submission import Document, FailedError, Findings, Parcel, ReceivedOutput, RejectedError, Scored
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
-from geval_py.reading.config import config_task
+from geval_py.reading import config, splits
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import locate
-from geval_py.scoring.evaluate import evaluate_output, library_signature, select_schemes, vocabulary_for
-from geval_py.scoring.scores import MetricScore, ScoredOutput, Signature
+from geval_py.scoring import evaluate, scores
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -161,7 +159,7 @@ def _scored(path: str, name: str, test: str, metrics: Sequence[str], arguments: 
 
 def _evaluate_kept(
     path: str, test: str, metrics: Sequence[str], arguments: Document
-) -> tuple[ScoredOutput, Sequence[str]]:
+) -> tuple[scores.ScoredOutput, Sequence[str]]:
     """Score by the metrics whose filters select a line, at least by the ranking one; return these metrics too."""
     ranking, left = arguments["metric"], list(metrics)
     while True:
@@ -175,9 +173,9 @@ def _evaluate_kept(
             left = others
 
 
-def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: Document) -> ScoredOutput:
+def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: Document) -> scores.ScoredOutput:
     challenge = arguments["challenge"]
-    task = config_task(challenge)
+    task = config.config_task(challenge)
     task = task.replace(
         out_directory=challenge,
         expected_directory=challenge,
@@ -188,9 +186,11 @@ def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: Document)
         alt_metrics=tuple(metrics),
         select_metrics=(),
     )
-    split = locate(task)
-    schemes = select_schemes(task)
-    return evaluate_output(split, split.outputs[0], schemes, vocabulary_for(schemes, task), sign=True)
+    split = splits.locate(task)
+    schemes = evaluate.select_schemes(task)
+    return evaluate.evaluate_output(
+        split, split.outputs[0], schemes, evaluate.vocabulary_for(schemes, task), sign=True
+    )
 
 
 def _without_path(error: GevalError, path: str, name: str) -> str:
@@ -205,7 +205,7 @@ def _challenge_fault(error: DataError, test: str) -> FailedError:
     return FailedError(reason=f"the challenge's files for {test} cannot be used ({type(error).__name__}{where})")
 
 
-def _scores(evaluation: ScoredOutput, test: str, metrics: Sequence[str], main: str, seed: int) -> list[Scored]:
+def _scores(evaluation: scores.ScoredOutput, test: str, metrics: Sequence[str], main: str, seed: int) -> list[Scored]:
     signature = evaluation.signature
     if signature is None or signature.output is None:
         raise FailedError(reason=f"{test} was scored without a signature")
@@ -223,7 +223,7 @@ def _scores(evaluation: ScoredOutput, test: str, metrics: Sequence[str], main: s
     return scored
 
 
-def _signature_of(score: MetricScore, signature: Signature) -> Signature:
+def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> scores.Signature:
     """Return the signature of one of the scores, without the parts that it does not depend on."""
     needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
     return signature.replace(
@@ -234,11 +234,11 @@ def _signature_of(score: MetricScore, signature: Signature) -> Signature:
         header=signature.header if needs_input else None,
         vocabulary=signature.vocabulary if score.metric.needs_vocabulary else None,
         tokenizer=score.scheme.tokenizer,
-        library=library_signature([score]),
+        library=evaluate.library_signature([score]),
     )
 
 
-def _with_losses(scored: Scored, score: MetricScore, seed: int) -> Scored:
+def _with_losses(scored: Scored, score: scores.MetricScore, seed: int) -> Scored:
     """Add the line statistics or, for a metric that is no function of their sums, the 95 % interval."""
     if score.metric.measure.of_sums and not score.statistics.classes:
         return replace(scored, losses=submission.pack(score.statistics.columns))

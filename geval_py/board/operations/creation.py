@@ -11,11 +11,8 @@ from sqlalchemy import inspect, text
 from geval_py.board.database.store import SETTINGS_FILE, Board, StoreError, engine_of, migrate, shown, store_errors
 from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.reading import config, rewriting, sources, splits
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
-from geval_py.reading.rewriting import written_whole
-from geval_py.reading.sources import find_file
-from geval_py.reading.splits import EXPECTED_FILE, TRAINING_SET
 from geval_py.text import named
 
 DATABASE_FILE = "board.sqlite"
@@ -53,7 +50,7 @@ def create(
         if has_tables and connection.execute(text("SELECT 1 FROM submissions LIMIT 1")).first():
             raise StoreError(path=shown(engine), reason="it holds the submissions of a board already")
     migrate(engine)
-    with written_whole(place) as file:
+    with rewriting.written_whole(place) as file:
         file.write(content.encode())
     return Board(folder, settings, engine)
 
@@ -72,8 +69,8 @@ def _content(folder: str, challenge: Challenge, answers: str, database: str, tit
         "metric": scalar(schemes[0].text),
         "also": f"[{', '.join(scalar(scheme.text) for scheme in schemes[1:])}]",
         "tests": _tests(challenge, answers),
-        "seed": DEFAULT_SEED,
-        "samples": DEFAULT_SAMPLES,
+        "seed": config.DEFAULT_SEED,
+        "samples": config.DEFAULT_SAMPLES,
     }
     return TEMPLATE.format(**values)
 
@@ -87,17 +84,17 @@ def _tests(challenge: Challenge, answers: str) -> str:
     if not hidden:
         raise MissingFileError(
             what="No answers of a test set",
-            path=os.path.join(answers, "test-A", EXPECTED_FILE),
+            path=os.path.join(answers, "test-A", splits.EXPECTED_FILE),
             hint="--answers DIR says in which folder test-A/expected.tsv is",
         )
     public = [name for name in challenge.split_names if name not in hidden and _has_answers(challenge.path, name)]
-    public = [name for name in public if not name.startswith(TRAINING_SET)]
+    public = [name for name in public if not name.startswith(splits.TRAINING_SET)]
     lines = [f"  {scalar(name)}: {{disclosed: 4}}" for name in hidden]
     return "\n".join(lines + [f"  {scalar(name)}: {{visible: true, disclosed: 4}}" for name in public])
 
 
 def _has_answers(folder: str, name: str) -> bool:
-    return find_file(os.path.join(folder, name, EXPECTED_FILE)) is not None
+    return sources.find_file(os.path.join(folder, name, splits.EXPECTED_FILE)) is not None
 
 
 def _relative(path: str, folder: str) -> str:

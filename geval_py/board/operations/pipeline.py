@@ -168,7 +168,7 @@ def _failure_before(board: Board, prepared: Prepared) -> FailedError | None:
 
 
 def _identify(arrival: Arrival) -> Prepared:
-    """Find out who submits. An own name that is not allowed rejects the submission, under the visible part of it."""
+    """Find out who submits; if that name is not allowed, reject the submission under the visible part of it."""
     name = submitter_of(arrival.source) if arrival.submitter is None else arrival.submitter
     with naming(arrival.source):
         digest = unopened_digest(arrival.source)
@@ -350,7 +350,7 @@ def tried_with(settings: Settings, references: References) -> str:
 
 
 def _store_submission(connection: Connection, prepared: Prepared) -> int:
-    """Store the row of a submission, in place of one that failed or was not received; return its id."""
+    """Store the row of a submission, replacing one that failed or was not received; return its id."""
     submitter_id = connection.execute(select(submitters.c.id).where(submitters.c.key == prepared.key)).scalar()
     if submitter_id is None:
         new = {"key": prepared.key, "name": escape_unstorable(prepared.name)}

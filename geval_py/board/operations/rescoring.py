@@ -67,8 +67,9 @@ def rescore(
 
     Rejected submissions are checked again if the challenge, answers or version changed; failed ones are tried again
     then, if the limits changed, or with ``again``. With ``dry_run`` nothing changes but for stored evaluations that
-    nobody sees. ``progress`` is called with the number of submissions done, and the number of all. ``workers``
-    elsewhere check and score there. Raises StoreError, the DataErrors of the challenge, and ClusterError.
+    nobody sees. ``progress`` is called with the number of submissions done, and the number of all. ``workers`` of a
+    cluster check and score on their machines. An interrupt kills all children; what was scored is not scored again.
+    Raises StoreError, the DataErrors of the challenge, and ClusterError.
     """
     references = references_of(board.settings)
     with board.reading() as connection:
@@ -220,9 +221,8 @@ def replace_scores(
 ) -> Iterator[int]:
     """Replace a submission's stored scores; yield its id if its state changed.
 
-    A submission that lacks a score which it should have has failed, so no old score stands beside new ones; but if
-    only outputs for new tests are at fault, its other scores stay. Scores that another run has replaced meanwhile
-    stay.
+    A submission fails if it lacks a score that it should have, so no old score stands beside new ones. But if only
+    outputs for new tests are at fault, its other scores stay, as do scores that another run has replaced meanwhile.
     """
     was = connection.execute(select(submissions).where(submissions.c.id == revision.submission_id)).one()
     old = {(one.output_id, one.metric): one for one in revision.outdated if one.output_id is not None}

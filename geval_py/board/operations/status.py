@@ -1,4 +1,9 @@
-"""Outdated scores: of an earlier challenge, answers, metrics, seed or geval-py; and missing outputs."""
+"""``geval board status``: the stored submissions with their states and charges, and the outdated scores.
+
+In this order: the status of a board; the submissions that must be sent again or lack an output; and the outdated
+scores, which are of an earlier challenge, answers, metrics, seed or geval-py, and which ``geval board rescore``
+replaces.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +19,7 @@ from geval_py.board.answers import References, references_of
 from geval_py.board.database import schema
 from geval_py.board.database.store import Board, facts_about
 from geval_py.board.intake.receiving import test_by_folder
-from geval_py.board.operations.pipeline import ASIDE, CHECKED, references_digest, settings_digest, tried_with
-from geval_py.board.operations.receipts import day_of, written
+from geval_py.board.operations import pipeline, receipts
 from geval_py.board.settings import Settings
 from geval_py.tables.table import Column, Table
 from geval_py.text import shorten
@@ -26,169 +30,6 @@ NEW_TEST = "it came before this test was scored"
 OTHER_REFERENCE = "the challenge, its answers or the seed changed"
 TRIED_AGAIN = "it failed, and is tried again"
 CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py changed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outdated:
-    """A score to be replaced, and the reason; ``evaluation_id`` is the current evaluation, None if there is none.
-
-    ``output_id`` is None for a test that is newer than its submission. ``test`` and ``metric`` are "" if the
-    submission has no scores, and is to be checked again.
-    """
-
-    submission_id: int
-    code: str
-    reason: str
-    test: str = ""
-    metric: str = ""
-    output_id: int | None = None
-    evaluation_id: int | None = None
-
-
-def outdated(connection: Connection, references: References, tried: str = "") -> list[Outdated]:
-    """List the outdated scores by submission; those that failed with what is ``tried`` are left out."""
-    found = [
-        *_scores(connection, references),
-        *_new_tests(connection, references, tried),
-        *_without_scores(connection, references, tried),
-    ]
-    return sorted(found, key=lambda one: (one.submission_id, one.output_id or 0))
-
-
-def tests_in(references: References) -> list[str]:
-    """Return the scored tests, in the order of board.yaml."""
-    return list(dict.fromkeys(test for test, _ in references))
-
-
-def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
-    """List the codes of submissions that could not be received under earlier settings, and were not sent again.
-
-    A submission counts as sent again if a later one has the same submitter and name.
-    """
-    now, then = settings_digest(settings), facts_about(connection, CHECKED)
-    has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
-    later = schema.submissions.alias()
-    is_same = (later.c.submitter_id == schema.submissions.c.submitter_id) & (
-        later.c.name == schema.submissions.c.name
-    )
-    was_sent_again = select(later.c.id).where(is_same, later.c.id > schema.submissions.c.id).exists()
-    rows = connection.execute(
-        select(schema.submissions.c.id, schema.submissions.c.code)
-        .where(
-            schema.submissions.c.state == schema.REJECTED,
-            ~has_files,
-            ~was_sent_again,
-            schema.submissions.c.withdrawn.is_(None),
-        )
-        .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
-    )
-    return [code for number, code in rows if then.get(str(number)) != now]
-
-
-def without_output(connection: Connection, test: str) -> list[str]:
-    """List the codes of scored submissions without an output for a test; withdrawn ones are left out."""
-    of_test = (schema.outputs.c.submission_id == schema.submissions.c.id) & (schema.outputs.c.test == test)
-    rows = connection.execute(
-        select(schema.submissions.c.code)
-        .where(
-            schema.submissions.c.state == schema.SCORED,
-            schema.submissions.c.withdrawn.is_(None),
-            ~select(schema.outputs.c.id).where(of_test).exists(),
-        )
-        .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
-    )
-    return list(rows.scalars())
-
-
-def _scores(connection: Connection, references: References) -> Iterator[Outdated]:
-    rows = connection.execute(
-        select(
-            schema.submissions.c.id,
-            schema.submissions.c.code,
-            schema.outputs.c.id.label("output_id"),
-            schema.outputs.c.test,
-            schema.scores.c.metric,
-            schema.scores.c.evaluation_id,
-            schema.evaluations.c.reference,
-            schema.evaluations.c.version,
-        )
-        .join_from(schema.submissions, schema.outputs)
-        .outerjoin(schema.scores, schema.scores.c.output_id == schema.outputs.c.id)
-        .outerjoin(schema.evaluations, schema.evaluations.c.id == schema.scores.c.evaluation_id)
-        .where(schema.submissions.c.state == schema.SCORED)
-    )
-    by_output: dict[int, list[Any]] = {}
-    for row in rows:
-        by_output.setdefault(row.output_id, []).append(row)
-    for of_output in by_output.values():
-        yield from _of_output(of_output, references)
-
-
-def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Outdated]:
-    """Yield the outdated scores of one output, whose scores are the rows."""
-    first = rows[0]
-    by_metric = {row.metric: row for row in rows}
-    for (test, metric), reference in references.items():
-        if test != first.test:
-            continue
-        row = by_metric.get(metric)
-        if row is None:
-            reason = NEW_METRIC
-        elif row.reference != reference:
-            reason = OTHER_REFERENCE
-        else:
-            reason = "" if row.version == __version__ else f"geval-py {row.version} became {__version__}"
-        if reason:
-            yield Outdated(
-                submission_id=first.id,
-                code=first.code,
-                reason=reason,
-                test=test,
-                metric=metric,
-                output_id=first.output_id,
-                evaluation_id=None if row is None else row.evaluation_id,
-            )
-
-
-def _new_tests(connection: Connection, references: References, tried: str) -> Iterator[Outdated]:
-    """Yield, of scored submissions, the files for tests that board.yaml named later.
-
-    A file that was checked with the current references, and could not be scored, is left out.
-    """
-    tests = tests_in(references)
-    now, then = references_digest(references), facts_about(connection, CHECKED)
-    rows = connection.execute(
-        select(schema.submissions.c.id, schema.submissions.c.code, schema.files.c.name)
-        .join_from(schema.submissions, schema.files)
-        .outerjoin(schema.outputs, schema.outputs.c.file_id == schema.files.c.id)
-        .where(schema.submissions.c.state == schema.SCORED, schema.outputs.c.id.is_(None))
-    )
-    for number, code, name in rows:
-        of = test_by_folder(name, tests) if then.get(str(number)) not in (now, tried) else None
-        for test, metric in references:
-            if test == of:
-                yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
-
-
-def _without_scores(connection: Connection, references: References, tried: str) -> Iterator[Outdated]:
-    """Yield the submissions with files that failed, but not with what is ``tried``, or were rejected earlier."""
-    now, then = references_digest(references), facts_about(connection, CHECKED)
-    has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
-    rows = connection.execute(
-        select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.state).where(
-            and_(schema.submissions.c.state.in_((schema.FAILED, schema.REJECTED)), has_files)
-        )
-    )
-    for number, code, state in rows:
-        if state == schema.FAILED and then.get(str(number)) != tried:
-            yield Outdated(submission_id=number, code=code, reason=TRIED_AGAIN)
-        elif state == schema.REJECTED and then.get(str(number)) != now:
-            yield Outdated(submission_id=number, code=code, reason=CHECKED_AGAIN)
-
-
-# ``geval board status``: the stored submissions with their states and charges, and the outdated scores.
-
-
 MOST_OF_A_REASON = 200  # characters
 WITHDRAWN = "withdrawn: "  # begins the reason of a submission that the organiser has hidden
 
@@ -247,7 +88,7 @@ class Status:
             (
                 line.code,
                 line.submitter,
-                written(line.arrived),
+                receipts.written(line.arrived),
                 line.state,
                 line.day if line.charged else "-",
                 line.charge,
@@ -261,7 +102,7 @@ class Status:
         """Return it as a JSON document."""
         names = [name for name in Status.__slots__ if name != "lines"]
         lines = [
-            {name: getattr(line, name) for name in Line.__slots__} | {"arrived": written(line.arrived)}
+            {name: getattr(line, name) for name in Line.__slots__} | {"arrived": receipts.written(line.arrived)}
             for line in self.lines
         ]
         return {name: getattr(self, name) for name in names} | {"submissions": lines}
@@ -273,7 +114,7 @@ def status_of(board: Board, now: datetime) -> Status:
     with board.reading() as connection:
         lines = tuple(_lines(connection, board.settings))
         states = Counter(line.state for line in lines)
-        old = outdated(connection, references, tried_with(board.settings, references))
+        old = outdated(connection, references, pipeline.tried_with(board.settings, references))
         to_be_scored = {(one.test, one.code) for one in old}
         without: dict[str, list[str]] = {}
         for test in tests_in(references):
@@ -311,7 +152,7 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
         .join_from(schema.submissions, schema.submitters)
         .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
     )
-    asides = facts_about(connection, ASIDE)
+    asides = facts_about(connection, pipeline.ASIDE)
     return [
         Line(
             code=row.code,
@@ -323,7 +164,168 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
             reason=_reason(row, asides.get(str(row.id), "")),
             charged=row.charged,
             charge=row.charge,
-            day=day_of(row.arrived, settings.zone).name,
+            day=receipts.day_of(row.arrived, settings.zone).name,
         )
         for row in rows
     ]
+
+
+def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
+    """List the codes of submissions that could not be received under earlier settings, and were not sent again.
+
+    A submission counts as sent again if a later one has the same submitter and name.
+    """
+    now, then = pipeline.settings_digest(settings), facts_about(connection, pipeline.CHECKED)
+    has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
+    later = schema.submissions.alias()
+    is_same = (later.c.submitter_id == schema.submissions.c.submitter_id) & (
+        later.c.name == schema.submissions.c.name
+    )
+    was_sent_again = select(later.c.id).where(is_same, later.c.id > schema.submissions.c.id).exists()
+    rows = connection.execute(
+        select(schema.submissions.c.id, schema.submissions.c.code)
+        .where(
+            schema.submissions.c.state == schema.REJECTED,
+            ~has_files,
+            ~was_sent_again,
+            schema.submissions.c.withdrawn.is_(None),
+        )
+        .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
+    )
+    return [code for number, code in rows if then.get(str(number)) != now]
+
+
+def without_output(connection: Connection, test: str) -> list[str]:
+    """List the codes of scored submissions without an output for a test; withdrawn ones are left out."""
+    of_test = (schema.outputs.c.submission_id == schema.submissions.c.id) & (schema.outputs.c.test == test)
+    rows = connection.execute(
+        select(schema.submissions.c.code)
+        .where(
+            schema.submissions.c.state == schema.SCORED,
+            schema.submissions.c.withdrawn.is_(None),
+            ~select(schema.outputs.c.id).where(of_test).exists(),
+        )
+        .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
+    )
+    return list(rows.scalars())
+
+
+# Outdated scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outdated:
+    """A score to be replaced, and the reason; ``evaluation_id`` is the current evaluation, None if there is none.
+
+    ``output_id`` is None for a test that is newer than its submission. ``test`` and ``metric`` are "" if the
+    submission has no scores, and is to be checked again.
+    """
+
+    submission_id: int
+    code: str
+    reason: str
+    test: str = ""
+    metric: str = ""
+    output_id: int | None = None
+    evaluation_id: int | None = None
+
+
+def outdated(connection: Connection, references: References, tried: str = "") -> list[Outdated]:
+    """List the outdated scores by submission; those that failed with what is ``tried`` are left out."""
+    found = [
+        *_scores(connection, references),
+        *_new_tests(connection, references, tried),
+        *_without_scores(connection, references, tried),
+    ]
+    return sorted(found, key=lambda one: (one.submission_id, one.output_id or 0))
+
+
+def tests_in(references: References) -> list[str]:
+    """Return the scored tests, in the order of board.yaml."""
+    return list(dict.fromkeys(test for test, _ in references))
+
+
+def _scores(connection: Connection, references: References) -> Iterator[Outdated]:
+    rows = connection.execute(
+        select(
+            schema.submissions.c.id,
+            schema.submissions.c.code,
+            schema.outputs.c.id.label("output_id"),
+            schema.outputs.c.test,
+            schema.scores.c.metric,
+            schema.scores.c.evaluation_id,
+            schema.evaluations.c.reference,
+            schema.evaluations.c.version,
+        )
+        .join_from(schema.submissions, schema.outputs)
+        .outerjoin(schema.scores, schema.scores.c.output_id == schema.outputs.c.id)
+        .outerjoin(schema.evaluations, schema.evaluations.c.id == schema.scores.c.evaluation_id)
+        .where(schema.submissions.c.state == schema.SCORED)
+    )
+    by_output: dict[int, list[Any]] = {}
+    for row in rows:
+        by_output.setdefault(row.output_id, []).append(row)
+    for of_output in by_output.values():
+        yield from _of_output(of_output, references)
+
+
+def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Outdated]:
+    """Yield the outdated scores of one output, whose scores are the rows."""
+    first = rows[0]
+    by_metric = {row.metric: row for row in rows}
+    for (test, metric), reference in references.items():
+        if test != first.test:
+            continue
+        row = by_metric.get(metric)
+        if row is None:
+            reason = NEW_METRIC
+        elif row.reference != reference:
+            reason = OTHER_REFERENCE
+        else:
+            reason = "" if row.version == __version__ else f"geval-py {row.version} became {__version__}"
+        if reason:
+            yield Outdated(
+                submission_id=first.id,
+                code=first.code,
+                reason=reason,
+                test=test,
+                metric=metric,
+                output_id=first.output_id,
+                evaluation_id=None if row is None else row.evaluation_id,
+            )
+
+
+def _new_tests(connection: Connection, references: References, tried: str) -> Iterator[Outdated]:
+    """Yield, of scored submissions, the files for tests that board.yaml named later.
+
+    A file that was checked with the current references, and could not be scored, is left out.
+    """
+    tests = tests_in(references)
+    now, then = pipeline.references_digest(references), facts_about(connection, pipeline.CHECKED)
+    rows = connection.execute(
+        select(schema.submissions.c.id, schema.submissions.c.code, schema.files.c.name)
+        .join_from(schema.submissions, schema.files)
+        .outerjoin(schema.outputs, schema.outputs.c.file_id == schema.files.c.id)
+        .where(schema.submissions.c.state == schema.SCORED, schema.outputs.c.id.is_(None))
+    )
+    for number, code, name in rows:
+        of = test_by_folder(name, tests) if then.get(str(number)) not in (now, tried) else None
+        for test, metric in references:
+            if test == of:
+                yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
+
+
+def _without_scores(connection: Connection, references: References, tried: str) -> Iterator[Outdated]:
+    """Yield the submissions with files that failed, but not with what is ``tried``, or were rejected earlier."""
+    now, then = pipeline.references_digest(references), facts_about(connection, pipeline.CHECKED)
+    has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
+    rows = connection.execute(
+        select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.state).where(
+            and_(schema.submissions.c.state.in_((schema.FAILED, schema.REJECTED)), has_files)
+        )
+    )
+    for number, code, state in rows:
+        if state == schema.FAILED and then.get(str(number)) != tried:
+            yield Outdated(submission_id=number, code=code, reason=TRIED_AGAIN)
+        elif state == schema.REJECTED and then.get(str(number)) != now:
+            yield Outdated(submission_id=number, code=code, reason=CHECKED_AGAIN)

@@ -29,6 +29,14 @@ from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.reading.sources import naming
 from geval_py.text import visible
 
+Progress: TypeAlias = "Callable[[int, int], None]"
+GROUP = 16  # submissions that are stored in one transaction
+AHEAD = 4  # for each core, so many submissions are prepared before they are stored
+HASTE_SECONDS = 20  # after which a submission makes way for those that wait; it is tried again after them
+ORDER_SECONDS = 5  # that finished submissions wait for one before them, so that most are stored in their order
+SCANNED = "scanned "  # facts: the fingerprint of a path when it was stored, and
+RECEIVED = "received"  # this or, if it could not be received or has failed, a digest of what that depends on
+
 
 def add(
     board: Board,
@@ -73,15 +81,6 @@ def _arrival(
 
 
 # Scanning: submissions are prepared in threads, as many at once as there are cores, and stored as they finish.
-
-
-Progress: TypeAlias = "Callable[[int, int], None]"
-GROUP = 16  # submissions that are stored in one transaction
-AHEAD = 4  # for each core, so many submissions are prepared before they are stored
-HASTE_SECONDS = 20  # after which a submission makes way for those that wait; it is tried again after them
-ORDER_SECONDS = 5  # that finished submissions wait for one before them, so that most are stored in their order
-SCANNED = "scanned "  # facts: the fingerprint of a path when it was stored, and
-RECEIVED = "received"  # this or, if it could not be received or has failed, a digest of what that depends on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 
 MOST_COMPARED = 500  # entries of a ranking, the first ones
+LEAST_SHARE = 0.95  # of lines with the same loss
+MOST_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
+MOST_PAIRS = 1000
 
 
 def are_compared(connection: Connection, settings: Settings, evaluations: Iterable[int]) -> bool:
@@ -93,7 +96,7 @@ def _missing_pairs(connection: Connection, settings: Settings, ids: set[int]) ->
 
 
 def _forget_unranked(connection: Connection, settings: Settings, ranked: set[int]) -> None:
-    """Delete what was prepared of evaluations that are no longer ranked, and for other samples or seeds."""
+    """Delete the prepared means of evaluations that are no longer ranked, and of other samples or seeds."""
     c = exchanges.c
     for evaluation, samples, seed in connection.execute(select(c.evaluation_id, c.samples, c.seed)).all():
         if evaluation not in ranked or (samples, seed) != (settings.samples, settings.seed):
@@ -102,11 +105,6 @@ def _forget_unranked(connection: Connection, settings: Settings, ranked: set[int
 
 
 # Outputs of different submitters that are much alike
-
-
-LEAST_SHARE = 0.95  # of lines with the same loss
-MOST_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
-MOST_PAIRS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

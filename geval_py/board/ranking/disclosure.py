@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
+MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
+LADDER = "ladder/"  # with the name of a test: the fact that holds the steps of each of its ladders
+AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
+_STANDS = and_(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
+
 
 def significant(value: float | None, digits: int) -> float | None:
     """Round to significant digits, half-even; None for None, NaN and 0 digits.
@@ -114,12 +119,6 @@ class Ladder:
 # Stored disclosures
 
 
-MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
-LADDER = "ladder/"  # with the name of a test: the fact that holds the steps of each of its ladders
-AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
-_STANDS = and_(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
-
-
 def ensure_disclosed(board: Board, now: datetime) -> None:
     """Update the disclosures if board.yaml was edited, or the last deadline passed, since they were made."""
     with board.reading() as connection:
@@ -161,7 +160,7 @@ def _fact(connection: Connection, name: str) -> str | None:
 
 
 def _delete_outdated(connection: Connection, ladders: list[str]) -> None:
-    """Delete the disclosures of withdrawn or rescored outputs; :func:`_climb` deletes those of ladders."""
+    """Delete the disclosures of withdrawn or rescored outputs; :func:`_climb` deletes the disclosures of ladders."""
     holds = (
         exists(scores)
         .where(scores.c.output_id == disclosures.c.output_id, scores.c.metric == disclosures.c.metric)

@@ -1,4 +1,7 @@
-"""The columns of a leaderboard, in one table: who reads each of them, and how it is written.
+"""Leaderboards: their entries in order, the table that shows them, and the places that a change moves.
+
+In this order: the leaderboard of a test and phase, read from the database; its tables for people and programs; the
+columns of these tables; and the places that differ between two states of a board.
 
 People read text, Markdown, LaTeX and the site's pages; programs read CSV and JSON. To add a column, add a field to
 :class:`geval_py.board.submission.Entry` and an entry to :func:`columns_of` or, if it has no figures, to
@@ -14,10 +17,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.board.ranking import order
-from geval_py.board.ranking.comparisons import MOST_COMPARED, are_compared, p_values
-from geval_py.board.ranking.disclosure import ensure_disclosed, figure
-from geval_py.board.ranking.place_ranges import positions
+from geval_py.board.ranking import comparisons, disclosure, order, place_ranges
 from geval_py.board.settings import AFTER, Settings, measure_of, names_of
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
@@ -34,234 +34,10 @@ if TYPE_CHECKING:
 
 LETTERS = string.ascii_letters
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryColumn:
-    """A column of a leaderboard.
-
-    ``name`` is its heading for people, "" for what only programs read; ``text`` writes its cell. Without ``kept``, it
-    is left out where all of its cells are empty. ``legend`` explains it below the table.
-
-    ``record`` has the names and values of its columns in CSV.
-
-    ``heading`` is its heading on pages, "" if pages show it elsewhere (with the submitter, with the score) or not at
-    all; there, ``key`` gives the value that rows are sorted by, and ``style`` the class in the style sheet.
-    """
-
-    record: Mapping[str, Callable[[Entry], object]]
-    name: str = ""
-    text: Callable[[Entry], str] = str
-    alignment: Alignment = "left"
-    kept: bool = False
-    legend: str = ""
-    heading: str = ""
-    key: Callable[[Entry], object] = str
-    style: str = ""
-    sorted_as: str = "text"
-
-
-def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
-    """Yield the columns of a leaderboard. With ``ties`` shared, a place that several entries have is ``3=``."""
-    digits = standings.digits
-    yield EntryColumn(
-        name="place",
-        text=lambda entry: place_text(entry, ties),
-        alignment="right",
-        kept=digits > 0,
-        record=_values("place", "shared"),
-    )
-    yield EntryColumn(
-        name="range",
-        text=range_text,
-        alignment="centre",
-        legend="range: the places that cannot be told apart from this one",
-        record=_values("first", "last"),
-        heading="Range",
-        key=attrgetter("first"),
-        style="range",
-        sorted_as="number",
-    )
-    yield _text_column("submitter", "code", kept=True)
-    yield _text_column("variant")
-    yield EntryColumn(
-        name=standings.metric,
-        text=lambda entry: figure(entry.score, digits),
-        alignment="right",
-        record=_values("score"),
-    )
-    yield EntryColumn(
-        name="95 % interval",
-        text=lambda entry: interval_text(entry, digits),
-        alignment="centre",
-        record=_values("low", "high"),
-    )
-    for metric in standings.others:
-        yield _other_metric(metric, digits)
-    yield EntryColumn(
-        name="group",
-        text=groups_text,
-        legend="group: entries that share a letter cannot be told apart "
-        "(approximate randomisation of all pairs, Holm's correction, 5 %)",
-        record={"groups": lambda entry: " ".join(map(str, entry.groups))},
-        heading="Clusters",
-        key=groups_text,
-        style="groups",
-    )
-    yield from TOLD_COLUMNS
-    params = sorted({key for entry in standings.entries for key in entry.params})
-    yield EntryColumn(record={f"param {key}": _param(key) for key in params})
-
-
-def _values(*names: str) -> dict[str, Callable[[Entry], object]]:
-    return {name: attrgetter(name) for name in names}
-
-
-def _param(key: str) -> Callable[[Entry], object]:
-    return lambda entry: entry.params.get(key)
-
-
-def _text_column(name: str, *others: str, kept: bool = False) -> EntryColumn:
-    return EntryColumn(name=name, text=attrgetter(name), kept=kept, record=_values(name, *others))
-
-
-def _other_metric(metric: str, digits: int) -> EntryColumn:
-    def score(entry: Entry) -> float | None:
-        return entry.others.get(metric)
-
-    return EntryColumn(
-        name=metric,
-        text=lambda entry: figure(score(entry), digits),
-        alignment="right",
-        record={metric: score},
-        heading=metric,
-        key=score,
-        style="other",
-        sorted_as="number",
-    )
-
-
-TOLD_COLUMNS = (
-    EntryColumn(record=_values("baseline")),
-    EntryColumn(
-        name="arrived",
-        text=lambda entry: moment_text(entry.arrived),
-        kept=True,
-        record={"arrived": lambda entry: moment_text(entry.arrived)},
-        heading="Arrived",
-        key=attrgetter("arrived"),
-        style="when",
-    ),
-    EntryColumn(
-        name="tags", text=lambda entry: ", ".join(entry.tags), record={"tags": lambda entry: ",".join(entry.tags)}
-    ),
-    _text_column("description"),
-    _text_column("remark"),
-)  # without figures
-
-
-def place_text(entry: Entry, ties: str = "shared") -> str:
-    """Write a place: ``3=`` if others share it, unless ties are plain; ``baseline`` for a baseline."""
-    if entry.baseline:
-        return "baseline"
-    if entry.place is None:
-        return ""
-    return f"{entry.place}{'=' if entry.shared and ties == 'shared' else ''}"
-
-
-def range_text(entry: Entry) -> str:
-    """Write the range of places; "" if it is unknown."""
-    if entry.first is None:
-        return ""
-    return f"{entry.first}" if entry.first == entry.last else f"{entry.first}–{entry.last}"
-
-
-def interval_text(entry: Entry, digits: int) -> str:
-    """Write the ends of the interval; "" if there is none."""
-    return "" if entry.low is None else f"[{figure(entry.low, digits)}, {figure(entry.high, digits)}]"
-
-
-def groups_text(entry: Entry) -> str:
-    """Write the groups as compact letters: two entries that share a letter cannot be told apart."""
-    return "".join(map(group_label, entry.groups))
-
-
-def group_label(number: int) -> str:
-    """Write the letter of a group, counted from 0; its number after the last letter.
-
-    >>> group_label(0), group_label(52)
-    ('a', '(53)')
-    """
-    return LETTERS[number] if number < len(LETTERS) else f"({number + 1})"
-
-
-def moment_text(moment: datetime) -> str:
-    """Write a moment in UTC, to the second: 2027-01-31T22:59:00Z."""
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-# Whole leaderboards, for people and for programs
-
-
-def standings_table(standings: Standings, ties: str = "shared") -> Table:
-    """Return the table for people, a row per entry, without empty columns."""
-    shown = _shown_columns(standings, ties)
-    return Table(
-        [Column(name=column.name, alignment=column.alignment) for column in shown],
-        [[column.text(entry) for column in shown] for entry in standings.entries],
-    )
-
-
-def _shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColumn]:
-    named = (column for column in columns_of(standings, ties) if column.name)
-    return [column for column in named if column.kept or any(map(column.text, standings.entries))]
-
-
-def standings_records(standings: Standings) -> Table:
-    """Return the table for programs, a row per entry: groups are numbers from 0, joined by spaces, tags by commas."""
-    record = {name: value for column in columns_of(standings) for name, value in column.record.items()}
-    rows = [[value(entry) for value in record.values()] for entry in standings.entries]
-    return Table([Column(name=name) for name in record], rows)
-
-
-def standings_document(standings: Standings) -> dict[str, Any]:
-    """Return a leaderboard as a JSON document; values may be infinite."""
-    head = (one.name for one in fields(Standings) if one.name not in ("others", "entries"))
-    document = {name: getattr(standings, name) for name in head}
-    shown = [one.name for one in fields(Entry) if one.name not in INTERNAL]
-    document["entries"] = [
-        {name: getattr(entry, name) for name in shown} | {"arrived": moment_text(entry.arrived)}
-        for entry in standings.entries
-    ]
-    return document
-
-
-def page_columns(standings: Standings) -> list[EntryColumn]:
-    """Return the columns that a page shows beside place, submitter and score."""
-    return [column for column in columns_of(standings) if column.heading and (standings.digits or column.kept)]
-
-
-def legend(standings: Standings) -> Iterator[str]:
-    """Explain a leaderboard in sentences."""
-    phase = f", {standings.phase}" if standings.phase else ""
-    of = {"submitter": "a submitter", "submission": "a submission", "tag": "a submitter and tag"}[standings.by]
-    yield (
-        f"{standings.metric} ({standings.unit}, {standings.direction} is better) of {standings.test}{phase}; "
-        f"the best of {of}."
-    )
-    if not standings.digits:
-        yield "No score is shown before the last deadline."
-    legends = [column.legend for column in _shown_columns(standings) if column.legend]
-    if legends:
-        yield f"{'; '.join(legends)}."
-    yield from (f"Note: {note}." for note in standings.notes)
-
-
-# Leaderboards: the entries of a test and phase in order, with the places that they might as well have.
-
-
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
+EntryKey: TypeAlias = "tuple[str, str, str, str]"  # test, phase, submitter, and the code if there may be several
+Places: TypeAlias = "Mapping[EntryKey, int | None]"
 
 
 def standings(
@@ -271,12 +47,12 @@ def standings(
 
     After the last deadline the default is the last phase until something arrives later; a note says so.
 
-    ``by`` is the unit of which only the best entry is shown: a submitter, a submission, or a submitter and tag
-    (default: as board.yaml says). Ranges of places and groups exist for the default alone.
+    ``by`` groups the entries, and only the best of a group is shown: by submitter, by submission, or by submitter and
+    tag (default: as board.yaml says). Ranges of places and groups exist for the default alone.
 
     Raises UsageError for an unknown test, phase or grouping, StoreError.
     """
-    ensure_disclosed(board, now)
+    disclosure.ensure_disclosed(board, now)
     with board.reading() as connection:
         return standings_on(connection, board.settings, test, phase=phase, by=by, now=now)
 
@@ -336,7 +112,7 @@ def _known(what: str, name: str | None, names: Sequence[str], default: str) -> s
     meant = nearest(name, names)
     there = ", ".join(names) if any(names) else "none"
     advice = f"did you mean {meant}?" if meant else f"there is {there}" if len(names) == 1 else f"there are {there}"
-    raise UsageError(message=visible(f"the board has no {what} `{name}'") + f"\n  {visible(advice)}")
+    raise UsageError(message=visible(f"the board has no {what} `{name}`") + f"\n  {visible(advice)}")
 
 
 def _entry(row: Row[Any], others: Sequence[str], *, shown: bool) -> Entry:
@@ -367,14 +143,14 @@ def _with_ranges(
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Add the range and the groups of each entry that has a place; return the entries, and notes for people."""
     ranked = [(number, entry) for number, entry in enumerate(entries) if entry.place is not None]
-    compared = ranked[:MOST_COMPARED]
+    compared = ranked[: comparisons.MOST_COMPARED]
     if len(compared) < 2:
         return entries, ()
     ids = {entry.evaluation_id for _, entry in compared}
-    if not are_compared(connection, settings, ids):
+    if not comparisons.are_compared(connection, settings, ids):
         return entries, ("the entries were not compared yet: no range of places is shown",)
     scores = [(entry.score, entry.evaluation_id) for _, entry in compared]
-    found = positions(scores, p_values(connection, settings, ids), of=len(ranked))
+    found = place_ranges.positions(scores, comparisons.p_values(connection, settings, ids), of=len(ranked))
     shown = list(entries)
     for (number, entry), at in zip(compared, found, strict=True):
         shown[number] = replace(entry, first=at.first, last=at.last, groups=at.groups)
@@ -382,7 +158,7 @@ def _with_ranges(
 
 
 def _notes(ranked: int, samples: int) -> Iterator[str]:
-    compared = min(ranked, MOST_COMPARED)
+    compared = min(ranked, comparisons.MOST_COMPARED)
     needed = samples_needed(compared * (compared - 1) // 2)
     if ranked > compared:
         yield f"only the first {compared} of {ranked} entries are compared with each other"
@@ -393,11 +169,233 @@ def _notes(ranked: int, samples: int) -> Iterator[str]:
         )
 
 
+# Tables for people and for programs
+
+
+def standings_table(standings: Standings, ties: str = "shared") -> Table:
+    """Return the table for people, a row per entry, without empty columns."""
+    shown = _shown_columns(standings, ties)
+    return Table(
+        [Column(name=column.name, alignment=column.alignment) for column in shown],
+        [[column.text(entry) for column in shown] for entry in standings.entries],
+    )
+
+
+def _shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColumn]:
+    named = (column for column in columns_of(standings, ties) if column.name)
+    return [column for column in named if column.kept or any(map(column.text, standings.entries))]
+
+
+def standings_records(standings: Standings) -> Table:
+    """Return the table for programs, a row per entry: groups are numbers from 0, joined by spaces, tags by commas."""
+    record = {name: value for column in columns_of(standings) for name, value in column.record.items()}
+    rows = [[value(entry) for value in record.values()] for entry in standings.entries]
+    return Table([Column(name=name) for name in record], rows)
+
+
+def standings_document(standings: Standings) -> dict[str, Any]:
+    """Return a leaderboard as a JSON document; values may be infinite."""
+    head = (one.name for one in fields(Standings) if one.name not in ("others", "entries"))
+    document = {name: getattr(standings, name) for name in head}
+    shown = [one.name for one in fields(Entry) if one.name not in INTERNAL]
+    document["entries"] = [
+        {name: getattr(entry, name) for name in shown} | {"arrived": moment_text(entry.arrived)}
+        for entry in standings.entries
+    ]
+    return document
+
+
+def page_columns(standings: Standings) -> list[EntryColumn]:
+    """Return the columns that a page shows beside place, submitter and score."""
+    return [column for column in columns_of(standings) if column.heading and (standings.digits or column.kept)]
+
+
+def legend(standings: Standings) -> Iterator[str]:
+    """Explain a leaderboard in sentences."""
+    phase = f", {standings.phase}" if standings.phase else ""
+    of = {"submitter": "a submitter", "submission": "a submission", "tag": "a submitter and tag"}[standings.by]
+    yield (
+        f"{standings.metric} ({standings.unit}, {standings.direction} is better) of {standings.test}{phase}; "
+        f"the best of {of}."
+    )
+    if not standings.digits:
+        yield "No score is shown before the last deadline."
+    legends = [column.legend for column in _shown_columns(standings) if column.legend]
+    if legends:
+        yield f"{'; '.join(legends)}."
+    yield from (f"Note: {note}." for note in standings.notes)
+
+
+# Columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryColumn:
+    """A column of a leaderboard.
+
+    ``name`` is its heading for people, "" for what only programs read; ``text`` writes its cell. Without ``kept``, it
+    is left out where all of its cells are empty. ``legend`` explains it below the table.
+
+    ``record`` has the names and values of its columns in CSV.
+
+    ``heading`` is its heading on pages, "" if pages show it elsewhere (with the submitter, with the score) or not at
+    all; there, ``key`` gives the value that rows are sorted by, and ``style`` the class in the style sheet.
+    """
+
+    record: Mapping[str, Callable[[Entry], object]]
+    name: str = ""
+    text: Callable[[Entry], str] = str
+    alignment: Alignment = "left"
+    kept: bool = False
+    legend: str = ""
+    heading: str = ""
+    key: Callable[[Entry], object] = str
+    style: str = ""
+    sorted_as: str = "text"
+
+
+def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
+    """Yield the columns of a leaderboard. With ``ties`` shared, a place that several entries have is ``3=``."""
+    digits = standings.digits
+    yield EntryColumn(
+        name="place",
+        text=lambda entry: place_text(entry, ties),
+        alignment="right",
+        kept=digits > 0,
+        record=_values("place", "shared"),
+    )
+    yield EntryColumn(
+        name="range",
+        text=range_text,
+        alignment="centre",
+        legend="range: the places that cannot be told apart from this one",
+        record=_values("first", "last"),
+        heading="Range",
+        key=attrgetter("first"),
+        style="range",
+        sorted_as="number",
+    )
+    yield _text_column("submitter", "code", kept=True)
+    yield _text_column("variant")
+    yield EntryColumn(
+        name=standings.metric,
+        text=lambda entry: disclosure.figure(entry.score, digits),
+        alignment="right",
+        record=_values("score"),
+    )
+    yield EntryColumn(
+        name="95 % interval",
+        text=lambda entry: interval_text(entry, digits),
+        alignment="centre",
+        record=_values("low", "high"),
+    )
+    for metric in standings.others:
+        yield _other_metric(metric, digits)
+    yield EntryColumn(
+        name="group",
+        text=groups_text,
+        legend="group: entries that share a letter cannot be told apart "
+        "(approximate randomisation of all pairs, Holm's correction, 5 %)",
+        record={"groups": lambda entry: " ".join(map(str, entry.groups))},
+        heading="Clusters",
+        key=groups_text,
+        style="groups",
+    )
+    yield from TOLD_COLUMNS
+    params = sorted({key for entry in standings.entries for key in entry.params})
+    yield EntryColumn(record={f"param {key}": _param(key) for key in params})
+
+
+def _values(*names: str) -> dict[str, Callable[[Entry], object]]:
+    return {name: attrgetter(name) for name in names}
+
+
+def _param(key: str) -> Callable[[Entry], object]:
+    return lambda entry: entry.params.get(key)
+
+
+def _text_column(name: str, *others: str, kept: bool = False) -> EntryColumn:
+    return EntryColumn(name=name, text=attrgetter(name), kept=kept, record=_values(name, *others))
+
+
+def _other_metric(metric: str, digits: int) -> EntryColumn:
+    def score(entry: Entry) -> float | None:
+        return entry.others.get(metric)
+
+    return EntryColumn(
+        name=metric,
+        text=lambda entry: disclosure.figure(score(entry), digits),
+        alignment="right",
+        record={metric: score},
+        heading=metric,
+        key=score,
+        style="other",
+        sorted_as="number",
+    )
+
+
+TOLD_COLUMNS = (
+    EntryColumn(record=_values("baseline")),
+    EntryColumn(
+        name="arrived",
+        text=lambda entry: moment_text(entry.arrived),
+        kept=True,
+        record={"arrived": lambda entry: moment_text(entry.arrived)},
+        heading="Arrived",
+        key=attrgetter("arrived"),
+        style="when",
+    ),
+    EntryColumn(
+        name="tags", text=lambda entry: ", ".join(entry.tags), record={"tags": lambda entry: ",".join(entry.tags)}
+    ),
+    _text_column("description"),
+    _text_column("remark"),
+)  # without figures
+
+
+def place_text(entry: Entry, ties: str = "shared") -> str:
+    """Write a place: ``3=`` if others share it, unless ties are plain; ``baseline`` for a baseline."""
+    if entry.baseline:
+        return "baseline"
+    if entry.place is None:
+        return ""
+    return f"{entry.place}{'=' if entry.shared and ties == 'shared' else ''}"
+
+
+def range_text(entry: Entry) -> str:
+    """Write the range of places; "" if it is unknown."""
+    if entry.first is None:
+        return ""
+    return f"{entry.first}" if entry.first == entry.last else f"{entry.first}–{entry.last}"
+
+
+def interval_text(entry: Entry, digits: int) -> str:
+    """Write the ends of the interval; "" if there is none."""
+    if entry.low is None:
+        return ""
+    return f"[{disclosure.figure(entry.low, digits)}, {disclosure.figure(entry.high, digits)}]"
+
+
+def groups_text(entry: Entry) -> str:
+    """Write the groups as compact letters: two entries that share a letter cannot be told apart."""
+    return "".join(map(group_label, entry.groups))
+
+
+def group_label(number: int) -> str:
+    """Write the letter of a group, counted from 0; its number after the last letter.
+
+    >>> group_label(0), group_label(52)
+    ('a', '(53)')
+    """
+    return LETTERS[number] if number < len(LETTERS) else f"({number + 1})"
+
+
+def moment_text(moment: datetime) -> str:
+    """Write a moment in UTC, to the second: 2027-01-31T22:59:00Z."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
 # Places that differ between two states of a board
-
-
-EntryKey: TypeAlias = "tuple[str, str, str, str]"  # test, phase, submitter, and the code if there may be several
-Places: TypeAlias = "Mapping[EntryKey, int | None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,7 +411,7 @@ class PlaceChange:
 
 
 def places(connection: Connection, settings: Settings, now: datetime) -> Places:
-    """Return all places in all tables, computed from what is disclosed."""
+    """Return all places in all leaderboards, computed from the disclosed scores."""
     found: dict[EntryKey, int | None] = {}
     for test in settings.tests:
         for phase in settings.phase_names:

@@ -16,21 +16,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    Select,
-    Subquery,
-    and_,
-    case,
-    false,
-    func,
-    literal,
-    null,
-    nulls_last,
-    select,
-    true,
-)
+import sqlalchemy as sa
 
 from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
 from geval_py.board.settings import ALL, BEST, BY_TAG, Settings, measure_of
@@ -46,21 +32,21 @@ KEYS = ("output_id", "submission_id", "evaluation_id", "submitter_id", "arrived"
 TOLD = [one.name for one in fields(Entry) if one.name in submissions.c and one.name not in KEYS]  # by submissions
 
 
-def entries(settings: Settings, test: str, phase: str, by: str, dialect: str) -> Select[Any]:
+def entries(settings: Settings, test: str, phase: str, by: str, dialect: str) -> sa.Select[Any]:
     """Select the entries of a leaderboard in order; the other metrics are the columns other0, other1 and so on."""
     lower = measure_of(settings.metric).direction == "lower"
     candidates = _candidates(settings, test, phase)
     pool = _with_tags(candidates, dialect) if by == TAG else candidates
-    numbered = select(
-        pool, func.row_number().over(partition_by=_group(pool.c, by), order_by=_order(pool.c, lower)).label("nth")
+    numbered = sa.select(
+        pool, sa.func.row_number().over(partition_by=_group(pool.c, by), order_by=_order(pool.c, lower)).label("nth")
     ).subquery("numbered")
-    chosen = select(*(numbered.c[key] for key in KEYS)).where(numbered.c.nth == 1).distinct().subquery("chosen")
+    chosen = sa.select(*(numbered.c[key] for key in KEYS)).where(numbered.c.nth == 1).distinct().subquery("chosen")
     return _placed(settings, chosen, lower)
 
 
-def _candidates(settings: Settings, test: str, phase: str) -> Subquery:
+def _candidates(settings: Settings, test: str, phase: str) -> sa.Subquery:
     return (
-        select(
+        sa.select(
             outputs.c.id.label("output_id"),
             submissions.c.id.label("submission_id"),
             disclosures.c.evaluation_id,
@@ -73,14 +59,14 @@ def _candidates(settings: Settings, test: str, phase: str) -> Subquery:
             submissions.c.tags,
         )
         .join(submissions, submissions.c.id == outputs.c.submission_id)
-        .join(disclosures, and_(disclosures.c.output_id == outputs.c.id, disclosures.c.metric == settings.metric))
+        .join(disclosures, sa.and_(disclosures.c.output_id == outputs.c.id, disclosures.c.metric == settings.metric))
         .where(outputs.c.test == test, submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
         .where(*_within(settings, phase))
         .subquery("candidates")
     )
 
 
-def _within(settings: Settings, phase: str) -> list[ColumnElement[bool]]:
+def _within(settings: Settings, phase: str) -> list[sa.ColumnElement[bool]]:
     """Return the conditions for an arrival in a phase: after the deadline before it, until its own deadline."""
     begin, end = bounds(settings, phase)
     arrived = submissions.c.arrived
@@ -94,45 +80,47 @@ def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | 
     return deadlines[number], deadlines[number + 1]
 
 
-def _with_tags(candidates: Subquery, dialect: str) -> Subquery:
+def _with_tags(candidates: sa.Subquery, dialect: str) -> sa.Subquery:
     """Repeat each candidate for each of its tags; a candidate without tags stays, with the tag NULL."""
     if dialect == "postgresql":
-        tags = func.json_array_elements_text(candidates.c.tags).table_valued("value", name="tagged").render_derived()
+        tags = (
+            sa.func.json_array_elements_text(candidates.c.tags).table_valued("value", name="tagged").render_derived()
+        )
     else:
-        tags = func.json_each(candidates.c.tags).table_valued("value", name="tagged")
-    joined = candidates.outerjoin(tags, true())
+        tags = sa.func.json_each(candidates.c.tags).table_valued("value", name="tagged")
+    joined = candidates.outerjoin(tags, sa.true())
     columns = [column for column in candidates.c if column.name != "tags"]
-    return select(*columns, tags.c.value.label("tag")).select_from(joined).subquery("by_tag")
+    return sa.select(*columns, tags.c.value.label("tag")).select_from(joined).subquery("by_tag")
 
 
-def _group(c: ColumnCollection[str, Any], by: str) -> list[ColumnElement[Any]]:
+def _group(c: ColumnCollection[str, Any], by: str) -> list[sa.ColumnElement[Any]]:
     """Return the columns that candidates are grouped by, to show one entry each; each baseline is a group."""
     if by == SUBMISSION:
         return [c.submission_id]
-    whose = [c.submitter_id, case((c.baseline, c.submission_id), else_=0)]
+    whose = [c.submitter_id, sa.case((c.baseline, c.submission_id), else_=0)]
     return [*whose, c.tag] if by == TAG else whose
 
 
-def _quality(c: ColumnCollection[str, Any], lower: bool) -> list[ColumnElement[Any]]:
-    infinite = func.abs(c.value) == literal(math.inf)
-    return [nulls_last(infinite.asc()), nulls_last(c.value.asc() if lower else c.value.desc())]
+def _quality(c: ColumnCollection[str, Any], lower: bool) -> list[sa.ColumnElement[Any]]:
+    infinite = sa.func.abs(c.value) == sa.literal(math.inf)
+    return [sa.nulls_last(infinite.asc()), sa.nulls_last(c.value.asc() if lower else c.value.desc())]
 
 
-def _order(c: ColumnCollection[str, Any], lower: bool) -> list[ColumnElement[Any]]:
+def _order(c: ColumnCollection[str, Any], lower: bool) -> list[sa.ColumnElement[Any]]:
     return [*_quality(c, lower), c.arrived, c.submission_id, c.output_id]
 
 
-def _placed(settings: Settings, chosen: Subquery, lower: bool) -> Select[Any]:
-    """Add places, whether they are shared, and what else is shown of an entry."""
+def _placed(settings: Settings, chosen: sa.Subquery, lower: bool) -> sa.Select[Any]:
+    """Add places, whether they are shared, and the other columns of an entry."""
     c = chosen.c
-    ranked = and_(~c.baseline, c.value.is_not(None))
-    place = func.rank().over(partition_by=ranked, order_by=_quality(c, lower))
-    sharing = func.count().over(partition_by=[ranked, c.value])
+    ranked = sa.and_(~c.baseline, c.value.is_not(None))
+    place = sa.func.rank().over(partition_by=ranked, order_by=_quality(c, lower))
+    sharing = sa.func.count().over(partition_by=[ranked, c.value])
     source, others = _with_others(settings, chosen)
     return (
-        select(
-            case((ranked, place), else_=null()).label("place"),
-            case((ranked, sharing > 1), else_=false()).label("shared"),
+        sa.select(
+            sa.case((ranked, place), else_=sa.null()).label("place"),
+            sa.case((ranked, sharing > 1), else_=sa.false()).label("shared"),
             *(c[key] for key in KEYS),
             *others,
             submitters.c.name.label("submitter"),
@@ -145,16 +133,16 @@ def _placed(settings: Settings, chosen: Subquery, lower: bool) -> Select[Any]:
     )
 
 
-def _with_others(settings: Settings, chosen: Subquery) -> tuple[FromClause, list[ColumnElement[Any]]]:
+def _with_others(settings: Settings, chosen: sa.Subquery) -> tuple[sa.FromClause, list[sa.ColumnElement[Any]]]:
     """Join the tables of an entry, and the disclosures of the metrics that do not rank."""
-    source: FromClause = (
+    source: sa.FromClause = (
         chosen.join(submissions, submissions.c.id == chosen.c.submission_id)
         .join(submitters, submitters.c.id == chosen.c.submitter_id)
         .join(outputs, outputs.c.id == chosen.c.output_id)
     )
-    columns: list[ColumnElement[Any]] = []
+    columns: list[sa.ColumnElement[Any]] = []
     for number, metric in enumerate(settings.also):
         other = disclosures.alias(f"of_other{number}")
-        source = source.outerjoin(other, and_(other.c.output_id == chosen.c.output_id, other.c.metric == metric))
+        source = source.outerjoin(other, sa.and_(other.c.output_id == chosen.c.output_id, other.c.metric == metric))
         columns.append(other.c.value.label(f"other{number}"))
     return source, columns

@@ -72,7 +72,7 @@ def told_apart(
 def _by_shown_scores(
     ranked: Sequence[tuple[float | None, int]], distinct: frozenset[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Keep the pairs of two shown scores all of whose pairs can be told apart."""
+    """Keep a pair only if all pairs with the same two shown scores can be told apart."""
     sizes = Counter(score for score, _ in ranked)
     found = Counter((ranked[one][0], ranked[other][0]) for one, other in distinct)
     for one, other in distinct:

@@ -21,7 +21,6 @@ from geval_py.board.database.schema import evaluations, exchanges
 from geval_py.board.settings import Settings, measure_of
 from geval_py.board.submission import Scored, unpack
 from geval_py.explaining import resampling
-from geval_py.explaining.resampling import percentile_interval, scores_on
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import NOISE, LineStatistics
@@ -44,8 +43,8 @@ def with_interval(scored: Scored, seed: int) -> Scored:
     metric = find_metric(parse_schemes(scored.metric)[0].metric)
     table = resampling.StatisticsTable.of_systems([LineStatistics(unpack(scored.losses, scored.lines))])
     weights = _kept_weights if SAMPLES * table.lines <= MOST_KEPT else resampling.bootstrap_weights
-    values = scores_on(metric, _totals(table, weights(table.lines, SAMPLES, seed)))[:, 0]
-    low, high = interval_ends(percentile_interval(values, table, seed=seed))
+    values = resampling.scores_on(metric, _totals(table, weights(table.lines, SAMPLES, seed)))[:, 0]
+    low, high = interval_ends(resampling.percentile_interval(values, table, seed=seed))
     return replace(scored, low=low, high=high)
 
 
@@ -65,7 +64,7 @@ def _totals(table: resampling.StatisticsTable, blocks: Iterable[Array]) -> resam
 
 
 def interval_ends(interval: Interval) -> tuple[float | None, float | None]:
-    """Return the ends of an interval, None in place of NaN."""
+    """Return the ends of an interval, None for NaN."""
     low, high = (None if math.isnan(end) else end for end in (interval.low, interval.high))
     return low, high
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from geval_py.board.site.files import check_replaceable, write_site
-from geval_py.board.site.pages import pages
+from geval_py.board.site import files, pages
 from geval_py.board.site.view import loaded
 
 if TYPE_CHECKING:
@@ -19,6 +18,6 @@ def build(board: Board, folder: str, *, now: datetime, organiser: bool = False) 
     For the ``organiser`` there is one more page, of outputs that are much alike, which must not be published. Raises
     UsageError for a folder that holds something else, StoreError, and the DataErrors of the challenge's public files.
     """
-    check_replaceable(folder)
+    files.check_replaceable(folder)
     with loaded(board, now=now, organiser=organiser) as view:
-        return write_site(folder, pages(view))
+        return files.write_site(folder, pages.pages(view))

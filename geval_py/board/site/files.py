@@ -132,7 +132,7 @@ def mark_of(folder: str) -> dict[str, object] | None:
 
 @contextmanager
 def _own(folder: str) -> Iterator[None]:
-    """Lock and empty a folder, which a killed run may have left, and remove in the end what is in its place."""
+    """Lock and empty a folder, which a killed run may have left; remove the folder at this path in the end."""
     lock = _locked(folder)
     try:
         for entry in os.scandir(folder):

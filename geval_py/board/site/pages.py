@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
+from importlib import resources
 from itertools import chain
 from typing import Any
 
@@ -14,9 +14,7 @@ from markupsafe import escape
 
 from geval_py.board.ranking.leaderboard import EntryColumn, page_columns, standings_document, standings_records
 from geval_py.board.settings import Test
-from geval_py.board.site import rendering, site_charts
-from geval_py.board.site.files import MARK, Addresses, Page, feed
-from geval_py.board.site.site_charts import Bar, DisclosedOutput, Tick, bar_of, bar_scale, bar_ticks, is_better
+from geval_py.board.site import files, rendering, site_charts
 from geval_py.board.site.view import LineView, OutputView, SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
 from geval_py.reports.scales import Scale
@@ -31,22 +29,32 @@ ROWS_OF_A_PAGE = 200
 TEXT_OF_A_PAGE = 200_000  # bytes of submitters' texts, so that a page stays below 500 kB
 MOST_CHOICES = 100  # tags and parameters to filter by
 MOST_TAGS = 6  # that a row shows
+SUBMISSION_NAMES = (
+    "code", "submitter", "arrived", "state", "reason", "baseline",
+    "description", "author", "tags", "params", "remark",
+)  # fmt: skip
+OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high")
+RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
+MOST_OUTPUTS = 50  # of a test, on one page
+MOST_PROBLEMS = 40
+MOST_STANDINGS = 20
+MOST_LINE_TABLES = 5
 
 
-def pages(view: SiteView) -> Iterator[Page]:
+def pages(view: SiteView) -> Iterator[files.Page]:
     """Yield all files of a site."""
     site = _Site(view)
     mark = {"generator": f"geval-py {__version__}", "title": view.settings.title, "phase": view.phase}
-    yield MARK, json_text({**mark, "organiser": view.likenesses is not None})
+    yield files.MARK, json_text({**mark, "organiser": view.likenesses is not None})
     for name in STATIC:
-        text = files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
+        text = resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
         yield f"static/{name}", text
     for test in view.settings.tests:
         yield from site.of_test(test)
     yield from site.lists()
     yield from site.texts()
     yield from submission_pages(view, site.addresses, site.common)
-    yield "feed.xml", feed(view)
+    yield "feed.xml", files.feed(view)
 
 
 class _Site:
@@ -54,7 +62,7 @@ class _Site:
 
     def __init__(self, view: SiteView) -> None:
         self.view = view
-        self.addresses = Addresses(view.settings, view.front)
+        self.addresses = files.Addresses(view.settings, view.front)
         self.common: dict[str, Any] = {
             "view": view,
             "addresses": self.addresses,
@@ -66,7 +74,7 @@ class _Site:
         """Render the page of a section."""
         return rendering.render(f"{section}.html", title=title, section=section, **self.common, **values)
 
-    def of_test(self, test: Test) -> Iterator[Page]:
+    def of_test(self, test: Test) -> Iterator[files.Page]:
         """Yield the pages of a test: leaderboards, progress, parameters, comparison."""
         tables = self.view.standings
         for phase in self.view.settings.phase_names:
@@ -90,7 +98,7 @@ class _Site:
         )
         yield self.addresses.of_test("compare", test.name), page
 
-    def _leaderboard(self, standings: Standings) -> Iterator[Page]:
+    def _leaderboard(self, standings: Standings) -> Iterator[files.Page]:
         test, phase = standings.test, standings.phase
         values: dict[str, Any] = {"standings": standings, "bar_width": site_charts.BAR_WIDTH}
         values["pager"] = partial(self.addresses.board, test, phase)
@@ -101,7 +109,7 @@ class _Site:
         document = {"title": self.view.settings.title, **standings_document(standings)}
         yield self.addresses.data("leaderboard", test, phase, "json"), json_text(document)
 
-    def _progress(self, outputs: list[site_charts.DisclosedOutput], standings: Standings) -> Iterator[Page]:
+    def _progress(self, outputs: list[site_charts.DisclosedOutput], standings: Standings) -> Iterator[files.Page]:
         test = standings.test
         progress = site_charts.progress_of(outputs, standings)
         page = self.page("progress", title="Best so far", standings=standings, progress=progress)
@@ -111,7 +119,7 @@ class _Site:
         yield self.addresses.data("progress", test, None, "csv"), csv_of(RECORD_NAMES, rows)
         yield self.addresses.data("progress", test, None, "json"), json_of(head, RECORD_NAMES, rows)
 
-    def lists(self) -> Iterator[Page]:
+    def lists(self) -> Iterator[files.Page]:
         """Yield the list of all submissions, and its data."""
         found = self.view.submissions
         number = max(1, -(-len(found) // SUBMISSIONS_OF_A_PAGE))
@@ -128,7 +136,7 @@ class _Site:
         yield "data/outputs.csv", csv_of(OUTPUT_NAMES, output_rows(found))
         yield "data/outputs.json", json_of(head, OUTPUT_NAMES, output_rows(found))
 
-    def texts(self) -> Iterator[Page]:
+    def texts(self) -> Iterator[files.Page]:
         """Yield the challenge's README, how to submit and, for the organiser, the outputs that are much alike."""
         readme = self.view.readme
         body, titled = rendering.readme_html(readme), rendering.has_title(readme)
@@ -141,16 +149,8 @@ class _Site:
 # Tables for programs, as CSV and JSON
 
 
-SUBMISSION_NAMES = (
-    "code", "submitter", "arrived", "state", "reason", "baseline",
-    "description", "author", "tags", "params", "remark",
-)  # fmt: skip
-OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high")
-RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
-
-
 def submission_row(one: SubmissionView) -> list[Any]:
-    """Return the row of a submission; what it says of itself is left out once it is withdrawn."""
+    """Return the row of a submission; a withdrawn one is without its description of itself."""
     head = [one.code, one.submitter, rendering.iso(one.arrived), one.status]
     if one.withdrawn:
         return [*head, "", one.baseline, "", "", [], {}, one.remark]
@@ -195,12 +195,6 @@ def json_of(head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequen
 # The page of each submission
 
 
-MOST_OUTPUTS = 50  # of a test, on one page
-MOST_PROBLEMS = 40
-MOST_STANDINGS = 20
-MOST_LINE_TABLES = 5
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """An entry of a submission in a leaderboard; the first entry and the next better one, if these are others."""
@@ -223,7 +217,7 @@ class TestPart:
     lines: tuple[tuple[OutputView, Sequence[LineView]], ...]
 
 
-def submission_pages(view: SiteView, addresses: Addresses, common: Mapping[str, Any]) -> Iterator[Page]:
+def submission_pages(view: SiteView, addresses: files.Addresses, common: Mapping[str, Any]) -> Iterator[files.Page]:
     """Yield the pages of all submissions."""
     placed = _standings_by_code(view)
     values = {**common, "root": "../", "section": "submission"}
@@ -280,7 +274,7 @@ class Row:
     """An entry, its interval bar, its shortened texts, and its tags and parameters to filter by."""
 
     entry: Entry
-    bar: Bar | None
+    bar: site_charts.Bar | None
     submitter: str
     variant: str
     told: str
@@ -311,7 +305,7 @@ class LeaderboardPage:
     pages: int
     first: int
     total: int
-    ticks: tuple[Tick, ...]
+    ticks: tuple[site_charts.Tick, ...]
     tags: tuple[str, ...]
     params: tuple[str, ...]
 
@@ -323,7 +317,7 @@ class LeaderboardPage:
 
 def cut(standings: Standings) -> Iterator[LeaderboardPage]:
     """Cut a leaderboard into pages, at least one; all of them share one scale."""
-    scale = bar_scale(standings)
+    scale = site_charts.bar_scale(standings)
     parts = _parts([_row(entry, scale) for entry in standings.entries])
     first = 1
     for number, rows in enumerate(parts, start=1):
@@ -334,7 +328,7 @@ def cut(standings: Standings) -> Iterator[LeaderboardPage]:
             pages=len(parts),
             first=first,
             total=len(standings.entries),
-            ticks=bar_ticks(scale),
+            ticks=site_charts.bar_ticks(scale),
             tags=_most_common(row.tags for row in rows),
             params=_most_common(row.params for row in rows),
         )
@@ -357,7 +351,7 @@ def _parts(rows: Sequence[Row]) -> list[list[Row]]:
 def _row(entry: Entry, scale: Scale | None) -> Row:
     return Row(
         entry=entry,
-        bar=bar_of(scale, entry.score, entry.low, entry.high),
+        bar=site_charts.bar_of(scale, entry.score, entry.low, entry.high),
         submitter=short(entry.submitter, 60),
         variant=short(entry.variant, 60),
         told=short(entry.description, 140),
@@ -374,7 +368,9 @@ def _most_common(words: Iterator[Sequence[str]]) -> tuple[str, ...]:
     return tuple(sorted(common, key=lambda word: (word.casefold(), word)))
 
 
-def compared_entries(outputs: Iterable[DisclosedOutput], tables: Sequence[Standings]) -> list[tuple[Entry, str]]:
+def compared_entries(
+    outputs: Iterable[site_charts.DisclosedOutput], tables: Sequence[Standings]
+) -> list[tuple[Entry, str]]:
     """Return the rows of the page that compares, each an entry and its phase.
 
     First the entries of the test's leaderboards, of which the front page's must be the first, then the best output
@@ -386,16 +382,16 @@ def compared_entries(outputs: Iterable[DisclosedOutput], tables: Sequence[Standi
         for entry in table.entries:
             if entry.output_id in shown:
                 rows.setdefault(entry.code, (entry, table.phase))
-    others: dict[str, DisclosedOutput] = {}
+    others: dict[str, site_charts.DisclosedOutput] = {}
     for one in reversed(shown.values()):
         code = one.submission.code
         old = others.get(code)
-        if code not in rows and (old is None or is_better(one.value, old.value, tables[0].direction)):
+        if code not in rows and (old is None or site_charts.is_better(one.value, old.value, tables[0].direction)):
             others[code] = one
     return [*rows.values(), *((_without_place(one), "") for one in others.values())]
 
 
-def _without_place(one: DisclosedOutput) -> Entry:
+def _without_place(one: site_charts.DisclosedOutput) -> Entry:
     submission, output = one.submission, one.output
     return Entry(
         place=None,

@@ -14,10 +14,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from geval_py.board.ranking import disclosure
-from geval_py.board.ranking.leaderboard import EntryColumn, place_text
-from geval_py.tables.escapes import environment, short
-from geval_py.tables.numbers import special
+from geval_py.board.ranking import disclosure, leaderboard
+from geval_py.tables import escapes, numbers
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -26,6 +24,11 @@ if TYPE_CHECKING:
 
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
+)
+LONGEST_URL = 500
+TABLE_BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
 
 
 def figure(value: float | None, digits: int) -> str:
@@ -52,10 +55,10 @@ def span(low: float | None, high: float | None, digits: int) -> str:
 
 def place_of(entry: Entry, ties: str) -> str:
     """Write a place as :func:`place_text` does; a dash for none."""
-    return "–" if entry.place is None else place_text(entry, ties)
+    return "–" if entry.place is None else leaderboard.place_text(entry, ties)
 
 
-def cell_key(column: EntryColumn, entry: Entry) -> str:
+def cell_key(column: leaderboard.EntryColumn, entry: Entry) -> str:
     """Return the value that a page's script sorts an entry by; "" for none."""
     key = column.key(entry)
     if isinstance(key, datetime):
@@ -63,7 +66,7 @@ def cell_key(column: EntryColumn, entry: Entry) -> str:
     return key if isinstance(key, str) else key_of(key if isinstance(key, int | float) else None)
 
 
-def cell_text(column: EntryColumn, entry: Entry, digits: int) -> str:
+def cell_text(column: leaderboard.EntryColumn, entry: Entry, digits: int) -> str:
     """Write a cell of a page; a dash for an empty one."""
     key = column.key(entry)
     if isinstance(key, datetime):
@@ -128,12 +131,6 @@ def size(number: int) -> str:
 # Templates
 
 
-POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
-)
-LONGEST_URL = 500
-
-
 def render(template: str, **values: object) -> str:
     """Fill in a template."""
     return _templates().get_template(template).render(**values)
@@ -141,10 +138,10 @@ def render(template: str, **values: object) -> str:
 
 @cache
 def _templates() -> Environment:
-    templates = environment("geval_py.board.site")
+    templates = escapes.environment("geval_py.board.site")
     named = (figure, span, moment, day, iso, size, count)
     templates.filters |= {function.__name__: function for function in named}
-    templates.filters |= {"shorten": short, "json": json_of, "params": params_of, "key": key_of}
+    templates.filters |= {"shorten": escapes.short, "json": json_of, "params": params_of, "key": key_of}
     templates.globals |= {
         "policy": POLICY,
         "link_of": link_of,
@@ -176,7 +173,7 @@ def key_of(value: float | None) -> str:
     >>> key_of(1e22), key_of(float("inf")), key_of(None)
     ('1e+22', 'Infinity', '')
     """
-    return "" if value is None else special(value) if not math.isfinite(value) else repr(value)
+    return "" if value is None else numbers.special(value) if not math.isfinite(value) else repr(value)
 
 
 def link_of(url: str) -> str | None:
@@ -194,9 +191,6 @@ def link_of(url: str) -> str | None:
 
 
 # The challenge's README.md
-
-
-TABLE_BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
 
 
 def readme_html(text: str) -> Markup:

@@ -33,6 +33,8 @@ MOST_DOTS = 1500  # of a chart
 FARTHEST = 1.4  # a baseline is drawn if it is within this factor of the scores
 ROW_HEIGHT = 26
 DAYS = (1, 2, 7, 14, 30, 61, 91, 182, 365, 730, 1826)  # between two ticks
+BAR_WIDTH = 220
+FENCE = 3.0  # times the range of the middle half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,10 +290,6 @@ def _rows_chart(name: str, points: Sequence[tuple[str, float]], metric: str) -> 
 
 
 # The interval bars of a leaderboard
-
-
-BAR_WIDTH = 220
-FENCE = 3.0  # times the range of the middle half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

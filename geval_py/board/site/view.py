@@ -17,17 +17,18 @@ from sqlalchemy import Connection, Row, select
 
 from geval_py.board.answers import expected_of, input_of
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
-from geval_py.board.ranking.comparisons import MOST_COMPARED, Likeness, likenesses
-from geval_py.board.ranking.disclosure import ensure_disclosed, significant
-from geval_py.board.ranking.leaderboard import standings_on
-from geval_py.board.ranking.place_ranges import what_it_takes
+from geval_py.board.ranking import comparisons, disclosure, leaderboard, place_ranges
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, read_text
 from geval_py.board.submission import Entry, Standings, unpack
-from geval_py.reading.challenge import README_FILE
-from geval_py.reading.lines import read_lines
+from geval_py.reading import challenge, lines
 
 if TYPE_CHECKING:
     from geval_py.board.database.store import Board
+
+MOST_LINES = 20
+MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
+CONTEXT = 60  # characters on each side of a gap
+DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ class SiteView:
     readme: str = ""
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
     advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
-    likenesses: tuple[Likeness, ...] | None = None
+    likenesses: tuple[comparisons.Likeness, ...] | None = None
 
     @property
     def front(self) -> str:
@@ -141,12 +142,6 @@ class SiteView:
 
 
 # The worst lines of an output, only for test sets whose answers are public
-
-
-MOST_LINES = 20
-MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
-CONTEXT = 60  # characters on each side of a gap
-DIGITS = 4
 
 
 class LineTables:
@@ -178,7 +173,7 @@ class LineTables:
         return [self._line(line, losses[line], texts[line]) for line in worst if line < len(texts)]
 
     def _line(self, line: int, loss: float, texts: tuple[str, str, str]) -> LineView:
-        score = significant(measure_of(self._settings.metric).formula((loss,), 1), DIGITS) or 0.0
+        score = disclosure.significant(measure_of(self._settings.metric).formula((loss,), 1), DIGITS) or 0.0
         before, expected, after = texts
         return LineView(line=line + 1, score=score, expected=expected, before=before, after=after)
 
@@ -190,9 +185,9 @@ class LineTables:
     def _texts_of(self, test: str) -> list[tuple[str, str, str]]:
         if test not in self._texts:
             settings = self._settings
-            expected = list(read_lines(expected_of(settings.challenge, settings.answers, test)))
+            expected = list(lines.read_lines(expected_of(settings.challenge, settings.answers, test)))
             place = input_of(settings.challenge, test)
-            inputs = list(islice(read_lines(place), len(expected))) if place else []
+            inputs = list(islice(lines.read_lines(place), len(expected))) if place else []
             inputs += [""] * (len(expected) - len(inputs))
             self._texts[test] = [_in_context(*pair) for pair in zip(inputs, expected, strict=True)]
         return self._texts[test]
@@ -212,7 +207,7 @@ def _in_context(line: str, expected: str) -> tuple[str, str, str]:
 @contextmanager
 def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[SiteView]:
     """Read what a site shows now; the lines of outputs only within the block. Raises StoreError, DataError."""
-    ensure_disclosed(board, now)
+    disclosure.ensure_disclosed(board, now)
     with board.reading() as connection:
         yield _view(connection, board.settings, now, organiser=organiser)
 
@@ -220,14 +215,14 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
 def _view(connection: Connection, settings: Settings, now: datetime, *, organiser: bool) -> SiteView:
     phase = settings.phase_of(now)
     names = settings.phase_names
-    readme = os.path.join(settings.challenge, README_FILE)
+    readme = os.path.join(settings.challenge, challenge.README_FILE)
     return SiteView(
         settings=settings,
         metrics=names_of(settings.metrics),
         phase=phase,
         digits={test.name: settings.digits_of(test, now) for test in settings.tests},
         standings={
-            (test.name, name): standings_on(connection, settings, test.name, phase=name, now=now)
+            (test.name, name): leaderboard.standings_on(connection, settings, test.name, phase=name, now=now)
             for test in settings.tests
             for name in names[: names.index(phase) + 1]
         },
@@ -235,13 +230,13 @@ def _view(connection: Connection, settings: Settings, now: datetime, *, organise
         readme=read_text(readme) if os.path.isfile(readme) else "",
         lines_of=LineTables(connection, settings),
         advice=_advice,
-        likenesses=tuple(likenesses(connection, settings)) if organiser else None,
+        likenesses=tuple(comparisons.likenesses(connection, settings)) if organiser else None,
     )
 
 
 def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
     """Advise on changing places; only the entries that are compared with each other."""
-    return what_it_takes(standings, entry) if (entry.place or 0) <= MOST_COMPARED else ()
+    return place_ranges.what_it_takes(standings, entry) if (entry.place or 0) <= comparisons.MOST_COMPARED else ()
 
 
 def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:

@@ -1,4 +1,4 @@
-"""``geval board``: submissions are collected, checked, scored, ranked and published."""
+"""``geval board``: collect, check, score, rank and publish submissions."""
 
 from __future__ import annotations
 

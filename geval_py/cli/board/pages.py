@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from geval_py.board.database.store import Board
 from geval_py.board.operations.status import Status, status_of
 from geval_py.board.ranking import leaderboard
+from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
-from geval_py.cli.parsers import QuietParser, add_format
-from geval_py.cli.terminal import note, show
 from geval_py.tables.formats import Shown
 from geval_py.text import visible
 
@@ -36,7 +35,7 @@ it stands until the new one is whole.
 """
 
 
-def make_show_parser() -> QuietParser:
+def make_show_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board show``."""
     what = "Show a leaderboard: places, scores with their intervals, and which places cannot be told apart."
     parser = board_parser("show", what, SHOW_EXAMPLES)
@@ -44,7 +43,7 @@ def make_show_parser() -> QuietParser:
     add("--test", metavar="NAME", help="the test set (default: the first of board.yaml)")
     add("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)")
     add("--by", choices=leaderboard.BY, help="of whom the best entry is shown (default: as board.yaml says)")
-    add_format(parser)
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -59,22 +58,22 @@ def run_show(words: Sequence[str]) -> int:
         others = [name for name in board.settings.phase_names if name != shown.phase]
         advice = f"; --phase {' or '.join(others)} shows another" if others else ""
         of = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
-        note(visible(f"there is no entry for {of}{advice}"))
+        terminal.note(visible(f"there is no entry for {of}{advice}"))
     value = Shown(
         to_dict=lambda: leaderboard.standings_document(shown),
         table=lambda: leaderboard.standings_table(shown, board.settings.ties),
         records=lambda: leaderboard.standings_records(shown),
         legend=lambda: map(visible, leaderboard.legend(shown)),
     )
-    show(value, given.format)
+    terminal.show(value, given.format)
     return 0
 
 
-def make_status_parser() -> QuietParser:
+def make_status_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board status``."""
     what = "Show what is stored, what is out of date, what was rejected or failed and why, and what was charged."
     parser = board_parser("status", what, STATUS_EXAMPLES)
-    add_format(parser)
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -92,7 +91,7 @@ def run_status(words: Sequence[str]) -> int:
             yield "\n"
             yield from status.table().tabs() if width is None else status.table().terminal(width)
 
-    show(Shown(to_dict=status.document, table=status.table, legend=lambda: summary, text=text), given.format)
+    terminal.show(Shown(to_dict=status.document, table=status.table, legend=lambda: summary, text=text), given.format)
     return 0
 
 
@@ -119,7 +118,7 @@ def _some(codes: Sequence[str]) -> str:
     return ", ".join(codes[:MOST_CODES]) + more
 
 
-def make_site_parser() -> QuietParser:
+def make_site_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board site``."""
     what = "Write a board as static pages: leaderboards, submissions, charts, data, a feed."
     parser = board_parser("site", what, SITE_EXAMPLES)

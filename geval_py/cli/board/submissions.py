@@ -1,4 +1,4 @@
-"""``geval board add``, ``scan``, ``withdraw``, ``note`` and ``rescore``: what becomes of submissions."""
+"""``geval board add``, ``scan``, ``withdraw``, ``note``, ``rescore``: add, mark, and score again submissions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from geval_py.board.database.schema import FAILED
-from geval_py.board.database.store import Board
+from geval_py.board.database import schema, store
 from geval_py.board.operations.receipts import REFUSED, Receipt
 from geval_py.board.operations.submissions import add, note, scan, withdraw
 from geval_py.board.settings import moment_of
-from geval_py.cli import terminal
+from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
-from geval_py.cli.parsers import QuietParser, add_fields, add_format
-from geval_py.cli.terminal import ProgressBar, show, show_error
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.formats import Shown
 from geval_py.text import visible
@@ -56,7 +53,7 @@ RESCORE_EXAMPLES = """\
 """
 
 
-def make_add_parser() -> QuietParser:
+def make_add_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board add``."""
     what = "Check and score submissions, each in a process of its own, store them, and print their receipts."
     parser = board_parser("add", what, ADD_EXAMPLES, ADD_STATUS)
@@ -66,7 +63,7 @@ def make_add_parser() -> QuietParser:
     parser.add_argument("--submitter", metavar="NAME", help=f"who sent it (default: {own_name})")
     parser.add_argument("--at", metavar="TIME", help="when it arrived, with its zone (default: now)")
     parser.add_argument("--baseline", action="store_true", help="it stands in the table without a place")
-    add_format(parser)
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -75,25 +72,25 @@ def run_add(words: Sequence[str]) -> int:
     given = make_add_parser().understood(words)
     if given is None:
         return 0
-    board, at = Board.open(given.board), _moment("--at", given.at)
+    board, at = store.Board.open(given.board), _moment("--at", given.at)
     receipts = []
     for source in given.submissions:
         try:
             receipts.append(add(board, source, submitter=given.submitter, at=at, baseline=given.baseline, now=now()))
         except DataError as error:
-            show_error(error)
+            terminal.show_error(error)
     _show_receipts(receipts, given.format)
     return int(len(receipts) < len(given.submissions) or not all(receipt.is_fine for receipt in receipts))
 
 
-def make_scan_parser() -> QuietParser:
+def make_scan_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board scan``."""
     what = "Add each sub-folder and archive of a folder that is new, or changed; its name is its submitter's."
     parser = board_parser("scan", what, SCAN_EXAMPLES, SCAN_STATUS)
     parser.add_argument("folder", metavar="FOLDER", help="the folder with the submissions")
     parser.add_argument("--at", metavar="TIME", help="when they arrived, with its zone (default: now)")
     parser.add_argument("--again", action="store_true", help="also try again those that failed")
-    add_format(parser)
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -102,17 +99,17 @@ def run_scan(words: Sequence[str]) -> int:
     given = make_scan_parser().understood(words)
     if given is None:
         return 0
-    board, at = Board.open(given.board), _moment("--at", given.at)
-    with ProgressBar("scanning", unit="items") as progress:
+    board, at = store.Board.open(given.board), _moment("--at", given.at)
+    with terminal.ProgressBar("scanning", unit="items") as progress:
         receipts = scan(board, given.folder, now=now(), at=at, again=given.again, progress=progress)
     _show_receipts(receipts, given.format, as_list=True)
     states = Counter(receipt.state for receipt in receipts)
     terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")
-    return int(any(receipt.state in (FAILED, REFUSED) for receipt in receipts))
+    return int(any(receipt.state in (schema.FAILED, REFUSED) for receipt in receipts))
 
 
 def _moment(option: str, written: str | None) -> datetime | None:
-    """Read the moment that an option gives; raises UsageError for one without a zone."""
+    """Read the moment in an option; raises UsageError for one without a zone."""
     if written is None:
         return None
     try:
@@ -121,13 +118,13 @@ def _moment(option: str, written: str | None) -> datetime | None:
         raise UsageError(message=f"argument {option}: {error}") from error
 
 
-def make_withdraw_parser() -> QuietParser:
+def make_withdraw_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board withdraw``."""
     what = "Hide a submission from rankings and pages, with a reason; it stays stored, and counts for the quota."
     parser = board_parser("withdraw", what, WITHDRAW_EXAMPLES)
     parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the organiser")
-    add_format(parser)
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -135,16 +132,16 @@ def run_withdraw(words: Sequence[str]) -> int:
     """Run ``geval board withdraw``; returns the exit status, raises GevalError."""
     given = make_withdraw_parser().understood(words)
     if given is not None:
-        _show_receipts([withdraw(Board.open(given.board), given.code, given.reason, now())], given.format)
+        _show_receipts([withdraw(store.Board.open(given.board), given.code, given.reason, now())], given.format)
     return 0
 
 
-def make_note_parser() -> QuietParser:
+def make_note_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board note``."""
     parser = board_parser("note", "Put a remark on a submission, which everyone sees beside it.", NOTE_EXAMPLES)
     parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
     parser.add_argument("remark", metavar="TEXT", help="the remark, in place of an earlier one")
-    add_format(parser)
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -152,7 +149,7 @@ def run_note(words: Sequence[str]) -> int:
     """Run ``geval board note``; returns the exit status, raises GevalError."""
     given = make_note_parser().understood(words)
     if given is not None:
-        _show_receipts([note(Board.open(given.board), given.code, given.remark)], given.format)
+        _show_receipts([note(store.Board.open(given.board), given.code, given.remark)], given.format)
     return 0
 
 
@@ -160,11 +157,8 @@ def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = 
     """Show receipts: in text one below the other or, as a list, a line each."""
 
     def table() -> Table:
-        from geval_py.tables.table import Column, Table
-
-        columns = [Column(name=name) for name in ("code", "state", "submitter", "submission", "why")]
         rows = [(of.code or None, of.state, of.submitter, of.name, of.reason or of.note) for of in receipts]
-        return Table(columns, rows)
+        return _table(("code", "state", "submitter", "submission", "why"), rows)
 
     def text(width: int | None) -> Iterator[str]:
         if as_list:
@@ -173,10 +167,16 @@ def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = 
             yield "\n".join(map(str, receipts))
 
     shown = Shown(to_dict=lambda: {"receipts": [receipt.document() for receipt in receipts]}, table=table, text=text)
-    show(shown, format)
+    terminal.show(shown, format)
 
 
-def make_rescore_parser() -> QuietParser:
+def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    from geval_py.tables.table import Column, Table
+
+    return Table([Column(name=name) for name in names], rows)
+
+
+def make_rescore_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board rescore``."""
     what = (
         "Score again what the challenge, its answers, the metrics or geval-py changed for; the old scores are kept."
@@ -184,8 +184,8 @@ def make_rescore_parser() -> QuietParser:
     parser = board_parser("rescore", what, RESCORE_EXAMPLES)
     parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
     parser.add_argument("--again", action="store_true", help="also try again those that failed")
-    add_fields(parser, "cluster")
-    add_format(parser)
+    parsers.add_fields(parser, "cluster")
+    parsers.add_format(parser)
     return parser.with_help()
 
 
@@ -197,8 +197,8 @@ def run_rescore(words: Sequence[str]) -> int:
     given = make_rescore_parser().understood(words)
     if given is None:
         return 0
-    board = Board.open(given.board)
-    with workers_at(given.cluster) as workers, ProgressBar("scoring again", unit="items") as progress:
+    board = store.Board.open(given.board)
+    with workers_at(given.cluster) as workers, terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(
             board, now=now(), dry_run=given.dry_run, again=given.again, progress=progress, workers=workers
         )
@@ -214,14 +214,12 @@ def run_rescore(words: Sequence[str]) -> int:
     def table() -> Table:
         names = ("test", "phase", "submitter", "entry", "before", "after")
         rows = [[getattr(change, name) for name in names] for change in rescored.changes]
-        from geval_py.tables.table import Column, Table
-
-        return Table([Column(name=name) for name in names], rows)
+        return _table(names, rows)
 
     def text(_: int | None) -> Iterator[str]:
         return (f"{line}\n" for line in lines)
 
-    show(Shown(to_dict=document, table=table, legend=lambda: lines, text=text), given.format)
+    terminal.show(Shown(to_dict=document, table=table, legend=lambda: lines, text=text), given.format)
     return 0
 
 

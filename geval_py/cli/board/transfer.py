@@ -1,4 +1,4 @@
-"""``geval board init``, ``export``, ``import`` and ``verify``: how a board begins, and moves."""
+"""``geval board init``, ``export``, ``import`` and ``verify``: create a board, move it, and check its site."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from geval_py.board.database.store import Board, settings_path
 from geval_py.board.exports import export, import_board
 from geval_py.board.operations.creation import create
+from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
-from geval_py.cli.parsers import QuietParser, command_parser
-from geval_py.cli.terminal import note
 from geval_py.text import named
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ Exit status: 0 the site is that of the board, 1 something differs or the data is
 fault."""
 
 
-def make_init_parser() -> QuietParser:
+def make_init_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board init``."""
     what = "Make a board: board.yaml, in which every setting is explained, and a database for the submissions."
     parser = board_parser("init", what, INIT_EXAMPLES)
@@ -61,7 +60,7 @@ def run_init(words: Sequence[str]) -> int:
         given.board, challenge=given.challenge, answers=given.answers, database=given.database, title=given.title
     )
     if board.settings.answers == board.settings.challenge:
-        note(
+        terminal.note(
             "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
         )
     tests = ", ".join(test.name for test in board.settings.tests)
@@ -73,7 +72,7 @@ def run_init(words: Sequence[str]) -> int:
     return 0
 
 
-def make_export_parser() -> QuietParser:
+def make_export_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board export``."""
     what = "Write a board as one tar archive: its database, its settings, the challenge and the answers."
     parser = board_parser("export", what, EXPORT_EXAMPLES)
@@ -92,7 +91,7 @@ def run_export(words: Sequence[str]) -> int:
     return 0
 
 
-def make_import_parser() -> QuietParser:
+def make_import_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board import``."""
     parser = board_parser("import", "Make a new board of what geval board export wrote.", IMPORT_EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="the archive")
@@ -108,10 +107,10 @@ def run_import(words: Sequence[str]) -> int:
     return 0
 
 
-def make_verify_parser() -> QuietParser:
+def make_verify_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board verify``."""
     what = "Rebuild a published site from an export of its board, and list the files that differ."
-    parser = command_parser("board verify", what, VERIFY_EXAMPLES, VERIFY_STATUS)
+    parser = parsers.command_parser("board verify", what, VERIFY_EXAMPLES, VERIFY_STATUS)
     parser.add_argument("site", metavar="SITE", help="the folder of the site")
     parser.add_argument("file", metavar="FILE", help="what geval board export wrote")
     return parser.with_help()

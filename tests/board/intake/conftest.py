@@ -33,7 +33,7 @@ def receiving(tmp_path):
 
 @pytest.fixture
 def refusal(receiving):
-    """Give the reason for which a source is rejected."""
+    """Return the reason for which a source is rejected."""
 
     def run(source, **limits):
         with pytest.raises(RejectedError) as raised:

@@ -87,8 +87,8 @@ LARGE = "a header in `anna.tar` is larger than headers are"
         (tar_of(GLOBAL), LARGE),
         (tar_of((OUT, LINE), HUGE), LARGE),
         (tar_of((OUT, LINE), CHAIN), LARGE),
-        (tar_of(BACKWARDS, (OUT, LINE), (OUT, LINE)), "the headers of `anna.tar` lead backwards"),
-        (tar_of(NEGATIVE, (OUT, LINE)), "the headers of `anna.tar` lead backwards"),
+        (tar_of(BACKWARDS, (OUT, LINE), (OUT, LINE)), "the headers of `anna.tar` point backwards"),
+        (tar_of(NEGATIVE, (OUT, LINE)), "the headers of `anna.tar` point backwards"),
         (tar_of((OUT, LINE), end=False), "`anna.tar` is no tar archive, or is damaged: it ends before its end mark"),
         (tar_of((OUT, LINE), b"x" * BLOCK), "`anna.tar` is no tar archive, or is damaged: it ends before its end mark"),
         (tar_of((OUT, LINE * 100))[:BLOCK * 2], "`anna.tar` is no tar archive, or is damaged: unexpected end of data"),
@@ -227,6 +227,14 @@ def test_members_without_end(refusal, archive, ending):
     members = [(f"x{n}", b"") for n in range(60)]
     source = archive(zip_of(*members) if ending == "zip" else tar_of(*members), f"a.{ending}")
     assert refusal(source) == "the archive has more than 50 members"
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar"])
+def test_as_many_members_as_are_allowed(receiving, refusal, archive, ending):
+    members = [(OUT, LINE), ("x", b""), ("y", b"")]
+    source = archive(zip_of(*members) if ending == "zip" else tar_of(*members), f"a.{ending}")
+    assert refusal(source, files=2) == "the archive has more than 2 members"
+    assert [file.name for file in receiving(source, files=3).files] == [OUT]
 
 
 def test_time(receiving, archive):

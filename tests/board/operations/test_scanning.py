@@ -158,6 +158,15 @@ def test_what_is_rejected_under_other_limits_too_is_the_same(board, submission, 
     assert status_of(board, NOW).to_be_sent_again == [receipt.code]
 
 
+def test_an_earlier_submission_of_the_same_name_does_not_count_as_sent_again(board, submission, tmp_path):
+    submission("ann")
+    (first,) = scan(with_files(board, 1), str(tmp_path / "uploads"), now=NOW)
+    submission("ann", variants=("k=1", "k=2"))
+    (second,) = scan(with_files(board, 1), str(tmp_path / "uploads"), now=NOW + timedelta(hours=1))
+    assert (first.state, second.state) == ("scored", "rejected")
+    assert status_of(board, NOW).to_be_sent_again == [second.code]
+
+
 def test_a_path_of_which_only_its_files_are_known_is_looked_at(board, uploads):
     """Whether it was let in is not known of it."""
     scan(board, str(uploads), now=NOW)

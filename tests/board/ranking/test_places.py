@@ -146,6 +146,19 @@ def test_where_higher_is_better_the_score_must_be_above():
     )
 
 
+def test_entries_that_were_not_compared_are_not_surely_worse():
+    """Only the first entries are compared with each other; those after them have no groups."""
+    compared = (entry(1, 500.0, 1, first=1, last=2), entry(2, 501.0, 2, first=1, last=2))
+    some = table(*compared, entry(3, 900.0, 3, groups=()))
+    assert what_it_takes(some, some.entries[0])[-1] == (
+        "On other lines of the same kind, the place might be any from 1 to 2: these cannot be told apart."
+    )
+    assert what_it_takes(some, some.entries[2]) == (
+        "Place 2 needs a PerplexityHashed below 501.0, 399.0 better than now.",
+        "Place 1 needs a PerplexityHashed below 500.0, 400.0 better than now.",
+    )
+
+
 def test_nothing_is_said_where_no_score_is_shown():
     hidden = table(entry(1, None, None), digits=0)
     assert what_it_takes(hidden, hidden.entries[0]) == ("No score or place is shown before the last deadline.",)

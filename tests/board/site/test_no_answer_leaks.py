@@ -19,6 +19,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+pytestmark = pytest.mark.no_cover  # what is run here is run in the tests of the commands and of the site
 CANARIES = {7: "zqcanaryone", 8: "zqcanarytwo", 60: "zqcanarythree", 123: "zqcanaryfour"}  # by the line
 WITHIN = {"phases": "[{name: main, until: 2999-01-31T23:59:00+01:00}]"}
 SETTINGS = {"samples": 200, "transports": "[https, file]"}

@@ -16,6 +16,7 @@ PAGES = (
     "challenge.html", "submit.html",
 )  # fmt: skip
 SCREENS = {"wide": 1280, "narrow": 390}
+pytestmark = pytest.mark.no_cover  # tests drive the browser: all of ours that runs is what makes the pages
 SCHEMES = ("light", "dark")
 
 

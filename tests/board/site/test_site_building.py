@@ -79,6 +79,18 @@ def test_of_a_public_set_the_worst_lines_are_shown(rows, tmp_path):
     assert "left two <mark>dog</mark> right two" in shown[0][2]
 
 
+def test_of_a_long_line_the_words_near_the_gap_are_shown(rows, tmp_path):
+    """Sixty characters on each side; of several columns the last two."""
+    items = [f"x\t{'f' * 60}{'n' * 60}\t{'n' * 60}{'f' * 60}", f"x\ty\t{'n' * 60}\t{'n' * 60}"]
+    write(tmp_path / "challenge/dev-0/in.tsv", "".join(f"{item}\n" for item in items))
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
+    page = (tmp_path / f"public/submissions/{rows.public}.html").read_text()
+    assert re.findall(r'<td class="context">(.*?) <mark>.*?</mark> (.*?)</td>', page) == [
+        ("n" * 60, "n" * 60),
+        ("…" + "n" * 60, "n" * 60 + "…"),
+    ]
+
+
 def test_the_same_bytes_when_built_twice_and_later(rows, tmp_path):
     site.build(rows.board, str(tmp_path / "one"), now=ROWS_NOW)
     site.build(rows.board, str(tmp_path / "other"), now=ROWS_NOW + timedelta(days=400))
@@ -268,7 +280,7 @@ def test_a_site_is_that_of_its_export(sqlite_board, submission, tmp_path, geval,
 def test_verify_wants_a_site(tmp_path):
     with pytest.raises(UsageError) as refused:
         verify(str(tmp_path), "board.tar")
-    assert str(refused.value) == f"`{tmp_path}` holds no site that geval board has made"
+    assert str(refused.value) == f"`{tmp_path}` holds no site made by geval board"
 
 
 CANARY = "canary"

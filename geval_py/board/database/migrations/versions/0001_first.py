@@ -48,7 +48,7 @@ def _create(
 
 
 def upgrade() -> None:
-    """Create all tables, each after those that it refers to."""
+    """Create all tables, each after the tables that it refers to."""
     _create(
         "blobs",
         _text("sha256", 64),
