@@ -26,10 +26,15 @@ ABANDONED_SECONDS = 24 * 60 * 60  # of a folder without a lock: an earlier versi
 
 
 @contextmanager
-def workspace() -> Iterator[str]:
-    """Make an empty temporary folder, which is removed at the end; first remove what killed runs have left."""
-    remove_abandoned()
-    folder = tempfile.mkdtemp(prefix=PREFIX)
+def workspace(parent: str | None = None) -> Iterator[str]:
+    """Make an empty temporary folder, which is removed at the end; first remove what killed runs have left.
+
+    In a ``parent`` of the user's it is hidden.
+    """
+    prefix = PREFIX if parent is None else f".{PREFIX}"
+    parent = tempfile.gettempdir() if parent is None else parent
+    _remove_abandoned(parent, prefix)
+    folder = tempfile.mkdtemp(prefix=prefix, dir=parent)
     lock = None
     try:
         lock = _lock(folder)
@@ -60,14 +65,13 @@ def _lock(folder: str) -> int | None:
     return descriptor
 
 
-def remove_abandoned() -> None:
+def _remove_abandoned(parent: str, prefix: str) -> None:
     """Remove this user's folders whose runs were killed; folders that cannot be looked at are left."""
     if fcntl is None:
         return
-    parent = tempfile.gettempdir()
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
-            if entry.name.startswith(PREFIX):
+            if entry.name.startswith(prefix):
                 with suppress(OSError):
                     _remove_if_abandoned(entry.path)
 

@@ -1,7 +1,6 @@
 """Archives as no one should send them, made byte by byte where the libraries would refuse to."""
 
 import io
-import os
 import tarfile
 import zipfile
 
@@ -49,16 +48,3 @@ def zip_info(name, mode=0):
     info = zipfile.ZipInfo(name)
     info.external_attr = mode << 16
     return info
-
-
-MANY_FILES, MANY_GLOBS = 95_000, 4_600
-
-
-def stalling_folder(folder, files=MANY_FILES, globs=MANY_GLOBS):
-    """Make a folder of empty files and a gonito.yaml of globs, each of which is compared with each file."""
-    folder.mkdir(parents=True)
-    patterns = "".join(f"- '**/*{number}'\n" for number in range(globs))
-    (folder / "gonito.yaml").write_text(f"param-files:\n{patterns}")
-    for number in range(files):
-        os.close(os.open(folder / f"file{number:06}", os.O_CREAT | os.O_WRONLY))
-    return folder

@@ -70,6 +70,18 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_use
         assert os.listdir(temporary) == [os.path.basename(os.path.dirname(mine))]
 
 
+def test_in_a_folder_of_the_users_it_is_hidden_and_what_was_left_is_removed(tmp_path):
+    with workspace(str(tmp_path)) as places:
+        left = tmp_path / ".geval-board-left"
+        left.mkdir()
+        (left / "lock").write_text("")
+        assert os.path.basename(os.path.dirname(places)).startswith(".geval-board-")
+        with workspace(str(tmp_path)):
+            assert not left.exists()
+        assert os.path.isdir(places)
+    assert os.listdir(tmp_path) == []
+
+
 def test_the_folders_of_one_process_do_not_disturb_each_other(temporary):
     with workspace() as one, workspace() as other:
         assert os.path.isdir(one)
