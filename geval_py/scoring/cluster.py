@@ -12,6 +12,7 @@ worker can do any task, and Dask moves no text.
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Lock
@@ -81,7 +82,13 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):
-            yield client
+            try:
+                yield client
+            except KeyboardInterrupt:
+                for nanny in cluster.workers.values():  # they would be waited for until their tasks are done
+                    with suppress(OSError, TypeError):  # TypeError: it has no process yet
+                        os.kill(nanny.pid, signal.SIGKILL)
+                raise
         return
     try:
         import_module("distributed.comm").resolve_address(address)

@@ -30,6 +30,18 @@ if "stall" in open(place + "/job.json").read():
         file.write(f"{{os.getpid()}} {{sleeper.pid}}")
     time.sleep(600)
 ''' + sandbox.PROGRAM
+if {slow}:
+    sandbox.PROGRAM = '''
+import os, subprocess, sys, time
+import geval_py.board.intake.worker as worker
+def job(*_):
+    sleeper = subprocess.Popen(["sleep", "600"])
+    with open({pids!r} + "/" + str(os.getpid()), "w") as file:
+        file.write(f"{{os.getpid()}} {{sleeper.pid}}")
+    time.sleep(600)
+worker.JOBS["receive"] = job
+worker.main(sys.argv[1])
+'''
 from geval_py.__main__ import main
 sys.exit(main())
 """
@@ -39,11 +51,11 @@ SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids
 class Command:
     """A command in a process of its own, and what it leaves."""
 
-    def __init__(self, folder, words):
+    def __init__(self, folder, words, *, slow=False):
         self.pids, self.temporary = folder / "pids", folder / "temporary"
         for path in (self.pids, self.temporary):
             path.mkdir(exist_ok=True)
-        code = RUN.format(pids=str(self.pids))
+        code = RUN.format(pids=str(self.pids), slow=slow)
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, "board", *map(str, words)],
             env=os.environ | {"TMPDIR": str(self.temporary)},
@@ -74,7 +86,7 @@ class Command:
 
 
 def is_alive(pid):
-    for _ in range(100):
+    for _ in range(500):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
@@ -135,6 +147,22 @@ def test_a_rescore_ends_and_what_was_finished_is_not_scored_again(number, sqlite
     command.end(number)
     assert stored(sqlite_board) == {"ann": "scored", "stall": "scored"}
     assert len(rescore(sqlite_board, now=NOW).outdated) == 4
+
+
+def test_children_of_a_killed_command_end(sqlite_board, submission, tmp_path):
+    """No signal tells them; they look whether their parent lives. The next command removes its folder."""
+    command = Command(tmp_path, ["add", sqlite_board.folder, submission("slow")], slow=True)
+    command.wait_until(command.stalled)
+    (left,) = command.temporary.iterdir()
+    command.process.kill()
+    command.process.communicate()
+    assert [pid for pid in command.stalled() if is_alive(pid)] == []
+    assert left.exists()
+    again = Command(tmp_path, ["add", sqlite_board.folder, submission("ann", seed=1)])
+    assert again.process.wait() == 0
+    assert again.process.stderr.read() == b""
+    again.process.stderr.close()
+    assert list(command.temporary.iterdir()) == []
 
 
 @ON_BOTH
