@@ -85,9 +85,8 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
             try:
                 yield client
             except KeyboardInterrupt:
-                for nanny in cluster.workers.values():  # they would be waited for until their tasks are done
-                    with suppress(OSError, TypeError):  # TypeError: it has no process yet
-                        os.kill(nanny.pid, signal.SIGKILL)
+                for pid in filter(None, (nanny.pid for nanny in cluster.workers.values())):
+                    os.kill(pid, signal.SIGKILL)  # it would be waited for until its task is done
                 raise
         return
     try:
