@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
-from tempfile import TemporaryDirectory
 from typing import IO, Any, cast
 
 import yaml
@@ -25,6 +24,7 @@ from sqlalchemy import Connection, Engine, String, delete, select, text, union, 
 
 from geval_py.board.answers import expected_of
 from geval_py.board.database import schema, store
+from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.board.settings import AFTER, Settings, read_settings, read_text
@@ -40,7 +40,6 @@ from geval_py.text import named, visible
 CHALLENGE, ANSWERS = "challenge", "answers"
 PUBLIC_FILE = "board.json"
 PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in an export's board.yaml
-PLACE_BEGINNING = "geval-board-"
 MEMBER = re.compile(rf"{store.SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
 LEFT_OUT = ("blobs", "comparisons", "exchanges", "history", "facts")  # tables that are not for the public
 CHANGED, MISSING, EXTRA = "differs", "is missing", "is not of this board"  # the kinds of a difference
@@ -56,7 +55,7 @@ def export(board: store.Board, file: str, *, now: datetime, public: bool = False
     """
     ensure_disclosed(board, now)
     members = files_of(board.settings, public=public)
-    with TemporaryDirectory(prefix=PLACE_BEGINNING) as place:
+    with workspace() as place:
         members[DATABASE_FILE] = _copy_database(board, place, public=public)
         if public:
             name, content = PUBLIC_FILE, json_text(public_document(board.settings))
@@ -207,7 +206,7 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> stor
     if os.path.lexists(folder):
         raise UsageError(message=f"{named(folder)} is there already, and is left as it is\n  name another")
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with TemporaryDirectory(prefix=".geval-", dir=os.path.dirname(folder)) as place:
+    with workspace(os.path.dirname(folder)) as place:
         new = os.path.join(place, "board")
         _read_tar(file, new)
         _use_own_places(new, file)
@@ -302,7 +301,7 @@ def verify(site: str, file: str) -> list[Difference]:
     errors of :func:`import_board`.
     """
     _mark_of(site)
-    with TemporaryDirectory(prefix=PLACE_BEGINNING) as place, _no_other_database():
+    with workspace() as place, _no_other_database():
         return list(differences(import_board(file, os.path.join(place, "board")), site))
 
 

@@ -94,10 +94,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one submission: unpacked bytes of all files; members of an archive; seconds; bytes of memory."""
+    """The limits of one submission: unpacked bytes of all files; members of an archive; seconds; bytes of memory.
+
+    ``listed`` is the number of entries that its folder or its repository may have, whether they are taken or not.
+    """
 
     bytes: int = 2_000_000_000
     files: int = 200
+    listed: int = 10_000
     seconds: int = 600
     memory: int = 4_000_000_000
 
@@ -317,7 +321,7 @@ PHASE_NEEDS: dict[str, Any] = {
     "name": "",
     "until": datetime.max.replace(tzinfo=UTC),
 }  # what stands for a value with an error
-LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "seconds", "memory"), _least_one)
+LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "listed", "seconds", "memory"), _least_one)
 FIELDS: Fields = {
     "title": some_text,
     "challenge": strict_yaml.folder,

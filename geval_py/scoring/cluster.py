@@ -12,6 +12,7 @@ worker can do any task, and Dask moves no text.
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Lock
@@ -81,7 +82,12 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
             ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):
-            yield client
+            try:
+                yield client
+            except KeyboardInterrupt:
+                for pid in filter(None, (nanny.pid for nanny in cluster.workers.values())):
+                    os.kill(pid, signal.SIGKILL)  # it would be waited for until its task is done
+                raise
         return
     try:
         import_module("distributed.comm").resolve_address(address)

@@ -8,6 +8,8 @@ import sys
 import pytest
 from samples import without_limits, words_of, write
 
+from geval_py.board.operations import pipeline
+from geval_py.board.submission import FailedError
 from geval_py.cli import board as commands
 from geval_py.cli.board import SUBCOMMANDS
 
@@ -176,6 +178,27 @@ def test_scan_and_status(there, submission, tmp_path):
     )
     document = json.loads(there("board", "status", "board", "--format", "json")[1])
     assert [line["state"] for line in document["submissions"]] == ["scored", "rejected"]
+
+
+def test_status_says_how_to_try_again_what_failed(there, submission, monkeypatch):
+    submission("ann")
+    submission("bob", seed=1)
+
+    def score_in_sandbox(*_, **__):
+        raise FailedError(reason="it took more than 600 seconds")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "score_in_sandbox", score_in_sandbox)
+        status, out, err = there("board", "scan", "board", "uploads")
+    assert (status, err) == (1, "geval: note: 2 failed\n")
+    codes = [line.partition("\t")[0] for line in out.splitlines()]
+    advice = f"failed: {', '.join(codes)}; geval board scan --again or rescore --again tries them again\n"
+    assert advice in there("board", "status", "board")[1]
+    assert there("board", "scan", "board", "uploads")[2] == "geval: note: nothing is new\n"
+    assert there("board", "rescore", "board")[1] == "nothing is out of date\n"
+    status, out, _ = there("board", "rescore", "board", "--again")
+    assert (status, out.splitlines()[0]) == (0, "scored again: 2, since it failed, and is tried again")
+    assert "failed: " not in there("board", "status", "board")[1]
 
 
 def test_nothing_is_new(there, tmp_path):

@@ -10,6 +10,7 @@ import io
 import os
 import pathlib
 import sqlite3
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 CREATED = "created"  # facts: when the board was made
 BUSY_SECONDS = 60  # that a writer waits for another
+BUSY_MILLISECONDS = 200  # that SQLite waits at once
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
 
 
@@ -66,12 +68,15 @@ class Board:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        """Run the block as one transaction, which is undone if the block raises an error; raises StoreError."""
+    def writing(self, seconds: float | None = None) -> Iterator[sa.Connection]:
+        """Run the block as one transaction, which is undone if the block raises an error; raises StoreError.
+
+        On SQLite another writer is waited for a minute or, if given, fewer seconds.
+        """
         with store_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 connection.execute(sa.text("ROLLBACK"))
-                connection.execute(sa.text("BEGIN IMMEDIATE"))
+                _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
             else:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
             yield connection
@@ -185,6 +190,21 @@ def _prepared(connected: Any, locking: str) -> sqlite3.Connection:
 
 def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN")
+
+
+def _begin_immediate(connection: sa.Connection, seconds: float) -> None:
+    """Begin to write; SQLite itself waits only for moments, as no signal is handled meanwhile."""
+    ends = time.monotonic() + seconds
+    connection.execute(sa.text(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}"))
+    while True:
+        try:
+            connection.execute(sa.text("BEGIN IMMEDIATE"))
+        except sa.exc.OperationalError as error:
+            if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
+                raise
+        else:
+            break
+    connection.execute(sa.text(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"))
 
 
 def check_schema(engine: sa.Engine) -> None:

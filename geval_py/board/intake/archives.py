@@ -36,6 +36,13 @@ class Archive:
         self.name, self._shown = bare_name(path), visible(os.path.basename(path))
         self._budget = budget
         budget.packed = os.path.getsize(path)
+        if budget.packed > self._most:
+            raise RejectedError(reason=f"`{self._shown}` has more than {self._most} bytes")
+
+    @property
+    def _most(self) -> int:
+        """The most bytes of an archive, packed or not, its headers included."""
+        return self._budget.bytes + (self._budget.files + 1) * (HEADER_BYTES + BLOCK)
 
 
 def check_regular(name: str, seen: set[str]) -> None:
@@ -216,10 +223,6 @@ class Tar(Archive):
                 if wanted(name) and (data := archive.extractfile(member)) is not None:
                     with closing(data):
                         yield name, Guarded(data, self._errors_translated)
-
-    @property
-    def _most(self) -> int:
-        return self._budget.bytes + (self._budget.files + 1) * (HEADER_BYTES + BLOCK)
 
     @contextmanager
     def _errors_translated(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from geval_py.board.intake.identity import HIDDEN, Address, own_name
-from geval_py.board.intake.members import MOST_NAMES, Budget, Commit, Readable, checked_name, refused
+from geval_py.board.intake.members import Budget, Commit, Readable, checked_name, refused
 from geval_py.board.submission import PASSED_VARIABLES, FailedError, RejectedError
 from geval_py.text import visible
 
@@ -238,9 +238,9 @@ class Branch:
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
         listing = self._run(["ls-tree", "-rz", "--full-tree", "HEAD"], MOST_LISTING)
+        if listing.count(b"\0") > self._budget.listed:
+            raise RejectedError(reason=f"its repository holds more than {self._budget.listed} files")
         entries = listing.split(b"\0")[:-1]
-        if len(entries) > MOST_NAMES:
-            raise RejectedError(reason=f"its repository holds more than {MOST_NAMES} files")
         with Objects(CONFIGURATION, self._git, self._budget) as objects:
             for entry in entries:
                 about, _, path = entry.partition(b"\t")

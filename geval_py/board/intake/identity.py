@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -115,9 +117,10 @@ def submissions_in(folder: str) -> list[str]:
 # Names and addresses of submissions.
 
 
-MOST_ENTRIES = 10_000  # of a folder that are looked at
+MOST_ENTRIES = 10_000  # files and folders of a folder that are looked at
 CHUNK_BYTES = 1 << 20
 MOST_OF_AN_ADDRESS = 60  # characters of one that names a submitter
+MOST_HASHED = 2_000_000_000  # bytes of an archive
 DIGITS = 8  # of the digest of a longer one
 HIDDEN = "…"  # stands for parts of an address that may be a password
 
@@ -266,28 +269,50 @@ def address_of(source: str, transports: Sequence[str]) -> Address:
 
 
 def unopened_digest(source: str) -> str:
-    """Digest a source that cannot be received: an archive's bytes, a folder's names and sizes, or an address."""
+    """Digest a source that cannot be received: an archive's bytes, a folder's names and sizes, or an address.
+
+    Of an archive that is larger than any may be, the size and the beginning count.
+    """
     found = sha256(b"door\n")  # in the digests of boards that exist
     if os.path.isfile(source):
         with open(source, "rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
+            size = os.fstat(file.fileno()).st_size
+            is_whole = size <= MOST_HASHED
+            found.update(b"" if is_whole else b"%d\n" % size)
+            while (chunk := file.read(CHUNK_BYTES)) and (is_whole or file.tell() <= CHUNK_BYTES):
                 found.update(chunk)
     else:
-        found.update(_listing(source, moments=False) if os.path.isdir(source) else _bytes(shown_source(source)))
+        is_folder = os.path.isdir(source)
+        found.update(_listing(source, MOST_ENTRIES, moments=False) if is_folder else _bytes(shown_source(source)))
     return found.hexdigest()
 
 
-def fingerprint(source: str) -> str:
-    """Digest the names, sizes and times of a submission's files: with the same fingerprint nothing has changed."""
-    return sha256(_listing(source, moments=True)).hexdigest()
+def fingerprint(source: str, most: int = MOST_ENTRIES) -> str:
+    """Digest the names, sizes and times of a submission's files: with the same fingerprint nothing has changed.
+
+    Only so many entries are looked at. Raises OSError if there is no such path.
+    """
+    return sha256(_listing(source, most, moments=True)).hexdigest()
 
 
-def _listing(source: str, *, moments: bool) -> bytes:
-    """List all files below a path: relative names, sizes, times; links are not followed."""
-    lines = [_line(source, source, moments=moments)]
-    walked = (os.path.join(top, name) for top, _, names in os.walk(source) for name in names)
-    lines += sorted(_line(path, source, moments=moments) for path in islice(walked, MOST_ENTRIES))
-    return b"\n".join(lines)
+def _listing(source: str, most: int, *, moments: bool) -> bytes:
+    """List the files below a path: relative names, sizes, times; links are not followed.
+
+    Of more than ``most`` files and folders only the first ones are listed, as they come, in hidden folders last.
+    """
+    lines: list[bytes] = []
+    folders, hidden = deque([source] if os.path.isdir(source) else []), deque[str]()
+    while (folders or hidden) and most >= 0:
+        is_shown = bool(folders)
+        with suppress(OSError), os.scandir((folders or hidden).popleft()) as entries:
+            for entry in islice(entries, most + 1):
+                most -= 1
+                if entry.is_dir(follow_symlinks=False):
+                    (folders if is_shown and not entry.name.startswith(".") else hidden).append(entry.path)
+                elif most >= 0 and not entry.is_dir():
+                    lines.append(_line(entry.path, source, moments=moments))
+    end = [] if most >= 0 else [b"and more"]
+    return b"\n".join([_line(source, source, moments=moments), *sorted(lines), *end])
 
 
 def _line(path: str, source: str, *, moments: bool) -> bytes:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from typing import Protocol
 
 from geval_py.board.submission import FailedError, ReceivedFile, RejectedError
-from geval_py.reading.sources import naming
 from geval_py.text import natural_order, shorten, visible
 
-MOST_NAMES = 100_000  # files of a folder or a git tree
 MOST_NAME = 500  # characters
+MOST_DEPTH = 32  # folders in folders
 FREE_BYTES = 100_000_000  # unpacked; MOST_RATIO holds only beyond them
 MOST_RATIO = 1000  # unpacked bytes for each packed one; deflate reaches 1032 at most
 CHUNK_BYTES = 1 << 20
@@ -69,6 +70,8 @@ def checked_name(name: str) -> str:
         raise refused(name, "leads out of its folder")
     if len(name) > MOST_NAME:
         raise refused(name, f"has a name of more than {MOST_NAME} characters")
+    if len(parts) > MOST_DEPTH + 1:
+        raise refused(name, f"is in more than {MOST_DEPTH} folders")
     return "/".join(part for part in parts if part)
 
 
@@ -79,11 +82,13 @@ def checked_name(name: str) -> str:
 class Budget:
     """The most bytes of all files, unpacked, and members of an archive, and the end in monotonic seconds.
 
-    ``packed`` is the size of the archive in bytes, 0 for other sources.
+    ``listed`` is the most entries of a folder or a git tree. ``packed`` is the size of the archive in bytes, 0 for
+    other sources.
     """
 
     bytes: int
     files: int
+    listed: int = 10_000
     ends: float
     packed: int = 0
     taken: int = 0
@@ -106,9 +111,14 @@ class Budget:
 # Copies of members, with their digests.
 
 
-def copy_members(source: Source, names: Mapping[str, str], place: str, budget: Budget) -> list[ReceivedFile]:
-    """Copy some members to 000, 001 … in a place; return them sorted by the names that they are stored under."""
-    return sorted(_copies(source, names, place, budget, 0), key=lambda file: file.name)
+def copy_members(
+    source: Source, names: Mapping[str, str], place: str, budget: Budget, most: Mapping[str, int]
+) -> list[ReceivedFile]:
+    """Copy some members to 000, 001 … in a place; return them sorted by the names that they are stored under.
+
+    ``most`` has the most bytes of some members. Raises RejectedError, FailedError.
+    """
+    return sorted(_copies(source, names, place, budget, 0, most), key=lambda file: file.name)
 
 
 def copy_if_possible(
@@ -118,20 +128,20 @@ def copy_if_possible(
     files: list[ReceivedFile] = []
     if names:
         with suppress(RejectedError, FailedError):
-            files.extend(_copies(source, names, place, budget, start))
+            files.extend(_copies(source, names, place, budget, start, {}))
     return sorted(files, key=lambda file: file.name)
 
 
 def _copies(
-    source: Source, names: Mapping[str, str], place: str, budget: Budget, start: int
+    source: Source, names: Mapping[str, str], place: str, budget: Budget, start: int, most: Mapping[str, int]
 ) -> Iterator[ReceivedFile]:
     for number, (name, member) in enumerate(source.walk(names.__contains__), start):
         path = os.path.join(place, f"{number:03}")
-        digest, size = _copy(name, member, path, budget)
+        digest, size = _copy(name, member, path, budget, most.get(name))
         yield ReceivedFile(name=names[name], path=path, sha256=digest, bytes=size)
 
 
-def _copy(name: str, member: Readable, path: str, budget: Budget) -> tuple[str, int]:
+def _copy(name: str, member: Readable, path: str, budget: Budget, most: int | None) -> tuple[str, int]:
     digest, size = sha256(), 0
     with open(path, "xb") as file:
         while data := member.read(CHUNK_BYTES):
@@ -141,6 +151,8 @@ def _copy(name: str, member: Readable, path: str, budget: Budget) -> tuple[str, 
             digest.update(data)
             file.write(data)
             size += len(data)
+            if most is not None and size > most:
+                raise refused(name, f"is larger than {most} bytes")
     return digest.hexdigest(), size
 
 
@@ -150,28 +162,38 @@ class Folder:
     strips = False
     commit: Commit | None = None
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, budget: Budget) -> None:
         self.path = self.address = path
         self.name = os.path.basename(os.path.normpath(path))
+        self._budget = budget
 
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Readable]]:
-        seen = 0
-        folders = [""]
+        left = self._budget.listed
+        folders = deque([""])
         while folders:
-            folder = folders.pop(0)
-            path = os.path.join(self.path, folder)
-            with naming(path), os.scandir(path) as found:
-                entries = [entry for entry in found if not entry.name.startswith(".")]
-            for entry in sorted(entries, key=lambda entry: natural_order(entry.name)):
-                seen += 1
-                if seen > MOST_NAMES:
-                    raise RejectedError(reason=f"its folder holds more than {MOST_NAMES} files")
-                name = f"{folder}{entry.name}"
+            folder = folders.popleft()
+            entries = self._entries(folder, left)
+            left -= len(entries)
+            shown = (entry for entry in entries if not entry.name.startswith("."))
+            for entry in sorted(shown, key=lambda entry: natural_order(entry.name)):
+                name = checked_name(f"{folder}{entry.name}")
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{name}/")
-                elif wanted(checked_name(name)):
+                elif wanted(name):
                     with closing(_open(entry.path, name)) as file:
                         yield name, file
+
+    def _entries(self, folder: str, most: int) -> list[os.DirEntry[str]]:
+        """List one folder, hidden entries too, and no further than allowed."""
+        try:
+            with os.scandir(os.path.join(self.path, folder)) as found:
+                entries = list(islice(found, most + 1))
+        except OSError as error:
+            raise refused(folder or self.name, f"cannot be read: {error.strerror}") from error
+        self._budget.check_time()
+        if len(entries) > most:
+            raise RejectedError(reason=f"its folder holds more than {self._budget.listed} files and folders")
+        return entries
 
 
 class _File:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Any
 
 import yaml
 
+from geval_py.board import strict_yaml
 from geval_py.board.intake import archives, identity, members
 from geval_py.board.settings import VARIANTS
-from geval_py.board.strict_yaml import Document, Fields, WrongValueError, compose, read_mapping, several, text
+from geval_py.board.strict_yaml import Document, Fields, Reader, WrongValueError, read_mapping
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ConfigError
 from geval_py.reading.splits import OUT_HEADER_FILE, parse_parameters
@@ -29,7 +31,17 @@ from geval_py.text import visible
 GONITO_FILE = "gonito.yaml"
 MOST_BYTES = 1 << 16  # of gonito.yaml, and of a file with parameters
 MOST_TEXT = 5000  # characters of a description
-MOST_VALUE = 1000  # characters of a tag, a parameter, a link
+MOST_VALUE = 1000  # characters of the value of a parameter, and of a link
+MOST_NAME = 100  # characters of a tag, and of the name of a parameter
+MOST_PATTERN = 200  # characters of a pattern of param-files
+MOST_PARTS = 16  # of a pattern, between its slashes
+MOST_PATTERNS = 20
+MOST_PARAM_FILES = 20  # which have together no more than
+MOST_PARAM_BYTES = 1 << 17
+MOST_PARAMS = 100  # of a submission, those in the names of its outputs too: each is a column of a table
+MOST_TAGS = 20
+MOST_LINKS = 20
+MOST_PROBLEMS = 10  # that are named
 SETS = ("dev-", "test-", "train")  # how the names of sets begin; a folder around a submission has no such name
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
 _TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
@@ -56,16 +68,22 @@ def receive(source: str, place: str, budget: members.Budget, sets: Sets, transpo
     """
     with open_source(source, place, budget, transports) as opened:
         choice = _choose_members(opened, budget, sets)
-        files = tuple(members.copy_members(opened, choice.names, place, budget))
+        most = {member: MOST_BYTES for member, name in choice.names.items() if name in choice.described}
+        files = tuple(members.copy_members(opened, choice.names, place, budget, most))
         to_come = members.copy_if_possible(opened, choice.to_come, place, budget, len(files))
         by_name = {file.name: file for file in files}
+        outputs = outputs_of(files, sets.tests, sets.variants)
+        details = _details(choice.meta, [by_name[name] for name in choice.param_files], opened.commit)
+        names = {name for output in outputs for name in output.params} | details.params.keys()
+        if len(names) > MOST_PARAMS:
+            raise RejectedError(reason=f"it has {len(names)} parameters; at most {MOST_PARAMS} are taken")
         return Parcel(
             name=opened.name,
             source=opened.address,
             digest=digest_of(files),
             files=(*files, *to_come),
-            outputs=outputs_of(files, sets.tests, sets.variants),
-            details=_details(choice.meta, [by_name[name] for name in choice.param_files], opened.commit),
+            outputs=outputs,
+            details=details,
             notes=choice.meta.notes,
         )
 
@@ -80,7 +98,7 @@ def open_source(
 
         yield Branch(identity.address_of(source, transports), place, budget)
     elif os.path.isdir(source):
-        yield members.Folder(source)
+        yield members.Folder(source, budget)
     elif source.lower().endswith(identity.TARS):
         yield archives.Tar(source, budget)
     else:
@@ -107,18 +125,23 @@ def _choose_members(source: members.Source, budget: members.Budget, sets: Sets) 
 
 def _details(meta: Gonito, param_files: Sequence[ReceivedFile], commit: members.Commit | None) -> Details:
     """Combine gonito.yaml, the files with parameters and the last commit; raises RejectedError."""
+    if sum(file.bytes for file in param_files) > MOST_PARAM_BYTES:
+        raise RejectedError(reason=f"the files of param-files have more than {MOST_PARAM_BYTES} bytes")
     params: dict[str, str] = {}
     for param_file in param_files:
         with open(param_file.path, "rb") as file:
-            params = read_params(param_file.name, file.read(MOST_BYTES + 1)) | params
+            params = read_params(param_file.name, file.read()) | params
     for unwanted in meta.unwanted_params:
         params.pop(unwanted, None)
     description, tags = parse_message(replace_unstorable(commit.message) if commit else "")
+    all_tags = tuple(sorted({tag for tag in (*meta.tags, *tags) if tag}))
+    if len(all_tags) > MOST_TAGS:
+        raise RejectedError(reason=f"it has more than {MOST_TAGS} tags")
     return Details(
         description=meta.description or description,
         author=replace_unstorable(commit.author)[:MOST_VALUE] if commit else "",
         revision=commit.revision if commit else "",
-        tags=tuple(sorted({tag for tag in (*meta.tags, *tags) if tag})),
+        tags=all_tags,
         params=dict(meta.params) | params,
         links=meta.links,
     )
@@ -137,6 +160,11 @@ class Choice:
     meta: Gonito
     param_files: tuple[str, ...]
 
+    @property
+    def described(self) -> set[str]:
+        """The stored names of gonito.yaml and the files with parameters."""
+        return {GONITO_FILE, *self.param_files}
+
 
 def choose(names: Sequence[str], gonitos: Mapping[str, bytes], sets: Sets, *, strips: bool, most: int) -> Choice:
     """Choose among all names; ``gonitos`` holds the files named gonito.yaml near the top.
@@ -150,10 +178,12 @@ def choose(names: Sequence[str], gonitos: Mapping[str, bytes], sets: Sets, *, st
     meta = read_gonito(gonitos[inner[GONITO_FILE]]) if has_gonito else EMPTY
     outputs = [name for name in inner if test_and_variant(name, sets.tests)]
     to_come = [name for name in inner if test_by_folder(name, sets.to_come)]
-    others = [name for name in inner if name not in {*outputs, *to_come, GONITO_FILE}]
-    params = dict.fromkeys(name for pattern in meta.param_files for name in sorted(others) if matches(name, pattern))
     if not outputs:
         raise RejectedError(reason=_no_output(inner, sets.tests))
+    others = sorted(inner.keys() - {*outputs, *to_come, GONITO_FILE})
+    params = dict.fromkeys(name for pattern in meta.param_files for name in matching(others, pattern))
+    if len(params) > MOST_PARAM_FILES:
+        raise RejectedError(reason=f"its param-files are {len(params)} files; at most {MOST_PARAM_FILES} are taken")
     chosen = [*outputs, *params, *([GONITO_FILE] if has_gonito else [])]
     if len(chosen) > most:
         raise RejectedError(reason=f"it has {len(chosen)} files; at most {most} are taken")
@@ -185,20 +215,42 @@ def _no_output(names: Mapping[str, str], tests: Sequence[str]) -> str:
     return f"it has no output: {visible(wanted)}, or variants as out-NAME.tsv{found}"
 
 
-def matches(name: str, pattern: str) -> bool:
-    """Whether a path matches a pattern of gonito.yaml: * and ? stay within a folder, ** is any number of folders.
+def matching(names: Sequence[str], pattern: str) -> Iterator[str]:
+    """Yield the paths that match a pattern of gonito.yaml: * and ? stay in a folder, ** is any number of folders.
 
-    >>> matches("config/a.yaml", "*.yaml"), matches("config/a.yaml", "**/*.yaml"), matches("a.yaml", "**/*.yaml")
-    (False, True, True)
+    How far the pattern goes is found once for each folder, so that many paths of a long pattern take little time.
+
+    >>> list(matching(["a.yaml", "x/a.yaml"], "*.yaml")), list(matching(["a.yaml", "x/a.yaml"], "**/*.yaml"))
+    (['a.yaml'], ['a.yaml', 'x/a.yaml'])
     """
-    parts = name.split("/")
-    matched = {0}  # how many parts of the path the pattern may have matched so far
-    for glob in pattern.removeprefix("./").split("/"):
-        if glob == "**":
-            matched = set(range(min(matched, default=len(parts) + 1), len(parts) + 1))
-        else:
-            matched = {n + 1 for n in matched if n < len(parts) and fnmatchcase(parts[n], glob)}
-    return len(parts) in matched
+    globs = pattern.removeprefix("./").split("/")
+
+    def passing(places: Iterable[int]) -> frozenset[int]:
+        """Add the places behind each ** that may stand for nothing."""
+        found = set(places)
+        for place in range(len(globs)):
+            if place in found and globs[place] == "**":
+                found.add(place + 1)
+        return frozenset(found)
+
+    def after(places: Iterable[int], part: str) -> frozenset[int]:
+        """Return the places in the pattern that one more part of a path leads to."""
+        here = [place for place in places if place < len(globs)]
+        stay = {place for place in here if globs[place] == "**"}
+        return passing(stay | {place + 1 for place in here if place not in stay and fnmatchcase(part, globs[place])})
+
+    reached = {"": passing([0])}  # by folder: how many parts of the pattern may have matched
+
+    def reach(folder: str) -> frozenset[int]:
+        if folder not in reached:
+            above, _, part = folder.rpartition("/")
+            reached[folder] = after(reach(above), part)
+        return reached[folder]
+
+    for name in names:
+        folder, _, part = name.rpartition("/")
+        if len(globs) in after(reach(folder), part):
+            yield name
 
 
 def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
@@ -286,15 +338,13 @@ def _known(root: yaml.Node) -> tuple[yaml.Node, tuple[str, ...]]:
     strange = [key for key, _ in root.value if str(key.value) not in FIELDS]
     notes = tuple(
         f"{GONITO_FILE}, line {key.start_mark.line + 1}: unknown key `{visible(str(key.value)[:MOST_VALUE])}`"
-        for key in strange
+        for key in strange[:MOST_PROBLEMS]
     )
     return yaml.MappingNode(root.tag, pairs, root.start_mark, root.end_mark), notes
 
 
 def read_params(name: str, data: bytes) -> dict[str, str]:
     """Read a file with parameters, in YAML or JSON; raises RejectedError with all problems and their lines."""
-    if len(data) > MOST_BYTES:
-        raise members.refused(name, f"is named in param-files, and larger than {MOST_BYTES} bytes")
     root = _composed(data, name)
     document = Document(name)
     values: dict[str, str] = {}
@@ -318,7 +368,7 @@ def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
     start = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
     description = "".join(lines[start : start + 1]).strip()[:MOST_TEXT]
     found = next((match[1] for line in lines[start + 1 :] if (match := _TAGS_LINE.match(line))), "")
-    return description, tuple(tag.strip()[:MOST_VALUE] for tag in found.split(",") if tag.strip())
+    return description, tuple(tag.strip()[:MOST_NAME] for tag in found.split(",", MOST_TAGS + 1) if tag.strip())
 
 
 def replace_unstorable(written: str) -> str:
@@ -333,7 +383,7 @@ def _composed(data: bytes, name: str) -> yaml.Node | None:
         line = data.count(b"\n", 0, error.start) + 1
         raise RejectedError(reason=f"{visible(name)}, line {line}: this is not UTF-8 text") from error
     with _rejecting(name):
-        return compose(written, name)
+        return strict_yaml.compose(written, name)
 
 
 @contextmanager
@@ -342,12 +392,14 @@ def _rejecting(name: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        message = "; ".join(line.strip() for line in error.message.splitlines())
+        lines = [line.strip() for line in error.message.splitlines()]
+        more = [f"and {len(lines) - MOST_PROBLEMS} more"] if len(lines) > MOST_PROBLEMS else []
+        message = "; ".join([*lines[:MOST_PROBLEMS], *more])
         raise RejectedError(reason=f"{visible(name)}, {message}") from error
 
 
 def _short(node: yaml.Node, document: Document, *, most: int = MOST_VALUE) -> str:
-    value = replace_unstorable(text(node, document)).strip()
+    value = replace_unstorable(strict_yaml.text(node, document)).strip()
     if len(value) > most:
         raise WrongValueError(f"has more than {most} characters")
     return value
@@ -369,8 +421,12 @@ def _written(node: yaml.Node) -> str:
 def _params(node: yaml.Node, _: Document) -> dict[str, str]:
     if not isinstance(node, yaml.MappingNode):
         raise WrongValueError("takes names with values: {epochs: 10}")
+    if len(node.value) > MOST_PARAMS:
+        raise WrongValueError(f"has {len(node.value)} parameters; at most {MOST_PARAMS} are taken")
     try:
-        pairs = ((_written(key), _written(value).strip()) for key, value in node.value)
+        pairs = [(_written(key), _written(value).strip()) for key, value in node.value]
+        if any(len(key) > MOST_NAME for key, _ in pairs):
+            raise WrongValueError(f"has a name of more than {MOST_NAME} characters")
         return {replace_unstorable(key): replace_unstorable(value) for key, value in pairs}
     except RecursionError:
         raise WrongValueError("has a value that holds itself, or is too deep") from None
@@ -386,12 +442,26 @@ def _link(node: yaml.Node, document: Document) -> tuple[str, str]:
     return values.get("title") or url, url
 
 
+def _list(node: yaml.Node, document: Document, *, read: Reader, most: int) -> tuple[Any, ...]:
+    """Read a list, unless it is too long."""
+    if isinstance(node, yaml.SequenceNode) and len(node.value) > most:
+        raise WrongValueError(f"has {len(node.value)} entries; at most {most} are taken")
+    return strict_yaml.several(node, document, read=read)
+
+
+def _pattern(node: yaml.Node, document: Document) -> str:
+    pattern = _short(node, document, most=MOST_PATTERN)
+    if pattern.count("/") >= MOST_PARTS:
+        raise WrongValueError(f"has a pattern of more than {MOST_PARTS} parts")
+    return pattern
+
+
 LINK_FIELDS: Fields = {"title": _short, "url": _short}
 FIELDS: Fields = {
     "description": partial(_short, most=MOST_TEXT),
-    "tags": partial(several, read=_short),
+    "tags": partial(_list, read=partial(_short, most=MOST_NAME), most=MOST_TAGS),
     "params": _params,
-    "unwanted-params": partial(several, read=_short),
-    "param-files": partial(several, read=_short),
-    "links": partial(several, read=_link),
+    "unwanted-params": partial(_list, read=_short, most=MOST_PARAMS),
+    "param-files": partial(_list, read=_pattern, most=MOST_PATTERNS),
+    "links": partial(_list, read=_link, most=MOST_LINKS),
 }

@@ -17,15 +17,17 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import asdict, replace
-from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.board import submission
 from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.intake.identity import GIT, check_source
+from geval_py.board.intake.workspace import workspace
 from geval_py.board.settings import Limits, Settings
 from geval_py.errors import ClusterError, DataError
 from geval_py.text import named
@@ -39,6 +41,7 @@ Scorer: TypeAlias = "Callable[[submission.Parcel, str, Settings, Wanted], submis
 
 # It starts faster than with -m.
 PROGRAM = "import sys, geval_py.board.intake.worker as worker; sys.exit(worker.main(sys.argv[1]))"
+STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
 MOST_KEPT = 2000  # bytes at the end of a child's standard error
 
@@ -108,7 +111,9 @@ def run_in_sandbox(job: str, arguments: submission.Document, *, limits: Limits, 
         env=_environment(place),
         start_new_session=True,
     )
-    error, in_time = _wait(process, limits.seconds + GRACE_SECONDS)
+    with _lock:
+        _running[place] = process
+    error, in_time = _wait(process, place, limits.seconds + GRACE_SECONDS)
     if not in_time:
         raise submission.FailedError(path=place, reason=f"it took more than {limits.seconds} seconds")
     return _result(answer, process.returncode, error)
@@ -122,7 +127,7 @@ def _environment(place: str) -> dict[str, str]:
     return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def _wait(process: subprocess.Popen[bytes], seconds: float) -> tuple[str, bool]:
+def _wait(process: subprocess.Popen[bytes], place: str, seconds: float) -> tuple[str, bool]:
     """Wait for a child, at most some seconds, and kill what is left of its session.
 
     Return the last line of its standard error, and whether it ended by itself.
@@ -134,7 +139,9 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> tuple[str, bool]:
         with process.stderr:
             last, ended = _last_bytes(process.stderr, deadline)
     finally:
-        _kill_session(process)
+        with _lock:
+            del _running[place]
+            _kill_session(process)
         process.wait()
     lines = last.decode("utf-8", "replace").split("\n")
     return next((line for line in reversed(lines) if line.strip()), ""), ended
@@ -152,6 +159,26 @@ def _last_bytes(pipe: IO[bytes], deadline: float) -> tuple[bytes, bool]:
                     return last, True
                 last = (last + data)[-MOST_KEPT:]
     return last, False
+
+
+_lock = threading.Lock()
+_running: dict[str, subprocess.Popen[bytes]] = {}  # children that are not waited for yet, by their places
+
+
+def end_children(folder: str, waiting: Iterable[Future[Any]]) -> None:
+    """Kill the children whose places are in a folder, with their own children, until nobody waits for one.
+
+    A thread may be at work between two children, or wait for the database: it is left behind after a second.
+    """
+    ends, left = time.monotonic() + STOP_SECONDS, set(waiting)
+    while left := {one for one in left if not one.done()}:
+        with _lock:
+            for place, process in _running.items():
+                if os.path.dirname(place) == folder:
+                    _kill_session(process)
+        if time.monotonic() > ends:
+            return
+        wait(left, timeout=STOP_SECONDS / 20)
 
 
 def _kill_session(process: subprocess.Popen[bytes]) -> None:
@@ -224,7 +251,7 @@ def score_on_worker(
     if fault:
         return fault
     try:
-        with TemporaryDirectory(prefix="geval-board-") as place:
+        with workspace() as place:
             return score_in_sandbox(parcel, place, settings, wanted)
     except submission.SubmissionError as error:
         return error

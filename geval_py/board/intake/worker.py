@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 
 NICENESS = 10
+WATCH_SECONDS = 1  # between two looks at whether the parent lives
 
 
 def main(place: str) -> int:
     """Do the job in a place and write the answer; return the exit status 0."""
     document = submission.read_document(os.path.join(place, submission.JOB_FILE))
     limits = document["limits"]
+    _watch_parent()
     _set_limits(limits)
     submission.write_document(os.path.join(place, submission.ANSWER_FILE), _answer(document, limits, place))
     return 0
@@ -49,6 +51,22 @@ def _answer(document: Document, limits: Document, place: str) -> Document:
         return {"failed": f"it needs more than {limits['memory']} bytes of memory"}
     except OSError as error:
         return {"failed": f"a file could not be read or written: {error.strerror}"}
+
+
+def _watch_parent() -> None:
+    """Kill this process and its children, which are a group, when its parent is gone, which may have been killed."""
+    if sys.platform == "win32" or os.getpgrp() != os.getpid():
+        return
+    import signal
+
+    parent = os.getppid()
+
+    def look(*_: object) -> None:
+        if os.getppid() != parent:
+            os.killpg(0, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, WATCH_SECONDS, WATCH_SECONDS)
 
 
 def _set_limits(limits: Document) -> None:
@@ -74,7 +92,8 @@ def _receive(arguments: Document, limits: Document, place: str) -> Document:
     from geval_py.board.intake.members import Budget
     from geval_py.board.intake.receiving import Sets, receive
 
-    budget = Budget(bytes=limits["bytes"], files=limits["files"], ends=time.monotonic() + limits["seconds"])
+    ends = time.monotonic() + limits["seconds"]
+    budget = Budget(bytes=limits["bytes"], files=limits["files"], listed=limits["listed"], ends=ends)
     sets = Sets(tests=arguments["tests"], to_come=arguments["to_come"], variants=arguments["variants"])
     return submission.parcel_document(receive(arguments["source"], place, budget, sets, arguments["transports"]))
 

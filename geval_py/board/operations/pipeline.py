@@ -34,13 +34,12 @@ from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_s
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of
 from geval_py.board.settings import Settings
-from geval_py.board.submission import Details, Parcel, RejectedError, Scored, SubmissionError
+from geval_py.board.submission import Details, FailedError, Parcel, RejectedError, Scored, SubmissionError
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
 Content: TypeAlias = tuple[str, str, str]  # a test, the sha256 of an output's file, a metric
-PLACE_PREFIX = "geval-board-"  # of temporary folders
 MOST_OF_A_NAME = 60  # characters shown of a name that cannot be a submitter's
 ASIDE = "aside "  # facts: for the organiser, more about the reason of a submission
 CHECKED = "checked "  # facts: with which references or settings a submission was checked
@@ -78,7 +77,8 @@ def after_error(outcome: SomeOutcome, error: SubmissionError) -> SomeOutcome:
 class Arrival:
     """A submission before it is received; without a ``submitter`` its own name is the submitter's.
 
-    ``arrived_by`` is what says when it arrived, one of receipts.WAYS.
+    ``arrived_by`` is what says when it arrived, one of receipts.WAYS. Unless ``again``, a content that failed before
+    counts as failed, and is not tried again. ``seconds`` may be fewer than board.yaml allows.
     """
 
     source: str
@@ -87,6 +87,8 @@ class Arrival:
     added: datetime
     baseline: bool = False
     arrived_by: str = receipts.NOW
+    again: bool = True
+    seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,18 +120,55 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
     """
     if arrival.submitter is not None:
         check_name(arrival.submitter)
-    parcel = None
+    parcel, limited = None, _with_less_time(board, arrival)
+    prepared = replace(_identify(arrival), references=references)
+    failure = _failure_before(board, prepared)
     try:
-        parcel = receive_in_sandbox(arrival.source, place, board.settings.at(arrival.arrived))
-        prepared = replace(_identify(arrival), digest=parcel.digest, parcel=parcel, references=references)
+        if failure is not None:
+            raise failure
+        parcel = receive_in_sandbox(arrival.source, place, limited.settings.at(arrival.arrived))
+        prepared = replace(prepared, digest=parcel.digest, parcel=parcel)
+        failure = _failure_before(board, prepared)
     except SubmissionError as error:
-        prepared = after_error(_identify(arrival), error)
+        prepared = after_error(prepared, error)
     with board.reading() as connection:
         same = find_same(connection, board.settings, prepared)
     if same is not None or parcel is None:
         return replace(prepared, same=same)
     prepared = replace(prepared, packed={file.sha256: database.pack_file(file.path) for file in parcel.files})
-    return check_and_score(board, prepared, parcel, place, references) if prepared.state == SCORED else prepared
+    if failure is not None:
+        return after_error(prepared, failure)
+    return check_and_score(limited, prepared, parcel, place, references) if prepared.state == SCORED else prepared
+
+
+def _with_less_time(board: Board, arrival: Arrival) -> Board:
+    limits = board.settings.limits
+    if arrival.seconds is None or arrival.seconds >= limits.seconds:
+        return board
+    return replace(board, settings=replace(board.settings, limits=replace(limits, seconds=arrival.seconds)))
+
+
+def _failure_before(board: Board, prepared: Prepared) -> FailedError | None:
+    """Return why the same content failed before, unless it is to be tried again or what that depends on has changed.
+
+    The content may be another submitter's. A source that is no archive is not known by its digest until it is
+    received, so that only its own submitter's failures count before.
+    """
+    arrival = prepared.arrival
+    if arrival.again or prepared.state != SCORED:
+        return None
+    query = (
+        select(submissions.c.id, submissions.c.reason, submitters.c.key)
+        .join_from(submissions, submitters)
+        .where(submissions.c.state == FAILED, submissions.c.digest == prepared.digest)
+    )
+    is_exact = prepared.parcel is not None or os.path.isfile(arrival.source)
+    tried = tried_with(board.settings, prepared.references)
+    with board.reading() as connection:
+        rows = [row for row in connection.execute(query) if is_exact or row.key == prepared.key]
+        then = database.facts_about(connection, CHECKED) if rows else {}
+    reasons = (row.reason for row in rows if then.get(str(row.id)) == tried)
+    return next((FailedError(reason=reason) for reason in reasons), None)
 
 
 def _identify(arrival: Arrival) -> Prepared:
@@ -290,6 +329,7 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     """
     settings, parcel = board.settings, prepared.parcel
     checked_with = settings_digest(settings) if parcel is None else references_digest(settings, prepared.references)
+    checked_with = tried_with(settings, prepared.references) if prepared.state == FAILED else checked_with
     same = find_same(connection, settings, prepared) if prepared.same is None else prepared.same
     if same is not None:
         if parcel is None:  # not received again, under the settings of now
@@ -326,6 +366,12 @@ def settings_digest(settings: Settings) -> str:
     """Digest the part of board.yaml that decides which submissions can be received."""
     own = [([test.name for test in of.tests], of.variants) for of in settings.by_phase.values()]
     return sha256(repr((__version__, own, settings.limits, settings.transports)).encode()).hexdigest()
+
+
+def tried_with(settings: Settings, references: References) -> str:
+    """Digest what a failure may depend on, besides the machine: with the same digest it is not tried again."""
+    digest = references_digest(settings, references)
+    return sha256(f"{settings_digest(settings)} {digest}".encode()).hexdigest()
 
 
 def _store_submission(connection: Connection, settings: Settings, prepared: Prepared) -> int:

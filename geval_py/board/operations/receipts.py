@@ -20,6 +20,7 @@ from geval_py.text import visible
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by the rules that `geval check` knows too"}
 OF_THE_BOARD = "it failed, which is not its submitter's fault"
+AGAIN = "it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again"
 OF_THE_ORGANISER = "a baseline of the organiser's"
 REFUSED = "refused"  # the state of a submission that was not stored
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
@@ -257,7 +258,7 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
         charged=row.charged,
         cost=row.cost,
         charge=row.charge,
-        note=note or ("add it again: it failed for no fault of its own" if row.state == FAILED else ""),
+        note=note or (AGAIN if row.state == FAILED else ""),
     )
 
 

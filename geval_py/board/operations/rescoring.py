@@ -19,10 +19,11 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.database import schema
-from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, history, outputs, scores, submissions
+from geval_py.board.database.schema import FAILED, SCORED, files, history, outputs, scores, submissions
 from geval_py.board.database.store import Board, escape_unstorable, remember
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
-from geval_py.board.intake.sandbox import Scorer, scorer_on
+from geval_py.board.intake.sandbox import Scorer, end_children, scorer_on
+from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import pipeline
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.status import Outdated, outdated, tests_in
@@ -59,19 +60,22 @@ def rescore(
     *,
     now: datetime,
     dry_run: bool = False,
+    again: bool = False,
     progress: Progress | None = None,
     workers: Workers | None = None,
 ) -> Rescored:
     """Score again what is outdated, keep the old scores in the history with the reason, and rank anew.
 
-    Failed submissions are tried again, and rejected ones are checked again if the challenge, answers or version
-    changed. With ``dry_run`` nothing changes but for stored evaluations that nobody sees. ``progress`` is called with
-    the number of submissions done, and the number of all. ``workers`` of a cluster check and score
-    on their machines. Raises StoreError, the DataErrors of the challenge, and ClusterError.
+    Rejected submissions are checked again if the challenge, answers or version changed; failed ones are tried again
+    then, if the limits changed, or with ``again``. With ``dry_run`` nothing changes but for stored evaluations that
+    nobody sees. ``progress`` is called with the number of submissions done, and the number of all. ``workers`` of a
+    cluster check and score on their machines. An interrupt kills all children; what was scored is not scored again.
+    Raises StoreError, the DataErrors of the challenge, and ClusterError.
     """
     references = references_of(board.settings)
     with board.reading() as connection:
-        found = outdated(connection, board.settings, references)
+        tried = "" if again else pipeline.tried_with(board.settings, references)
+        found = outdated(connection, board.settings, references, tried)
     revisions = list(_revisions(board, found, references, now, progress, workers or Threads()))
     with board.writing() as connection:
         refresh(connection, board.settings, now)
@@ -97,16 +101,18 @@ def _revisions(
     scorer = None if workers.are_here else scorer_on(workers, references)
     groups = [tuple(group) for _, group in groupby(found, key=lambda one: one.submission_id)]
     threads = ThreadPoolExecutor(min(workers.at_once, MOST_AT_ONCE))
-    try:
-        futures = [threads.submit(score_again, board, group, references, now, scorer) for group in groups]
-        for number, future in enumerate(as_completed(futures), 1):
-            if isinstance(future.exception(), ClusterError):
-                future.result()  # the others would fail as well
-            if progress is not None:
-                progress(number, len(groups))
-        yield from (future.result() for future in futures)
-    finally:
-        threads.shutdown(cancel_futures=True)
+    with workspace() as places:
+        futures = [threads.submit(score_again, board, group, references, now, scorer, places) for group in groups]
+        try:
+            for number, future in enumerate(as_completed(futures), 1):
+                if isinstance(future.exception(), ClusterError):
+                    future.result()  # the others would fail as well
+                if progress is not None:
+                    progress(number, len(groups))
+            yield from (future.result() for future in futures)
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            end_children(places, futures)
 
 
 # One submission, scored again.
@@ -116,14 +122,15 @@ def _revisions(
 class Revision(pipeline.Outcome):
     """A submission that was checked and scored again, with the settings of the phase in which it arrived.
 
-    ``left_out`` has, by test, the revisions of outputs for tests that are newer than the submission, and cannot be
-    scored: they do not affect the other outputs.
+    ``tried`` is the digest of what a failure depends on. ``left_out`` has, by test, the revisions of outputs for
+    tests that are newer than the submission, and cannot be scored: they do not affect the other outputs.
     """
 
     submission_id: int
     settings: Settings
     outdated: tuple[Outdated, ...]
     parcel: Parcel
+    tried: str
     left_out: Mapping[str, Revision] = field(default_factory=dict)
 
     def with_new_test(self, test: str, revision: Revision) -> Revision:
@@ -137,22 +144,33 @@ class Revision(pipeline.Outcome):
 
 
 def score_again(
-    board: Board, found: Sequence[Outdated], references: References, now: datetime, scorer: Scorer | None = None
+    board: Board,
+    found: Sequence[Outdated],
+    references: References,
+    now: datetime,
+    scorer: Scorer | None = None,
+    places: str | None = None,
 ) -> Revision:
     """Score what is outdated of one submission, and store the new evaluations.
 
     Its outputs stay as they were stored, since a file's name may mean another test today. Outputs for new tests are
-    checked and scored apart, a test at a time.
+    checked and scored apart, a test at a time. Their place is in the folder ``places``.
     """
     number, scored_tests = found[0].submission_id, tests_in(references)
-    with TemporaryDirectory(prefix=pipeline.PLACE_PREFIX) as place:
+    with TemporaryDirectory(dir=places) as place:
         with board.reading() as connection:
             arrived = connection.execute(select(submissions.c.arrived).where(submissions.c.id == number)).scalar_one()
             settings = board.settings.at(arrived)
             parcel = _stored_parcel(connection, number, place, sets_to_come(settings))
             stored = tuple(_stored_outputs(connection, number))
         tests = [test for test in scored_tests if settings.test(test) is not None]
-        unscored = Revision(submission_id=number, settings=settings, outdated=tuple(found), parcel=parcel)
+        unscored = Revision(
+            submission_id=number,
+            settings=settings,
+            outdated=tuple(found),
+            parcel=parcel,
+            tried=pipeline.tried_with(board.settings, references),
+        )
 
         def score(outputs: tuple[ReceivedOutput, ...]) -> Revision:
             parcel = replace(unscored.parcel, outputs=outputs)
@@ -249,9 +267,9 @@ def replace_scores(
         for table in (schema.disclosures, scores):
             connection.execute(delete(table).where(table.c.output_id.in_(of_submission)))
     _store_state(connection, revision, was)
-    if all(one.state == REJECTED for one in revision.left_out.values()):  # a failed one is tried again
-        checked_with = pipeline.references_digest(revision.settings, references)
-        remember(connection, f"{pipeline.CHECKED}{revision.submission_id}", checked_with)
+    has_failed = FAILED in (revision.state, *(one.state for one in revision.left_out.values()))
+    checked_with = revision.tried if has_failed else pipeline.references_digest(revision.settings, references)
+    remember(connection, f"{pipeline.CHECKED}{revision.submission_id}", checked_with)
     if (revision.state, revision.reason) != (was.state, was.reason):
         yield revision.submission_id
 

@@ -122,7 +122,7 @@ def status_of(board: Board, now: datetime) -> Status:
     with board.reading() as connection:
         lines = tuple(_lines(connection, board.settings))
         states = Counter(line.state for line in lines)
-        old = outdated(connection, board.settings, references)
+        old = outdated(connection, board.settings, references, pipeline.tried_with(board.settings, references))
         to_be_scored = {(one.test, one.code) for one in old}
         without: dict[str, list[str]] = {}
         for test in tests_in(references):
@@ -261,12 +261,12 @@ class Outdated:
     evaluation_id: int | None = None
 
 
-def outdated(connection: Connection, settings: Settings, references: References) -> list[Outdated]:
-    """List the outdated scores by submission."""
+def outdated(connection: Connection, settings: Settings, references: References, tried: str = "") -> list[Outdated]:
+    """List the outdated scores by submission; those that failed with what is ``tried`` are left out."""
     found = [
         *_scores(connection, references),
-        *_new_tests(connection, settings, references),
-        *_without_scores(connection, settings, references),
+        *_new_tests(connection, settings, references, tried),
+        *_without_scores(connection, settings, references, tried),
     ]
     return sorted(found, key=lambda one: (one.submission_id, one.output_id or 0))
 
@@ -326,7 +326,7 @@ def _of_output(rows: Sequence[Row[Any]], references: References) -> Iterator[Out
             )
 
 
-def _new_tests(connection: Connection, settings: Settings, references: References) -> Iterator[Outdated]:
+def _new_tests(connection: Connection, settings: Settings, references: References, tried: str) -> Iterator[Outdated]:
     """Yield, of scored submissions, the files for tests that board.yaml named later, or ranks in their phase since.
 
     A file that was checked with the current references, and could not be scored, is left out.
@@ -340,15 +340,17 @@ def _new_tests(connection: Connection, settings: Settings, references: Reference
         .where(schema.submissions.c.state == schema.SCORED, schema.outputs.c.id.is_(None))
     )
     for number, code, arrived, name in rows:
-        is_checked = then.get(str(number)) == now
+        is_checked = then.get(str(number)) in (now, tried)
         of = None if is_checked else test_by_folder(name, tests[settings.phase_of(arrived)])
         for test, metric in references:
             if test == of:
                 yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
 
 
-def _without_scores(connection: Connection, settings: Settings, references: References) -> Iterator[Outdated]:
-    """Yield the submissions with files that failed, or were rejected with other references."""
+def _without_scores(
+    connection: Connection, settings: Settings, references: References, tried: str
+) -> Iterator[Outdated]:
+    """Yield the submissions with files that failed, but not with what is ``tried``, or were rejected earlier."""
     now, then = pipeline.references_digest(settings, references), facts_about(connection, pipeline.CHECKED)
     has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
     rows = connection.execute(
@@ -357,7 +359,7 @@ def _without_scores(connection: Connection, settings: Settings, references: Refe
         )
     )
     for number, code, state in rows:
-        if state == schema.FAILED:
+        if state == schema.FAILED and then.get(str(number)) != tried:
             yield Outdated(submission_id=number, code=code, reason=TRIED_AGAIN)
-        elif then.get(str(number)) != now:
+        elif state == schema.REJECTED and then.get(str(number)) != now:
             yield Outdated(submission_id=number, code=code, reason=CHECKED_AGAIN)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice, takewhile
+from itertools import takewhile
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from sqlalchemy import Connection, select, update
 
-from geval_py.board.answers import References, references_of
+from geval_py.board.answers import references_of
 from geval_py.board.database.schema import FAILED, submissions
 from geval_py.board.database.store import Board, escape_unstorable, facts_about, remember
-from geval_py.board.intake.identity import fingerprint, own_name, submissions_in
+from geval_py.board.intake.identity import fingerprint, folded, own_name, submissions_in, submitter_of
+from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
+from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.arrivals import Arrivals, arrivals_in
-from geval_py.board.operations.pipeline import PLACE_PREFIX, Arrival, Prepared, prepare, settings_digest, store
+from geval_py.board.operations.pipeline import Arrival, Prepared, prepare, settings_digest, store, tried_with
 from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of, written
 from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.submission import RejectedError
 from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.reading.sources import naming
 from geval_py.text import visible
@@ -29,8 +33,10 @@ from geval_py.text import visible
 Progress: TypeAlias = "Callable[[int, int], None]"
 GROUP = 16  # submissions that are stored in one transaction
 AHEAD = 4  # for each core, so many submissions are prepared before they are stored
+HASTE_SECONDS = 20  # after which a submission makes way for those that wait; it is tried again after them
+ORDER_SECONDS = 5  # that finished submissions wait for one before them, so that most are stored in their order
 SCANNED = "scanned "  # facts: the fingerprint of a path when it was stored, and
-RECEIVED = "received"  # this or, if it could not be received, the digest of the settings
+RECEIVED = "received"  # this or, if it could not be received or has failed, a digest of what that depends on
 
 
 def add(
@@ -53,7 +59,7 @@ def add(
     """
     arrival = _arrival(source, submitter, at, now, baseline=baseline)
     references = references_of(board.settings)
-    with TemporaryDirectory(prefix=PLACE_PREFIX) as place:
+    with workspace() as place:
         prepared = prepare(board, arrival, references, place)
         with board.writing() as connection:
             receipt = store(connection, board, prepared)
@@ -62,7 +68,12 @@ def add(
 
 
 def _arrival(
-    source: str, submitter: str | None, at: datetime | None, now: datetime, *, baseline: bool = False
+    source: str,
+    submitter: str | None,
+    at: datetime | None,
+    now: datetime,
+    *,
+    baseline: bool = False,
 ) -> Arrival:
     if at is not None and at > now:
         raise UsageError(message=f"no submission can have arrived at {written(at)}: it is {written(now)}")
@@ -70,18 +81,31 @@ def _arrival(
     return Arrival(source=source, submitter=submitter, arrived=at or now, added=now, baseline=baseline, arrived_by=by)
 
 
-# Scanning: submissions are prepared in threads, as many at once as there are cores, and stored in groups.
+# Scanning: submissions are prepared in threads, as many at once as there are cores, and stored as they finish.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Scanned:
-    """A path with its fingerprint, and the prepared submission or why it is refused."""
+    """A path with its fingerprint ("" if it has none), its place, and how it is prepared: in haste, or with all time.
+
+    ``number`` is its place in the order of arrival, ``key`` belongs to its submitter.
+    """
 
     source: str
     fingerprint: str
+    key: str
     arrival: Arrival
+    number: int = 0
+    is_hasty: bool = False
+    place: str = ""
     prepared: Prepared | None = None
     refusal: GevalError | None = None
+    seconds: float = 0.0
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether more time may change what came of it."""
+        return self.is_hasty and self.seconds >= HASTE_SECONDS
 
 
 def scan(
@@ -91,15 +115,17 @@ def scan(
     now: datetime,
     at: datetime | None = None,
     arrived: str = NOW,
+    again: bool = False,
     progress: Progress | None = None,
 ) -> list[Receipt]:
     """Add each sub-folder and archive of a folder that is new or has changed; its name is the submitter's.
 
     ``at`` is when all arrived; else ``arrivals.csv`` in the folder says when, and for submissions that are not in it
-    ``arrived``, one of arrivals.OPTIONS. The first to arrive is stored first. ``progress`` is called with the number
-    of submissions done and the number of all. Rejected and failed ones are stored as such. A submission is refused if
-    a quota is used up, if it cannot be read, if it is a link, or if it cannot have arrived when it is said to: it is
-    not stored, its receipt has no code, and the next scan tries again.
+    ``arrived``, one of arrivals.OPTIONS. The first to arrive is stored first. With ``again``, submissions that failed
+    before are tried again. ``progress`` is called with the number of submissions done and the number of all. Rejected
+    and failed ones are stored as such. A submission is refused if a quota is used up, if it cannot be read, if it is
+    a link, or if it cannot have arrived when it is said to: it is not stored, its receipt has no code, and the next
+    scan tries again. An interrupt kills all children; what was finished is stored.
 
     Raises UnreadableFileError, UsageError for a time in the future, StoreError, and the DataErrors of the challenge
     and of :func:`arrivals_in`.
@@ -107,27 +133,58 @@ def scan(
     with naming(folder):
         sources = submissions_in(folder)
     arrivals = arrivals_in(board, folder, way=arrived, at=at, now=now)
-    found = [_found(arrivals, source, fingerprint) for source, fingerprint in _new_sources(board, sources)]
-    new = sorted(found, key=lambda one: one.arrival.arrived)
     references = references_of(board.settings)
-    receipts: list[Receipt] = []
-    for group in _prepared_groups(board, new, references):
-        with board.writing() as connection:
-            receipts += [_store_scanned(connection, board, scanned) for scanned in group]
+    tried = tried_with(board.settings, references)
+    known = _new_sources(board, sources, tried, again=again)
+    unnumbered = [_scanned(arrivals, source, fingerprint, again=again) for source, fingerprint in known]
+    in_order = sorted(unnumbered, key=lambda one: one.arrival.arrived)
+    new = [replace(one, number=number) for number, one in enumerate(in_order)]
+    found: list[tuple[int, Receipt]] = []
+
+    def prepare_one(one: _Scanned) -> _Scanned:
+        began = time.monotonic()
+        if one.refusal is not None:
+            return one
+        try:
+            arrival = replace(one.arrival, seconds=HASTE_SECONDS if one.is_hasty else None)
+            one = replace(one, prepared=prepare(board, arrival, references, one.place))
+            _check_no_link(one.source)  # it may have become one since it was found
+        except (DataError, UsageError) as error:  # one that cannot be read does not stop the others
+            one = replace(one, prepared=None, refusal=error)
+        return replace(one, seconds=time.monotonic() - began)
+
+    def store_all(ready: Sequence[_Scanned], seconds: float | None = None) -> None:
+        with board.writing(seconds) as connection:
+            receipts = [(one.number, _store_scanned(connection, board, one, tried)) for one in ready]
             refresh(connection, board.settings, now)
+        found.extend(receipts)
         if progress is not None:
-            progress(len(receipts), len(new))
-    return receipts
+            progress(len(found), len(new))
+
+    with workspace() as places:
+        preparation = _Preparation(prepare_one, new, places)
+        try:
+            while ready := preparation.ready():
+                store_all(ready)
+                preparation.remove(ready)
+        except KeyboardInterrupt:
+            if finished := preparation.stop():
+                store_all(finished, STOP_SECONDS)
+            raise
+        finally:
+            preparation.stop()
+    return [receipt for _, receipt in sorted(found, key=lambda one: one[0])]
 
 
-def _found(arrivals: Arrivals, source: str, fingerprint: str) -> _Scanned:
-    now = Arrival(source=source, submitter=None, arrived=arrivals.now, added=arrivals.now)
+def _scanned(arrivals: Arrivals, source: str, fingerprint: str, *, again: bool) -> _Scanned:
+    arrival = Arrival(source=source, submitter=None, arrived=arrivals.now, added=arrivals.now, again=again)
+    one = _Scanned(source=source, fingerprint=fingerprint, key=_key(source), arrival=arrival)
     try:
         _check_no_link(source)
         moment, way = arrivals.of(source)
     except (DataError, UsageError) as error:
-        return _Scanned(source, fingerprint, now, refusal=error)
-    return _Scanned(source, fingerprint, replace(now, arrived=moment, arrived_by=way))
+        return replace(one, refusal=error)
+    return replace(one, arrival=replace(arrival, arrived=moment, arrived_by=way))
 
 
 def _check_no_link(source: str) -> None:
@@ -135,73 +192,139 @@ def _check_no_link(source: str) -> None:
         raise UsageError(message=f"`{visible(os.path.basename(source))}` is a link; links are not followed")
 
 
-def _new_sources(board: Board, sources: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _new_sources(board: Board, sources: Sequence[str], tried: str, *, again: bool) -> Iterator[tuple[str, str]]:
     """Yield the paths that are new or changed, with their fingerprints; always those of links.
 
-    If a path could not be received, it counts as new once board.yaml has changed.
+    If a path could not be received, it counts as new once board.yaml has changed; if it failed, once that, the
+    challenge or geval-py has changed, or if it is to be tried ``again``.
     """
-    now = settings_digest(board.settings)
+    now, most = settings_digest(board.settings), board.settings.limits.listed
     with board.reading() as connection:
         known = facts_about(connection, SCANNED)
     for source in sources:
         if os.path.islink(source):
             yield source, ""
             continue
-        with naming(source):
-            found = fingerprint(source)
-        if known.get(visible(os.path.abspath(source))) not in (f"{found} {RECEIVED}", f"{found} {now}"):
+        try:
+            found = fingerprint(source, most)
+        except OSError:  # it is gone, say; the others go on
+            found = ""
+        before = known.get(visible(os.path.abspath(source)), "")
+        settled = [RECEIVED, now, *([] if again else [f"{FAILED} {tried}"])]
+        if not found or before not in [f"{found} {how}" for how in settled]:
             yield source, found
 
 
-def _prepared_groups(board: Board, new: Sequence[_Scanned], references: References) -> Iterator[list[_Scanned]]:
-    """Prepare submissions in threads, and yield groups in order; their files stay until the next group."""
-    cores = os.cpu_count() or 1
-    waiting = deque(new)
-    started = deque[tuple[Future[_Scanned], TemporaryDirectory[str]]]()
-    threads = ThreadPoolExecutor(cores)
+def _key(source: str) -> str:
+    name = submitter_of(source)
     try:
-        while waiting or started:
-            while waiting and len(started) < cores * AHEAD + GROUP:
-                place = TemporaryDirectory(prefix=PLACE_PREFIX)
-                future = threads.submit(_prepare_scanned, board, waiting.popleft(), references, place.name)
-                started.append((future, place))
-            started[0][0].result()
-            ready = list(takewhile(lambda one: one[0].done(), islice(started, GROUP)))
-            yield [future.result() for future, _ in ready]
-            for _, place in ready:
-                started.popleft()
-                place.cleanup()
-    finally:
-        threads.shutdown(cancel_futures=True)
-        for _, place in started:
-            place.cleanup()
+        return folded(name)
+    except RejectedError:
+        return name
 
 
-def _prepare_scanned(board: Board, scanned: _Scanned, references: References, place: str) -> _Scanned:
-    if scanned.refusal is not None:
-        return scanned
-    try:
-        prepared = prepare(board, scanned.arrival, references, place)
-        _check_no_link(scanned.source)  # it may have become one since it was found
-        return replace(scanned, prepared=prepared)
-    except (DataError, UsageError) as error:  # one that cannot be read does not stop the others
-        return replace(scanned, refusal=error)
+class _Preparation:
+    """Submissions that are prepared in threads, and yielded as they finish.
+
+    Each submitter has at most one at a time, so that quotas hold in the order of names. One that takes long makes way
+    for the others, and is prepared again when nothing else is left.
+    """
+
+    def __init__(
+        self, prepare_one: Callable[[_Scanned], _Scanned], submissions: Sequence[_Scanned], places: str
+    ) -> None:
+        cores = os.cpu_count() or 1
+        self._prepare, self._places, self._most = prepare_one, places, cores * AHEAD + GROUP
+        self._threads = ThreadPoolExecutor(cores)
+        is_hasty = len(submissions) > cores  # otherwise none has to wait
+        by_submitter: dict[str, deque[_Scanned]] = {}
+        for one in submissions:
+            by_submitter.setdefault(one.key, deque()).append(replace(one, is_hasty=is_hasty))
+        self._waiting, self._slow = deque(by_submitter.values()), deque[deque[_Scanned]]()
+        self._started: list[_Started] = []
+
+    def ready(self) -> list[_Scanned]:
+        """Wait until some are finished, and return these; an empty list when all are done."""
+        while True:
+            self._start()
+            if not self._started:
+                return []
+            wait([one.future for one in self._started], return_when=FIRST_COMPLETED)
+            first, *_ = self._started
+            wait([first.future], timeout=ORDER_SECONDS)
+            is_first_done = first.future.done()
+            finished = list(takewhile(_Started.is_done, self._started)) if is_first_done else self._finished()
+            for one in finished:
+                if one.future.result().was_cut_short:
+                    self._postpone(one)
+            if ready := [one.future.result() for one in finished if one in self._started][:GROUP]:
+                return ready
+
+    def _start(self) -> None:
+        while len(self._started) < self._most:
+            if self._waiting:
+                queue = self._waiting.popleft()
+            elif self._slow and not any(one.is_hasty for one in self._started):
+                queue = self._slow.popleft()
+            else:
+                return
+            place = TemporaryDirectory(dir=self._places)
+            one = replace(queue.popleft(), place=place.name)
+            self._started.append(_Started(self._threads.submit(self._prepare, one), place, queue, one.is_hasty))
+
+    def _finished(self) -> list[_Started]:
+        return [one for one in self._started if one.is_done()]
+
+    def _postpone(self, one: _Started) -> None:
+        self._started.remove(one)
+        one.place.cleanup()
+        one.queue.appendleft(replace(one.future.result(), is_hasty=False, prepared=None, refusal=None))
+        self._slow.append(one.queue)
+
+    def remove(self, stored: Sequence[_Scanned]) -> None:
+        """Remove submissions that are stored, with their files; the next ones of their submitters may start."""
+        places = {one.place for one in stored}
+        for one in [one for one in self._started if one.place.name in places]:
+            self._started.remove(one)
+            one.place.cleanup()
+            if one.queue:
+                self._waiting.append(one.queue)
+
+    def stop(self) -> list[_Scanned]:
+        """Kill all children; return the submissions that were finished before, and are not stored."""
+        finished = [one.future.result() for one in self._finished() if one.future.exception() is None]
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        end_children(self._places, (one.future for one in self._started))
+        return [one for one in finished if not one.was_cut_short]
 
 
-def _store_scanned(connection: Connection, board: Board, scanned: _Scanned) -> Receipt:
-    source, refusal = scanned.source, scanned.refusal
-    if scanned.prepared is not None:
+@dataclass(slots=True, eq=False)
+class _Started:
+    """A submission that is being prepared, or is not stored yet; ``queue`` has the next ones of its submitter."""
+
+    future: Future[_Scanned]
+    place: TemporaryDirectory[str]
+    queue: deque[_Scanned]
+    is_hasty: bool
+
+    def is_done(self) -> bool:
+        return self.future.done()
+
+
+def _store_scanned(connection: Connection, board: Board, one: _Scanned, tried: str) -> Receipt:
+    source, refusal = one.source, one.refusal
+    if one.prepared is not None:
         try:
-            receipt = store(connection, board, scanned.prepared)
+            receipt = store(connection, board, one.prepared)
         except QuotaError as error:  # another submission of this scan used up the quota
             refusal = error
         else:
-            if receipt.state != FAILED:
-                how = settings_digest(board.settings) if scanned.prepared.parcel is None else RECEIVED
-                remember(connection, SCANNED + visible(os.path.abspath(source)), f"{scanned.fingerprint} {how}")
+            how = settings_digest(board.settings) if one.prepared.parcel is None else RECEIVED
+            how = f"{FAILED} {tried}" if receipt.state == FAILED else how
+            remember(connection, SCANNED + visible(os.path.abspath(source)), f"{one.fingerprint} {how}")
             return receipt
     name, reason = own_name(source), str(refusal).replace("\n ", ";")
-    arrived, by = scanned.arrival.arrived, scanned.arrival.arrived_by
+    arrived, by = one.arrival.arrived, one.arrival.arrived_by
     return Receipt(
         code="",
         submitter=name,

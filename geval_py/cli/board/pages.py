@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from geval_py.board.database.schema import FAILED
 from geval_py.board.database.store import Board
 from geval_py.board.intake.lookalikes import differing
 from geval_py.board.operations.status import Status, status_of
@@ -123,6 +124,8 @@ def _summary(status: Status) -> Iterator[str]:
     if status.to_be_sent_again:
         codes = status.to_be_sent_again
         yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"
+    if failed := [line.code for line in status.lines if line.state == FAILED]:
+        yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
 
 
 def _show_copies(board: Board, chosen: str) -> None:

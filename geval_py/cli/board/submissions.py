@@ -38,6 +38,7 @@ SCAN_EXAMPLES = """\
   geval board scan gazette-board uploads
   geval board scan gazette-board uploads --arrived mtime
   geval board scan gazette-board uploads --at "2027-01-31 23:59 Europe/Warsaw"
+  geval board scan gazette-board uploads --again     those that failed too
 """
 SCAN_STATUS = "Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault."
 WITHDRAW_EXAMPLES = """\
@@ -93,6 +94,7 @@ def make_scan_parser() -> parsers.QuietParser:
     times.add_argument("--at", metavar="TIME", help="when all of them arrived, with its zone")
     by = "what says when those arrived that arrivals.csv does not name: the times of their files, git, or the clock"
     times.add_argument("--arrived", choices=OPTIONS, default=NOW, help=f"{by} (default: now)")
+    parser.add_argument("--again", action="store_true", help="also try again those that failed")
     parsers.add_format(parser)
     return parser.with_help()
 
@@ -104,7 +106,9 @@ def run_scan(words: Sequence[str]) -> int:
         return 0
     board, at = store.Board.open(given.board), _moment("--at", given.at)
     with terminal.ProgressBar("scanning", unit="items") as progress:
-        receipts = scan(board, given.folder, now=now(), at=at, arrived=given.arrived, progress=progress)
+        receipts = scan(
+            board, given.folder, now=now(), at=at, arrived=given.arrived, again=given.again, progress=progress
+        )
     _show_receipts(receipts, given.format, as_list=True)
     states = Counter(receipt.state for receipt in receipts)
     terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")
@@ -186,6 +190,7 @@ def make_rescore_parser() -> parsers.QuietParser:
     )
     parser = board_parser("rescore", what, RESCORE_EXAMPLES)
     parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
+    parser.add_argument("--again", action="store_true", help="also try again those that failed")
     parsers.add_fields(parser, "cluster")
     parsers.add_format(parser)
     return parser.with_help()
@@ -201,7 +206,9 @@ def run_rescore(words: Sequence[str]) -> int:
         return 0
     board = store.Board.open(given.board)
     with workers_at(given.cluster) as workers, terminal.ProgressBar("scoring again", unit="items") as progress:
-        rescored = rescore(board, now=now(), dry_run=given.dry_run, progress=progress, workers=workers)
+        rescored = rescore(
+            board, now=now(), dry_run=given.dry_run, again=given.again, progress=progress, workers=workers
+        )
     lines = [visible(line) for line in _rescored_lines(rescored, would=given.dry_run)]
 
     def document() -> dict[str, Any]:

@@ -24,8 +24,8 @@ def receiving(tmp_path):
     place = tmp_path / "place"
     place.mkdir()
 
-    def run(source, *, tests=("test-A",), to_come=(), transports=("file",), bytes=1_000_000, files=50, seconds=60):
-        budget = Budget(bytes=bytes, files=files, ends=time.monotonic() + seconds)
+    def run(source, *, tests=("test-A",), to_come=(), transports=("file",), seconds=60, **limits):
+        budget = Budget(**{"bytes": 1_000_000, "files": 50} | limits, ends=time.monotonic() + seconds)
         return receive(str(source), str(place), budget, Sets(tests=tests, to_come=to_come), transports)
 
     return run

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from hostile import LINE, OUT
 
+from geval_py.board.intake.identity import fingerprint, unopened_digest
 from geval_py.board.intake.receiving import test_and_variant as tell
+from geval_py.board.submission import RejectedError
 
 SHA = hashlib.sha256(LINE).hexdigest()
 
@@ -129,10 +131,81 @@ def test_limits(refusal, folder, limits, reason):
     assert refusal(folder({"test-A/out-a.tsv": LINE, "test-A/out.tsv": LINE}), **limits) == reason
 
 
-def test_a_folder_has_no_end_of_names(refusal, folder, monkeypatch):
-    monkeypatch.setattr("geval_py.board.intake.members.MOST_NAMES", 3)
-    source = folder({"test-A/out.tsv": LINE, "a": "", "b": "", "c": ""})
-    assert refusal(source) == "its folder holds more than 3 files"
+class Counting:
+    """What os.scandir gives; it counts the entries that are asked for."""
+
+    def __init__(self, entries, seen):
+        self._entries, self._seen = entries, seen
+
+    def __iter__(self):
+        for entry in self._entries:
+            self._seen.append(entry.name)
+            yield entry
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._entries.close()
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """Give the names of all entries of folders that are looked at."""
+    names, scandir = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: Counting(scandir(path), names))
+    return names
+
+
+CROWDS = pytest.mark.parametrize("crowd", ["{}", ".{}", "test-A/{}", "x/y/z/{}", ".git/{}", "{}/x"])
+
+
+@CROWDS
+def test_a_folder_has_no_end_of_names(receiving, folder, crowd, seen):
+    """Hidden files and folders count, but for what is in them, and nothing is listed beyond the limit."""
+    source = folder({"test-A/out.tsv": LINE} | {crowd.format(number): "" for number in range(40)})
+    if crowd.startswith(".git/"):
+        assert len(receiving(source, listed=10).files) == 1
+    else:
+        with pytest.raises(RejectedError, match="its folder holds more than 10 files and folders"):
+            receiving(source, listed=10)
+        assert len(seen) <= 11
+
+
+@CROWDS
+def test_no_more_of_a_folder_is_looked_at_before_it_is_opened(folder, crowd, seen):
+    source = folder({"test-A/out.tsv": LINE} | {crowd.format(number): "" for number in range(40)})
+    fingerprint(str(source), 10)
+    assert len(seen) <= 11
+
+
+def test_of_a_larger_folder_that_is_not_opened_the_first_entries_count(folder, monkeypatch):
+    monkeypatch.setattr("geval_py.board.intake.identity.MOST_ENTRIES", 10)
+    source = folder({f".git/{number}": "" for number in range(40)} | {"test-A/out.tsv": LINE})
+    found = unopened_digest(str(source)), fingerprint(str(source), 10)
+    (source / "test-A" / "out.tsv").write_bytes(LINE * 2)  # hidden files are looked at last
+    again = unopened_digest(str(source)), fingerprint(str(source), 10)
+    assert all(one != other for one, other in zip(found, again, strict=True))
+
+
+def test_folders_in_folders_have_an_end(receiving, refusal, folder):
+    source = folder({"test-A/out.tsv": LINE, f"{'a/' * 32}b": ""})
+    assert len(receiving(source).files) == 1
+    (source / ("a/" * 32) / "c").mkdir()
+    (source / ("a/" * 32) / "c" / "d").write_bytes(b"")
+    assert refusal(source) == f"`{'a/' * 32}c/d` is in more than 32 folders"
+
+
+def test_a_folder_that_cannot_be_listed_is_rejected(refusal, folder, monkeypatch):
+    source, scandir = folder({"test-A/out.tsv": LINE}), os.scandir
+
+    def denied(path):
+        if path.endswith("test-A/"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    assert refusal(source) == "`test-A/` cannot be read: Permission denied"
 
 
 TO_COME = "test-B/out.tsv"

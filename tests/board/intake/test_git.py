@@ -182,10 +182,9 @@ def test_a_file_that_unpacks_to_too_much(refusal, repository):
     assert refusal(repository.source(), bytes=200_000) == f"its files have more than 200000 bytes, unpacked: `{OUT}`"
 
 
-def test_a_tree_without_end(refusal, repository, monkeypatch):
-    monkeypatch.setattr("geval_py.board.intake.git.MOST_NAMES", 3)
+def test_a_tree_without_end(refusal, repository):
     repository.commit_files({f"{n}": repository.plain(b"") for n in range(4)})
-    assert refusal(repository.source()) == "its repository holds more than 3 files"
+    assert refusal(repository.source(), listed=3) == "its repository holds more than 3 files"
 
 
 def test_a_listing_without_end(refusal, repository, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 from hostile import LINE
 
-from geval_py.board.intake.receiving import MOST_BYTES, matches, parse_message
+from geval_py.board.intake.receiving import MOST_BYTES, matching, parse_message
 
 FULL = """\
 description: This my brilliant solution
@@ -146,4 +146,4 @@ def test_messages_of_commits(message, expected):
     ],
 )
 def test_patterns(name, pattern, expected):
-    assert matches(name, pattern) is expected
+    assert list(matching([name], pattern)) == [name] * expected

@@ -190,7 +190,7 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
 
 
-def test_what_failed_is_tried_again(board, submission, monkeypatch):
+def test_what_failed_is_tried_again_if_asked(board, submission, monkeypatch):
     look = preparing.score_in_sandbox
 
     def score_in_sandbox(*_):
@@ -199,8 +199,11 @@ def test_what_failed_is_tried_again(board, submission, monkeypatch):
     monkeypatch.setattr(preparing, "score_in_sandbox", score_in_sandbox)
     add(board, str(submission("ann")), now=NOW)
     monkeypatch.setattr(preparing, "score_in_sandbox", look)
-    assert status_of(board, NOW).outdated == {"it failed, and is tried again": 1}
-    (receipt,) = rescore(board, now=LATER).receipts
+    assert status_of(board, NOW).outdated == {}
+    assert rescore(board, now=LATER).outdated == ()
+    rescored = rescore(board, now=LATER, again=True)
+    assert [one.reason for one in rescored.outdated] == ["it failed, and is tried again"]
+    (receipt,) = rescored.receipts
     assert (receipt.state, receipt.charged, receipt.arrived) == ("scored", True, NOW)
     assert status_of(board, NOW).outdated == {}
 
@@ -402,7 +405,8 @@ def test_what_failed_of_a_test_that_comes_later_is_tried_again(with_later_test, 
         "its outputs for test-B are left out: it took more than 600 seconds",
     )
     assert (places(board), count(board, history)) == (before, 0)
-    (receipt,) = rescore(board, now=LATER).receipts
+    assert rescore(board, now=LATER).outdated == ()
+    (receipt,) = rescore(board, now=LATER, again=True).receipts
     assert (receipt.state, receipt.reason, status_of(board, LATER).outdated) == ("scored", "", {})
     assert places(board) == before
 

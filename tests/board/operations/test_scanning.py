@@ -203,7 +203,8 @@ def test_one_that_fails_does_not_stop_the_others_and_is_tried_again(board, uploa
     monkeypatch.setattr(preparing, "score_in_sandbox", score_in_sandbox)
     assert states(scan(board, str(uploads), now=NOW)) == [("ann", "failed"), *ALL[1:]]
     monkeypatch.setattr(preparing, "score_in_sandbox", look)
-    assert states(scan(board, str(uploads), now=NOW)) == [("ann", "scored")]
+    assert states(scan(board, str(uploads), now=NOW, again=True)) == [("ann", "scored")]
+    assert scan(board, str(uploads), now=NOW, again=True) == []
 
 
 def test_when_they_arrived(board, uploads):

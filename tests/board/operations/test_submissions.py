@@ -175,7 +175,7 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, failing
     receipt = add(board, source, now=NOW)
     assert (receipt.state, receipt.reason) == ("failed", "it took more than 600 seconds")
     assert (receipt.charged, receipt.charge) == (False, "it failed, which is not its submitter's fault")
-    assert receipt.note == "add it again: it failed for no fault of its own"
+    assert receipt.note == ("it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again")
     failing.clear()
     again = add(board, source, now=NOW + timedelta(hours=1))
     assert (again.code, again.state, again.arrived, again.charged) == (receipt.code, "scored", NOW, True)

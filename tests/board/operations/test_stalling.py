@@ -1,0 +1,335 @@
+"""Submissions that would hold up others: each is limited, makes way for a good one beside it, and fails only once."""
+
+import os
+import shutil
+import threading
+import time
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from samples import LINES, NOW, ON_BOTH
+from sqlalchemy import select
+
+from geval_py.board.database.schema import submissions
+from geval_py.board.intake.archives import BLOCK, HEADER_BYTES
+from geval_py.board.operations import pipeline
+from geval_py.board.operations import submissions as scanning
+from geval_py.board.operations.pipeline import after_error, prepare
+from geval_py.board.operations.submissions import add, scan
+from geval_py.board.submission import FailedError
+from geval_py.text import shorten
+
+LISTED = 300
+
+
+def limited(board, **limits):
+    return replace(board, settings=replace(board.settings, limits=replace(board.settings.limits, **limits)))
+
+
+def states(receipts):
+    return [(receipt.submitter, receipt.state) for receipt in receipts]
+
+
+def many(name, count):
+    return "".join(f"- {name}{number}\n" for number in range(count))
+
+
+def mapping(count, name="p", indent=""):
+    return "".join(f"{indent}{name}{number}: {number}\n" for number in range(count))
+
+
+LONG = f"{'a' * 250}/{'b' * 249}/c"
+CROWD = {f"file{number}": "" for number in range(LISTED + 1)}
+GLOBS = f"param-files:\n{many('x/', 4600)}"
+HOSTILE = {
+    "files": (CROWD, "its folder holds more than 300 files and folders"),
+    "hidden": ({f".{name}": "" for name in CROWD}, "its folder holds more than 300 files and folders"),
+    "folders": ({f"{name}/x": "" for name in CROWD}, "its folder holds more than 300 files and folders"),
+    "deep": ({f"{'a/' * 40}b": ""}, f"`{'a/' * 33}a` is in more than 32 folders"),
+    "name": ({LONG: ""}, f"`{shorten(LONG, 200)}` has a name of more than 500 characters"),
+    "globs": ({"gonito.yaml": GLOBS}, "gonito.yaml, line 2: `param-files` has 4600 entries; at most 20 are taken"),
+    "long glob": (
+        {"gonito.yaml": f"param-files: ['{'*' * 201}']\n"},
+        "gonito.yaml, line 1: `param-files` has more than 200 characters",
+    ),
+    "deep glob": (
+        {"gonito.yaml": f"param-files: ['{'**/' * 16}*']\n"},
+        "gonito.yaml, line 1: `param-files` has a pattern of more than 16 parts",
+    ),
+    "globbed": (
+        {"gonito.yaml": "param-files: ['*.yaml']\n"} | {f"{number}.yaml": "" for number in range(21)},
+        "its param-files are 21 files; at most 20 are taken",
+    ),
+    "a large file of parameters": (
+        {"gonito.yaml": "param-files: [a.yaml]\n", "a.yaml": "#" * 70_000},
+        "`a.yaml` is larger than 65536 bytes",
+    ),
+    "large files of parameters": (
+        {"gonito.yaml": "param-files: ['*.yaml']\n"} | {f"{name}.yaml": "#" * 60_000 for name in "abc"},
+        "the files of param-files have more than 131072 bytes",
+    ),
+    "params": (
+        {"gonito.yaml": f"params:\n{mapping(5000, indent=' ')}"},
+        "gonito.yaml, line 2: `params` has 5000 parameters; at most 100 are taken",
+    ),
+    "params of a file": (
+        {"gonito.yaml": "param-files: [a.yaml]\n", "a.yaml": mapping(101)},
+        "a.yaml, line 1: a file of param-files has 101 parameters; at most 100 are taken",
+    ),
+    "params of files": (
+        {"gonito.yaml": "param-files: ['?.yaml']\n", "a.yaml": mapping(60), "b.yaml": mapping(60, "q")},
+        "it has 120 parameters; at most 100 are taken",
+    ),
+    "params of outputs": (
+        {
+            "gonito.yaml": f"params:\n{mapping(60, indent=' ')}",
+            f"test-A/out-{','.join(f'q{number}=1' for number in range(41))}.tsv": "",
+        },
+        "it has 101 parameters; at most 100 are taken",
+    ),
+    "a long name of a parameter": (
+        {"gonito.yaml": f"params: {{{'p' * 101}: 1}}\n"},
+        "gonito.yaml, line 1: `params` has a name of more than 100 characters",
+    ),
+    "tags": (
+        {"gonito.yaml": f"tags:\n{many('t', 5000)}"},
+        "gonito.yaml, line 2: `tags` has 5000 entries; at most 20 are taken",
+    ),
+    "a long tag": (
+        {"gonito.yaml": f"tags: [{'t' * 101}]\n"},
+        "gonito.yaml, line 1: `tags` has more than 100 characters",
+    ),
+    "links": (
+        {"gonito.yaml": f"links:\n{'- url: http://x' * 1}\n" + "- url: http://x\n" * 2000},
+        "gonito.yaml, line 2: `links` has 2001 entries; at most 20 are taken",
+    ),
+    "unwanted": (
+        {"gonito.yaml": f"unwanted-params:\n{many('p', 5000)}"},
+        "gonito.yaml, line 2: `unwanted-params` has 5000 entries; at most 100 are taken",
+    ),
+}
+
+
+@pytest.fixture
+def uploads(submission, tmp_path):
+    """A folder with a good submission, and what makes another one of files."""
+    submission("good")
+    folder = tmp_path / "uploads"
+
+    def make(name, files):
+        submission(name, seed=1)
+        for path, content in files.items():
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).write_text(content)
+        return folder / name
+
+    make.folder = str(folder)
+    return make
+
+
+@pytest.mark.parametrize(("files", "reason"), HOSTILE.values(), ids=HOSTILE)
+def test_each_limit_rejects_and_a_good_one_beside_it_is_scored(sqlite_board, uploads, files, reason):
+    uploads("bad", files)
+    receipts = scan(limited(sqlite_board, listed=LISTED), uploads.folder, now=NOW)
+    assert states(receipts) == [("bad", "rejected"), ("good", "scored")]
+    assert receipts[0].reason == reason
+
+
+def test_what_is_just_within_the_limits_is_scored(sqlite_board, uploads):
+    gonito = (
+        f"tags:\n{many('t', 20)}params:\n{mapping(96, indent=' ')}links:\n{'- url: http://x' + chr(10)}"
+        f"param-files: [{', '.join(['a.yaml'] * 20)}]\n"
+    )
+    uploads("ann", {"gonito.yaml": gonito, "a.yaml": mapping(2, "q"), "test-A/out-r=1,s=2.tsv": ""})
+    source = uploads("ann", {})
+    shutil.copy(source / "test-A" / "out.tsv", source / "test-A" / "out-r=1,s=2.tsv")
+    assert states(scan(sqlite_board, uploads.folder, now=NOW)) == [("ann", "scored"), ("good", "scored")]
+
+
+def test_a_sparse_archive_and_a_sparse_output_are_not_read_to_the_end(sqlite_board, uploads):
+    terabyte = 1 << 40
+    for path in (f"{uploads.folder}/bad.zip", f"{uploads.folder}/bad2.tar", uploads("large", {}) / "test-A/out.tsv"):
+        with open(path, "ab") as file:
+            try:
+                file.truncate(terabyte)
+            except OSError:  # the file system has no files as large
+                file.truncate(terabyte >> 8)
+    receipts = scan(limited(sqlite_board, bytes=1_000_000), uploads.folder, now=NOW)
+    most = 1_000_000 + 201 * (BLOCK + HEADER_BYTES)
+    assert [(one.submitter, one.state, one.reason) for one in receipts] == [
+        ("bad", "rejected", f"`bad.zip` has more than {most} bytes"),
+        ("bad2", "rejected", f"`bad2.tar` has more than {most} bytes"),
+        ("good", "scored", ""),
+        ("large", "rejected", "its files have more than 1000000 bytes, unpacked: `test-A/out.tsv`"),
+    ]
+
+
+def test_a_folder_that_vanishes_does_not_stop_the_others(sqlite_board, uploads, monkeypatch):
+    gone, look = uploads("gone", {}), scanning.fingerprint
+
+    def fingerprint(source, most):
+        if source.endswith("gone"):
+            shutil.rmtree(gone)
+        return look(source, most)
+
+    monkeypatch.setattr(scanning, "fingerprint", fingerprint)
+    receipts = scan(sqlite_board, uploads.folder, now=NOW)
+    assert states(receipts) == [("gone", "refused"), ("good", "scored")]
+    assert receipts[0].reason == f"No submission: `{gone}`"
+
+
+# Who waits for whom.
+
+
+@pytest.fixture
+def stalling(monkeypatch):
+    """Let submissions whose names begin with "stall" take all time that they are given, on two cores; gives the order.
+
+    In haste that is little, else it lasts until something is set free.
+    """
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(scanning, "HASTE_SECONDS", 1)
+    monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)
+
+    class Stalling:
+        free, order = threading.Event(), []
+
+    def stalled(board, arrival, references, place):
+        name = os.path.basename(arrival.source)
+        Stalling.order.append(name)
+        if not name.startswith("stall"):
+            return prepare(board, arrival, references, place)
+        if arrival.seconds is None:
+            Stalling.free.wait(60)
+        else:
+            time.sleep(arrival.seconds)
+        return after_error(pipeline._identify(arrival), FailedError(reason="it took more time than is allowed"))
+
+    Stalling.order = []
+    monkeypatch.setattr(scanning, "prepare", stalled)
+    return Stalling
+
+
+def stored(board):
+    with board.reading() as connection:
+        return connection.execute(select(submissions.c.name).order_by(submissions.c.id)).scalars().all()
+
+
+@ON_BOTH
+def test_stalling_submissions_make_way_for_all_others(board, uploads, submission, stalling):
+    """The others are stored while nothing is known yet of those that stall, which are prepared again at the end."""
+    for number in range(5):
+        submission(f"stall{number}", seed=number)
+    submission("zoe", seed=9)
+    seen = []
+
+    def progress(done, total):
+        seen.append(stored(board))
+        if len(seen[-1]) == 2:
+            stalling.free.set()
+
+    receipts = scan(board, uploads.folder, now=NOW, progress=progress)
+    assert seen[0] == ["good"] or seen[0] == ["good", "zoe"]
+    assert sorted(seen[-1][:2]) == ["good", "zoe"]
+    assert sorted(stalling.order[:7]) == ["good", *(f"stall{number}" for number in range(5)), "zoe"]
+    assert sorted(stalling.order[7:]) == [f"stall{number}" for number in range(5)]
+    assert states(receipts) == [
+        ("good", "scored"), *((f"stall{number}", "failed") for number in range(5)), ("zoe", "scored"),
+    ]  # fmt: skip
+
+
+def test_two_that_stall_on_two_cores_have_all_time_where_nobody_waits(sqlite_board, submission, tmp_path, stalling):
+    for name in ("stall1", "stall2"):
+        submission(name)
+    stalling.free.set()
+    scan(sqlite_board, str(tmp_path / "uploads"), now=NOW)
+    assert sorted(stalling.order) == ["stall1", "stall2"]
+
+
+def test_a_submitters_own_stall_holds_up_only_the_submitter(sqlite_board, uploads, submission, stalling):
+    """So that the quota is kept in the order of names."""
+    for number, name in enumerate(["Stall", "stall", "stall\N{NO-BREAK SPACE}", "zoe"]):
+        submission(name, lines=LINES - number)
+    stalling.free.set()
+    receipts = scan(sqlite_board, uploads.folder, now=NOW)
+    found = stored(sqlite_board)
+    assert (sorted(found[:3]), found[3:]) == (["Stall", "good", "zoe"], ["stall", "stall\N{NO-BREAK SPACE}"])
+    assert len(receipts) == 5
+
+
+# A failure is remembered.
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let what scores submissions fail; gives how often it was asked."""
+    calls = []
+
+    def score_in_sandbox(parcel, *_):
+        calls.append(parcel.name)
+        raise FailedError(reason="it took more than 600 seconds")
+
+    monkeypatch.setattr(pipeline, "score_in_sandbox", score_in_sandbox)
+    return calls
+
+
+def test_a_failure_is_remembered_by_its_digest(board, submission, tmp_path, failing):
+    """Neither another name nor another time makes a submission new."""
+    source, folder = submission("ann"), str(tmp_path / "uploads")
+    assert states(scan(board, folder, now=NOW)) == [("ann", "failed")]
+    assert scan(board, folder, now=NOW) == []
+    os.utime(source / "test-A" / "out.tsv", (10**9, 10**9))
+    shutil.copytree(source, tmp_path / "uploads" / "bob")
+    shutil.make_archive(str(tmp_path / "uploads" / "cyd"), "zip", source)
+    receipts = scan(board, folder, now=NOW)
+    assert states(receipts) == [("ann", "failed"), ("bob", "failed"), ("cyd", "failed")]
+    assert {receipt.reason for receipt in receipts} == {"it took more than 600 seconds"}
+    assert failing == ["ann"]
+
+
+@pytest.mark.parametrize("change", ["content", "again", "add", "limits", "answers"])
+def test_what_failed_is_tried_again_when_asked_or_when_something_has_changed(
+    sqlite_board, submission, tmp_path, failing, change
+):
+    board, folder = sqlite_board, str(tmp_path / "uploads")
+    source = submission("ann")
+    scan(board, folder, now=NOW)
+    later = NOW + timedelta(hours=1)
+    if change == "add":
+        add(board, str(source), now=later)
+    elif change == "again":
+        scan(board, folder, now=later, again=True)
+    else:
+        if change == "content":
+            submission("ann", seed=1)
+        elif change == "limits":
+            board = limited(board, seconds=700)
+        else:
+            words = (tmp_path / "answers" / "test-A" / "expected.tsv").read_text().split()
+            (tmp_path / "answers" / "test-A" / "expected.tsv").write_text("\n".join(words[:1] * LINES) + "\n")
+        scan(board, folder, now=later)
+    assert failing == ["ann", "ann"]
+    assert scan(board, folder, now=later) == []
+
+
+def test_what_could_not_be_opened_is_remembered_too(sqlite_board, submission, tmp_path, monkeypatch):
+    """An archive by its bytes, whoever sent it; a folder, of which only names and sizes are known, by its submitter."""
+    calls = []
+
+    def receive_in_sandbox(source, *_):
+        calls.append(os.path.basename(source))
+        raise FailedError(reason="it took more time than is allowed")
+
+    monkeypatch.setattr(pipeline, "receive_in_sandbox", receive_in_sandbox)
+    uploads = tmp_path / "uploads"
+    shutil.make_archive(str(uploads / "ann"), "zip", submission("ann"))
+    shutil.move(uploads / "ann", uploads / "bob")
+    scan(sqlite_board, str(uploads), now=NOW)
+    shutil.copy(uploads / "ann.zip", uploads / "cyd.zip")
+    shutil.copytree(uploads / "bob", uploads / "dan")
+    os.utime(uploads / "ann.zip", (10**9, 10**9))
+    os.utime(uploads / "bob", (10**9, 10**9))
+    receipts = scan(sqlite_board, str(uploads), now=NOW)
+    assert states(receipts) == [(name, "failed") for name in ("ann", "bob", "cyd", "dan")]
+    assert sorted(calls) == ["ann.zip", "bob", "dan"]

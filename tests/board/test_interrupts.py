@@ -1,0 +1,185 @@
+"""SIGTERM and SIGINT end ``add``, ``scan`` and ``rescore``: at once, with their children, and what is done is stored."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from samples import NOW, ON_BOTH, stalling_folder, words_of, write
+from sqlalchemy import select
+
+from geval_py.board.database.schema import submissions
+from geval_py.board.database.store import LOCK
+from geval_py.board.operations.rescoring import rescore
+from geval_py.board.operations.submissions import add
+
+# The command, whose children that see a name with "stall" start one of their own and sleep for ten minutes.
+RUN = """
+import sys
+import geval_py.board.intake.sandbox as sandbox
+sandbox.PROGRAM = '''
+import os, subprocess, sys, time
+place = sys.argv[1]
+if "stall" in open(place + "/job.json").read():
+    sleeper = subprocess.Popen(["sleep", "600"])
+    with open({pids!r} + "/" + str(os.getpid()), "w") as file:
+        file.write(f"{{os.getpid()}} {{sleeper.pid}}")
+    time.sleep(600)
+''' + sandbox.PROGRAM
+if {slow}:
+    sandbox.PROGRAM = '''
+import os, subprocess, sys, time
+import geval_py.board.intake.worker as worker
+def job(*_):
+    sleeper = subprocess.Popen(["sleep", "600"])
+    with open({pids!r} + "/" + str(os.getpid()), "w") as file:
+        file.write(f"{{os.getpid()}} {{sleeper.pid}}")
+    time.sleep(600)
+worker.JOBS["receive"] = job
+worker.main(sys.argv[1])
+'''
+from geval_py.__main__ import main
+sys.exit(main())
+"""
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+
+
+class Command:
+    """A command in a process of its own, and what it leaves."""
+
+    def __init__(self, folder, words, *, slow=False):
+        self.pids, self.temporary = folder / "pids", folder / "temporary"
+        for path in (self.pids, self.temporary):
+            path.mkdir(exist_ok=True)
+        code = RUN.format(pids=str(self.pids), slow=slow)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, "board", *map(str, words)],
+            env=os.environ | {"TMPDIR": str(self.temporary)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+
+    def wait_until(self, condition):
+        ends = time.monotonic() + 120
+        while not condition():
+            assert self.process.poll() is None, self.process.stderr.read()
+            assert time.monotonic() < ends
+            time.sleep(0.05)
+
+    def stalled(self):
+        """Give the ids of all children and grandchildren that sleep."""
+        return [int(pid) for path in self.pids.iterdir() for pid in path.read_text().split()]
+
+    def end(self, number):
+        """Send a signal, and look at how the command ends; a stalling child would hold it for ten minutes."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        said = self.process.communicate(timeout=60)[1]
+        print(f"{number.name}: ended after {time.monotonic() - began:.2f} s")
+        assert (self.process.returncode, said) == (-number, b"")
+        assert list(self.temporary.iterdir()) == []
+        assert [pid for pid in self.stalled() if is_alive(pid)] == []
+
+
+def is_alive(pid):
+    for _ in range(500):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        if state == "Z":
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def stored(board):
+    with board.reading() as connection:
+        return dict(connection.execute(select(submissions.c.name, submissions.c.state)).all())
+
+
+@SIGNALS
+def test_a_scan_ends_and_what_was_finished_is_stored(number, sqlite_board, submission, tmp_path):
+    for position, name in enumerate(["ann", "stall-a", "stall-b", "zoe"]):
+        submission(name, seed=position)
+    command = Command(tmp_path, ["scan", sqlite_board.folder, tmp_path / "uploads"])
+    command.wait_until(lambda: "ann" in stored(sqlite_board) and len(command.stalled()) >= 4)
+    command.end(number)
+    assert "ann" in stored(sqlite_board)
+    assert not [name for name in stored(sqlite_board) if name.startswith("stall")]
+
+
+@pytest.mark.long
+def test_two_folders_of_95_000_files_and_4_600_globs_delay_a_good_one_by_little(sqlite_board, submission, tmp_path):
+    """They held a scan for ten minutes, which handled no signal; the times are printed."""
+    for name in ("a-first", "b-second"):
+        stalling_folder(tmp_path / "uploads" / name)
+    submission("good")
+    began = time.monotonic()
+    command = Command(tmp_path, ["scan", sqlite_board.folder, tmp_path / "uploads"])
+    command.wait_until(lambda: "good" in stored(sqlite_board))
+    print(f"the good one was stored after {time.monotonic() - began:.1f} s")
+    assert command.process.wait(timeout=60) == 0
+    assert stored(sqlite_board) == {"a-first": "rejected", "b-second": "rejected", "good": "scored"}
+
+
+@SIGNALS
+def test_an_add_ends(number, sqlite_board, submission, tmp_path):
+    """What was added before it is stored."""
+    sources = [submission("ann"), submission("stall", seed=1)]
+    command = Command(tmp_path, ["add", sqlite_board.folder, *sources])
+    command.wait_until(command.stalled)
+    command.end(number)
+    assert stored(sqlite_board) == {"ann": "scored"}
+
+
+@SIGNALS
+def test_a_rescore_ends_and_what_was_finished_is_not_scored_again(number, sqlite_board, submission, tmp_path):
+    for position, name in enumerate(["ann", "stall"]):
+        add(sqlite_board, str(submission(name, seed=position)), now=NOW)
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words_of("test-A")[::-1]))
+    command = Command(tmp_path, ["rescore", sqlite_board.folder])
+    command.wait_until(command.stalled)
+    command.end(number)
+    assert stored(sqlite_board) == {"ann": "scored", "stall": "scored"}
+    assert len(rescore(sqlite_board, now=NOW).outdated) == 4
+
+
+def test_children_of_a_killed_command_end(sqlite_board, submission, tmp_path):
+    """No signal tells them; they look whether their parent lives. The next command removes its folder."""
+    command = Command(tmp_path, ["add", sqlite_board.folder, submission("slow")], slow=True)
+    command.wait_until(command.stalled)
+    (left,) = command.temporary.iterdir()
+    command.process.kill()
+    command.process.communicate()
+    assert [pid for pid in command.stalled() if is_alive(pid)] == []
+    assert left.exists()
+    again = Command(tmp_path, ["add", sqlite_board.folder, submission("ann", seed=1)])
+    assert again.process.wait() == 0
+    assert again.process.stderr.read() == b""
+    again.process.stderr.close()
+    assert list(command.temporary.iterdir()) == []
+
+
+@ON_BOTH
+def test_a_command_that_waits_for_another_to_write_ends(board, submission, tmp_path):
+    """SQLite would wait for a minute, and handle no signal."""
+    source = submission("ann")
+    with board.engine.connect() as other:
+        if other.dialect.name == "sqlite":
+            writer = sqlite3.connect(f"{board.folder}/board.sqlite", isolation_level=None)
+            writer.execute("BEGIN IMMEDIATE")
+        else:
+            writer = None
+            other.exec_driver_sql(f"SELECT pg_advisory_lock({LOCK})")
+        command = Command(tmp_path, ["add", board.folder, source])
+        command.wait_until(lambda: list(command.temporary.glob("*/places/000.packed")))
+        time.sleep(3)
+        command.end(signal.SIGTERM)
+        if writer is not None:
+            writer.close()
+    assert stored(board) == {}
