@@ -114,7 +114,7 @@ def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]
                 yield pair
 
 
-def _latest_outputs(connection: Connection, settings: Settings, test: str) -> Sequence[Row[Any]]:
+def _latest_outputs(connection: Connection, settings: Settings, test: str) -> list[Row[Any]]:
     columns = (submissions.c.code, submitters.c.name, submitters.c.id, evaluations.c.lines, evaluations.c.losses)
     query = (
         select(*columns)
@@ -126,7 +126,7 @@ def _latest_outputs(connection: Connection, settings: Settings, test: str) -> Se
         .where(submissions.c.state == schema.SCORED)
         .order_by(submissions.c.arrived.desc(), outputs.c.id)
     )
-    return connection.execute(query.limit(MOST_OUTPUTS)).all()
+    return list(connection.execute(query.limit(MOST_OUTPUTS)))
 
 
 def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Likeness]:
