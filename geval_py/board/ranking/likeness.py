@@ -114,7 +114,7 @@ def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]
                 yield pair
 
 
-def _latest_outputs(connection: Connection, settings: Settings, test: str) -> Sequence[Row[Any]]:
+def _latest_outputs(connection: Connection, settings: Settings, test: str) -> list[Row[Any]]:
     columns = (submissions.c.code, submitters.c.name, submitters.c.id, evaluations.c.lines, evaluations.c.losses)
     query = (
         select(*columns)
