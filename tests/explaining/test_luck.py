@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geval_py import UsageError, compare, evaluate, hashed_log_losses, luck
-from geval_py.explaining.luck import near_ties, share_turned
+from geval_py.explaining.luck import near_ties, score_text, share_turned
 from geval_py.explaining.reliability import profile_of, profile_scheme, reread, schemes_of
 
 GAZETTE = "challenges/gazette"
@@ -82,6 +82,22 @@ def test_exact_words(tmp_path):
     assert found.listed == pytest.approx(math.exp(-(math.log(0.5) + math.log(0.5 / 5)) / 2))
     hashed = hashed_log_losses(outputs[:2], expected[:2])
     assert found.from_hashed == pytest.approx(math.exp(np.mean(hashed) + 0.5 * math.log(6 / 1024)))
+
+
+@pytest.mark.parametrize("bits", [4, 12])
+def test_exact_words_are_estimated_with_the_buckets_of_the_metric(bits, tmp_path):
+    outputs, expected, words = ["a:0.5 :0.5"] * 2, ["a", "b"], frozenset("abcdef")
+    found = luck(evaluated(tmp_path, outputs, expected, f"LogLossHashed{bits}"), seeds=0, vocabulary=words).exact
+    hashed = np.mean(hashed_log_losses(outputs, expected, bits))
+    assert found.from_hashed == pytest.approx(math.exp(hashed + 0.5 * math.log(6 / 2**bits)))
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [(999994999999999.0, "999990000000000"), (-1.23456789, "-1.2346"), (1e15, "1.0e15"), (-1.5e15, "-1.5e15")],
+)
+def test_scores_beyond_reason_have_an_exponent(score, text):
+    assert score_text(score) == text
 
 
 @pytest.mark.parametrize("seeds", [-1, 1001])

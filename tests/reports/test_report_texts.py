@@ -148,6 +148,12 @@ def test_strangers_texts_are_harmless(folder, tmp_path):
     assert "\u202e" not in text
 
 
+def test_a_score_at_an_edge_is_in_the_bin_above():
+    """The last is in the last bin; rounding, as of 0.15 / 0.05, moves none."""
+    bins = score_bins(np.array([n * 0.05 for n in range(21)]))
+    assert [(one.low, one.lines) for one in bins] == [(round(n * 0.05, 2), 1 if n < 19 else 2) for n in range(20)]
+
+
 def test_bins_of_equal_scores():
     (one,) = score_bins(np.array([0.25, 0.25]))
     assert one.lines == 2
