@@ -362,6 +362,16 @@ def test_what_is_missing(submission):
     assert nothing.summary == "there is no output here, and no dev-* or test-* folder"
 
 
+def test_a_part_that_is_a_link_to_the_outside(submission):
+    outside = submission.parent / f"{submission.name}-outside.tsv"
+    outside.write_text("secret\n")
+    (submission / "dev-0/out.tsv").unlink()
+    (submission / "dev-0/out-0-of-2.tsv").write_bytes(GOOD)
+    (submission / "dev-0/out-1-of-2.tsv").symlink_to(outside)
+    first_target = next(iter(find_targets(["."])))
+    assert first_target.summary == "a link that leads outside of the submission; it is not followed"
+
+
 def test_links(submission):
     outside = submission.parent / f"{submission.name}-outside.tsv"
     outside.write_text("secret\n")

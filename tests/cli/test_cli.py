@@ -544,6 +544,11 @@ def test_an_output_beside_other_answers_is_noted(challenge, geval):
     )
     assert geval("-t", "dev-0", "-o", "dev-0/out.tsv") == (0, "12.70\n", "")
     assert geval("-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv") == (0, "12.70\n", "")
+    (challenge / "dev-0/expected.tsv.gz").write_bytes(gzip.compress((challenge / "dev-0/expected.tsv").read_bytes()))
+    (challenge / "dev-0/expected.tsv").unlink()
+    assert geval("-o", "dev-0/out.tsv")[2].endswith("was -t dev-0 meant?\n")
+    (challenge / "dev-0/expected.tsv.gz").unlink()
+    assert geval("-o", "dev-0/out.tsv") == (0, "12.70\n", "")
 
 
 def test_the_input_beside_answers_that_are_named_is_taken(challenge, geval):
