@@ -359,6 +359,14 @@ def test_words_outside_the_vocabulary_are_noted(challenge, geval):
     )
 
 
+@pytest.mark.parametrize("metrics", [["Perplexity", "LogLossHashed"], ["LogLossHashed", "Perplexity"]], ids=" ".join)
+def test_words_outside_the_vocabulary_are_noted_whichever_metric_needs_it(metrics, challenge, geval):
+    (challenge / "train").mkdir()
+    (challenge / "train/expected.tsv").write_text("a\n")
+    words = [word for metric in metrics for word in ("-m", metric)]
+    assert "2 of 3 expected words are not in the vocabulary" in geval("-t", "dev-0", *words)[2]
+
+
 def test_help_version_and_list(challenge, geval):
     status, out, _ = geval("--help")
     assert status == 0

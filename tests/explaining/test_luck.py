@@ -8,6 +8,7 @@ import pytest
 from geval_py import UsageError, compare, evaluate, hashed_log_losses, luck
 from geval_py.explaining.luck import near_ties, score_text, share_turned
 from geval_py.explaining.reliability import profile_of, profile_scheme, reread, schemes_of
+from geval_py.reading import sources
 
 GAZETTE = "challenges/gazette"
 
@@ -140,6 +141,19 @@ def test_near_ties_are_what_seeds_say(tmp_path):
     (tie,) = near_ties(evaluations, comparison)
     assert {tie.first, tie.second} == {"one.tsv", "two.tsv"}
     assert tie.turned in (pytest.approx(share), pytest.approx(1 - share))
+
+
+def test_near_ties_among_others(tmp_path, monkeypatch):
+    """One that is far better stands before them; what can be read only once is not looked at."""
+    near = near_outputs(tmp_path)
+    expected = [f"x{n}" for n in range(150)]
+    evaluations = [*near, evaluated(tmp_path, [f"{word}:0.9 :0.1" for word in expected], expected, name="best.tsv")]
+    comparison = compare(evaluations, samples=100)
+    (tie,) = near_ties(evaluations, comparison)
+    assert {tie.first, tie.second} == {"one.tsv", "two.tsv"}
+    for name in ("one.tsv", "two.tsv"):
+        monkeypatch.setattr(sources, "can_be_reread", lambda path, name=name: not path.endswith(name))
+        assert list(near_ties(evaluations, comparison)) == []
 
 
 def test_no_near_tie(tmp_path):

@@ -27,6 +27,7 @@ from geval_py import (
     tune,
 )
 from geval_py.explaining import cross_validation as folds_module
+from geval_py.explaining import guesses as guesses_module
 from geval_py.explaining.cross_validation import Folds, Objective, change_of, fit
 from geval_py.explaining.documents import documents_of
 from geval_py.explaining.guesses import read_guesses
@@ -262,6 +263,7 @@ def test_vectors_are_written_as_vectors(tmp_path):
     evaluation = write(tmp_path, outputs, ["cat", "unlisted", "the"] * 40, train=["the", "cat", "of"])
     tuning = tune(evaluation, temperature=True)
     assert "temperature" in tuning.taken
+    assert tuning.to_dict()["signature"] == str(evaluation.signature)
     assert ("commonest words of train" in str(tuning)) == ("nu" in tuning.taken)
     written = tuning.apply(tmp_path / "dev-0/out.tsv")
     assert ":" not in Path(written).read_text()
@@ -478,3 +480,36 @@ def test_printed(tuned):
     text = str(tuned)
     assert text.startswith("tuned       score   change (nats)  95 %                verdict\n(as it is)  327.53\n")
     assert "held out in 10 folds of lines, seed 12345." in text
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [
+        (10.0, "10.00"),
+        (9.9994, "9.999"),
+        (-9.9994, "-9.999"),
+        (1.0, "1.000"),
+        (0.99994, "0.9999"),
+        (0.0, "0.00"),
+        (math.inf, "Infinity"),
+        (math.nan, "NaN"),
+    ],
+)
+def test_small_scores_have_four_digits(score, text):
+    assert folds_module.score_text(score) == text
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 5, 8, 100])
+def test_sums_do_not_depend_on_how_many_entries_are_read_at_once(at_once, monkeypatch):
+    """A line with more entries than that is read alone; one without any sums to 0."""
+    monkeypatch.setattr(guesses_module, "ENTRIES_AT_ONCE", at_once)
+    lines = [[0.0, -1.0, -2.5], [], [0.0], [0.0, *(-0.5 * n for n in range(6))], [], [], [0.0, -3.0], []]
+    entries = guesses_module.Entries(
+        logarithms=np.array([log for line in lines for log in line]),
+        starts=np.cumsum([0, *map(len, lines)]),
+        hits=np.array([], int),
+        hit_lines=np.array([], int),
+    )
+    sums, moments = guesses_module._sums_of_powers(entries, 0.5)
+    assert sums == pytest.approx([sum(math.exp(0.5 * log) for log in line) for line in lines])
+    assert moments == pytest.approx([sum(math.exp(0.5 * log) * log for log in line) for line in lines])

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from geval_py.reports.axes import figure
+from geval_py.reports.axes import PAGE, figure, p_text, percent, perplexity
+from geval_py.reports.charts import Row, _dot_row, _reliability_row
 from geval_py.reports.scales import Scale, linear_domain, log_domain, log_ticks, round_ticks, scale_of
 
 
@@ -126,3 +127,57 @@ def test_no_finite_value_has_no_scale():
 def test_a_figure_has_three_digits(value, text):
     """Rounding up to 100 adds no fourth digit."""
     assert figure(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0 %"),
+        (0.00049, "<0.1 %"),
+        (0.0005, "0.1 %"),
+        (0.02, "2 %"),
+        (0.0994, "9.9 %"),
+        (0.0995, "10 %"),
+        (0.104, "10 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_a_percentage_has_two_digits(share, text):
+    assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.0, "<0.001"), (0.00099, "<0.001"), (0.001, "0.001"), (0.0994, "0.099"), (0.1, "0.10"), (1.0, "1.00")],
+)
+def test_a_small_p_has_three_decimals(p, text):
+    assert p_text(p) == text
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"), [(None, "–"), (0.0, "1.00"), (math.log(174.6), "175"), (math.inf, "∞"), (math.nan, "–")]
+)
+def test_a_perplexity(loss, text):
+    assert perplexity(loss) == text
+
+
+@pytest.mark.parametrize(("y", "is_good"), [(0.2, True), (0.3, True), (0.4, True), (0.19, False), (0.41, False)])
+def test_a_point_at_the_edge_of_the_band_is_inside(y, is_good):
+    row = _reliability_row({"x": 0.3, "y": y, "low": 0.2, "high": 0.4, "n": 1234}, 0.25, PAGE)
+    assert row["colour"] == (PAGE.accent if is_good else PAGE.bad)
+    assert (row["low"], row["y"], row["high"]) == (0.25, max(0.25, y), 0.4)
+    assert row["said"].endswith("honest 20 % to 40 %, of 1,234")
+
+
+@pytest.mark.parametrize(
+    ("row", "drawn"),
+    [
+        (Row(label="a", value=1.0, low=0.5, high=2.0, said="x"), (1.0, 0.5, 2.0, PAGE.accent)),
+        (Row(label="a", value=1.0, low=0.5, high=math.inf, said="x", colour="#123456"), (1.0, None, None, "#123456")),
+        (Row(label="a", value=math.inf, said="x"), (None, None, None, PAGE.accent)),
+        (Row(label="a", value=1.0, low=None, high=2.0, said="x"), (1.0, None, None, PAGE.accent)),
+    ],
+)
+def test_what_is_infinite_is_not_drawn(row, drawn):
+    found = _dot_row(row, "a", PAGE)
+    assert (found["value"], found["low"], found["high"], found["colour"]) == drawn
