@@ -5,6 +5,7 @@ import math
 import re
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,8 +16,18 @@ from translations import LINES, write
 from geval_py import evaluate
 from geval_py.explaining import losses
 from geval_py.explaining.significance import LEAST_LINES
-from geval_py.reports import loss_panels
-from geval_py.reports.contents import can_be_tuned, columns_of, log_losses, overview, report, score_bins
+from geval_py.reports import loss_panels, overview_panels, quality_panels
+from geval_py.reports.axes import PAGE
+from geval_py.reports.contents import (
+    ScoredPart,
+    ScoredParts,
+    can_be_tuned,
+    columns_of,
+    log_losses,
+    overview,
+    report,
+    score_bins,
+)
 from geval_py.reports.page import charts, page
 from geval_py.scoring.metrics import METRICS
 
@@ -201,6 +212,57 @@ def test_the_worst_and_the_best_part(parts, sentence):
     names = ("label", "lines", "mean_loss", "low", "high")
     found = [replace(PART, **dict(zip(names, part, strict=True))) for part in parts]
     assert loss_panels._worst_and_best("Worst {}", "{}", found) == sentence
+
+
+FEW = LEAST_LINES - 1
+SCORED = {
+    "apart": (
+        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
+        "M is worst, 0.500, where C is b, and best, 0.900, where it is a.",
+    ),
+    "the intervals touch": (
+        "higher", "value", [("a", 20, 0.9, 0.6, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
+        "M is worst, 0.500, where C is b, and best, 0.900, where it is a; the intervals overlap.",
+    ),
+    "lower is better": (
+        "lower", "words", [("2", 20, 0.9, 0.8, 1.0), ("1", LEAST_LINES, 0.5, 0.4, 0.6)],
+        "M is worst, 0.900, where C has 2 words, and best, 0.500, where it has 1.",
+    ),
+    "the same": ("higher", "value", [("a", 20, 0.5, 0.4, 0.6), ("b", 20, 0.5, 0.4, 0.6)], "M is 0.500 in each part."),
+    "few lines": (
+        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", FEW, 0.5, 0.4, 0.6)], "There are too few lines of each kind to tell.",
+    ),
+    "no score": (
+        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", 20, math.nan, 0.4, 0.6)], "There are too few lines of each kind to tell.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("direction", "kind", "parts", "sentence"), SCORED.values(), ids=SCORED)
+def test_the_worst_and_the_best_part_by_a_score(direction, kind, parts, sentence):
+    found = [
+        ScoredPart(label=label, lines=lines, score=score, interval=SimpleNamespace(low=low, high=high))
+        for label, lines, score, low, high in parts
+    ]
+    of = ScoredParts(column="C", kind=kind, parts=tuple(found))
+    score = SimpleNamespace(name="M", direction=direction)
+    assert overview_panels._worst_and_best(of, "C", score) == sentence
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [
+        (-0.1, 0.05, (100 * math.exp(-0.1), 100 * math.exp(0.05))),
+        (-math.inf, 0.05, (None, None)),
+        (0.0, math.inf, (None, None)),
+    ],
+)
+@pytest.mark.parametrize("taken", [True, False])
+def test_the_interval_of_a_change(low, high, ends, taken):
+    change = SimpleNamespace(low=low, high=high)
+    row = quality_panels._change_row("x", 90.0, "words", 100.0, change, taken, PAGE)
+    assert (row.low, row.high) == (ends if None in ends else pytest.approx(ends))
+    assert row.colour == (PAGE.good if taken else PAGE.soft)
 
 
 def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
