@@ -15,7 +15,7 @@ from translations import LINES, write
 
 from geval_py import evaluate
 from geval_py.explaining import losses
-from geval_py.explaining.significance import LEAST_LINES
+from geval_py.explaining.significance import LEAST_LINES, Interval
 from geval_py.reports import loss_panels, overview_panels, quality_panels
 from geval_py.reports.axes import PAGE
 from geval_py.reports.contents import (
@@ -263,6 +263,24 @@ def test_the_interval_of_a_change(low, high, ends, taken):
     row = quality_panels._change_row("x", 90.0, "words", 100.0, change, taken, PAGE)
     assert (row.low, row.high) == (ends if None in ends else pytest.approx(ends))
     assert row.colour == (PAGE.good if taken else PAGE.soft)
+
+
+@pytest.mark.parametrize(
+    ("interval", "sentence"),
+    [
+        (Interval.between(0.0, 1.0, documents=1234), "Student’s interval over 1,234 documents."),
+        (
+            Interval.of([0.0, 1.0], samples=1000, seed=7),
+            "Percentile bootstrap of 1,000 resamples of the lines, seed 7.",
+        ),
+        (
+            Interval.of([0.0, 1.0], samples=1000, seed=7, documents=1234),
+            "Percentile bootstrap of 1,000 resamples of the 1,234 documents, seed 7.",
+        ),
+    ],
+)
+def test_how_an_interval_was_computed(interval, sentence):
+    assert quality_panels.interval_method(interval) == sentence
 
 
 def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from geval_py.reports.axes import PAGE, figure, p_text, percent, perplexity
 from geval_py.reports.charts import Row, _dot_row, _reliability_row
-from geval_py.reports.scales import Scale, linear_domain, log_domain, log_ticks, round_ticks, scale_of
+from geval_py.reports.scales import Scale, linear_domain, log_domain, log_ticks, round_ticks, scale_of, tick_text
 
 
 @pytest.mark.parametrize(
@@ -181,3 +181,20 @@ def test_a_point_at_the_edge_of_the_band_is_inside(y, is_good):
 def test_what_is_infinite_is_not_drawn(row, drawn):
     found = _dot_row(row, "a", PAGE)
     assert (found["value"], found["low"], found["high"], found["colour"]) == drawn
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.5, "−0.5"),
+        (100.0, "100"),
+        (1e-4, "0.0001"),
+        (9e-5, "9e−05"),
+        (9_999_999.0, "9,999,999"),
+        (1e7, "1e+07"),
+        (-1e7, "−1e+07"),
+    ],
+)
+def test_the_text_of_a_tick(value, text):
+    assert tick_text(value) == text
