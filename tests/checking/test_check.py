@@ -205,6 +205,19 @@ def test_shifted_outputs(check):
     )
 
 
+@pytest.mark.parametrize(
+    ("moved", "in_place", "is_told"),
+    [(3, 0, False), (4, 0, True), (4, 1, True), (4, 2, False), (5, 2, True), (6, 3, False), (7, 3, True)],
+)
+def test_outputs_are_shifted_if_clearly_more_words_fit(moved, in_place, is_told, check):
+    """More than three words are listed a line further down, and more than twice as many as on their own lines."""
+    lines = [f"w{n}:0.9 :0.1" if n < in_place else f"w{n - 1}:0.9 :0.1" if n > 20 else ":1" for n in range(41)]
+    lines = [line if n <= 20 + moved else ":1" for n, line in enumerate(lines)]
+    words = "".join(f"w{n}\n" for n in range(40))
+    summary = check("".join(f"{line}\n" for line in lines).encode(), words.encode())["E104"].summary
+    assert ("moved by one line up" in summary) == is_told
+
+
 def test_counts_shares_and_places(check):
     problem = check(b"a:0,5\n" * 30 + GOOD * 10, max_places=3)["E114"]
     assert (problem.count, problem.share, len(problem.places)) == (30, 0.75, 3)
@@ -347,6 +360,16 @@ def test_what_is_missing(submission):
     empty.mkdir()
     (nothing,) = find_targets([str(empty)])
     assert nothing.summary == "there is no output here, and no dev-* or test-* folder"
+
+
+def test_a_part_that_is_a_link_to_the_outside(submission):
+    outside = submission.parent / f"{submission.name}-outside.tsv"
+    outside.write_text("secret\n")
+    (submission / "dev-0/out.tsv").unlink()
+    (submission / "dev-0/out-0-of-2.tsv").write_bytes(GOOD)
+    (submission / "dev-0/out-1-of-2.tsv").symlink_to(outside)
+    first_target = next(iter(find_targets(["."])))
+    assert first_target.summary == "a link that leads outside of the submission; it is not followed"
 
 
 def test_links(submission):
@@ -493,6 +516,12 @@ def test_a_second_odd_character_behind_a_separator(check):
     assert first(problems["W208"])[2] == "\xa0"
 
 
+@pytest.mark.parametrize(("line", "column"), [("a\tb:0.5 :0.5\n", 2), ("a:1\tb\xa0:1\n", 6)])
+def test_a_tab_separates_only_behind_an_entry(line, column, check):
+    """Elsewhere it is an odd character."""
+    assert first(check(line.encode())["W208"])[1] == column
+
+
 def test_a_repeated_rest(check):
     place = first(check(b"a:0.5 :0.25 :0.25\n")["W206"])
     assert place == (1, 13, ":0.25", "the rest stands at column 7 already; its entries add up")
@@ -595,6 +624,7 @@ def test_options_that_do_not_go_together(words, submission, capsys):
     ("words", "mended"),
     [
         (["--select", "W2"], b"a:0.5 :0.5\nb:0.5  :0.5\n"),
+        (["--select", " W202 , e1 "], b"a:0.5 c:0 :0.5\r\nb:0.5 :0.5\n"),
         (["--select", "sum-above-one,E1"], b"a:0.5 c:0 :0.5\r\nb:0.5 :0.5\n"),
         (["--ignore", "W20"], b"a:1 c:0 :1\nb:0.5 :0.5\n"),
         (["--select", "E114"], b"a:1 c:0 :1\r\nb:0.5  :0.5\n"),

@@ -170,7 +170,10 @@ def test_an_annotation_names_the_first_twenty_lines():
     places = [place(n, 1, "the rest alone") for n in range(1, 40)]
     lines = ", ".join(str(n) for n in range(1, 21))
     assert f"%0A39 lines, 100 %25: {lines}, …%0A" in render(report(problem("W214", *places)), "github")
+    assert f"%0A20 lines, 100 %25: {lines}%0A" in render(report(problem("W214", *places[:20])), "github")
     assert "%0A2 lines, 100 %25: 1, 2%0A" in render(report(problem("W214", *places[:2])), "github")
+    without_lines = [place(0, 0, "the rest alone"), *places[:1]]
+    assert "%0A2 lines, 100 %25%0A" in render(report(problem("W214", *without_lines)), "github")
 
 
 @pytest.mark.parametrize(

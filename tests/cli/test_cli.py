@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from geval_py.cli.tune import show_written
 from geval_py.reading.lines import BLOCK_BYTES, READ_AHEAD_BYTES
 from geval_py.version import __version__
 
@@ -359,6 +361,14 @@ def test_words_outside_the_vocabulary_are_noted(challenge, geval):
     )
 
 
+@pytest.mark.parametrize("metrics", [["Perplexity", "LogLossHashed"], ["LogLossHashed", "Perplexity"]], ids=" ".join)
+def test_words_outside_the_vocabulary_are_noted_whichever_metric_needs_it(metrics, challenge, geval):
+    (challenge / "train").mkdir()
+    (challenge / "train/expected.tsv").write_text("a\n")
+    words = [word for metric in metrics for word in ("-m", metric)]
+    assert "2 of 3 expected words are not in the vocabulary" in geval("-t", "dev-0", *words)[2]
+
+
 def test_help_version_and_list(challenge, geval):
     status, out, _ = geval("--help")
     assert status == 0
@@ -445,6 +455,34 @@ def test_progress_is_shown_on_a_terminal_only(kind, monkeypatch):
         bar(50, 100)
     assert ("out" in shown.getvalue()) == (kind == "terminal")
     assert os.linesep.join(shown.getvalue().split("out\x1b")) == shown.getvalue()
+
+
+@pytest.mark.parametrize(("patience", "is_shown"), [(1e9, False), (-1, True)])
+@pytest.mark.parametrize(("unit", "amount"), [("bytes", "50/100 bytes"), ("items", "50/100")])
+def test_progress_is_shown_in_its_unit_after_a_while(patience, is_shown, unit, amount, monkeypatch):
+    from geval_py.cli import terminal as progress
+
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", patience)
+    shown = io.StringIO()
+    shown.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", shown)
+    with progress.ProgressBar("out", unit=unit) as bar:
+        bar(50, 100)
+    text = re.sub("\x1b\\[[0-9;]*m", "", shown.getvalue())
+    assert (amount in text) == is_shown
+    assert ("bytes" in text) == (is_shown and unit == "bytes")
+
+
+@pytest.mark.parametrize(
+    ("format", "where"),
+    [("text", "out"), ("markdown", "err"), ("latex", "err"), ("html", "err"), ("json", None), ("csv", None)],
+)
+def test_new_files_are_named_where_no_table_stands(format, where, capsys):
+    """For programs they are in the document."""
+    show_written(["a.tsv", "b\x1b.tsv"], format)
+    written = capsys.readouterr()._asdict()
+    assert [name for name, text in written.items() if text] == ([where] if where else [])
+    assert "".join(written.values()) == ("wrote `a.tsv`\nwrote `b\\x1b.tsv`\n" if where else "")
 
 
 def test_a_full_disk(challenge):
@@ -544,6 +582,11 @@ def test_an_output_beside_other_answers_is_noted(challenge, geval):
     )
     assert geval("-t", "dev-0", "-o", "dev-0/out.tsv") == (0, "12.70\n", "")
     assert geval("-o", "dev-0/out.tsv", "-e", "dev-0/expected.tsv") == (0, "12.70\n", "")
+    (challenge / "dev-0/expected.tsv.gz").write_bytes(gzip.compress((challenge / "dev-0/expected.tsv").read_bytes()))
+    (challenge / "dev-0/expected.tsv").unlink()
+    assert geval("-o", "dev-0/out.tsv")[2].endswith("was -t dev-0 meant?\n")
+    (challenge / "dev-0/expected.tsv.gz").unlink()
+    assert geval("-o", "dev-0/out.tsv") == (0, "12.70\n", "")
 
 
 def test_the_input_beside_answers_that_are_named_is_taken(challenge, geval):

@@ -112,6 +112,13 @@ def test_labels_of_lengths_and_frequencies():
 def test_a_part_has_students_interval():
     (part,) = by_length(np.array([1.0, 2.0, 3.0]), ["a", "b", "c"])  # t of 2 degrees of freedom: 4.303
     assert (part.low, part.high) == (0.0, pytest.approx(2 + 4.303 / math.sqrt(3), abs=1e-3))
+    assert (part.low, part.high) == (0.0, pytest.approx(2 + 4.302653 / math.sqrt(3)))  # no loss is below 0
+    (part,) = by_length(np.array([9.0, 10.0, 11.0]), ["a", "b", "c"])
+    assert (part.low, part.high) == pytest.approx((10 - 4.302653 / math.sqrt(3), 10 + 4.302653 / math.sqrt(3)))
+    (part,) = by_length(np.array([9.0, math.inf, 11.0]), ["a", "b", "c"])
+    assert (part.lines, part.mean_loss) == (3, 10.0)
+    (part,) = by_length(np.array([9.0, math.inf]), ["a", "b"])
+    assert (part.lines, part.mean_loss, part.low, part.high) == (2, 9.0, None, None)
     (one,) = by_length(np.array([1.0]), ["a"])
     assert (one.low, one.high) == (None, None)
 

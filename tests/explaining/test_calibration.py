@@ -185,3 +185,12 @@ def test_what_cannot_be_read_again_is_refused(tmp_path):
     with pytest.raises(UsageError) as caught:
         calibration(evaluation)
     assert str(caught.value) == f"`{tmp_path}/out.tsv` would have to be read again: write it to a file"
+
+
+@pytest.mark.parametrize(
+    ("found", "is_honest"), [(0.2, True), (0.4, True), (0.3, True), (0.19999, False), (0.40001, False)]
+)
+def test_a_share_at_an_end_of_the_band_is_honest(found, is_honest):
+    bins = corp_module.Points(x=[], y=[], low=[], high=[], n=[])
+    of = corp_module.Reliability(n=9, claimed=0.3, found=found, low=0.2, high=0.4, bins=bins)
+    assert of.is_honest == is_honest

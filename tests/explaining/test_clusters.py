@@ -266,13 +266,22 @@ def test_one_document(challenge, capsys):
     assert str(caught.value) == message
 
 
-def test_few_documents_are_noted(challenge, capsys):
+@pytest.mark.parametrize(
+    ("documents", "note"),
+    [
+        (4, "geval: note: 4 documents: with so few, p rand cannot be below 0.125\n"),
+        (5, "geval: note: 5 documents: with so few, p rand cannot be below 0.0625\n"),
+        (6, ""),
+    ],
+)
+def test_few_documents_are_noted(documents, note, challenge, capsys):
+    """If p cannot be below 5 %."""
     text = (challenge / "dev-0/in.tsv").read_text()
-    for digit in "4567":
+    for digit in range(documents, 8):
         text = text.replace(f"f{digit}\t", "f3\t")
     (challenge / "dev-0/in.tsv").write_text(text)
     err = run(capsys, "compare", "--documents", "FileId", "--samples", "100")[2]
-    assert err == "geval: note: 4 documents: with so few, p rand cannot be below 0.125\n"
+    assert err == note
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 
 import geval_py
 from geval_py import Interval, LineCountError, UsageError, compare, evaluate
+from geval_py.explaining.comparison import share_text
 from geval_py.explaining.paired import Systems
 from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.splits import Output, unique_names
@@ -778,3 +779,22 @@ def test_the_table_reads_as_columns(challenge, compared):
     out = compared("-t", "dev-0", "--samples", "100")[1].split("\n\n")[0]
     rows = list(csv.reader(re.sub(r"  +", "\t", out).splitlines(), delimiter="\t"))
     assert [len(row) for row in rows] == [9, 4, 9, 9]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (None, ""),
+        (0.0, "0 %"),
+        (1e-9, "<1 %"),
+        (0.00999, "<1 %"),
+        (0.01, "1 %"),
+        (0.0149, "1 %"),
+        (0.5, "50 %"),
+        (0.994, "99 %"),
+        (0.996, "99 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_only_no_line_is_0_percent_and_only_all_are_100(share, text):
+    assert share_text(share) == text

@@ -49,8 +49,12 @@ def test_perplexity_and_gain(lines):
         gain = len(on) / len(lines) * (np.mean(on) - np.mean(off))
         assert row["perplexity"] == pytest.approx(math.exp(np.mean(on)))
         assert row["gain"] == pytest.approx(1 - math.exp(-gain), abs=1e-9)
-        assert row["gain_low"] <= row["gain"] + 1e-9
-        assert row["gain"] <= row["gain_high"] + 1e-9
+        has = np.array([name.removeprefix("exp:") in word.split() for word in words])
+        apart = np.array(losses) - np.mean(off)
+        influences = np.where(has, apart, apart * -len(on) / len(off)) - gain  # of a line on the gain
+        half = 1.959964 * math.sqrt(np.mean(influences**2) / len(lines))
+        assert row["gain_low"] == pytest.approx(1 - math.exp(half - gain), rel=1e-5, abs=1e-5)
+        assert row["gain_high"] == pytest.approx(1 - math.exp(-half - gain), rel=1e-5, abs=1e-5)
 
 
 def test_the_interval_of_a_gain_is_that_of_the_bootstrap():

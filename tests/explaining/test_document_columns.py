@@ -3,7 +3,7 @@
 import pytest
 
 from geval_py import LineCountError, UsageError, evaluate
-from geval_py.explaining.documents import documents_in, documents_of
+from geval_py.explaining.documents import _possible_documents, documents_in, documents_of
 
 INPUT = "one\tx\ntwo\ty\none\tx\nthree\n"
 
@@ -68,3 +68,15 @@ def test_an_input_of_another_length(metric, challenge):
     result = evaluate(challenge, "dev-0", metrics=metric)
     with pytest.raises(LineCountError, match=r"Too few lines in the input file: .* has 3, .* has 4"):
         documents_of(result, "FileId")
+
+
+def test_columns_that_may_be_documents(tmp_path):
+    """They have two values or more, and at most half as many as there are lines."""
+    lines = 20
+    columns = {count: [min(n, count - 1) for n in range(lines)] for count in (1, 2, 3, 9, 10, 11, 19, 20)}
+    rows = ["\t".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    (tmp_path / "dev-0").mkdir()
+    for name, texts in {"in": rows, "expected": ["a"] * lines, "out": ["a:0.5 :0.5"] * lines}.items():
+        (tmp_path / "dev-0" / f"{name}.tsv").write_text("".join(f"{text}\n" for text in texts))
+    found = _possible_documents(evaluate(tmp_path, "dev-0", metrics="LogLossHashed"))
+    assert [documents.count for documents in found] == [2, 3, 9, 10]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from geval_py import UsageError, compare, evaluate, hashed_log_losses, luck
-from geval_py.explaining.luck import near_ties, share_turned
+from geval_py.explaining.luck import near_ties, score_text, share_turned
 from geval_py.explaining.reliability import profile_of, profile_scheme, reread, schemes_of
+from geval_py.reading import sources
 
 GAZETTE = "challenges/gazette"
 
@@ -84,6 +85,22 @@ def test_exact_words(tmp_path):
     assert found.from_hashed == pytest.approx(math.exp(np.mean(hashed) + 0.5 * math.log(6 / 1024)))
 
 
+@pytest.mark.parametrize("bits", [4, 12])
+def test_exact_words_are_estimated_with_the_buckets_of_the_metric(bits, tmp_path):
+    outputs, expected, words = ["a:0.5 :0.5"] * 2, ["a", "b"], frozenset("abcdef")
+    found = luck(evaluated(tmp_path, outputs, expected, f"LogLossHashed{bits}"), seeds=0, vocabulary=words).exact
+    hashed = np.mean(hashed_log_losses(outputs, expected, bits))
+    assert found.from_hashed == pytest.approx(math.exp(hashed + 0.5 * math.log(6 / 2**bits)))
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [(999994999999999.0, "999990000000000"), (-1.23456789, "-1.2346"), (1e15, "1.0e15"), (-1.5e15, "-1.5e15")],
+)
+def test_scores_beyond_reason_have_an_exponent(score, text):
+    assert score_text(score) == text
+
+
 @pytest.mark.parametrize("seeds", [-1, 1001])
 def test_seeds_out_of_range(seeds):
     with pytest.raises(UsageError) as caught:
@@ -124,6 +141,19 @@ def test_near_ties_are_what_seeds_say(tmp_path):
     (tie,) = near_ties(evaluations, comparison)
     assert {tie.first, tie.second} == {"one.tsv", "two.tsv"}
     assert tie.turned in (pytest.approx(share), pytest.approx(1 - share))
+
+
+def test_near_ties_among_others(tmp_path, monkeypatch):
+    """One that is far better stands before them; what can be read only once is not looked at."""
+    near = near_outputs(tmp_path)
+    expected = [f"x{n}" for n in range(150)]
+    evaluations = [*near, evaluated(tmp_path, [f"{word}:0.9 :0.1" for word in expected], expected, name="best.tsv")]
+    comparison = compare(evaluations, samples=100)
+    (tie,) = near_ties(evaluations, comparison)
+    assert {tie.first, tie.second} == {"one.tsv", "two.tsv"}
+    for name in ("one.tsv", "two.tsv"):
+        monkeypatch.setattr(sources, "can_be_reread", lambda path, name=name: not path.endswith(name))
+        assert list(near_ties(evaluations, comparison)) == []
 
 
 def test_no_near_tie(tmp_path):

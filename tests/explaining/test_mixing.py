@@ -13,7 +13,9 @@ from profiles import examples
 from scipy import optimize
 
 from geval_py import LineCountError, UsageError, check_submission, evaluate, mix
+from geval_py.errors import MalformedLineError
 from geval_py.explaining.mixing import best_weights, mixed_losses
+from geval_py.reading.derived import Mixing, mixed_output
 from geval_py.scoring.metrics.base import NOISE
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -177,3 +179,24 @@ def test_printed(gazette):
     assert text.startswith("output                 score   weight\nout-model=bigram.tsv   174.60  0.8302\n")
     assert "held out in 10 folds of 36 documents, seed 12345." in text
     assert text.endswith("]: leave it.")
+
+
+def test_words_mixed_with_a_vector_are_a_vector():
+    """Whichever comes first."""
+    mixing = Mixing(weights=(0.5, 0.5), bits=1)
+    for texts in (["a:0.5 :0.5", "-1 -1"], ["-1 -1", "a:0.5 :0.5"], ["-1 -1", "-1 -1"]):
+        assert len(mixing.mix_lines(texts, 1).split(" ")) == 2
+        assert ":" not in mixing.mix_lines(texts, 1)
+
+
+@pytest.mark.parametrize("at_fault", [0, 1, 2])
+def test_the_output_at_fault_is_named(at_fault, tmp_path):
+    paths = [str(tmp_path / f"{name}.tsv") for name in "abc"]
+    for number, path in enumerate(paths):
+        Path(path).write_text("a:0.5 :0.5\n" + ("a:x\n" if number == at_fault else f"b:0.{number + 1} :0.5\n"))
+    mixture = mixed_output(paths, str(tmp_path / "mixed"), None)
+    (tmp_path / "mixed").mkdir()
+    with pytest.raises(MalformedLineError) as caught:
+        mixture.write(Mixing(weights=(0.5, 0.25, 0.25)).mix_lines, {})
+    assert (caught.value.path, caught.value.line) == (paths[at_fault], 2)
+    assert list((tmp_path / "mixed").iterdir()) == []

@@ -2,6 +2,7 @@
 
 import math
 import os
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -90,6 +91,16 @@ def test_systems_are_ranked(name):
     assert 0 < first.p_randomisation <= 1
     assert first.won + first.lost + first.tied == pytest.approx(1)
     assert (ranking.lines, ranking.equal) == (40, ())
+
+
+@each
+def test_each_of_three_systems_has_its_own_lines(name):
+    expected, one, other = DATA[name]
+    systems = [statistics_of(name, outputs, expected) for outputs in (one, other, expected)]
+    metric, (weights,) = find_metric(name), bootstrap_weights(40, 5, seed=3)
+    three = scores_on(metric, table_of(metric, systems).totals([weights]))
+    pairs = [scores_on(metric, table_of(metric, list(pair)).totals([weights])) for pair in pairwise(systems)]
+    assert three.tolist() == np.hstack([pairs[0], pairs[1][:, 1:]]).tolist()
 
 
 @each

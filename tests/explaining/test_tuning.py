@@ -27,10 +27,12 @@ from geval_py import (
     tune,
 )
 from geval_py.explaining import cross_validation as folds_module
+from geval_py.explaining import guesses as guesses_module
 from geval_py.explaining.cross_validation import Folds, Objective, change_of, fit
 from geval_py.explaining.documents import documents_of
 from geval_py.explaining.guesses import read_guesses
 from geval_py.reading.derived import FrequentWords, Parameters, frequent_words
+from geval_py.reading.schemes import LEAST_BITS, MOST_BITS
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 THE = FrequentWords(words=("the", "of", "a"), shares=(0.06, 0.03, 0.01))
@@ -216,12 +218,53 @@ def test_infinite_losses_are_counted_and_mended(tmp_path):
     assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
 
 
+PARAMETERS = {"temperature": 1.0, "lambda": 0.5, "nu": 0.5, "frequent_words": {"the": 0.25, "of": 0.125}, "bits": 10}
+IN_RANGE = [
+    {"temperature": 1e-9},
+    {"lambda": 0.0},
+    {"lambda": 1.0},
+    {"nu": 0.0, "frequent_words": {}},
+    {"nu": 1.0},
+    {"frequent_words": {"the": 0.0}},
+    {"frequent_words": {"the": 0.5, "of": 0.5}},
+    {"bits": LEAST_BITS},
+    {"bits": MOST_BITS},
+]
+OUT_OF_RANGE = [
+    {"temperature": 0.0},
+    {"temperature": -1.0},
+    {"lambda": -0.01},
+    {"lambda": 1.01},
+    {"nu": -0.01},
+    {"nu": 1.01},
+    {"frequent_words": {"the": -0.01, "of": 0.5}},
+    {"frequent_words": {"the": 0.5, "of": 0.51}},
+    {"frequent_words": {"the of": 0.5}},
+    {"bits": LEAST_BITS - 1},
+    {"bits": MOST_BITS + 1},
+]
+
+
+@pytest.mark.parametrize("changes", IN_RANGE, ids=str)
+def test_parameters_at_the_ends_of_their_ranges_are_read(changes):
+    values = PARAMETERS | changes
+    assert Parameters.of_dict(values).to_dict() == values
+
+
+@pytest.mark.parametrize("changes", OUT_OF_RANGE, ids=str)
+def test_parameters_out_of_their_ranges_are_refused(changes):
+    with pytest.raises(ValueError, match=r"range|cannot be used"):
+        Parameters.of_dict(PARAMETERS | changes)
+
+
 def test_vectors_are_written_as_vectors(tmp_path):
     rng = np.random.default_rng(1)
     outputs = [" ".join(f"{v:.6f}" for v in rng.normal(0, 6, 1024)) for _ in range(120)]
     evaluation = write(tmp_path, outputs, ["cat", "unlisted", "the"] * 40, train=["the", "cat", "of"])
     tuning = tune(evaluation, temperature=True)
     assert "temperature" in tuning.taken
+    assert tuning.to_dict()["signature"] == str(evaluation.signature)
+    assert ("commonest words of train" in str(tuning)) == ("nu" in tuning.taken)
     written = tuning.apply(tmp_path / "dev-0/out.tsv")
     assert ":" not in Path(written).read_text()
     assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
@@ -437,3 +480,36 @@ def test_printed(tuned):
     text = str(tuned)
     assert text.startswith("tuned       score   change (nats)  95 %                verdict\n(as it is)  327.53\n")
     assert "held out in 10 folds of lines, seed 12345." in text
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [
+        (10.0, "10.00"),
+        (9.9994, "9.999"),
+        (-9.9994, "-9.999"),
+        (1.0, "1.000"),
+        (0.99994, "0.9999"),
+        (0.0, "0.00"),
+        (math.inf, "Infinity"),
+        (math.nan, "NaN"),
+    ],
+)
+def test_small_scores_have_four_digits(score, text):
+    assert folds_module.score_text(score) == text
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 5, 8, 100])
+def test_sums_do_not_depend_on_how_many_entries_are_read_at_once(at_once, monkeypatch):
+    """A line with more entries than that is read alone; one without any sums to 0."""
+    monkeypatch.setattr(guesses_module, "ENTRIES_AT_ONCE", at_once)
+    lines = [[0.0, -1.0, -2.5], [], [0.0], [0.0, *(-0.5 * n for n in range(6))], [], [], [0.0, -3.0], []]
+    entries = guesses_module.Entries(
+        logarithms=np.array([log for line in lines for log in line]),
+        starts=np.cumsum([0, *map(len, lines)]),
+        hits=np.array([], int),
+        hit_lines=np.array([], int),
+    )
+    sums, moments = guesses_module._sums_of_powers(entries, 0.5)
+    assert sums == pytest.approx([sum(math.exp(0.5 * log) for log in line) for line in lines])
+    assert moments == pytest.approx([sum(math.exp(0.5 * log) * log for log in line) for line in lines])

@@ -113,6 +113,14 @@ def test_a_wrong_line(change, line, column, reason, hint, read):
     assert (error.line, error.column, error.reason, error.hint) == (line, column, reason, hint)
 
 
+@pytest.mark.parametrize("number", ["inf", "nan"])
+def test_a_wrong_back_off_among_rows_that_all_have_one(number, read):
+    rows = f"-0.5\t<unk>\t0\n-0.5\t<s>\t-0.1\n-0.5\t</s>\t{number}\n"
+    with pytest.raises(MalformedLineError) as caught:
+        read(f"\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n{rows}\n\\2-grams:\n-0.2\t<s> </s>\n\n\\end\\\n")
+    assert (caught.value.line, caught.value.reason) == (8, "not a number")
+
+
 def test_the_end_of_the_file(read):
     with pytest.raises(MalformedLineError) as caught:
         read(GOOD[: GOOD.index("-0.1\t")])

@@ -30,6 +30,8 @@ TEXTS = {
     "the last line end may be missing": (b"a b\nc", [[b"a", b"b"], [b"c"]]),
     "an empty line is a sentence": (b"a\n\nb\n", [[b"a"], [], [b"b"]]),
     "NUL, TAB, CR and runs of spaces split": (b"a\0b\tc  d\r\n", [[b"a", b"b", b"c", b"d"]]),
+    "a vertical tab does not": (b"a\vb c\n", [[b"a\vb", b"c"]]),
+    "a form feed does not": (b"a\fb c\n", [[b"a\fb", b"c"]]),
     "other white space does not": ("a\vb\fc\u00a0d\u2028e\x85\n".encode(), [["a\vb\fc\u00a0d\u2028e\x85".encode()]]),
     "a byte order mark is dropped": (b"\xef\xbb\xbfa\n", [[b"a"]]),
     "what is not UTF-8 is words too": (b"caf\xe9 b\n", [[b"caf\xe9", b"b"]]),

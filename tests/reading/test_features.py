@@ -471,3 +471,25 @@ def test_a_guess_looks_at_so_many_words():
         pytest.fail("one item more was read")
 
     assert parse_filter(["exp:zebra"], Fields()).nothing_found(items()) == "No item has the feature `exp:zebra'"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_size"),
+    [
+        ("=12.0", "12", True),
+        ("=12.0", " 1.2e1 ", True),
+        ("=12.0", "12a", False),
+        ("=12.0", "a12", False),
+        ("=12.0", "13", False),
+        ("=12.0", "", False),
+        ("=#3", "12a", True),
+        ("=#3", "123", False),  # a number has no length
+        ("=#3", "水水水", True),
+        ("=#3", "ab", False),
+        ("=#0", "", True),
+        ("12.0", "12", False),
+        ("=12a", "12", False),
+    ],
+)
+def test_the_number_or_the_length_of_a_text(name, text, is_size):
+    assert parse_feature(f"exp:{name}", Fields()).is_size_of(text) == is_size

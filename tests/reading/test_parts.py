@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.sources import find_file, name_of, part_of, parts_of
+from geval_py.reading.sources import find_file, is_part_of, name_of, part_of, parts_of
 from geval_py.reading.splits import find_outputs, outputs_named
 
 NAMES = {
@@ -36,6 +36,22 @@ def test_names(name, want):
     assert (part and (part.whole, part.number, part.count)) == want
 
 
+PARTS_OF = {
+    "a part": ("a/out-0-of-2.tsv", "a/out-*-of-2.tsv", True),
+    "the file in parts": ("a/out-*-of-2.tsv", "a/out-*-of-2.tsv", True),
+    "a part of another": ("a/out-0-of-2.tsv", "a/on-*-of-2.tsv", False),
+    "in another folder": ("b/out-0-of-2.tsv", "a/out-*-of-2.tsv", False),
+    "of a part": ("a/out-0-of-2.tsv", "a/out-0-of-2.tsv", False),
+    "no part": ("a/out.tsv", "a/out-*-of-2.tsv", False),
+    "of a file that is not in parts": ("a/out-0-of-2.tsv", "a/out.tsv", False),
+}
+
+
+@pytest.mark.parametrize(("path", "whole", "is_one"), PARTS_OF.values(), ids=PARTS_OF)
+def test_a_part_belongs_to_one_file(path, whole, is_one):
+    assert is_part_of(path, whole) == is_one
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Write files into the current folder, each with a line of its name; gives its path."""
@@ -52,6 +68,7 @@ WHOLES = {
     "numbers": (["out-0-of-2.tsv", "out-1-of-2.tsv"], "out-*-of-2.tsv"),
     "more than nine, without zeros": ([f"out-{n}-of-11.tsv" for n in range(11)], "out-*-of-11.tsv"),
     "another compression each": (["out-0-of-2.tsv.zst", "out-1-of-2.tsv"], "out-*-of-2.tsv.zst"),
+    "zeros in the name of a later part": (["out-0-of-3.tsv", "out-1-of-3.tsv", "out-02-of-3.tsv"], "out-*-of-3.tsv"),
     "zeros in some": (["out-00-of-2.tsv", "out-1-of-02.tsv"], "out-*-of-2.tsv"),
     "one part": (["out-0-of-1.tsv"], "out-*-of-1.tsv"),
 }
@@ -97,6 +114,8 @@ FAULTS = {
     "one missing": (["out-0-of-3.tsv", "out-2-of-3.tsv"], "part 1 of 3 is missing"),
     "the first missing": (["out-1-of-2.tsv"], "part 0 of 2 is missing"),
     "some missing": (["out-0-of-4.tsv", "out-2-of-4.tsv"], "parts 1, 3 of 4 are missing"),
+    "as many missing as are named": (["out-0-of-6.tsv"], "parts 1, 2, 3, 4, 5 of 6 are missing"),
+    "one more missing": (["out-0-of-7.tsv"], "parts 1, 2, 3, 4, 5 and 1 more of 7 are missing"),
     "many missing": (["out-1-of-64.tsv"], "parts 0, 2, 3, 4, 5 and 58 more of 64 are missing"),
     "most missing": (["out-1-of-999999999999.tsv"], "parts 0, 2, 3, 4, 5 and 999999999993 more of 999999999999 are missing"),
     "counted from 1": (["out-1-of-2.tsv", "out-2-of-2.tsv"], "of 2 parts there is no part 2: they are numbered from 0\n  `out-2-of-2.tsv`"),

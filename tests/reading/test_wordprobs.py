@@ -7,10 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geval_py.errors import MalformedLineError
+from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.schemes import LEAST_BITS, MOST_BITS
 from geval_py.reading.wordprobs import (
     NUMBER_MISTAKES,
     WordProbs,
+    check_bits,
     number_mistake,
     parse_line,
     parse_number,
@@ -323,3 +325,15 @@ def test_parse_number_refuses(text, reason, hint):
         parse_number(text, 4)
     error = caught.value
     assert (error.line, error.column, error.reason, error.hint) == (4, 1, reason, hint)
+
+
+@pytest.mark.parametrize("bits", [LEAST_BITS, MOST_BITS])
+def test_bits_at_the_ends_of_their_range(bits):
+    check_bits(bits)
+
+
+@pytest.mark.parametrize("bits", [LEAST_BITS - 1, MOST_BITS + 1])
+def test_bits_out_of_their_range(bits):
+    with pytest.raises(UsageError) as caught:
+        check_bits(bits)
+    assert str(caught.value) == f"bits is {bits}; it is from {LEAST_BITS} to {MOST_BITS}"

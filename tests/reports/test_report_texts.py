@@ -1,8 +1,11 @@
 """The page of a report on metrics of other tasks: no empty panel, and what is better is said to be."""
 
 import functools
+import math
 import re
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +14,20 @@ from hypothesis import strategies as st
 from translations import LINES, write
 
 from geval_py import evaluate
-from geval_py.reports.contents import overview, score_bins
+from geval_py.explaining import losses
+from geval_py.explaining.significance import LEAST_LINES, Interval
+from geval_py.reports import loss_panels, overview_panels, quality_panels
+from geval_py.reports.axes import PAGE
+from geval_py.reports.contents import (
+    ScoredPart,
+    ScoredParts,
+    can_be_tuned,
+    columns_of,
+    log_losses,
+    overview,
+    report,
+    score_bins,
+)
 from geval_py.reports.page import charts, page
 from geval_py.scoring.metrics import METRICS
 
@@ -139,6 +155,159 @@ def test_charts_alone(made):
     assert all("var(--" not in text for text in drawn.values())
 
 
+def test_at_most_eight_columns_have_a_panel(tmp_path):
+    """The first of those that divide the lines."""
+    (tmp_path / "dev-0").mkdir()
+    rows = ["\t".join(["same", *(f"{'ab'[n // 30]}{column}" for column in range(9))]) for n in range(60)]
+    for name, lines in {"in": rows, "expected": ["x", "y"] * 30, "out": ["x", "x"] * 30}.items():
+        (tmp_path / "dev-0" / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines))
+    columns = [f"column {n}" for n in range(2, 10)]
+    assert [of.column for of in overview(evaluate(tmp_path, "dev-0", metrics="Accuracy")).by_column] == columns
+    evaluation = evaluate(tmp_path, "dev-0", metrics="LogLossHashed", out=write_words(tmp_path))
+    assert [of.column for of in columns_of(evaluation, log_losses(evaluation))] == columns
+
+
+def write_words(folder):
+    (folder / "dev-0" / "out-words.tsv").write_text("x:0.5 y:0.25 :0.25\n" * 60)
+    return "out-words.tsv"
+
+
+@pytest.mark.parametrize(
+    ("metric", "lines", "can_be"),
+    [
+        ("LogLossHashed", 99, False),
+        ("LogLossHashed", 100, True),
+        ("LogLossHashed:l", 100, False),
+        ("LogLossHashed:f<in<1>:a>", 200, False),
+    ],
+)
+def test_what_can_be_tuned(metric, lines, can_be, tmp_path):
+    (tmp_path / "dev-0").mkdir()
+    for name, line in {"in": "a b", "expected": "x", "out": "x:0.5 :0.5"}.items():
+        (tmp_path / "dev-0" / f"{name}.tsv").write_text(f"{line}\n" * lines)
+    assert can_be_tuned(evaluate(tmp_path, "dev-0", metrics=metric)) == can_be
+
+
+PART = losses.Part(label="", lines=20, mean_loss=1.0, low=0.9, high=1.1)
+WORST_AND_BEST = {
+    "apart": ([("a", 20, 2.0, 1.2, 2.8), ("b", 20, 1.0, 0.9, 1.1)], "Worst a have a perplexity of 7.39, b of 2.72."),
+    "the intervals touch": (
+        [("a", 20, 2.0, 1.1, 2.9), ("b", 20, 1.0, 0.9, 1.1)],
+        "Worst a have a perplexity of 7.39, b of 2.72; the intervals overlap.",
+    ),
+    "the best first": ([("b", 20, 1.0, 0.9, 1.1), ("a", 20, 2.0, 1.2, 2.8)], "Worst a have a perplexity of 7.39, b of 2.72."),
+    "the best has too few lines": (
+        [("a", 20, 2.0, 1.2, 2.8), ("b", LEAST_LINES - 1, 1.0, 0.9, 1.1), ("c", LEAST_LINES, 1.5, 1.0, 2.0)],
+        "Worst a have a perplexity of 7.39, c of 4.48; the intervals overlap.",
+    ),
+    "one part": ([("a", 20, 2.0, 1.2, 2.8)], "There are too few lines of each kind to tell."),
+    "one that is finite": (
+        [("a", 20, 2.0, 1.2, 2.8), ("b", 20, math.nan, None, None)], "There are too few lines of each kind to tell.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "sentence"), WORST_AND_BEST.values(), ids=WORST_AND_BEST)
+def test_the_worst_and_the_best_part(parts, sentence):
+    names = ("label", "lines", "mean_loss", "low", "high")
+    found = [replace(PART, **dict(zip(names, part, strict=True))) for part in parts]
+    assert loss_panels._worst_and_best("Worst {}", "{}", found) == sentence
+
+
+FEW = LEAST_LINES - 1
+SCORED = {
+    "apart": (
+        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
+        "M is worst, 0.500, where C is b, and best, 0.900, where it is a.",
+    ),
+    "the intervals touch": (
+        "higher", "value", [("a", 20, 0.9, 0.6, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
+        "M is worst, 0.500, where C is b, and best, 0.900, where it is a; the intervals overlap.",
+    ),
+    "lower is better": (
+        "lower", "words", [("2", 20, 0.9, 0.8, 1.0), ("1", LEAST_LINES, 0.5, 0.4, 0.6)],
+        "M is worst, 0.900, where C has 2 words, and best, 0.500, where it has 1.",
+    ),
+    "the same": ("higher", "value", [("a", 20, 0.5, 0.4, 0.6), ("b", 20, 0.5, 0.4, 0.6)], "M is 0.500 in each part."),
+    "few lines": (
+        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", FEW, 0.5, 0.4, 0.6)], "There are too few lines of each kind to tell.",
+    ),
+    "no score": (
+        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", 20, math.nan, 0.4, 0.6)], "There are too few lines of each kind to tell.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("direction", "kind", "parts", "sentence"), SCORED.values(), ids=SCORED)
+def test_the_worst_and_the_best_part_by_a_score(direction, kind, parts, sentence):
+    found = [
+        ScoredPart(label=label, lines=lines, score=score, interval=SimpleNamespace(low=low, high=high))
+        for label, lines, score, low, high in parts
+    ]
+    of = ScoredParts(column="C", kind=kind, parts=tuple(found))
+    score = SimpleNamespace(name="M", direction=direction)
+    assert overview_panels._worst_and_best(of, "C", score) == sentence
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [
+        (-0.1, 0.05, (100 * math.exp(-0.1), 100 * math.exp(0.05))),
+        (-math.inf, 0.05, (None, None)),
+        (0.0, math.inf, (None, None)),
+    ],
+)
+@pytest.mark.parametrize("taken", [True, False])
+def test_the_interval_of_a_change(low, high, ends, taken):
+    change = SimpleNamespace(low=low, high=high)
+    row = quality_panels._change_row("x", 90.0, "words", 100.0, change, taken, PAGE)
+    assert (row.low, row.high) == (ends if None in ends else pytest.approx(ends))
+    assert row.colour == (PAGE.good if taken else PAGE.soft)
+
+
+@pytest.mark.parametrize(
+    ("interval", "sentence"),
+    [
+        (Interval.between(0.0, 1.0, documents=1234), "Student’s interval over 1,234 documents."),
+        (
+            Interval.of([0.0, 1.0], samples=1000, seed=7),
+            "Percentile bootstrap of 1,000 resamples of the lines, seed 7.",
+        ),
+        (
+            Interval.of([0.0, 1.0], samples=1000, seed=7, documents=1234),
+            "Percentile bootstrap of 1,000 resamples of the 1,234 documents, seed 7.",
+        ),
+    ],
+)
+def test_how_an_interval_was_computed(interval, sentence):
+    assert quality_panels.interval_method(interval) == sentence
+
+
+def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
+    (tmp_path / "expected.tsv").write_text("x\n" * 30)
+    (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 28 + "y:1\n" * 2)
+    pair = (tmp_path / "out.tsv", tmp_path / "expected.tsv")
+    made = report(evaluate(pair, metrics="LogLossHashed"))
+    assert made.mixture is made.tuning is made.comparison is None
+    text = page(made, "x")
+    assert sentences(text, "spread")[0].endswith(" 2 lines with an infinite loss are not drawn.")
+    (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 30)
+    text = page(report(evaluate(pair, metrics="LogLossHashed")), "x")
+    assert "infinite" not in sentences(text, "spread")[0]
+    assert (
+        sentences(text, "culprits")[0] == "No word, and no shape of a word, goes with bad lines by more than chance."
+    )
+
+
+def test_buckets_have_no_luck(tmp_path):
+    """They hold for one seed of the hash."""
+    (tmp_path / "expected.tsv").write_text("x\n" * 30)
+    for line, is_known in (("x:0.5 :0.5", True), ("-1 -1", False)):
+        (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 29 + f"{line}\n")
+        made = report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed1"))
+        assert (made.luck is not None) == is_known
+
+
 def test_strangers_texts_are_harmless(folder, tmp_path):
     hostile = "</script><img/src=x/onerror=alert(1)>"
     for name in ("out", "expected"):
@@ -146,6 +315,17 @@ def test_strangers_texts_are_harmless(folder, tmp_path):
     text = page(overview(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="BLEU")), hostile)
     assert "<img" not in text
     assert "\u202e" not in text
+
+
+def test_a_score_at_an_edge_is_in_the_bin_above():
+    """The last is in the last bin; rounding, as of 0.15 / 0.05, moves none."""
+    bins = score_bins(np.array([round(n * 0.05, 2) for n in range(21)]))
+    assert [(one.low, one.lines) for one in bins] == [(round(n * 0.05, 2), 1 if n < 19 else 2) for n in range(20)]
+
+
+def test_bins_begin_below_the_least_score_and_end_above_the_greatest():
+    bins = score_bins(np.array([-0.97, 0.03]))
+    assert [(one.low, one.high, one.lines) for one in bins] == [(-1.0, -0.95, 1), (0.0, 0.05, 1)]
 
 
 def test_bins_of_equal_scores():

@@ -4,13 +4,20 @@ import math
 
 import pytest
 
-from geval_py.reports.axes import figure
-from geval_py.reports.scales import round_ticks, scale_of
+from geval_py.reports.axes import PAGE, figure, p_text, percent, perplexity
+from geval_py.reports.charts import Row, _dot_row, _reliability_row
+from geval_py.reports.scales import Scale, linear_domain, log_domain, log_ticks, round_ticks, scale_of, tick_text
 
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(3.0, 3.0, [3.0]), (0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]), (-5.0, 5.0, [-4.0, -2.0, 0.0, 2.0, 4.0])],
+    [
+        (3.0, 3.0, [3.0]),
+        (0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (-5.0, 5.0, [-4.0, -2.0, 0.0, 2.0, 4.0]),
+        (0.0, 50.0, [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]),
+        (0.0, 51.0, [0.0, 20.0, 40.0]),
+    ],
 )
 def test_round_ticks(low, high, expected):
     assert round_ticks(low, high) == expected
@@ -35,6 +42,69 @@ def test_the_scale_of_values(values, ends, logarithmic):
     assert scale.logarithmic == logarithmic
 
 
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([], (1.0, 10.0)),
+        ([None, 0.0, -1.0, math.inf, math.nan], (1.0, 10.0)),
+        ([5.0], (5 / 1.02, 5 * 1.02)),
+        ([100.0, 1.0, None, 10.0, 0.0], (100**-0.06, 100**1.06)),
+        ([3.0, 4.0], (3 / 1.02, 4 * 1.02)),
+    ],
+)
+def test_the_domain_of_a_logarithmic_axis(values, ends):
+    assert log_domain(values) == pytest.approx(ends)
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([], (-0.06, 1.06)),
+        ([None, math.inf, math.nan], (-0.06, 1.06)),
+        ([5.0], (4.0, 6.0)),
+        ([100.0, None, 0.0, -100.0], (-112.0, 112.0)),
+    ],
+)
+def test_the_domain_of_a_linear_axis(values, ends):
+    assert linear_domain(values) == pytest.approx(ends)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.0, 10.0, [1.0, 2.0, 5.0, 10.0]),  # the ends are ticks
+        (1.1, 9.9, [2.0, 5.0]),
+        (1.0, 100.0, [1.0, 3.0, 10.0, 30.0, 100.0]),
+        (1.0, 1e4, [1.0, 10.0, 100.0, 1e3, 1e4]),
+        (1.0, 1e5, [1.0, 100.0, 1e4]),  # every other one
+        (0.01, 0.1, [0.01, 0.02, 0.05, 0.1]),
+    ],
+)
+def test_log_ticks(low, high, expected):
+    assert log_ticks(low, high) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "logarithmic", "at"),
+    [
+        (1.0, False, 200.0),
+        (100.0, False, 0.0),
+        (50.5, False, 100.0),
+        (0.0, False, 200.0),  # outside: at the edge
+        (101.0, False, 0.0),
+        (10.0, True, 100.0),
+        (3.0, True, 152.3),
+        (0.5, True, 200.0),
+    ],
+)
+def test_the_pixel_of_a_value(value, logarithmic, at):
+    assert Scale(low=1.0, high=100.0, start=200.0, end=0.0, logarithmic=logarithmic).at(value) == at
+
+
+def test_the_pixel_of_equal_ends_is_in_the_middle():
+    assert Scale(low=2.0, high=2.0, start=0.0, end=50.0).at(2.0) == 25.0
+
+
 def test_no_finite_value_has_no_scale():
     assert scale_of([math.inf, math.nan], 0.0, 100.0) is None
 
@@ -57,3 +127,74 @@ def test_no_finite_value_has_no_scale():
 def test_a_figure_has_three_digits(value, text):
     """Rounding up to 100 adds no fourth digit."""
     assert figure(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0 %"),
+        (0.00049, "<0.1 %"),
+        (0.0005, "0.1 %"),
+        (0.02, "2 %"),
+        (0.0994, "9.9 %"),
+        (0.0995, "10 %"),
+        (0.104, "10 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_a_percentage_has_two_digits(share, text):
+    assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.0, "<0.001"), (0.00099, "<0.001"), (0.001, "0.001"), (0.0994, "0.099"), (0.1, "0.10"), (1.0, "1.00")],
+)
+def test_a_small_p_has_three_decimals(p, text):
+    assert p_text(p) == text
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"), [(None, "–"), (0.0, "1.00"), (math.log(174.6), "175"), (math.inf, "∞"), (math.nan, "–")]
+)
+def test_a_perplexity(loss, text):
+    assert perplexity(loss) == text
+
+
+@pytest.mark.parametrize(("y", "is_good"), [(0.2, True), (0.3, True), (0.4, True), (0.19, False), (0.41, False)])
+def test_a_point_at_the_edge_of_the_band_is_inside(y, is_good):
+    row = _reliability_row({"x": 0.3, "y": y, "low": 0.2, "high": 0.4, "n": 1234}, 0.25, PAGE)
+    assert row["colour"] == (PAGE.accent if is_good else PAGE.bad)
+    assert (row["low"], row["y"], row["high"]) == (0.25, max(0.25, y), 0.4)
+    assert row["said"].endswith("honest 20 % to 40 %, of 1,234")
+
+
+@pytest.mark.parametrize(
+    ("row", "drawn"),
+    [
+        (Row(label="a", value=1.0, low=0.5, high=2.0, said="x"), (1.0, 0.5, 2.0, PAGE.accent)),
+        (Row(label="a", value=1.0, low=0.5, high=math.inf, said="x", colour="#123456"), (1.0, None, None, "#123456")),
+        (Row(label="a", value=math.inf, said="x"), (None, None, None, PAGE.accent)),
+        (Row(label="a", value=1.0, low=None, high=2.0, said="x"), (1.0, None, None, PAGE.accent)),
+    ],
+)
+def test_what_is_infinite_is_not_drawn(row, drawn):
+    found = _dot_row(row, "a", PAGE)
+    assert (found["value"], found["low"], found["high"], found["colour"]) == drawn
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.5, "−0.5"),
+        (100.0, "100"),
+        (1e-4, "0.0001"),
+        (9e-5, "9e−05"),
+        (9_999_999.0, "9,999,999"),
+        (1e7, "1e+07"),
+        (-1e7, "−1e+07"),
+    ],
+)
+def test_the_text_of_a_tick(value, text):
+    assert tick_text(value) == text

@@ -484,6 +484,8 @@ def test_the_signature_of_lines_that_are_chosen_as_they_are(challenge, geval):
     assert json.loads(out)["outputs"][0]["signature"].endswith("|filters:raw")
     _, out, _ = geval("--format", "json", "-a", "LogLossHashed:lf<exp:the>")
     assert "filters" not in json.loads(out)["outputs"][0]["signature"]
+    _, out, _ = geval("--format", "json", "-l", "-a", "LogLossHashed:f<exp:the>")  # no flag changes the lines
+    assert "filters" not in json.loads(out)["outputs"][0]["signature"]
 
 
 def test_the_signature_on_the_command_line(challenge, geval):

@@ -22,7 +22,7 @@ from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.evaluate import preparation_for
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
-from geval_py.scoring.metrics.labels import calibration, fitted
+from geval_py.scoring.metrics.labels import calibration, fitted, probable_labels
 from geval_py.scoring.metrics.tags import Entity, entities_of
 from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS
 from geval_py.scoring.metrics.translation import bleu_row, brevity_penalty, error_rate
@@ -371,3 +371,29 @@ def test_a_line_is_fitted_by_itself(slope, level, inputs):
     inputs = np.array([0.0, 1.0, *inputs])
     points = np.linspace(0.1, 0.9, 5)
     assert fitted(inputs, slope * inputs + level, points) == pytest.approx(slope * points + level, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("Mean/WAR", "Mean/WER"), ("Mean/CAR", "Mean/CER"), ("WAR", "WER"), ("CAR", "CER")]
+)
+def test_what_is_right_is_the_rest_of_what_is_wrong(right, wrong):
+    outputs, expected = ["a b", "a c d", "x y z a b"], ["a b", "a b", "x"]
+    assert score(wrong, outputs, expected) > 0
+    assert score(right, outputs, expected) == pytest.approx(1 - score(wrong, outputs, expected))
+
+
+@pytest.mark.parametrize(
+    ("word", "label"),
+    [
+        ("a:0.0", ("a", 0.0)),
+        ("a:1.0", ("a", 1.0)),
+        ("a:0.25", ("a", 0.25)),
+        ("a:b:0.5", ("a:b", 0.5)),
+        *(
+            (word, (word, 1.0))
+            for word in ("a:1.1", "a:-0.1", "a:.5", "a:5e-1", "a:0_0.5", "a:0", "a:1", ":0.5", "a", "0.5")
+        ),
+    ],
+)
+def test_a_label_has_a_probability_with_a_point(word, label):
+    assert probable_labels(word) == [label]

@@ -307,6 +307,7 @@ PARTS = st.lists(st.sampled_from(["a", "b", "A", "B", "1", "2", " ", "_"]), min_
 @PROPERTY
 @given(st.lists(PARTS, max_size=16))
 @example(["AA", "AAA", "AAAA"])
+@example(["__", "___", "____"])
 def test_a_grid_shows_each_of_its_names_once(names):
     """Names that form a grid of at least 2 x 2; equal names stay two rows."""
     shown = []

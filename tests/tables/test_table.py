@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import plain
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -67,6 +68,43 @@ def test_a_table_without_a_row(name):
     written = "".join(getattr(Table(COLUMNS, []), name)())
     assert "None" not in written
     assert ("system" in written) == (name != "tabs")
+
+
+class Bare(Tabular):
+    def table(self):
+        return Table(COLUMNS[:1], [("a",)])
+
+
+@pytest.mark.parametrize("width", [None, 80])
+def test_nothing_stands_below_a_table_without_a_legend(width):
+    value = Bare()
+    assert "".join(value.text(width)) == "system\na\n"
+    assert str(value) == "system\na"
+    assert "".join(value.markdown()) == "".join(value.table().markdown())
+    assert "".join(value.latex()) == "".join(value.table().latex())
+    assert "".join(value.html()) == "".join(value.table().html())
+
+
+class WithLegend(Bare):
+    notes = ("few lines",)
+
+    def legend(self):
+        return iter(["a|b", "<c>"])
+
+
+BELOW = {
+    "text": "\na|b\n<c>\n",
+    "markdown": "\na\\|b\n&lt;c&gt;\nNote: few lines.\n",
+    "latex": "% a|b\n% <c>\n% Note: few lines.\n",
+    "html": "<p>a|b<br>&lt;c&gt;<br>Note: few lines.</p>\n",
+}
+
+
+@pytest.mark.parametrize("name", BELOW)
+def test_the_legend_stands_below_the_table(name):
+    value = WithLegend()
+    assert "".join(getattr(value, name)()) == "".join(getattr(value.table(), name)()) + BELOW[name]
+    assert str(value) == "system\na\n\na|b\n<c>\nNote: few lines."
 
 
 def test_text_without_a_header():
