@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import Metric
 
 
+# Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
+NO_CHOICE_OF_SCALE = (
+    kernel.MALFORMED | kernel.ALL_ZERO | kernel.LOOKS_LIKE_PROBABILITIES | kernel.REST_ALONE | kernel.VECTOR
+)
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 LINES_FOR_SHIFT = 2000  # of the beginning, compared with the expected words one line up and down
 
@@ -142,7 +146,7 @@ class FileRules:
         """Count the lines of the next block, and their scales."""
         self.lines += block.block.lines
         for flags, lines in block.combinations.items():
-            if flags & (kernel.MALFORMED | kernel.ALL_ZERO | kernel.LOOKS_LIKE_PROBABILITIES | kernel.REST_ALONE):
+            if flags & NO_CHOICE_OF_SCALE:
                 continue
             if flags & kernel.LOGARITHMS:
                 self._logarithm_lines += lines

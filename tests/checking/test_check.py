@@ -139,6 +139,7 @@ FILES = [
     ("E106", bytes(range(256)), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", b"k\0:1\n"),
     ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
     ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 lines hold probabilities, 1 logarithms", b"a:-1 :-1\n:1\n"),
+    ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 lines hold probabilities, 1 logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
     ("W302", b"the:0.5 of:5E-1\n", b"The\n", "1 expected words have capitals, the output never has any", b"x:0.5 Y:0.5\n"),
 ]  # fmt: skip
