@@ -99,6 +99,8 @@ def letters(folder):
         write(folder / f"fay/{TEST}/out-model=trigram,k={number}.tsv", output(0.2 + 0.1 * number, seed=number))
     for number, name in enumerate(("gus", "hal", "ivy", "jon", "jon-again", "kim"), 10):
         write(folder / name / TEST / "out.tsv", output(0.02 * number, seed=number))
+    for variant in ("a", "b"):  # of the same day as one before, with the one above more than three
+        write(folder / "jon-again" / TEST / f"out-{variant}.tsv", output(0.3, seed=ord(variant)))
     write(folder / "base" / TEST / "out.tsv", without_answers(output(0.5, seed=20)))
     branch = repository(folder / "lou", output(0.3, seed=30))
     return [

@@ -20,7 +20,7 @@ from geval_py import evaluate
 EXPECTED = Path(__file__).with_name("expected")
 SETTINGS = {
     "phases": "[{name: main, until: 2025-01-31T23:59:00+01:00}]",
-    "submissions_a_day": 1,
+    "submissions_a_day": 3,
     "transports": "[https, file]",
     "samples": 2000,
 }

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import takewhile
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from sqlalchemy import Connection, select, update
 
-from geval_py.board.answers import references_of
+from geval_py.board.answers import References, references_of
 from geval_py.board.database.schema import FAILED, submissions
 from geval_py.board.database.store import Board, escape_unstorable, facts_about, remember
 from geval_py.board.intake.identity import fingerprint, folded, own_name, submissions_in, submitter_of
@@ -141,18 +142,6 @@ def scan(
     new = [replace(one, number=number) for number, one in enumerate(in_order)]
     found: list[tuple[int, Receipt]] = []
 
-    def prepare_one(one: _Scanned) -> _Scanned:
-        began = time.monotonic()
-        if one.refusal is not None:
-            return one
-        try:
-            arrival = replace(one.arrival, seconds=HASTE_SECONDS if one.is_hasty else None)
-            one = replace(one, prepared=prepare(board, arrival, references, one.place))
-            _check_no_link(one.source)  # it may have become one since it was found
-        except (DataError, UsageError) as error:  # one that cannot be read does not stop the others
-            one = replace(one, prepared=None, refusal=error)
-        return replace(one, seconds=time.monotonic() - began)
-
     def store_all(ready: Sequence[_Scanned], seconds: float | None = None) -> None:
         with board.writing(seconds) as connection:
             receipts = [(one.number, _store_scanned(connection, board, one, tried)) for one in ready]
@@ -162,7 +151,7 @@ def scan(
             progress(len(found), len(new))
 
     with workspace() as places:
-        preparation = _Preparation(prepare_one, new, places)
+        preparation = _Preparation(partial(_prepare_scanned, board, references), new, places)
         try:
             while ready := preparation.ready():
                 store_all(ready)
@@ -174,6 +163,19 @@ def scan(
         finally:
             preparation.stop()
     return [receipt for _, receipt in sorted(found, key=lambda one: one[0])]
+
+
+def _prepare_scanned(board: Board, references: References, one: _Scanned) -> _Scanned:
+    if one.refusal is not None:
+        return one
+    began = time.monotonic()
+    try:
+        arrival = replace(one.arrival, seconds=HASTE_SECONDS if one.is_hasty else None)
+        one = replace(one, prepared=prepare(board, arrival, references, one.place))
+        _check_no_link(one.source)  # it may have become one since it was found
+    except (DataError, UsageError) as error:  # one that cannot be read does not stop the others
+        one = replace(one, prepared=None, refusal=error)
+    return replace(one, seconds=time.monotonic() - began)
 
 
 def _scanned(arrivals: Arrivals, source: str, fingerprint: str, *, again: bool) -> _Scanned:
