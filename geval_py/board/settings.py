@@ -69,6 +69,17 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Digits:
+    """The numbers of significant digits of scores and of the ends of their intervals; 0 hides them."""
+
+    score: int
+    ends: int
+
+
+NO_DIGITS = Digits(score=0, ends=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
     """A period whose submissions are ranked together, up to and including the moment ``until``.
 
@@ -183,9 +194,10 @@ class Settings:
         """Whether the last deadline has passed."""
         return bool(self.phases) and now > self.phases[-1].until
 
-    def digits_of(self, test: Test, now: datetime) -> int:
-        """Return the number of significant digits of a test's scores that are public now; 0 hides them."""
-        return test.disclosed_after if self.is_over(now) else test.disclosed
+    def digits_of(self, test: Test, now: datetime) -> Digits:
+        """Return the significant digits of a test that are public now; with a ladder, ends have one fewer."""
+        score = test.disclosed_after if self.is_over(now) else test.disclosed
+        return Digits(score=score, ends=max(score - 1, 1) if test.ladder and score else score)
 
 
 def read_settings(path: str) -> Settings:

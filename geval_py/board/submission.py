@@ -143,7 +143,8 @@ class Entry:
 class Standings:
     """The leaderboard of one test in one phase.
 
-    ``digits`` is the number of significant digits shown; with 0, scores and places are hidden. If the answers are
+    ``digits`` is the number of significant digits of scores; with 0, scores and places are hidden. ``end_digits`` is
+    that of the ends of intervals. If the answers are
     hidden, ``floor`` is the score of knowing nothing, and worse ones are shown as infinite; None for other metrics.
     ``notes`` are sentences without full stops.
     """
@@ -155,6 +156,7 @@ class Standings:
     unit: str
     direction: str
     digits: int
+    end_digits: int
     by: str
     entries: tuple[Entry, ...]
     floor: float | None = None

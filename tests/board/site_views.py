@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from geval_py.board.settings import Phase, Settings, Test
+from geval_py.board.settings import Digits, Phase, Settings, Test
 from geval_py.board.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
 
@@ -84,7 +84,7 @@ def standings_of(submissions, test, *, phase="", digits=4, among=lambda _: True)
         entries.append(entry_of(one, output, score if digits else None, None if one.baseline else place))
     return Standings(
         test=test, phase=phase, metric="PerplexityHashed", others=("Accuracy",), unit="words", direction="lower",
-        digits=digits, by="best", entries=tuple(entries),
+        digits=digits, end_digits=digits, by="best", entries=tuple(entries),
     )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def view(number=40, submitters=12, *, digits=4, changes=None, **others):
         "settings": own,
         "metrics": own.metrics,
         "phase": own.phase_names[0],
-        "digits": dict.fromkeys(standings, digits),
+        "digits": dict.fromkeys(standings, Digits(score=digits, ends=digits)),
         "standings": standings,
         "submissions": tuple(reversed(found)),
         "readme": README,

@@ -63,7 +63,7 @@ def complete(connection: Connection, settings: Settings, now: datetime) -> None:
     by = order.GROUPINGS[settings.entries]
     for phase, of in settings.by_phase.items():
         for test in of.tests:
-            if of.digits_of(test, now):
+            if of.digits_of(test, now).score:
                 rows = connection.execute(order.entries(of, test.name, phase, by, connection.dialect.name))
                 placed = (row.evaluation_id for row in rows if row.place is not None)
                 ids = set(islice(placed, MOST_COMPARED))

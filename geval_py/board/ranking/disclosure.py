@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -24,7 +24,7 @@ from geval_py.board.database.schema import SCORED, disclosures, evaluations, fac
 from geval_py.board.database.store import Board, is_read_only, remember, shadow
 from geval_py.board.ranking.comparisons import P_VALUES, complete
 from geval_py.board.ranking.order import arrived_in
-from geval_py.board.settings import BEST, MOST_DIGITS, Settings, Test, measure_of, uninformed_score
+from geval_py.board.settings import BEST, MOST_DIGITS, NO_DIGITS, Digits, Settings, Test, measure_of, uninformed_score
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
 
@@ -195,7 +195,7 @@ def _made_with(settings: Settings, now: datetime) -> str:
         [
             name,
             test.name,
-            of.digits_of(test, now),
+            asdict(of.digits_of(test, now)),
             test.ladder and [test.clip, test.step, ERRORS],
             test.show,
             test.visible,
@@ -229,14 +229,13 @@ class _Output:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The evaluations whose figures an output shows, by metric, and the digits of scores and of intervals.
+    """The evaluations whose figures an output shows, by metric, and their digits.
 
     In place of a score that is not ``informed``, an infinite one is shown, without an interval or other metrics.
     """
 
     evaluations: Mapping[str, int]
-    digits: int
-    of_ends: int
+    digits: Digits
     informed: bool = True
 
 
@@ -248,20 +247,19 @@ def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test
     """
     found = list(_scored_outputs(connection, settings, phase, test))
     digits = settings.digits_of(test, now)
-    of_ends = max(digits - 1, min(digits, 1)) if test.ladder else digits
     firsts = steps = found
     if test.show == BEST:
         groups = [list(group) for _, group in groupby(found, key=lambda one: one.submission)]
         firsts, steps = [group[0] for group in groups], [min(group, key=partial(_rank, settings)) for group in groups]
-    rungs = _climbed(connection, settings, phase, test, digits, steps) if test.ladder and digits else {}
+    rungs = _climbed(connection, settings, phase, test, digits.score, steps) if test.ladder and digits.score else {}
     by_id = {step.id: step for step in steps}
     shown: dict[int, _Shown] = {}
     for first, step in zip(firsts, steps, strict=True):
         rung = by_id[rungs.get(step.id, step.id)]
-        if not digits or (rung is step and not step.informed):
+        if not digits.score or (rung is step and not step.informed):
             rung = first
         stands = step if rung is step else first
-        shown[stands.id] = _Shown(rung.evaluations, digits, of_ends, rung.informed)
+        shown[stands.id] = _Shown(rung.evaluations, digits, rung.informed)
     return shown
 
 
@@ -379,9 +377,9 @@ def _rounded(
     score, low, high = figures
     if not shown.informed:
         infinite = math.inf if measure_of(settings.metric).direction == "lower" else -math.inf
-        return {"value": infinite if ranks and shown.digits else None, "low": None, "high": None}
-    ends = {"low": significant(low, shown.of_ends), "high": significant(high, shown.of_ends)}
-    return {"value": significant(score, shown.digits), **ends}
+        return {"value": infinite if ranks and shown.digits.score else None, "low": None, "high": None}
+    ends = {"low": significant(low, shown.digits.ends), "high": significant(high, shown.digits.ends)}
+    return {"value": significant(score, shown.digits.score), **ends}
 
 
 def _replace_disclosures(connection: Connection, settings: Settings, wanted: Mapping[int, _Shown]) -> None:
@@ -390,7 +388,7 @@ def _replace_disclosures(connection: Connection, settings: Settings, wanted: Map
     stored: dict[int, dict[str, int]] = {}
     for output, metric, evaluation in connection.execute(select(c.output_id, c.metric, c.evaluation_id)):
         stored.setdefault(output, {})[metric] = evaluation
-    nothing = _Shown({}, 0, 0)
+    nothing = _Shown({}, NO_DIGITS)
     outdated = [output for output, by in stored.items() if by != wanted.get(output, nothing).evaluations]
     for some in _parts(outdated):
         connection.execute(delete(disclosures).where(c.output_id.in_(some)))

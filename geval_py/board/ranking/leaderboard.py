@@ -73,7 +73,8 @@ def standings_on(
     of = settings.in_phase(_known("phase", in_phase, settings.phase_names))
     shown = _test_in(settings, of, test, in_phase)
     by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
-    digits = of.digits_of(shown, now)
+    shown_digits = of.digits_of(shown, now)
+    digits = shown_digits.score
     rows = _rows(connection, of, shown.name, in_phase, by)
     floor = None if shown.visible else uninformed_score(settings.metric)
     names = names_of(settings.metrics)
@@ -92,6 +93,7 @@ def standings_on(
         unit=measure.unit,
         direction=measure.direction,
         digits=digits,
+        end_digits=shown_digits.ends,
         by=by,
         entries=entries,
         floor=floor,
@@ -308,7 +310,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     )
     yield EntryColumn(
         name="95 % interval",
-        text=lambda entry: interval_text(entry, digits),
+        text=lambda entry: interval_text(entry, standings.end_digits),
         alignment="centre",
         record=_values("low", "high"),
     )

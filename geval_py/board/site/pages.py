@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import escape
 
 from geval_py.board.ranking.leaderboard import EntryColumn, page_columns, standings_document, standings_records
-from geval_py.board.settings import Test
+from geval_py.board.settings import Digits, Test
 from geval_py.board.site import files, rendering, site_charts
 from geval_py.board.site.view import LineView, OutputView, SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
@@ -211,7 +211,7 @@ class TestPart:
     """A submission's outputs for one test, and the worst lines of those outputs whose lines may be shown."""
 
     test: Test
-    digits: int
+    digits: Digits
     outputs: tuple[OutputView, ...]
     left_out: int
     lines: tuple[tuple[OutputView, Sequence[LineView]], ...]
@@ -251,11 +251,10 @@ def _standings_by_code(view: SiteView) -> dict[str, list[Standing]]:
 
 
 def _test_parts(view: SiteView, submission: SubmissionView) -> Iterator[TestPart]:
-    phase = view.settings.phase_of(submission.arrived)
-    for test in view.settings.in_phase(phase).tests:
+    for test in view.settings.at(submission.arrived).tests:
         outputs = tuple(output for output in submission.outputs if output.test == test.name)
-        shown, digits = outputs[:MOST_OUTPUTS], view.digits.get((test.name, phase), 0)
-        with_lines = shown[:MOST_LINE_TABLES] if test.visible and digits else ()
+        shown, digits = outputs[:MOST_OUTPUTS], view.digits_at(test.name, submission.arrived)
+        with_lines = shown[:MOST_LINE_TABLES] if test.visible and digits.score else ()
         lines = ((output, view.lines_of(test, output)) for output in with_lines)
         if outputs:
             yield TestPart(

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, select
 from geval_py.board.answers import expected_of, input_of
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
 from geval_py.board.ranking import comparisons, disclosure, leaderboard, likeness, place_ranges
-from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, read_text
+from geval_py.board.settings import AFTER, NO_DIGITS, Digits, Settings, Test, measure_of, names_of, read_text
 from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.reading import challenge, lines
 
@@ -117,13 +117,17 @@ class SiteView:
     settings: Settings
     metrics: tuple[str, ...]
     phase: str
-    digits: Mapping[tuple[str, str], int]
+    digits: Mapping[tuple[str, str], Digits]
     standings: Mapping[tuple[str, str], Standings]
     submissions: tuple[SubmissionView, ...]
     readme: str = ""
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
     advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
     likenesses: tuple[likeness.Likeness, ...] | None = None
+
+    def digits_at(self, test: str, arrived: datetime) -> Digits:
+        """Return the digits of an output for a test, by the phase in which it arrived."""
+        return self.digits.get((test, self.settings.phase_of(arrived)), NO_DIGITS)
 
     @property
     def front(self) -> str:

@@ -58,7 +58,8 @@ def run_show(words: Sequence[str]) -> int:
     board = Board.open(given.board)
     shown = leaderboard.standings(board, given.test, phase=given.phase, by=given.by, now=now())
     if not shown.entries:
-        others = [name for name in board.settings.phase_names if name != shown.phase]
+        by_phase = board.settings.by_phase
+        others = [name for name, of in by_phase.items() if name != shown.phase and of.test(shown.test) is not None]
         advice = f"; --phase {' or '.join(others)} shows another" if others else ""
         of = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
         terminal.note(visible(f"there is no entry for {of}{advice}"))

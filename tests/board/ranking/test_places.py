@@ -92,7 +92,7 @@ def entry(n, score, place, *, groups=(0,), first=None, last=None, baseline=False
 def table(*entries, digits=4, direction="lower"):
     return Standings(
         test="test-A", phase="", metric="PerplexityHashed", others=(), unit="words", direction=direction,
-        digits=digits, by="submitter", entries=entries,
+        digits=digits, end_digits=digits, by="submitter", entries=entries,
     )  # fmt: skip
 
 
