@@ -13,12 +13,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 
-try:
-    import fcntl
-except ImportError:  # on Windows, where killed runs leave their folders
-    fcntl = None  # type: ignore[assignment]
-
+CAN_LOCK = find_spec("fcntl") is not None  # not on Windows, where killed runs leave their folders
 PREFIX = "geval-board-"
 LOCK_FILE = "lock"
 PLACES = "places"
@@ -52,12 +49,12 @@ def _lock(folder: str) -> int | None:
 
     The file gets its name once it is locked, so that no other run ever finds it unlocked.
     """
-    if fcntl is None:
+    if not CAN_LOCK:
         return None
     path = os.path.join(folder, LOCK_FILE)
     descriptor = os.open(f"{path}.new", os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _try_lock(descriptor)
     except OSError:  # a file system without locks
         os.close(descriptor)
         return None
@@ -65,9 +62,15 @@ def _lock(folder: str) -> int | None:
     return descriptor
 
 
+def _try_lock(descriptor: int) -> None:
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _remove_abandoned(parent: str, prefix: str) -> None:
     """Remove this user's folders whose runs were killed; folders that cannot be looked at are left."""
-    if fcntl is None:
+    if not CAN_LOCK:
         return
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
@@ -87,7 +90,7 @@ def _remove_if_abandoned(folder: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises BlockingIOError while its run lives
+        _try_lock(descriptor)  # raises BlockingIOError while its run lives
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(descriptor)
