@@ -56,12 +56,11 @@ class Source:
         self.size = self.state[2] if self.state else None
         try:
             head = b""
-            while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
-                head += more
-        except BaseException as error:
+            with naming(path):
+                while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
+                    head += more
+        except BaseException:
             self.close()
-            if isinstance(error, OSError | ValueError):
-                raise unreadable(path, error) from error
             raise
         if regular:
             self._file.seek(0)
