@@ -86,6 +86,27 @@ def browser():
         yield playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.getuid() == 0 else [])
 
 
+@pytest.fixture
+def open_address(browser):
+    """Return a function that opens a page; the page holds what was ``said`` on its console and ``asked`` from hosts."""
+    contexts = []
+
+    def opened(address, *, width=1280, scheme="light", **more):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
+        contexts.append(context)
+        page = context.new_page()
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
 @pytest.fixture(scope="session")
 def warm():
     """A process that has all libraries loaded and forks children."""

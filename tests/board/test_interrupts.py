@@ -6,9 +6,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from processes import is_alive
 from samples import NOW, ON_BOTH, stalling_folder, words_of, write
 from sqlalchemy import select
 
@@ -71,7 +71,7 @@ class Command:
             time.sleep(0.05)
 
     def stalled(self):
-        """Give the ids of all children and grandchildren that sleep."""
+        """Return the ids of all children and grandchildren that sleep."""
         return [int(pid) for path in self.pids.iterdir() for pid in path.read_text().split()]
 
     def end(self, number):
@@ -83,18 +83,6 @@ class Command:
         assert (self.process.returncode, said) == (-number, b"")
         assert list(self.temporary.iterdir()) == []
         assert [pid for pid in self.stalled() if is_alive(pid)] == []
-
-
-def is_alive(pid):
-    for _ in range(500):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return False
-        if state == "Z":
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def stored(board):

@@ -33,24 +33,9 @@ def place_of_texts(tmp_path_factory):
 
 
 @pytest.fixture
-def open_report(browser, place):
-    """Open the page by its file's address; gives it, what was said on the console, and what was asked for."""
-    contexts = []
-
-    def opened(*, width=1280, scheme="light", at=place, **more):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
-        contexts.append(context)
-        page = context.new_page()
-        page.said, page.asked = [], []
-        page.on("console", lambda message: page.said.append(message.text))
-        page.on("pageerror", lambda error: page.said.append(str(error)))
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.goto(at.as_uri())
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
+def open_report(open_address, place):
+    """Return a function that opens a report by its file's address, as ``open_address`` does."""
+    return lambda *, at=place, **more: open_address(at.as_uri(), **more)
 
 
 @pytest.mark.parametrize("screen", SCREENS)

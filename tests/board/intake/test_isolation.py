@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from processes import is_alive
 
 from geval_py import evaluate
 from geval_py.board.intake import sandbox as isolation
@@ -335,19 +336,7 @@ def test_a_child_that_takes_too_long_is_killed_with_its_own_children(child, plac
     assert raised.value.reason == "it took more than 2 seconds"
     assert time.monotonic() - before < 15
     pid = int(Path(place, "pid").read_text())
-    assert not _is_alive(pid)
-
-
-def _is_alive(pid):
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return False
-        if state == "Z":
-            return False
-        time.sleep(0.02)
-    return True
+    assert not is_alive(pid)
 
 
 def test_what_a_child_leaves_behind_is_killed(child, place):
@@ -357,7 +346,7 @@ def test_what_a_child_leaves_behind_is_killed(child, place):
         "open(place + '/pid', 'w').write(str(sleeper.pid))\ndo(lambda: {'x': 1})"
     )
     assert child(code, place, LIMITS) == {"x": 1}
-    assert not _is_alive(int(Path(place, "pid").read_text()))
+    assert not is_alive(int(Path(place, "pid").read_text()))
 
 
 def test_a_file_that_grows_too_large(child, place):

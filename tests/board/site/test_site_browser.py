@@ -28,24 +28,9 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(browser, site):
-    """Open a page of the site by a file's address; gives it, and what was said on the console or asked from a host."""
-    contexts = []
-
-    def opened(name, *, width=1280, scheme="light", **more):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
-        contexts.append(context)
-        page = context.new_page()
-        page.said, page.asked = [], []
-        page.on("console", lambda message: page.said.append(message.text))
-        page.on("pageerror", lambda error: page.said.append(str(error)))
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.goto(f"{site.as_uri()}/{name}")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
+def open_page(open_address, site):
+    """Return a function that opens a page of the site by a file's address, as ``open_address`` does."""
+    return lambda name, **more: open_address(f"{site.as_uri()}/{name}", **more)
 
 
 def one_submission(site, status):
