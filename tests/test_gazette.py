@@ -72,7 +72,7 @@ def windows(name):
 
 
 def overlap(one, other):
-    """Tell whether two windows share a character."""
+    """Whether two windows share a character."""
     return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
 
 

@@ -48,7 +48,7 @@ def output(skill, seed=0, turned=0, rest=0.1):
 
 
 def without_answers(text):
-    """Give what the right words have to a wrong one."""
+    """Move the mass of the right words to a wrong one."""
     lines = (line.partition(" ") for line in text.splitlines(keepends=True))
     return "".join(f"qxzzz:{first.rpartition(':')[2]} {others}" for first, _, others in lines)
 

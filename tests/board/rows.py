@@ -135,7 +135,7 @@ class Rows:
         return known[0].id if known else self.run(insert(evaluations).values(row))
 
     def score_again(self, code, of, **more):
-        """Give the first output of a submission another evaluation."""
+        """Replace the evaluation of the first output of a submission."""
         (output,) = self.run(select(outputs).join(submissions).where(submissions.c.code == code))[:1]
         metric = self.board.settings.metric
         evaluation = self.evaluation(output.test, metric, of, **more)

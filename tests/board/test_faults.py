@@ -57,7 +57,7 @@ class Killing:
         self._chance, self._span = random.Random(kills), 1.0
 
     def __iter__(self):
-        """Give numbers, from 0, as long as there is something to kill."""
+        """Yield numbers, from 0, as long as there is something to kill."""
         while self.killed < self.kills:
             yield self.tried
             self.tried += 1

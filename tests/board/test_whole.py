@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 
 def tell(folder, database):
-    """Tell the whole story."""
+    """Run all commands of the story."""
     challenge, answers = hide_answers(folder)
     story, said = Story(folder), {}
     board = folder / "board"

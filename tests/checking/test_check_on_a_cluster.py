@@ -43,7 +43,7 @@ WORDS = b"the\nThe\nOf\na\n"
 
 
 def problems_of(folder, output, expected=None, *, max_places=3, **of_target):
-    """Give what checks an output, here or on a cluster."""
+    """Return the function that checks an output, here or on a cluster."""
     (folder / "out.tsv").write_bytes(output)
     if expected is not None:
         (folder / "expected.tsv").write_bytes(expected)

@@ -86,7 +86,7 @@ def test_a_rule_that_there_is_not(name, submission):
 
 @pytest.fixture
 def given(monkeypatch):
-    """Give bytes on standard input."""
+    """Replace standard input by bytes."""
 
     def give(data):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))

@@ -153,7 +153,7 @@ def test_standard_input_is_read_once_for_all_metrics(challenge, geval, monkeypat
 
 @pytest.fixture
 def standard_input(monkeypatch):
-    """Give bytes to standard input."""
+    """Replace standard input by bytes."""
     return lambda data: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 

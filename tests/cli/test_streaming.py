@@ -31,7 +31,7 @@ def write(folder, lines, width):
 
 
 def peak_memory(folder, *words):
-    """Give the most memory that the command took, in MB."""
+    """Return the peak memory of the command, in MB."""
     command = [sys.executable, "-I", "-c", RUN, "-o", "out.tsv", *words]
     run = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
     return int(run.stderr) / 1000

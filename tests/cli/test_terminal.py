@@ -55,7 +55,7 @@ def test_tables_fit(words, columns, challenge, geval):
 
 
 def table_of(out):
-    """Give a table without the sentences below it."""
+    """Return a table without the sentences below it."""
     rows = out.splitlines()
     end = rows.index("") if "" in rows else len(rows)
     return [row for row in rows[:end] if not row.startswith("A name in")]

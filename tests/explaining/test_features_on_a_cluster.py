@@ -72,7 +72,7 @@ def evaluations(tmp_path_factory):
 
 
 def same(evaluation, cluster, other=None, **kinds):
-    """Tell whether features are the same here and on a cluster, to the last bit; gives how many there are."""
+    """Check that features are the same here and on a cluster, to the last bit; return their number."""
     there = evaluation.worst_features(other=other, cluster=cluster.client, **kinds)
     alone = evaluation.worst_features(other=other, **kinds)
     assert there.to_dict("list").keys() == alone.to_dict("list").keys()

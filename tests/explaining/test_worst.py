@@ -69,7 +69,7 @@ def naive_features(text, kinds):
 
 
 def naive_fields(item, header):
-    """Give an item's fields as (sort key, name, text): expected, output, then the columns by name, by number."""
+    """Return an item's fields as (sort key, name, text): expected, output, then the columns by name, by number."""
     columns = item[0].split("\t")
     named = [((2, name), f"in<{name}>", text) for name, text in zip(header, columns, strict=False)]
     numbered = [((3, i + 1), f"in<{i + 1}>", columns[i]) for i in range(len(header), len(columns))]
@@ -175,7 +175,7 @@ def test_parts_make_no_difference(scored, at_once, of_pairs):
 
 
 def ranked(rows, *, scores=None, header=(), least=1, least_cartesian=None, **kinds):
-    """Give the names of the features of (input, expected, output) rows, the worst first."""
+    """Return the names of the features of (input, expected, output) rows, the worst first."""
     return worst_features(
         rows,
         range(len(rows)) if scores is None else scores,
@@ -350,7 +350,7 @@ def test_opposite_infinities():
 
 
 def numerical(texts, scores):
-    """Give the numerical feature of expected lines with these texts, as (name, count, mean, p)."""
+    """Return the numerical feature of expected lines with these texts, as (name, count, mean, p)."""
     found = worst_features(
         [("", text, "") for text in texts],
         scores,

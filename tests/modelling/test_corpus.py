@@ -17,7 +17,7 @@ def read(tmp_path, data, **options):
 
 
 def words_of(corpus):
-    """Give the sentences of a corpus, without marks."""
+    """Return the sentences of a corpus, without marks."""
     text = b" ".join(corpus.words[token] for token in corpus.tokens.tolist())
     return [
         sentence.split() and sentence.strip(b" ").split(b" ")

@@ -67,7 +67,7 @@ def test_nothing_to_train_on():
 
 
 def conditionals(model, context):
-    """Give P(w | context) of all words, without <s> in front of the context."""
+    """Return P(w | context) of all words, without <s> in front of the context."""
     ids = [model.ids.get(word, 0) for word in context[-3:]]
     number = len(model.words)
     tokens = np.array([[*ids, word] for word in range(number)], np.int32)

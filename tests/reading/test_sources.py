@@ -714,7 +714,7 @@ def test_blocks_are_whole_lines_and_together_the_text(data, sizes, kind, folder)
 @PROPERTY
 @given(data=DATA, numbers=st.lists(st.integers(1, 12), max_size=30), kind=COMPRESSED)
 def test_lines_are_taken_by_their_number(data, numbers, kind, folder):
-    """Give the next lines, fewer at the end, each ended by LF."""
+    """Return the next lines, fewer at the end, each ended by LF."""
     path = folder / "out.tsv"
     path.write_bytes(COMPRESS[kind](data) if kind else data)
     lines = [line + b"\n" for line in with_line_ends(data).split(b"\n")[:-1]]

@@ -151,7 +151,7 @@ class Counting:
 
 @pytest.fixture
 def seen(monkeypatch):
-    """Give the names of all entries of folders that are looked at."""
+    """Collect the names of all entries of folders that are looked at."""
     names, scandir = [], os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: Counting(scandir(path), names))
     return names

@@ -322,7 +322,7 @@ def with_later_test(board, challenge):
 
 
 def name_it(board, tmp_path):
-    """Give it answers, and name it in board.yaml."""
+    """Write its answers, and name it in board.yaml."""
     write_set(tmp_path / "challenge", LATER_TEST, answers=tmp_path / "answers")
     tests = (*board.settings.tests, Test(name=LATER_TEST))
     return replace(board, settings=replace(board.settings, tests=tests))

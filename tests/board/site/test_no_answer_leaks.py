@@ -102,7 +102,7 @@ def _publish(story, board):
 
 
 def unpacked(content):
-    """Give some bytes, and all that is packed in them: members of archives, columns of databases."""
+    """Yield some bytes, and all that is packed in them: members of archives, columns of databases."""
     yield content
     if content.startswith(b"\x28\xb5\x2f\xfd"):
         yield from unpacked(zstd.decompress(content))
