@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from tempfile import TemporaryDirectory
 
 from sqlalchemy import func, select
 
@@ -25,6 +24,7 @@ from geval_py.board.database.store import CREATED, Board, facts_about
 from geval_py.board.intake.git import CONFIGURATION, run_git
 from geval_py.board.intake.identity import MOST_ENTRIES, own_name
 from geval_py.board.intake.members import Budget
+from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.receipts import AT, GIT, MANIFEST, MTIME, NOW, WAYS, written
 from geval_py.board.settings import moment_of
 from geval_py.errors import ConfigError, DataError, UnreadableFileError, UsageError
@@ -213,7 +213,7 @@ def _changed(entries: Sequence[str]) -> Iterator[str]:
 
 def _git(folder: str, *words: str) -> str:
     budget = Budget(bytes=MOST_LISTING, files=0, ends=time.monotonic() + GIT_SECONDS)
-    with TemporaryDirectory(prefix="geval-board-") as place:
+    with workspace() as place:
         words = ("--literal-pathspecs", "-C", folder, *words)
         result = run_git(CONFIGURATION, words, budget, folder=os.path.join(place, "git"), most=MOST_LISTING)
     if result.status:

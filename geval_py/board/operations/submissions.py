@@ -228,8 +228,8 @@ def _key(source: str) -> str:
 class _Preparation:
     """Submissions that are prepared in threads, and yielded as they finish.
 
-    Each submitter has at most one at a time, so that quotas hold in the order of names. One that takes long makes way
-    for the others, and is prepared again when nothing else is left.
+    Each submitter has at most one at a time, so that quotas hold in the order of arrival. One that takes long makes
+    way for the others, and is prepared again when nothing else is left.
     """
 
     def __init__(

@@ -83,6 +83,7 @@ def test_as_json_without_what_only_the_database_knows(board, capsys):
         "unit": "words",
         "direction": "lower",
         "digits": 4,
+        "end_digits": 4,
         "by": "submitter",
         "floor": None,
         "notes": [],
