@@ -243,14 +243,15 @@ def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test
     """Return what the outputs for a test that arrived in a phase show; an output that shows nothing is missing.
 
     If only the best variant of a submission is shown, but a ladder holds it back, or its own score is not shown, then
-    the first variant stands in its place, so that nobody learns which one is the best.
+    the first variant with a score stands in its place, so that nobody learns which one is the best.
     """
     found = list(_scored_outputs(connection, settings, phase, test))
     digits = settings.digits_of(test, now)
     firsts = steps = found
     if test.show == BEST:
         groups = [list(group) for _, group in groupby(found, key=lambda one: one.submission)]
-        firsts, steps = [group[0] for group in groups], [min(group, key=partial(_rank, settings)) for group in groups]
+        firsts = [next((one for one in group if one.score is not None), group[0]) for group in groups]
+        steps = [min(group, key=partial(_rank, settings)) for group in groups]
     rungs = _climbed(connection, settings, phase, test, digits.score, steps) if test.ladder and digits.score else {}
     by_id = {step.id: step for step in steps}
     shown: dict[int, _Shown] = {}

@@ -314,6 +314,11 @@ def check_against_a_plain_sort(folder, submissions, by, **keys):
     assert shown == ranked_by_hand(submissions, by)
 
 
+def test_a_variant_without_a_score_does_not_stand_for_an_infinite_one(rows):
+    rows.submit("a", None, math.inf)
+    assert rows.table() == [(1, "a", math.inf)]
+
+
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
 @hypothesis_settings(max_examples=examples(40, most=15), deadline=None)
 def test_the_order_is_that_of_a_plain_sort(submissions, by):
