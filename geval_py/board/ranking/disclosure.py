@@ -251,7 +251,7 @@ def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test
     if test.show == BEST:
         groups = [list(group) for _, group in groupby(found, key=lambda one: one.submission)]
         firsts = [next((one for one in group if one.score is not None), group[0]) for group in groups]
-        steps = [min(group, key=partial(_rank, settings)) for group in groups]
+        steps = [min(group, key=partial(_rank, settings, digits.score)) for group in groups]
     rungs = _climbed(connection, settings, phase, test, digits.score, steps) if test.ladder and digits.score else {}
     by_id = {step.id: step for step in steps}
     shown: dict[int, _Shown] = {}
@@ -300,11 +300,15 @@ def _is_worse(settings: Settings, score: float, floor: float) -> bool:
     return _badness(settings, score) - _badness(settings, floor) > NOISE * abs(floor)
 
 
-def _rank(settings: Settings, output: _Output) -> tuple[bool, bool, float]:
-    """Return a key by which the best output is the first: finite scores, infinite ones, none."""
-    if output.score is None:
+def _rank(settings: Settings, digits: int, output: _Output) -> tuple[bool, bool, float]:
+    """Return a key by which the best output is the first: finite scores, infinite ones, none.
+
+    Scores are compared as they are shown, so that which variant is the best tells no more than its figure.
+    """
+    score = significant(output.score, digits or MOST_DIGITS)
+    if score is None:
         return True, True, 0.0
-    return False, math.isinf(output.score), _badness(settings, output.score)
+    return False, math.isinf(score), _badness(settings, score)
 
 
 def _climbed(

@@ -314,6 +314,12 @@ def check_against_a_plain_sort(folder, submissions, by, **keys):
     assert shown == ranked_by_hand(submissions, by)
 
 
+def test_of_variants_with_one_figure_the_first_stands(rows):
+    """Else the digits that are not shown would choose."""
+    rows.submit("a", 1.50001, 1.5)
+    assert [entry.params for entry in rows.standings().entries] == [{}]
+
+
 def test_a_variant_without_a_score_does_not_stand_for_an_infinite_one(rows):
     rows.submit("a", None, math.inf)
     assert rows.table() == [(1, "a", math.inf)]
