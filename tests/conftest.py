@@ -32,15 +32,6 @@ def pytest_configure(config):
             config.option.markexpr = ""
 
 
-def pytest_collection_modifyitems(config, items):
-    """Measure no coverage in properties, which Python 3.11 traces at twice their time, line by line, dozens of times."""
-    if not config.pluginmanager.hasplugin("_cov") or config.getoption("--no-cov") or config.getoption("--long"):
-        return
-    for item in items:
-        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-            item.add_marker("no_cover")
-
-
 def pytest_collection_finish():
     """Leave the tests themselves and what they import out of later collections of garbage."""
     gc.collect()
