@@ -124,7 +124,8 @@ class Settings:
     ``metric`` ranks, the metrics ``also`` are shown beside it; the first of ``tests`` is ranked by default. The days
     of ``submissions_a_day`` (0: no quota) begin at midnight in ``zone``. At most ``variants`` outputs of a submission
     are for one test. ``entries`` is "best", "tag" or "all": a submitter has the best entry, one for each tag, or all.
-    ``transports`` are those by which git may fetch.
+    ``transports`` are those by which git may fetch. ``submit`` and ``cite`` are Markdown for the site's pages: where
+    to send submissions, and how to cite.
 
     A phase may have its own tests, quota and so on: :meth:`in_phase` returns the settings that hold in it.
     """
@@ -147,6 +148,8 @@ class Settings:
     transports: tuple[str, ...] = ("https",)
     limits: Limits = Limits()
     url: str = ""
+    submit: str = ""
+    cite: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -353,6 +356,8 @@ FIELDS: Fields = {
     "transports": partial(several, read=partial(one_of, choices=TRANSPORTS)),
     "limits": lambda node, document: Limits(**read_mapping(node, document, LIMIT_FIELDS)),
     "url": strict_yaml.text,
+    "submit": strict_yaml.text,
+    "cite": strict_yaml.text,
 }
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
 

@@ -98,7 +98,7 @@ def entry_of(one, output, score, place):
         submitter=one.submitter, code=one.code, variant=output.variant, score=score,
         low=figures.low if ranked else None, high=figures.high if ranked else None,
         others={"Accuracy": output.figures["Accuracy"].value if ranked else None}, baseline=one.baseline, arrived=one.arrived,
-        description=one.description, tags=one.tags, params=output.params, remark=one.remark,
+        description=one.description, affiliation=one.affiliation, links=one.links, tags=one.tags, params=output.params, remark=one.remark,
         output_id=output.id, evaluation_id=output.evaluation_id,
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ from geval_py.text import named, visible
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 CREATED = "created"  # facts: when the board was made
+AFFILIATION = "affiliation "  # facts: the affiliation in a gonito.yaml, by the id of a submission
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance

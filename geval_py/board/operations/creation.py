@@ -203,4 +203,11 @@ limits: {{bytes: 2_000_000_000, files: 200, listed: 10_000, seconds: 600, memory
 
 # The address under which the site is published, for its feed.
 url: ""
+
+# Where and how to send a submission, in Markdown, for the page "How to submit". Several lines begin with `submit: |`
+# and are indented.
+submit: ""
+
+# How to cite the challenge, in Markdown, for its page.
+cite: ""
 """

@@ -74,6 +74,25 @@ def decimals(value: float, digits: int) -> int:
     return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
 
 
+def interval(low: float, high: float, digits: int) -> tuple[str, str]:
+    """Write the ends of an interval, with no more digits than given, and than two digits of its width need.
+
+    >>> interval(512.34, 598.12, 5), interval(8123.0, 14540.0, 4), interval(400.0, 700.0, 1)
+    (('512', '598'), ('8100', '14500'), ('400', '700'))
+    """
+    width = high - low
+    if not width or not math.isfinite(width):
+        return figure(low, digits), figure(high, digits)
+    most = 1 - math.floor(math.log10(abs(width)))  # decimals; below 0, the last digits before the point are zeros
+    low_text, high_text = (
+        fixed(rounded, min(decimals(end, digits), max(0, most)))
+        if abs(rounded := round(end, most) + 0.0) < MOST_PLAIN
+        else figure(end, digits)
+        for end in (low, high)
+    )
+    return low_text, high_text
+
+
 def difference(one: float, other: float, digits: int) -> str:
     """Write the distance of two finite rounded values, with the decimals of the coarser one.
 

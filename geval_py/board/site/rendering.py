@@ -45,12 +45,16 @@ def figure(value: float | None, digits: int) -> str:
 
 
 def span(low: float | None, high: float | None, digits: int) -> str:
-    """Write an interval, "" for none.
+    """Write an interval, "" for none, with no more digits than its width needs.
 
-    >>> span(168.1, 181.24, 4)
-    '168.1–181.2'
+    >>> span(168.1, 181.24, 4), span(512.3, 598.1, 4)
+    ('168–181', '512–598')
     """
-    return "" if low is None or high is None else f"{figure(low, digits)}–{figure(high, digits)}"
+    if low is None or high is None or not digits:
+        return ""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{figure(low, digits)}–{figure(high, digits)}"
+    return "–".join(end.replace("-", "−") for end in disclosure.interval(low, high, digits))
 
 
 def place_of(entry: Entry, ties: str) -> str:
@@ -190,10 +194,10 @@ def link_of(url: str) -> str | None:
     return url if known and url.isprintable() and " " not in url else None
 
 
-# The challenge's README.md
+# The organiser's Markdown: the challenge's README.md, and texts of board.yaml
 
 
-def readme_html(text: str) -> Markup:
+def markdown_html(text: str) -> Markup:
     """Render Markdown with tables, without raw HTML; an image becomes its text, as a page loads nothing else."""
     markdown = _markdown()
     return Markup(markdown.renderer.render(list(_tamed(markdown.parse(text))), markdown.options, {}))

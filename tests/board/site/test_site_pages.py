@@ -14,8 +14,9 @@ import pytest
 import site_views
 
 from geval_py.board.settings import Test
-from geval_py.board.site.pages import MOST_OUTPUTS, pages
-from geval_py.board.site.rendering import POLICY, link_of, readme_html
+from geval_py.board.site.pages import pages
+from geval_py.board.site.rendering import POLICY, link_of, markdown_html
+from geval_py.board.site.submission_pages import MOST_OUTPUTS
 from geval_py.board.site.view import Figures, LineView
 
 MOST_BYTES = 500_000
@@ -450,11 +451,11 @@ def test_likenesses_are_the_organisers_alone(files):
     ids=["html", "image", "link", "relative link", "script link", "code"],
 )
 def test_the_readme_is_tamed(markdown, html):
-    assert str(readme_html(markdown)) == html
+    assert str(markdown_html(markdown)) == html
 
 
 def test_a_table_of_the_readme_scrolls_in_its_box():
-    html = str(readme_html("| a | b |\n|---|--:|\n| 1 | 2 |\n"))
+    html = str(markdown_html("| a | b |\n|---|--:|\n| 1 | 2 |\n"))
     assert html.startswith('<div class="scroll" role="region" tabindex="0" aria-label="Table"><table>')
     assert html.count('<th class="number" scope="col">b</th>') == 1
     assert "style" not in html
