@@ -125,8 +125,7 @@ class _Site:
             first = (page - 1) * SUBMISSIONS_OF_A_PAGE
             rows = found[first : first + SUBMISSIONS_OF_A_PAGE]
             values = {"rows": submission_pages.listed(self.view, rows), "number": page, "pages": number}
-            tests = submission_pages.listed_tests(self.view)
-            text = self.page("submissions", title="Submissions", tests=tests, **values)
+            text = self.page("submissions", title="Submissions", **values)
             yield self.addresses.submissions(page), text
         head = {"title": self.view.settings.title}
         yield "data/submissions.csv", csv_of(SUBMISSION_NAMES, map(submission_row, found))

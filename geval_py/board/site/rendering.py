@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -132,6 +133,15 @@ def size(number: int) -> str:
     return f"{amount:.1f} GB"
 
 
+def breakable(name: str) -> Markup:
+    """Let a line end within a name in camel case.
+
+    >>> breakable("LogLossHashed<")
+    Markup('Log<wbr>Loss<wbr>Hashed&lt;')
+    """
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])", name))
+
+
 # Templates
 
 
@@ -143,7 +153,7 @@ def render(template: str, **values: object) -> str:
 @cache
 def _templates() -> Environment:
     templates = escapes.environment("geval_py.board.site")
-    named = (figure, span, moment, day, iso, size, count)
+    named = (figure, span, moment, day, iso, size, count, breakable)
     templates.filters |= {function.__name__: function for function in named}
     templates.filters |= {"shorten": escapes.short, "json": json_of, "params": params_of, "key": key_of}
     templates.globals |= {

@@ -18,7 +18,6 @@ MOST_PROBLEMS = 40
 MOST_STANDINGS = 20
 MOST_LINE_TABLES = 5
 MOST_LISTED = 250  # submissions of a submitter, on one page
-MOST_TESTS = 4  # whose scores stand in lists of submissions
 
 
 # Lists of submissions
@@ -32,14 +31,9 @@ class Listed:
     scores: tuple[str, ...]
 
 
-def listed_tests(view: SiteView) -> tuple[Test, ...]:
-    """Return the tests whose scores stand in lists of submissions."""
-    return view.tests[:MOST_TESTS]
-
-
 def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[Listed]:
     """Return the rows of a list of submissions."""
-    tests = [test.name for test in listed_tests(view)]
+    tests = [test.name for test in view.listed_tests]
     best = min if measure_of(view.settings.metric).direction == "lower" else max
 
     def score(one: SubmissionView, test: str) -> str:
@@ -155,7 +149,6 @@ def submitter_pages(view: SiteView, addresses: files.Addresses, common: Mapping[
             latest=ranked[0] if ranked else None,
             entries=entries.get(name, [])[:MOST_STANDINGS],
             histories=list(_histories(view, own)),
-            tests=listed_tests(view),
             rows=listed(view, own[:MOST_LISTED]),
         )
         yield addresses.submitter(name), text
@@ -163,7 +156,7 @@ def submitter_pages(view: SiteView, addresses: files.Addresses, common: Mapping[
 
 def _histories(view: SiteView, submissions: Sequence[SubmissionView]) -> Iterator[History]:
     """Yield a chart for each test with finite scores at two moments or more."""
-    for test in listed_tests(view):
+    for test in view.listed_tests:
         standings = view.standings[test.name, view.front_of(test.name) or ""]
         outputs = site_charts.disclosed_outputs(submissions, standings)
         moments: set[datetime] = {one.submission.arrived for one in outputs if one.is_drawn}

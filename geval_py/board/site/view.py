@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 20
 MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
+MOST_LISTED_TESTS = 4
 CONTEXT = 60  # characters on each side of a gap
 DIGITS = 4
 
@@ -109,7 +110,7 @@ class LineView:
     after: str
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: it caches a property
+@dataclass(frozen=True, kw_only=True)  # without slots: it caches properties
 class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
@@ -163,6 +164,13 @@ class SiteView:
         for one in self.submissions:
             found.setdefault(one.submitter, []).append(one)
         return found
+
+    @cached_property
+    def listed_tests(self) -> tuple[Test, ...]:
+        """The tests whose scores stand in lists of submissions: the first ones with a score that is shown."""
+        ranked = (one for one in self.submissions if one.is_ranked)
+        scored = {output.test for one in ranked for output in one.outputs if output.figures}
+        return tuple(test for test in self.tests if test.name in scored)[:MOST_LISTED_TESTS]
 
     @property
     def updated(self) -> datetime | None:
