@@ -53,7 +53,7 @@ for (const table of document.querySelectorAll("table.board")) {
 // Two rows of the table of figures, side by side; the address names them: #CODE,CODE.
 for (const table of document.querySelectorAll("table.compared")) {
   const rows = [...table.tBodies[0].rows];
-  const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  const headers = [...table.tHead.rows[0].cells];
   const form = document.querySelector("form.pick");
   const place = document.getElementById("side-by-side");
   const selects = [...form.querySelectorAll("select")];
@@ -101,10 +101,12 @@ for (const table of document.querySelectorAll("table.compared")) {
       head.append(cell);
     }
     const body = own.createTBody();
-    names.forEach((name, column) => {
-      if (!column) return;
+    headers.slice(1).forEach((header, index) => {
+      const column = index + 1;
       const line = body.insertRow();
-      line.append(make("th", name, "row"));
+      const name = make("th", "", "row");
+      name.append(...[...header.childNodes].map((node) => node.cloneNode(true)));
+      line.append(name);
       for (const row of [one, other]) line.append(make("td", row.cells[column].textContent));
     });
     const box = document.createElement("div");
