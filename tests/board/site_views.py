@@ -159,8 +159,13 @@ def broken(one, index):
     if index % 23 == 3:
         return replace(one, withdrawn=one.arrived + timedelta(days=1))
     if index % 31 == 8:
-        links = (("code", "https://example.org/x"), ("evil", "javascript:alert(1)"))
-        return replace(one, submitter=HOSTILE, description=HOSTILE, tags=(HOSTILE,), links=links, remark=HOSTILE)
+        links = (
+            ("code", "https://example.org/x"),
+            ("evil", "javascript:alert(1)"),
+            (HOSTILE, "https://example.org/y"),
+        )
+        texts = dict.fromkeys(("submitter", "description", "affiliation", "remark"), HOSTILE)
+        return replace(one, **texts, tags=(HOSTILE,), links=links)
     return one
 
 
