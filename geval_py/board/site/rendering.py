@@ -122,8 +122,8 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def size(number: int) -> str:
     """Write a number of bytes.
 
-    >>> size(999), size(1_500_000)
-    ('999 B', '1.5 MB')
+    >>> size(999), size(1000), size(1_500_000)
+    ('999 B', '1.0 kB', '1.5 MB')
     """
     amount = float(number)
     for unit in ("B", "kB", "MB"):
