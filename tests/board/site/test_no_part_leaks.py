@@ -3,16 +3,17 @@
 import json
 import random
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from samples import LINES, WORDS, output, words_of, write, write_challenge
-from story import Story
+from story import Story, run_here, set_clock
 
 from geval_py import evaluate
 from geval_py.board.answers import documents_of
 from geval_py.board.database.store import Board
+from geval_py.board.intake import sandbox
 from geval_py.board.ranking.parts import public_lines
-from geval_py.cli.board import pages, submissions, transfer
 
 pytestmark = pytest.mark.no_cover
 BEFORE, AFTER = datetime(2027, 1, 20, tzinfo=UTC), datetime(2027, 2, 2, tzinfo=UTC)
@@ -22,6 +23,7 @@ TESTS = "  test-A: {split: 30 %, disclosed: 6"
 SETTINGS = {
     "phases": "[{name: dev, until: 2027-01-10T00:00:00Z}, {name: final, until: 2027-02-01T00:00:00Z}]",
     "submissions_a_day": 9,
+    "finals": 2,
     "also": "[LikelihoodHashed]",
     "seed": SEED,
     "samples": 200,
@@ -30,14 +32,10 @@ SETTINGS = {
 
 @pytest.fixture
 def at(monkeypatch):
-    """Set the clock of the commands."""
-
-    def set_clock(moment):
-        for module in (pages, submissions, transfer):
-            monkeypatch.setattr(module, "now", lambda: moment)
-
-    set_clock(BEFORE)
-    return set_clock
+    """What sets the clock of the commands; the jobs of the sandbox are run in this process."""
+    monkeypatch.setattr(sandbox, "run_in_sandbox", run_here)
+    set_clock(monkeypatch, BEFORE)
+    return partial(set_clock, monkeypatch)
 
 
 def new_board(folder, answers=None, *, ladder="false"):
@@ -50,7 +48,6 @@ def new_board(folder, answers=None, *, ladder="false"):
     path = folder / "board/board.yaml"
     text = path.read_text(encoding="utf-8")
     text = text.replace("  test-A: {disclosed: 2, ladder: true", f"{TESTS}, ladder: {ladder}")
-    text = text.replace("variants: 5\n", "variants: 5\nfinals: 2\n")
     path.write_text(text, encoding="utf-8")
     story.edit(**SETTINGS)
     return story
@@ -79,18 +76,10 @@ def others(places, seed=0):
 def use(story):
     """Send submissions in both phases: good, better, worse than nothing, malformed, with variants, a baseline."""
     folder = story.folder
-    sent = {
-        "ann": [(0.3, 0), (0.5, 1), (0.55, 2)],
-        "bob": [(0.4, 3), (0.2, 4)],
-        "eve": [(0.0, 5), (0.6, 6)],
-    }
-    for name, outputs in sent.items():
-        for number, (skill, seed) in enumerate(outputs):
-            own = write_output(folder / f"{name}{number}", output(TEST, skill, seed))
-            story("add", folder / "board", own, "--submitter", name, "--at", f"2027-01-{8 + number:02}T12:00:00Z")
-            story("add", folder / "board", own, "--submitter", name, "--at", f"2027-01-{12 + number}T12:00:00Z")
-            again = write_output(folder / f"{name}{number}-again", output(TEST, skill, seed + 100))
-            story("add", folder / "board", again, "--submitter", name, "--at", f"2027-01-{15 + number}T12:00:00Z")
+    sent = [("ann", 8, 0.3), ("bob", 9, 0.4), ("ann", 12, 0.3), ("ann", 13, 0.5), ("ann", 14, 0.55), ("bob", 12, 0.4)]
+    for seed, (name, day, skill) in enumerate([*sent, ("bob", 13, 0.2), ("eve", 12, 0.0), ("eve", 13, 0.6)]):
+        own = write_output(folder / f"{name}{day}", output(TEST, skill, seed))
+        story("add", folder / "board", own, "--submitter", name, "--at", f"2027-01-{day:02}T12:00:00Z")
     for number, variant in enumerate(("k=1", "k=2")):
         write(folder / f"two/{TEST}/out-{variant}.tsv", output(TEST, 0.4, 50 + number))
     story("add", folder / "board", folder / "two", "--at", "2027-01-19T12:00:00Z")
@@ -103,8 +92,8 @@ def use(story):
     ]
     story("final", folder / "board", *codes[-6:-4])
     story("final", folder / "board", codes[0])
-    story("withdraw", folder / "board", codes[4], "--reason", "asked for")
-    story("note", folder / "board", codes[5], "late")
+    story("withdraw", folder / "board", codes[3], "--reason", "asked for")
+    story("note", folder / "board", codes[4], "late")
 
 
 def write_output(folder, text):
@@ -181,3 +170,22 @@ def test_the_score_of_a_part_is_that_of_its_lines_alone(tmp_path, at):
         ):
             scored = evaluate(marked, TEST, out=out / TEST / "out.tsv", metrics=f"{metric}:f<in<1>:this>")
             assert shown == float(f"{scored.score:.14e}")
+
+
+def test_an_export_carries_the_final_submissions(tmp_path, at):
+    """An imported board says the same before the deadline and after it, and its site is verified."""
+    story = new_board(tmp_path)
+    use(story)
+    story.fine("export", tmp_path / "board", tmp_path / "board.tar")
+    story.fine("import", tmp_path / "imported", tmp_path / "board.tar")
+    final = {}
+    for moment in (BEFORE, AFTER):
+        at(moment)
+        for board in ("board", "imported"):
+            final[moment, board] = story.fine("show", tmp_path / board, "--phase", "final", "--by", "submission")
+        assert final[moment, "board"] == final[moment, "imported"]
+        story.fine("site", tmp_path / "board", "-o", tmp_path / "site")
+        assert story.fine("verify", tmp_path / "site", tmp_path / "board.tar") == ""
+    statuses = [story.fine("status", tmp_path / board, "--format", "json") for board in ("board", "imported")]
+    assert statuses[0] == statuses[1]
+    assert [line["final"] for line in json.loads(statuses[0])["submissions"]].count("2027-01-20T00:00:00Z") == 2
