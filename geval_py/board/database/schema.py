@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
-SCHEMA_VERSION = "0004"  # the last of migrations/versions
+SCHEMA_VERSION = "0005"  # the last of migrations/versions
 SCORED, REJECTED, FAILED = "scored", "rejected", "failed"
 STATES = (SCORED, REJECTED, FAILED)
 _MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -74,8 +74,8 @@ def _by_output() -> tuple[sa.Column[Any], ...]:
     return (*by, _reference("evaluation_id", "evaluations"))
 
 
-def _drawn() -> tuple[sa.Column[int], ...]:
-    return tuple(sa.Column(name, sa.Integer, primary_key=True) for name in ("samples", "seed"))
+def _drawn() -> tuple[sa.Column[int], sa.Column[int]]:
+    return sa.Column("samples", sa.Integer, primary_key=True), sa.Column("seed", sa.BigInteger, primary_key=True)
 
 
 # ``key`` is the folded name (intake.identity), the same for names that look the same; ``name`` is as first given.
