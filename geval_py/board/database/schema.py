@@ -75,7 +75,8 @@ def _by_output() -> tuple[sa.Column[Any], ...]:
 
 
 def _drawn() -> tuple[sa.Column[int], sa.Column[int]]:
-    return sa.Column("samples", sa.Integer, primary_key=True), sa.Column("seed", sa.BigInteger, primary_key=True)
+    large = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # whose integers have 64 bits anyway
+    return sa.Column("samples", sa.Integer, primary_key=True), sa.Column("seed", large, primary_key=True)
 
 
 # ``key`` is the folded name (intake.identity), the same for names that look the same; ``name`` is as first given.

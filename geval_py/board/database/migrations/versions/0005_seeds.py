@@ -8,7 +8,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Let the columns of seeds have 64 bits."""
-    for table in ("comparisons", "exchanges"):
-        with op.batch_alter_table(table) as batch:
-            batch.alter_column("seed", type_=sa.BigInteger(), existing_type=sa.Integer(), existing_nullable=False)
+    """Let the columns of seeds have 64 bits, as all integers of SQLite have."""
+    if op.get_bind().dialect.name != "sqlite":
+        for table in ("comparisons", "exchanges"):
+            op.alter_column(table, "seed", type_=sa.BigInteger())
