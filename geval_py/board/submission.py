@@ -149,7 +149,7 @@ class Standings:
     ``digits`` is the number of significant digits of scores; with 0, scores and places are hidden. ``end_digits`` is
     that of the ends of intervals. If the answers are
     hidden, ``floor`` is the score of knowing nothing, and worse ones are shown as infinite; None for other metrics.
-    ``notes`` are sentences without full stops.
+    ``notes`` are sentences without full stops. ``part`` is the part of the test that is scored, "" for the whole.
     """
 
     test: str
@@ -164,6 +164,7 @@ class Standings:
     entries: tuple[Entry, ...]
     floor: float | None = None
     notes: tuple[str, ...] = ()
+    part: str = ""
 
 
 def digest_of(files: Sequence[ReceivedFile]) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.board.database.store import AFFILIATION, facts_about
 from geval_py.board.ranking import comparisons, disclosure, order, place_ranges
+from geval_py.board.ranking.parts import metrics_of, part_notes
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, uninformed_score
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
@@ -73,12 +74,14 @@ def standings_on(
     in_phase, notes = _present_phase(connection, settings, test, now) if phase is None else (phase, ())
     of = settings.in_phase(_known("phase", in_phase, settings.phase_names))
     shown = _test_in(settings, of, test, in_phase)
+    of = replace(of, also=metrics_of(of, shown)[1:])
     by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
     shown_digits = of.digits_of(shown, now)
     digits = shown_digits.score
     rows = _rows(connection, of, shown.name, in_phase, by)
     floor = None if shown.visible else uninformed_score(settings.metric)
-    names = names_of(settings.metrics)
+    named = zip(settings.metrics, names_of(settings.metrics), strict=True)
+    names = tuple(name for metric, name in named if metric in of.metrics)
     measure = measure_of(settings.metric)
     affiliations = facts_about(connection, AFFILIATION)
     entries = tuple(
@@ -89,6 +92,8 @@ def standings_on(
         notes += more
     if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
         notes += (WORSE.format(disclosure.figure(floor, digits), names[0]),)
+    if digits and entries:
+        notes += tuple(part_notes(connection, settings, shown, in_phase, now, entries[0].evaluation_id))
     return Standings(
         test=shown.name,
         phase=in_phase,
@@ -102,6 +107,7 @@ def standings_on(
         entries=entries,
         floor=floor,
         notes=notes,
+        part=settings.part_of(shown, in_phase, now),
     )
 
 

@@ -89,6 +89,7 @@ def test_as_json_without_what_only_the_database_knows(board, capsys):
         "by": "submitter",
         "floor": None,
         "notes": [],
+        "part": "",
     }
     assert document["entries"][4] == {
         "place": 4,
