@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
 from geval_py import errors, values
-from geval_py.reading import compression, sources
+from geval_py.reading import sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, suggestion, visible
@@ -241,9 +241,12 @@ class Split(values.Value):
 def locate(task: Task) -> Split:
     """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError."""
     answers = (task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
-    if not sources.is_folder(os.path.join(task.directory, task.test_name)):
-        _find(*answers)  # first, since the name of the test set may be misspelt
-    outputs = _named_outputs(task)  # else first: an error about the output says more than one about the answers
+    try:
+        outputs = _named_outputs(task)  # first: an error about the output says more than one about the answers
+    except errors.MissingFileError as error:
+        if not sources.is_folder(os.path.dirname(error.path)):
+            _find(*answers)  # the name of the test set may be misspelt
+        raise
     expected = _find(*answers)
     if not outputs:
         folder = os.path.join(task.out_directory, task.test_name)
@@ -287,9 +290,7 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
         found = sources.find_file(given)
     if found is not None:
         return found
-    if default == INPUT_FILE and not sources.is_folder(
-        folder
-    ):  # GEval names the file: without answers there, why not
+    if default == INPUT_FILE and not sources.is_folder(folder):  # the answers are elsewhere, and GEval names the file
         raise _missing_file(what, "", given or default)
     check_directory(directory, what)
     check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
@@ -391,16 +392,6 @@ def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
     if not found:
         raise _missing_file("the test results", folder, name, accepted)
     return outputs[found[0]]
-
-
-def other_test_set(split: Split, output: Output) -> str | None:
-    """Return the name of another test set, with answers, in whose folder an output is; None if there is none."""
-    folder = os.path.dirname(sources.absolute(output.path))
-    same = os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected))
-    if not sources.is_file(output.path) or same:
-        return None
-    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *compression.COMPRESSED_ENDINGS))
-    return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
 
 
 def check_read_once(split: Split) -> None:
