@@ -35,8 +35,8 @@ def harmonic(beta: float, precision: float, recall: float) -> float:
 
     The brackets are GEval's: with others the last bit often differs, and with it a score that is rounded.
 
-    >>> harmonic(1, 0.6, 1)
-    0.7499999999999999
+    >>> harmonic(1, 0.6, 1), 2 * 0.6 * 1 / (0.6 + 1)
+    (0.75, 0.7499999999999999)
     """
     below = beta * beta * precision + recall
     return (1 + beta * beta) * precision * (recall / below) if below else 0.0
