@@ -49,7 +49,7 @@ def show_worst(task: Task, settings: Settings) -> None:
             of = f"{infinite} of {evaluation.line_count} lines"
             note(f"{of} have an infinite score: so has the mean of their features")
         features = rank(task, settings, evaluation, best=settings.reverse_sort, workers=workers)
-        _show(task, settings, [evaluation], features, evaluation.line_count)
+        _show(task, settings, [evaluation], features, evaluation.line_count - _note_unscored(evaluation))
 
 
 def show_worsening(task: Task, settings: Settings) -> None:
@@ -58,12 +58,21 @@ def show_worsening(task: Task, settings: Settings) -> None:
         evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], workers=workers)
         differences = evaluation.score_differences(other)
         undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
-        if undefined:
+        if undefined > _note_unscored(evaluation):
             note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
         if infinite:
             note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
         features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
         _show(task, settings, [evaluation, other], features, len(differences) - undefined)
+
+
+def _note_unscored(evaluation: ScoredOutput) -> int:
+    """Count the lines that have no score by themselves, as by a correlation; if there are any, say so."""
+    score = evaluation.scores[0]
+    unscored = 0 if score.metric.measure.of_sums else sum(map(math.isnan, evaluation.each_line_score()))
+    if unscored:
+        note(f"{unscored} of {evaluation.line_count} lines have no {score.name} by themselves and are left out")
+    return unscored
 
 
 def _show(

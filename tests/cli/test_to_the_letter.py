@@ -226,6 +226,18 @@ def test_lines_without_a_score_differ(metric, geval):
     assert oracle == (0, NUMBERS["dev-0/out-a.tsv"], "")
 
 
+def test_features_of_lines_without_a_score(geval):
+    """GEval 1.42.2 shows none, since each p is NaN."""
+    words = ("-t", "dev-0", "-o", "out-a.tsv", "--metric", "NMI")
+    for mode in (("-w",), ("--most-worsening-features", "out-b.tsv")):
+        status, out, err = geval(*words, *mode, **NUMBERS)
+        assert (status, out) == (0, "")
+        assert err == (
+            "geval: note: 3 of 3 lines have no NMI by themselves and are left out\n"
+            "geval: note: no feature is shown: there are 0 lines to rank, and it takes 2\n"
+        )
+
+
 def test_lines_that_are_infinite_in_both_do_not_differ(geval):
     """Infinity equals itself, unlike NaN."""
     files = {
