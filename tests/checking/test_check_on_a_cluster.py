@@ -133,9 +133,11 @@ def test_the_command(form, here, geval, tmp_path, monkeypatch):
     assert (there[0], len(there[1]) > 1000) == (1, True)
 
 
-def test_from_python(here):
-    there = check_submission(GAZETTE, tests=["dev-0"], cluster=here.client)
-    assert there == check_submission(GAZETTE, tests=["dev-0"])
+def test_from_python(here, tmp_path):
+    (tmp_path / "out.tsv").write_bytes(MIXED)
+    of = {"challenge": GAZETTE, "tests": ["dev-0"]}
+    there = check_submission(tmp_path / "out.tsv", **of, cluster=here.client)
+    assert there == check_submission(tmp_path / "out.tsv", **of)
     assert there.problems
 
 
