@@ -32,8 +32,9 @@ KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the langu
 ENTRY_SHARES = {"Ġ": 0.2, "▁": 0.05, "##": 0.02, "@@": 0.02, "</w>": 0.05}
 MOST_PARSED = 1000  # lines with a repeated word, which are parsed to find fragments
 FRAGMENT_RATIO = 5.0  # a word's probability to that of a fragment spelt alike is mostly more
-_MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(##|▁|Ġ)(?=\w)|(@@|</w>)(?=:[^: ]*[ \n])")
+_MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(##|▁|Ġ)(?=\w)|(?<=\w)(@@|</w>)(?=:[^: ]*[ \n])")
 _MARKS = tuple(mark.encode() for mark in ENTRY_SHARES)
+_ASCII_MARKS = tuple(mark for mark in _MARKS if mark.isascii())
 _SPECIAL = re.compile("(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + r")(?=:[^: ]*[ \n])")
 _ENDS_OF_SPECIAL = (b">:", b"]:")
 Placer = Callable[[], rules.Place]
@@ -79,14 +80,11 @@ class SubwordRules:
         """Check the lines of a block; most blocks are only searched for a few bytes."""
         self._lines += block.block.lines
         data = bytes(block.block.outputs)
-        marks = [mark for mark in _MARKS if mark in data]
-        has_special = any(end in data for end in _ENDS_OF_SPECIAL)
-        for index in range(block.block.lines if marks or has_special else 0):
-            raw = block.raw(index)
-            if any(mark in raw for mark in marks):
-                self._check_marks(block.text(index), block.number(index))
-            if has_special and any(end in raw for end in _ENDS_OF_SPECIAL):
-                self._check_special(block.text(index), block.number(index))
+        marks = _MARKS if block.has(kernel.NOT_ASCII) else _ASCII_MARKS
+        for index in _lines_with(marks, data):
+            self._check_marks(block.text(index), block.number(index))
+        for index in _lines_with(_ENDS_OF_SPECIAL, data):
+            self._check_special(block.text(index), block.number(index))
         if block.has(kernel.REPEATED):
             self._check_repeated(block)
 
@@ -164,7 +162,10 @@ class SubwordRules:
                 self._report("W221", self._twins, self._places["twins"])
         if tokens:
             lines = sum(count for found, count in self._special.items() if found & tokens)
-            first = {place().line: place for token in sorted(tokens, reverse=True) for place in self._places[token]}
+            found_at = sorted(
+                (place() for token in tokens for place in self._places[token]), key=lambda at: (at.line, at.column)
+            )
+            first = {at.line: partial(_same, at) for at in reversed(found_at)}
             self._report("W220", lines, [first[line] for line in sorted(first)])
         looks_stripped = len(self._ratios) >= max(FEW_LINES, 0.8 * self._parsed) and self._has_capitals
         if not marks and self._repeating >= least and looks_stripped and median(self._ratios) >= FRAGMENT_RATIO:
@@ -191,6 +192,20 @@ class SubwordRules:
             except DataError:
                 continue
         return {mark for mark in marks if found[mark] > KNOWN_SHARE * lines}, {one for one in tokens if found[one]}
+
+
+def _lines_with(needles: Sequence[bytes], data: bytes) -> list[int]:
+    """Return the lines that have one of the needles, by their numbers from 0, in order."""
+    found: set[int] = set()
+    for needle in needles:
+        line = begin = 0
+        while (place := data.find(needle, begin)) >= 0:
+            line += data.count(b"\n", begin, place)
+            found.add(line)
+            begin = data.find(b"\n", place)
+            if begin < 0:
+                break
+    return sorted(found)
 
 
 def _without_mark(word: str) -> str:

@@ -157,11 +157,11 @@ WORD_GAPS, ANY_TEXT = "the rules of word gaps apply", "only the rules of any tex
             f"in `./config.txt`; so {WORD_GAPS}",
         ),
         (
-            "--metric Bleu",
+            "--metric BLEUU",
             "a b\n\n",
-            f"Unknown or broken metric definition: Bleu; did you mean BLEU?; in `./config.txt`; so {ANY_TEXT}",
+            f"Unknown or broken metric definition: BLEUU; did you mean BLEU?; in `./config.txt`; so {ANY_TEXT}",
         ),
-        ("--nonsense", "a b\n", f"Invalid option `--nonsense'; geval --help shows the options; in `./config.txt`; so {ANY_TEXT}"),
+        ("--nonsense", "a b\n", f"Invalid option `--nonsense'; did you mean --seed?; in `./config.txt`; so {ANY_TEXT}"),
         (
             "--metric BLEU --in-header no.tsv",
             "a b\n",
