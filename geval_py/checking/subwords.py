@@ -11,13 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import exp
 from statistics import median
+from typing import NamedTuple
 
 from geval_py.checking import rules, targets
 from geval_py.checking.findings import Findings, FlaggedBlock
-from geval_py.errors import DataError, MalformedLineError
+from geval_py.errors import DataError
 from geval_py.reading.lines import read_lines
-from geval_py.reading.wordprobs import parse_entries
+from geval_py.reading.wordprobs import are_probabilities, parse_entries
 from geval_py.scoring import kernel
 from geval_py.text import shorten, visible
 
@@ -40,6 +42,14 @@ _ENDS_OF_SPECIAL = (b">:", b"]:")
 Placer = Callable[[], rules.Place]
 
 
+class Repetition(NamedTuple):
+    """A line that repeats words: the ratio of the first one's probabilities, if only a few words are repeated."""
+
+    ratio: float | None
+    has_capitals: bool
+    place: Placer
+
+
 class SubwordRules:
     """The rules of an output of word gaps about the tokens of language models (W219, W220, W221)."""
 
@@ -52,9 +62,7 @@ class SubwordRules:
         self._special: Counter[frozenset[str]] = Counter()  # lines, by their special tokens
         self._twins = 0  # lines with a word that stands there with and without its mark
         self._repeating = 0
-        self._ratios: list[float] = []  # of the probabilities of a word that a line repeats, of few words
-        self._parsed = 0
-        self._has_capitals = False
+        self._parsed: list[Repetition] = []  # the first lines that repeat words
         self._places: dict[str, list[Placer]] = {}  # by mark or token, or by rule
 
     def for_later_lines(self, findings: Findings) -> SubwordRules:
@@ -70,9 +78,7 @@ class SubwordRules:
         self._special += later._special
         self._twins += later._twins
         self._repeating += later._repeating
-        self._ratios += later._ratios
-        self._parsed += later._parsed
-        self._has_capitals |= later._has_capitals
+        self._parsed += later._parsed[: MOST_PARSED - len(self._parsed)]
         for name, found in later._places.items():
             self._places.setdefault(name, []).extend(found)
 
@@ -117,25 +123,8 @@ class SubwordRules:
             if not flags & kernel.REPEATED:
                 continue
             self._repeating += 1
-            if self._parsed < MOST_PARSED:
-                self._parsed += 1
-                self._parse(block.text(index), block.number(index))
-
-    def _parse(self, text: str, line: int) -> None:
-        """Compare the probabilities of repeated words; many repeated words are those of a mixture of models."""
-        try:
-            words, values = parse_entries(text, line)
-        except MalformedLineError:
-            return
-        self._has_capitals = self._has_capitals or any(word != word.lower() for word in words)
-        by_word: dict[str, list[float]] = {}
-        for word, value in zip(words, values, strict=True):
-            by_word.setdefault(word, []).append(value)
-        repeated = {word: sorted(of) for word, of in by_word.items() if word and len(of) > 1}
-        if repeated and 2 * len(repeated) < len(by_word):
-            word, (least, *_, most) = next(iter(repeated.items()))
-            self._ratios.append(most / least if least > 0 else 1.0)
-            self._keep("repeated", "W221", partial(_repeated_place, text, line, word))
+            if len(self._parsed) < MOST_PARSED:
+                self._parsed.append(_repetition(block.text(index), block.number(index)))
 
     def _keep(self, name: str, code: str, place: Placer) -> None:
         found = self._places.setdefault(name, [])
@@ -167,9 +156,12 @@ class SubwordRules:
             )
             first = {at.line: partial(_same, at) for at in reversed(found_at)}
             self._report("W220", lines, [first[line] for line in sorted(first)])
-        looks_stripped = len(self._ratios) >= max(FEW_LINES, 0.8 * self._parsed) and self._has_capitals
-        if not marks and self._repeating >= least and looks_stripped and median(self._ratios) >= FRAGMENT_RATIO:
-            self._report("W221", self._repeating, self._places["repeated"])
+        ratios = [(found.ratio, found.place) for found in self._parsed if found.ratio is not None]
+        are_few = len(ratios) >= max(FEW_LINES, 0.8 * len(self._parsed))
+        has_capitals = any(found.has_capitals for found in self._parsed)  # without, `the` may be `The`
+        may_be_fragments = not marks and self._repeating >= least and are_few and has_capitals
+        if may_be_fragments and median(ratio for ratio, _ in ratios) >= FRAGMENT_RATIO:
+            self._report("W221", self._repeating, [place for _, place in ratios])
 
     def _report(self, code: str, lines: int, places: Sequence[Placer]) -> None:
         self._findings.count(code, lines)
@@ -206,6 +198,22 @@ def _lines_with(needles: Sequence[bytes], data: bytes) -> list[int]:
             if begin < 0:
                 break
     return sorted(found)
+
+
+def _repetition(text: str, line: int) -> Repetition:
+    """Compare the probabilities of repeated words; most words are repeated by a mixture of models."""
+    words, values = parse_entries(text, line)
+    if not are_probabilities(values):
+        highest = max(values)
+        values = [exp(value - highest) for value in values]
+    by_word: dict[str, list[float]] = {}
+    for word, value in zip(words, values, strict=True):
+        by_word.setdefault(word, []).append(value)
+    repeated = {word: sorted(of) for word, of in by_word.items() if word and len(of) > 1}
+    has_capitals = any(word != word.lower() for word in words)
+    word, (least, *_, most) = next(iter(repeated.items()), ("", [0.0, 0.0]))
+    ratio = most / least if least > 0 and 2 * len(repeated) < len(by_word) else None
+    return Repetition(ratio, has_capitals, partial(_repeated_place, text, line, word))
 
 
 def _without_mark(word: str) -> str:

@@ -138,6 +138,11 @@ def test_a_word_and_its_fragment_without_marks(check):
     }
 
 
+def test_a_word_and_its_fragment_of_logarithms(check):
+    assert set(check(*["the:-0.5 The:-2 of:-3 the:-4 :-1"] * 5)) == {"W221"}
+    assert check(*["the:-0.5 The:-2 of:-3 the:-1 :-1"] * 5) == {}
+
+
 @pytest.mark.parametrize(
     ("line", "others"),
     [
