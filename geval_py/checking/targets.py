@@ -316,7 +316,9 @@ def _misplaced(submission: str, tests: Sequence[str]) -> Iterator[Problem]:
     for output in splits.find_outputs(submission):
         if output.name == splits.OUT_HEADER_FILE:
             continue
-        message = f"it lies beside the folder {visible(' and '.join(tests))}, which has no output, and is not scored"
+        folders = "the folders" if len(tests) > 1 else "the folder"
+        lack = "which have no output" if len(tests) > 1 else "which has no output"
+        message = f"it lies beside {folders} {visible(' and '.join(tests))}, {lack}, and is not scored"
         place = Place(line=0, column=0, token="", message=message)
         yield Problem(
             rule=RULES_BY_CODE["E107"], path=output.path, count=1, share=1.0, summary=message, places=(place,)

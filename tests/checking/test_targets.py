@@ -188,10 +188,18 @@ def test_an_output_beside_an_empty_test_set(folder, capsys, name):
     (folder / "real" / name).write_text(GOOD * 2)
     status, out, _ = check(capsys, "real", "--format", "json")
     problems = {problem["path"]: (problem["rule"], problem["summary"]) for problem in json.loads(out)["problems"]}
-    message = "it lies beside the folder dev-0 and test-A, which has no output, and is not scored"
+    message = "it lies beside the folders dev-0 and test-A, which have no output, and is not scored"
     assert status == 1
     assert problems[f"real/{name}"] == ("E107", message)
     assert problems["real/dev-0/out.tsv"] == ("E101", "there is no output for this test set")
+
+
+def test_an_output_beside_one_empty_test_set(folder):
+    (folder / "single/dev-0" / BIGRAM).unlink()
+    (folder / "single/out.tsv").write_text(GOOD)
+    *_, problem = find_targets(["single"])
+    assert (problem.rule.code, problem.path) == ("E107", "single/out.tsv")
+    assert problem.summary == "it lies beside the folder dev-0, which has no output, and is not scored"
 
 
 def test_an_output_beside_test_sets_with_outputs(folder, capsys):
