@@ -181,11 +181,13 @@ def test_an_export_carries_the_final_submissions(tmp_path, at):
     final = {}
     for moment in (BEFORE, AFTER):
         at(moment)
+        archive = tmp_path / f"{moment:%Y-%m-%d}.tar"
+        story.fine("export", tmp_path / "board", archive)
         for board in ("board", "imported"):
             final[moment, board] = story.fine("show", tmp_path / board, "--phase", "final", "--by", "submission")
         assert final[moment, "board"] == final[moment, "imported"]
         story.fine("site", tmp_path / "board", "-o", tmp_path / "site")
-        assert story.fine("verify", tmp_path / "site", tmp_path / "board.tar") == ""
+        assert story.fine("verify", tmp_path / "site", archive) == ""
     statuses = [story.fine("status", tmp_path / board, "--format", "json") for board in ("board", "imported")]
     assert statuses[0] == statuses[1]
     assert [line["final"] for line in json.loads(statuses[0])["submissions"]].count("2027-01-20T00:00:00Z") == 2
