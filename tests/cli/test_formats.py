@@ -27,6 +27,7 @@ LINES = {  # command lines by the command whose --format they use
     "board show": [["board", "show", "board", "--test", "dev-0"]],
     "board status": [["board", "status", "board"]],
     "board note": [["board", "note", "board", "CODE", "seen"]],
+    "board final": [["board", "final", "board", "CODE", "--undo"]],
     "board rescore": [["board", "rescore", "board"]],
     "board withdraw": [["board", "withdraw", "board", "CODE", "--reason", "none"]],
     "calibration": [["calibration", "-t", "dev-0", "-o", "bigram"]],
@@ -55,6 +56,9 @@ def there(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert main(["board", "init", "board", "--challenge", ".", "--answers", "."]) == 0
+        settings = folder / "board" / "board.yaml"
+        text = settings.read_text().replace("ladder: true}", "ladder: true, split: 40 %}")
+        settings.write_text(text.replace("seed: 12345", "seed: 54321").replace("finals: 0", "finals: 2"))
         assert main(["lm", "train", "-o", "2", "text.txt", "--arpa", "text.arpa", "--discount-fallback"]) == 0
     return folder
 
