@@ -33,6 +33,7 @@ NEIGHBOURS = 3  # words on each side of a gap, by which it is found elsewhere
 AROUND = ((NEIGHBOURS, NEIGHBOURS),)  # the words on the left and on the right
 AROUND_OR_BESIDE = (*AROUND, (8, 0), (0, 8))  # where windows of other gaps have the same gaps
 SHINGLE = 4  # words; of these, 41 % remain where one word in five was replaced
+LEAST_SHINGLES = 7  # shared by a copy: set phrases, as of market reports, share fewer
 SHARED_SHINGLES = 0.12  # of an item's, that a copy has
 MANY_IN_TEXTS = 0.2  # of a part's gaps, readable in train or in public files: texts repeat much less
 MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
@@ -393,9 +394,7 @@ def find_sources(
     return sources
 
 
-def _columns_of(
-    names: Sequence[str], group: str | None, contexts: tuple[str, str], challenge: Challenge
-) -> Columns:
+def _columns_of(names: Sequence[str], group: str | None, contexts: tuple[str, str], challenge: Challenge) -> Columns:
     """Find the columns; without named contexts, the whole line is the text unless the metric is one of word gaps."""
     try:
         return columns_of(names, group, *contexts)

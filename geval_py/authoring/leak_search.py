@@ -366,7 +366,9 @@ class SoughtCopies:
         first = np.flatnonzero(new)
         last = np.append(first[1:], len(items)) - 1
         lengths = np.diff(self._runs.block.starts)[items[first]]
-        many = last - first + 1 >= np.maximum(3, leak_items.SHARED_SHINGLES * (lengths - leak_items.SHINGLE + 1))
+        many = last - first + 1 >= np.maximum(
+            leak_items.LEAST_SHINGLES, leak_items.SHARED_SHINGLES * (lengths - leak_items.SHINGLE + 1)
+        )
         spread = 2 * (places[last] - places[first] + leak_items.SHINGLE) >= lengths
         for pair in first[many & spread].tolist():
             self.found.setdefault(int(items[pair]), (source, int(other.block.lines[others[pair]])))

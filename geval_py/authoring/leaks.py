@@ -21,6 +21,7 @@ from geval_py.scoring.blocks import ProgressOf, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__
 
+
 def find_leaks(
     directory: str | os.PathLike[str],
     *,
@@ -200,9 +201,7 @@ def _add_shared(part: leak_search.HiddenPart, leaks: PartLeaks, paths: Sequence[
             leaks.add_item("W407", item, f"with some words replaced, it is line {line} of {paths[source]}")
 
 
-def _first_of_items(
-    part: leak_search.HiddenPart, sought: leak_search.SoughtRuns
-) -> dict[int, tuple[int, int, int]]:
+def _first_of_items(part: leak_search.HiddenPart, sought: leak_search.SoughtRuns) -> dict[int, tuple[int, int, int]]:
     """Return, for each item with a run that was found, the run's first place, in words, the line, and the source."""
     lines, sources = sought.lines(), sought.sources()
     found = np.flatnonzero(lines)

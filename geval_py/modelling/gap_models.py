@@ -203,7 +203,9 @@ def digest_of(paths: Sequence[str], sides: int, reading: Sequence[object]) -> st
     ``reading`` is what decides how the files are read: the headers and the columns.
     """
     joining = (corpus.SHARED, corpus.OVERLAPPING)
-    digest = sha256(repr((version.__version__, sides, ESTIMATION, joining, tuple(reading))).encode("utf-8", "replace"))
+    digest = sha256(
+        repr((version.__version__, sides, ESTIMATION, joining, tuple(reading))).encode("utf-8", "replace")
+    )
     for path in paths:
         with sources.naming(path), open(path, "rb") as file:
             digest.update(file_digest(file, "sha256").digest())

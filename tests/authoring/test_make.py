@@ -1,7 +1,9 @@
 """Challenges that are cut from texts: what is cut, what goes where, and what nobody may see."""
 
 import hashlib
+import json
 import lzma
+import random
 import re
 import shutil
 from contextlib import nullcontext
@@ -13,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py import ExistingFileError, SchemeError, UsageError
+from geval_py import ExistingFileError, SchemeError, UnreadableFileError, UsageError
+from geval_py.authoring import corpora, make
 from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_pattern
 from geval_py.authoring.leaks import find_leaks
 from geval_py.authoring.make import CUTTING, Recipe, cut_challenge, make_challenge
@@ -438,6 +441,8 @@ def test_a_column_with_the_text_is_named(whole, tmp_path):
     documents = []
     for n in range(60):
         text = " ".join(f"w{chance.randrange(5000)}" for _ in range(60))
-        documents.append(corpora.Document(id=f"d{n}", text=text, columns={"id": f"d{n}", "body": text if whole else "x"}))
+        documents.append(
+            corpora.Document(id=f"d{n}", text=text, columns={"id": f"d{n}", "body": text if whole else "x"})
+        )
     made = make.cut_challenge(documents, make.Recipe(cut=corpora.Cut(context=4)))
     assert [name for name, _ in make.columns_with_answers(made)] == ["body"] * whole
