@@ -100,7 +100,7 @@ class AnswerKey:
 
 
 def numbered(words: Sequence[str], vocabulary: Vocabulary) -> Numbers:
-    """Number words, or whole cells, by a vocabulary; only the words count, not the ends of sentences."""
+    """Return the numbers of words, or of whole cells; only the words count, not the ends of sentences."""
     return np.fromiter((vocabulary[word] >> 1 for word in words), np.int64, len(words))
 
 
@@ -130,7 +130,7 @@ def _distances(words: Numbers) -> Numbers:
 
 
 def words_of(text: str, vocabulary: Vocabulary) -> Numbers:
-    """Number all words of a text; the two characters of an escaped line end separate them."""
+    """Return the numbers of all words of a text; the two characters of an escaped line end separate them."""
     return numbered(_WORDS.findall(text.replace("\\n", " ").replace("\\t", " ")), vocabulary)
 
 

@@ -63,9 +63,10 @@ def public_answers(
         yield file_finding("E401", path, message, codes)
     files = [*seen, *(path for path in search.paths if os.path.isfile(path))]
     for name, text in public_texts.git_texts(folder, files, budget):
-        if not any(name.startswith(f"{one} ") or f"/{one} " in name for one in in_history):
-            if search.may_be_in(text) and (message := search.found_in(name, text)):
-                yield file_finding("E401", os.path.join(folder, ".git"), f"git keeps {name}: {message}", codes)
+        if any(name.startswith(f"{one} ") or f"/{one} " in name for one in in_history):
+            continue
+        if search.may_be_in(text) and (message := search.found_in(name, text)):
+            yield file_finding("E401", os.path.join(folder, ".git"), f"git keeps {name}: {message}", codes)
     for path, message in search.readable():
         yield file_finding("E401", path, message, codes)
     for path in dict.fromkeys(budget.unread):
@@ -123,7 +124,7 @@ class _Search:
         self.keys = [leak_answers.AnswerKey(part, words, vocabulary) for part, words in answers if words]
 
     def may_be_in(self, text: str) -> bool:
-        """Whether a text has many of the answers as words or parts of words: a quick test of the many texts in git."""
+        """Whether a text has many of the answers, maybe as parts of words: a quick test of git's many texts."""
         plain = text.casefold()
         return any(key.may_be_in(plain) for key in self.keys)
 

@@ -98,7 +98,7 @@ class Runs:
         return self.of(starts[whole], ends[whole]), starts[whole]
 
     def around(self, places: Numbers, shapes: Sequence[tuple[int, int]]) -> tuple[Hashes, Numbers]:
-        """Return the hashes of so many words on the left and on the right of places, and the places with enough words.
+        """Return the hashes of so many words on the left and the right of places, and the places with enough words.
 
         Each shape gives hashes of its own.
         """
@@ -335,8 +335,8 @@ def search_set(part: HiddenPart, other: HiddenPart, source: int, *, copies: bool
 class SoughtCopies:
     """The items of a hidden part whose text is in one item elsewhere, also if one word in five was replaced.
 
-    An item is a copy if the other has SHARED_SHINGLES of its runs of SHINGLE words, and these are spread over at least
-    half of it: a phrase that two texts share stands in one place.
+    An item is a copy if the other has SHARED_SHINGLES of its runs of SHINGLE words, spread over at least half of it:
+    a phrase that two texts share stands in one place.
     """
 
     def __init__(self, runs: Runs) -> None:

@@ -1,7 +1,7 @@
 """The texts that a challenge's public folder shows: its files, what is packed in them, and all objects of git.
 
-Archives (.zip and .tar) and compressed files are unpacked within bounds, one inside another up to DEEPEST. Anything that
-is more than the bounds is named, so that nobody takes it for compared.
+Archives (.zip and .tar) and compressed files are unpacked within bounds, one inside another up to DEEPEST. Whatever
+exceeds the bounds is named, so that nobody takes it for compared.
 """
 
 from __future__ import annotations
@@ -168,12 +168,12 @@ def git_texts(directory: str, known: Iterable[str], budget: Budget) -> Iterator[
     listed = _git(directory, "cat-file", "--batch-all-objects", "--batch-check")
     if not listed:
         return
-    sizes = {}
+    sizes: dict[str, int] = {}
     skipped = _known_ids(directory, known)
     for line in listed.decode().splitlines():
-        object_id, kind, size = line.split(" ")
+        object_id, kind, bytes_in_it = line.split(" ")
         if kind != "tree" and object_id not in skipped:
-            sizes[object_id] = int(size)
+            sizes[object_id] = int(bytes_in_it)
     names = _names_of(directory)
     wanted = []
     for object_id, size in sizes.items():

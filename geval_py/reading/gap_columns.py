@@ -15,8 +15,8 @@ def find_contexts(names: Sequence[str], left: str = "", right: str = "") -> tupl
     """Return the names of the left and of the right context, "" for one that does not exist.
 
     ``left`` and ``right`` are the names given by the user. Without these, the columns have a name of LEFT_NAMES and of
-    RIGHT_NAMES. Columns without names, which are numbered, have the contexts last; a single column is the left
-    context. Raises UsageError if nothing names the contexts, and for two columns that could be the same one.
+    RIGHT_NAMES. Columns without names, which are numbered, have the contexts last; a single one is the left context.
+    Raises UsageError if nothing names the contexts, and for two columns that could be the same one.
 
     >>> find_contexts(["FileId", "copyright", "LeftContext", "RightContext"])
     ('LeftContext', 'RightContext')

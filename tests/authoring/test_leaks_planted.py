@@ -123,7 +123,8 @@ FORMS = {
     "half of them": lambda p: joined(p.answers[:60]),
     "numbered": lambda p: joined(f"{n}. {word}" for n, word in enumerate(p.answers)),
     "beside the inputs": lambda p: joined(
-        f"{n}\t{text.split()[0]}\t{word}\t{text[-40:]}" for n, (text, word) in enumerate(zip(p.texts, p.answers))
+        f"{n}\t{text.split()[0]}\t{word}\t{text[-40:]}"
+        for n, (text, word) in enumerate(zip(p.texts, p.answers, strict=True))
     ),
     "lines of JSON": lambda p: joined(json.dumps({"id": n, "gold": word}) for n, word in enumerate(p.answers)),
     "a perfect output": lambda p: joined(f"{word}:0.9 the:0.05 :0.05" for word in p.answers),
