@@ -241,6 +241,7 @@ class MalformedLineError(DataError):
 
     ``line`` and ``column`` count from 1, the column in characters. ``reason`` is GEval's bracketed message, ``hint``
     says what was expected instead of ``token``. ``text`` is the whole line, as the flags ``prepared_by`` left it.
+    GEval's message for the reason has no line number if it is not ``is_numbered``.
     """
 
     line: int
@@ -251,13 +252,12 @@ class MalformedLineError(DataError):
     text: str
     role: Literal["output", "expected"] = "output"
     prepared_by: str = ""
+    is_numbered: bool = True
 
     def __str__(self) -> str:
         where = f"{named(self.path)}, line" if self.path else "line"
         picture = excerpt(self.text, self.column).replace("\n", "\n    ")
         flags = visible(self.prepared_by)
         note = f"\n  (the line is shown as the flags `{flags}` left it)" if flags else ""
-        return (
-            f"Line {self.line}: Unexpected data [{self.reason}]\n"
-            f"  {where} {self.line}, column {self.column}: {self.hint}\n    {picture}{note}"
-        )
+        first = f"Line {self.line}: Unexpected data [{self.reason}]" if self.is_numbered else self.reason
+        return f"{first}\n  {where} {self.line}, column {self.column}: {self.hint}\n    {picture}{note}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting, splits
@@ -17,23 +17,30 @@ from geval_py.text import SPACES, visible
 class Sample:
     """The sample data for a kind of metric: title and task, columns, and items as pairs of input and answer.
 
-    ``hidden`` are the items of dev-0 and of the hidden set. ``how`` describes the files in README.md.
+    ``hidden`` are the items of dev-0 and of the hidden set. ``how`` describes the files in README.md. Without columns
+    on one side there is no file of headers, as in GEval.
     """
 
     title: str
     task: str
     in_header: tuple[str, ...]
-    out_header: str
+    out_header: tuple[str, ...]
     train: tuple[tuple[str, str], ...]
     hidden: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
     how: str = ""
+
+    @property
+    def headers(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each file of headers."""
+        every = {splits.IN_HEADER_FILE: self.in_header, splits.OUT_HEADER_FILE: self.out_header}
+        return {name: columns for name, columns in every.items() if columns}
 
 
 WORD_GAPS = Sample(
     title="Guess the missing word",
     task="Give a probability distribution over the words that may stand in the gap of a text.",
     in_header=("LeftContext", "RightContext"),
-    out_header="GuessedWord",
+    out_header=("GuessedWord",),
     train=(
         ("The ferry left the pier at\tand came back before dark.", "noon"),
         ("We had rain all night, and the\tin the valley rose by a foot.", "river"),
@@ -52,7 +59,7 @@ CLASSES = Sample(
     title="Recognise questions",
     task="Give the probability that a sentence without punctuation is a question.",
     in_header=("Text",),
-    out_header="Probability",
+    out_header=("Probability",),
     how="Each line of `in.tsv` is a sentence; the same line of `expected.tsv` is 1 for a question, else 0.\n"
     "Each line of an output is one number: the probability of 1.",
     train=(
@@ -69,8 +76,8 @@ CLASSES = Sample(
 TRANSLATION = Sample(
     title="Translate a sentence",
     task="Translate a German sentence into English.",
-    in_header=("German",),
-    out_header="English",
+    in_header=(),
+    out_header=(),
     how="Each line of `expected.tsv` is the translation, or several good ones with a TAB between them; an output\n"
     "has one on each line.",
     train=(("Der Zug kam zu spät an.", "The train arrived late."), ("Es hat geregnet.", "It has been raining.")),
@@ -89,7 +96,7 @@ CORRECTION = Sample(
     title="Correct the errors of text recognition",
     task="Give the text as it was printed.",
     in_header=("Text",),
-    out_header="CorrectedText",
+    out_header=("CorrectedText",),
     how="Each line of `in.tsv` is a recognised text; the same line of `expected.tsv` is the printed text.",
     train=(("The fcrry left at noon.", "The ferry left at noon."), ("A 1amp was burning.", "A lamp was burning.")),
     hidden=(
@@ -97,11 +104,12 @@ CORRECTION = Sample(
         (("The kcy lay in a drawer.", "The key lay in a drawer."), ("She said nothlng.", "She said nothing.")),
     ),
 )
+TRANSCRIPTION = replace(CORRECTION, in_header=(), out_header=())
 KINDS = Sample(
     title="Classify words",
     task="Say whether a word is a noun, a verb or an adjective.",
     in_header=("Word",),
-    out_header="Kind",
+    out_header=("Kind",),
     how="Each line of `expected.tsv` is the class of the word in `in.tsv`; an output has a class on each line.",
     train=(("river", "noun"), ("sleep", "verb"), ("old", "adjective")),
     hidden=((("table", "noun"), ("arrive", "verb")), (("late", "adjective"), ("bridge", "noun"))),
@@ -110,7 +118,7 @@ LABELS = Sample(
     title="Label a note",
     task="Say what a note is about: any of weather, travel and food, or none of them.",
     in_header=("Note",),
-    out_header="Labels",
+    out_header=("Labels",),
     how="Each line of `expected.tsv` has the labels, with spaces between them. A label of an output may have a\n"
     "probability: `weather:0.75 travel:0.5`.",
     train=(("We had rain on the ferry.", "weather travel"), ("The soup was cold.", "food")),
@@ -123,7 +131,7 @@ NUMBERS = Sample(
     title="Guess a number",
     task="Say how many metres a tower is high.",
     in_header=("Tower",),
-    out_header="Metres",
+    out_header=("Metres",),
     how="Each line of `expected.tsv` is a number, and so is each line of an output.",
     train=(("a church of a village", "31.5"), ("a lighthouse", "40")),
     hidden=((("a mill", "18"), ("a television tower", "210.5")), (("a gate of a town", "22.5"), ("a minster", "97"))),
@@ -132,7 +140,7 @@ POINTS = Sample(
     title="Find a place",
     task="Say where a place lies.",
     in_header=("Place",),
-    out_header="Longitude",
+    out_header=("Longitude", "Latitude"),
     how="Each line of `expected.tsv`, and of an output, is a longitude, a TAB and a latitude, in degrees.",
     train=(("Cracow", "19.94\t50.06"), ("Lisbon", "-9.14\t38.71")),
     hidden=(
@@ -144,7 +152,7 @@ RANKING = Sample(
     title="Find related things",
     task="Give things that fit a word, the best first.",
     in_header=("Word",),
-    out_header="Thing",
+    out_header=(),
     how="Each line of `expected.tsv` has the things that fit, with a TAB between them, in any order; each line of\n"
     "an output has guesses, the best first.",
     train=(("kitchen", "pan\tstove"), ("harbour", "ship\tcrane\tquay")),
@@ -157,7 +165,7 @@ TAGS = Sample(
     title="Tag names",
     task="Find the names of people and places in a sentence.",
     in_header=("Sentence",),
-    out_header="Tags",
+    out_header=("Tags",),
     how="Each line of `expected.tsv` has a tag for each word: `B-person` begins a name, `I-person` continues it,\n"
     "`O` is outside of names.",
     train=(("Anna lives in Cracow", "B-person O O B-place"), ("It rained", "O O")),
@@ -168,7 +176,8 @@ TAGS = Sample(
 )
 _NAMES = (
     (TRANSLATION, "BLEU GLEU SacreBLEU chrF chrF++ TER"),
-    (CORRECTION, "WER CER WAR CAR Mean/WER Mean/CER Mean/WAR Mean/CAR CharMatch"),
+    (TRANSCRIPTION, "WER WAR Mean/WER Mean/WAR"),
+    (CORRECTION, "CER CAR Mean/CER Mean/CAR CharMatch"),
     (KINDS, "Lower/Accuracy MacroAvg/Accuracy Macro-F NMI"),
     (CLASSES, "F Likelihood LogLoss MacroAvg/Likelihood"),  # as in GEval, classes of 0 and 1
     (LABELS, "MultiLabel-F Mean/MultiLabel-F Probabilistic-MultiLabel-F MultiLabel-LogLoss MultiLabel-Likelihood"),
@@ -207,11 +216,13 @@ def init_challenge(task: splits.Task, *, precision: int | None = None, percentag
     head = {
         rewriting.GITIGNORE_FILE: rewriting.GITIGNORE,
         challenge.README_FILE: readme(sample, schemes[0], task.test_name, expected),
-        config.CONFIG_FILE: config_text(schemes, task.test_name, precision=precision, percentage=percentage),
-        splits.IN_HEADER_FILE: "\t".join(sample.in_header) + "\n",
-        splits.OUT_HEADER_FILE: f"{sample.out_header}\n",
+        config.CONFIG_FILE: config_text(
+            schemes, task.test_name, precision=precision, percentage=percentage, headers=sample.headers
+        ),
     }
-    rewriting.write_files(task.directory, {name: text.encode() for name, text in (head | dict(data)).items()})
+    headers = {name: "\t".join(columns) + "\n" for name, columns in sample.headers.items()}
+    texts = head | headers | dict(data)
+    rewriting.write_files(task.directory, {name: text.encode() for name, text in texts.items()})
 
 
 def data_files(sample: Sample, test_name: str, expected_file: str = splits.EXPECTED_FILE) -> Mapping[str, str]:
@@ -230,11 +241,12 @@ def config_text(
     *,
     precision: int | None = None,
     percentage: bool = False,
+    headers: Collection[str] = (splits.IN_HEADER_FILE, splits.OUT_HEADER_FILE),
 ) -> str:
     """Write a config.txt: the metrics and the options that are not defaults, on one line without a line end.
 
-    White space inside a metric is escaped. Raises UsageError for a backslash before white space, which config.txt
-    cannot hold.
+    ``headers`` are the files of headers that there are. White space inside a metric is escaped. Raises UsageError for
+    a backslash before white space, which config.txt cannot hold.
     """
     words: list[str] = []
     for scheme, metric in schemes:
@@ -242,7 +254,8 @@ def config_text(
     words += [] if test_name == splits.Task.test_name else ["--test-name", test_name]
     words += [] if precision is None else ["--precision", str(precision)]
     words += ["--show-as-percentage"] if percentage else []
-    words += ["--in-header", splits.IN_HEADER_FILE, "--out-header", splits.OUT_HEADER_FILE]
+    for name, option in ((splits.IN_HEADER_FILE, "--in-header"), (splits.OUT_HEADER_FILE, "--out-header")):
+        words += [option, name] if name in headers else []
     text = " ".join(re.sub(f"[{SPACES}]", r"\\\g<0>", word) for word in words)
     for word, read in zip(words, config.words_of(text), strict=False):
         if word != read:
@@ -257,7 +270,7 @@ def readme(sample: Sample, scheme: evaluate.Named, test_name: str, expected: str
         "\nThis is a sample: replace the data by your own, and then this page. `geval --validate` checks the files.\n"
     )
     parts.append(f"\n{sample.how}\n" if sample.how else _word_gaps(scheme[1].bits))
-    return "".join([*parts, _structure(test_name, expected)])
+    return "".join([*parts, _structure(sample, test_name, expected)])
 
 
 def _word_gaps(bits: int | None) -> str:
@@ -283,13 +296,16 @@ The last entry, without a word, is for all other words. {of_words}
 """
 
 
-def _structure(test_name: str, expected: str) -> str:
+def _structure(sample: Sample, test_name: str, expected: str) -> str:
     bullets = [
         (challenge.README_FILE, "this page"),
         (config.CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
-        (splits.IN_HEADER_FILE, "the names of the input's columns"),
-        (splits.OUT_HEADER_FILE, "the name of the output's column"),
     ]
+    named = {
+        splits.IN_HEADER_FILE: "the names of the input's columns",
+        splits.OUT_HEADER_FILE: "the names of the output's columns",
+    }
+    bullets += [(name, named[name]) for name in sample.headers]
     of_sets = (
         (splits.TRAINING_SET, "training data"),
         (splits.DEV_SET, "development data"),

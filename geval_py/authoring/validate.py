@@ -26,6 +26,10 @@ OLD_TRAIN_WARNINGS = (  # GEval's words, but for a slip of the pen
     "WARNING: test directories is preferred (`in.tsv` and `expected.tsv`).",
     "WARNING: (Though, there might still be some cases when `train.tsv` is needed, e.g. for training LMs.)",
 )
+_CARRIAGE_RETURN = "Found CR (Carriage Return, 0x0D) character"
+_SPACE_AT_END = "Found space at the end of line"
+# The words of Haskell's text 1.2.5.0 (Data.Text.Encoding.streamDecodeUtf8With), which GEval 1.42.2 (LTS 19.25) uses.
+_NO_UTF8 = "Cannot decode byte '\\x{:x}': Data.Text.Internal.Encoding.streamDecodeUtf8With: Invalid UTF-8 stream"
 _HIDDEN = "hidden answers that lie in a folder of their own are validated there"
 
 
@@ -75,7 +79,7 @@ class _Found:
 
     def __init__(self) -> None:
         self.lines = 0
-        self._first: dict[str, int] = {}
+        self._first: dict[str, tuple[int, bytes]] = {}  # the number of the first line with a fault, and the line
         self._counts: Counter[str] = Counter()
         self._widths: dict[int, int] = {}  # the first line of each number of columns
 
@@ -92,20 +96,25 @@ class _Found:
 
     def _check_line(self, line: bytes, number: int) -> None:
         for what, is_so in (
-            ("Found CR (Carriage Return, 0x0D) character", b"\r" in line),
-            ("Found space at the end of line", line.endswith(b" ")),
-            ("Cannot decode as UTF-8", not _is_utf8(line)),
+            (_CARRIAGE_RETURN, b"\r" in line),
+            (_SPACE_AT_END, line.endswith(b" ")),
+            (_NO_UTF8, not _is_utf8(line)),
         ):
             if is_so:
-                self._first.setdefault(what, number)
+                self._first.setdefault(what, (number, line))
                 self._counts[what] += 1
 
     def faults(self, path: str) -> list[Fault]:
-        """Return the faults that were found, with the first line of each."""
+        """Return the faults that were found, in GEval's order, with the first line of each."""
         faults = []
-        for what, count in self._counts.items():
-            more = f", and {count - 1} more" if count > 1 else ""
-            faults.append(Fault.of_files(what, path, detail=f"line {self._first[what]}{more}"))
+        for what in filter(self._counts.__getitem__, (_NO_UTF8, _CARRIAGE_RETURN, _SPACE_AT_END)):
+            number, line = self._first[what]
+            more = f", and {self._counts[what] - 1} more" if self._counts[what] > 1 else ""
+            place = f"line {number}{more}"
+            if what == _NO_UTF8:
+                faults.append(Fault(what.format(line[_undecodable(line) or 0]), path, place))
+            else:
+                faults.append(Fault.of_files(what, path, detail=place))
         if len(self._widths) > 1:
             (width, first), (other, second), *_ = self._widths.items()
             detail = f"line {first} has {width}, line {second} has {other}"
@@ -114,11 +123,16 @@ class _Found:
 
 
 def _is_utf8(data: bytes) -> bool:
+    return _undecodable(data) is None
+
+
+def _undecodable(data: bytes) -> int | None:
+    """Return the place of the first byte that is not UTF-8."""
     try:
         data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
 
 
 def score_faults(
@@ -314,7 +328,4 @@ def _check_train(
         return (), ()
     if files_named(folder, OLD_TRAIN_FILE):
         return OLD_TRAIN_WARNINGS, ()
-    expected = files_named(folder, splits.EXPECTED_FILE)
-    if len(expected) != 1:
-        return (), list(_file_faults(expected, folder, splits.EXPECTED_FILE, "the expected results", "expected", {}))
-    return (), list(score_faults(task, splits.TRAINING_SET, expected[0], schemes))
+    return (), list(_set_faults(directory, splits.TRAINING_SET, task, schemes))

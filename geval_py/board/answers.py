@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
-from geval_py.errors import MissingFileError
+from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading import lines, sources, splits
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.features import Fields, columns_there_are
 from geval_py.scoring.metrics import find_metric
+from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.board.settings import Settings
+    from geval_py.board.settings import Settings, Test
+
+LOOKED_AT = 500  # lines, to find the columns that may name documents
 
 
 def expected_of(challenge: str, answers: str, test: str) -> str:
@@ -50,20 +55,65 @@ def sets_to_come(settings: Settings) -> list[str]:
     ]
 
 
+def documents_of(settings: Settings, test: Test) -> list[str] | None:
+    """Return the document of each line of a test; None if each line is a document of its own.
+
+    A document is a value of the column that the test names or, without a name, of that column of the input which has
+    the most values, but at most half as many as lines. Raises MissingFileError without the challenge, UsageError for
+    an unknown column and for a single document.
+    """
+    if not os.path.isdir(settings.challenge):
+        raise MissingFileError(what="No challenge, so no documents of its lines,", path=settings.challenge)
+    place = input_of(settings.challenge, test.name)
+    rows = [] if place is None else [line.split("\t") for line in lines.read_lines(place)]
+    if test.documents:
+        found = _column(rows, _column_number(settings, test, rows))
+        if len(set(found)) < 2:
+            raise UsageError(message=f"{visible(test.name)} cannot be split: all its lines are of one document")
+        return found
+    first = zip_longest(*rows[:LOOKED_AT], fillvalue="")  # a column of texts, which take longest, repeats no value
+    repeating = [number for number, column in enumerate(first) if len(set(column)) < len(column)]
+    columns = [_column(rows, number) for number in repeating]
+    several = [column for column in columns if 2 <= len(set(column)) <= len(rows) / 2]
+    return max(several, key=lambda column: len(set(column)), default=None)
+
+
+def _column(rows: Sequence[Sequence[str]], number: int) -> list[str]:
+    return [row[number] if number < len(row) else "" for row in rows]
+
+
+def _column_number(settings: Settings, test: Test, rows: Sequence[Sequence[str]]) -> int:
+    task = Challenge.open(settings.challenge).task
+    header = splits.read_header(task.directory, task.in_header)
+    try:
+        number = Fields(header).find(test.documents).column
+    except KeyError:
+        number = -1
+    if not 0 <= number < max(map(len, rows), default=0):
+        name, there = visible(test.documents), columns_there_are(test.documents, header)
+        raise UsageError(message=f"the input of {visible(test.name)} has no column `{name}`\n  {there}")
+    return number
+
+
 References: TypeAlias = "Mapping[tuple[str, str], str]"  # digests by test and metric
 
 
 def references_of(settings: Settings) -> References:
     """Digest, for each test and metric, all that its scores depend on but the output.
 
-    That is the answers, headers, input and words, as far as the metric needs them, and for the ranking metric the
-    seed of its interval. Raises the DataErrors of the challenge's files.
+    That is the answers, headers, input and words, as far as the metric needs them, the documents of a test that is
+    split, and for the ranking metric the seed of its interval. Raises the DataErrors of the challenge's files.
     """
+    documents = {test.name: documents_of(settings, test) or [] for test in settings.tests if test.split}
     return {
-        (test.name, metric): _digest(_parts(settings, test.name, metric))
+        (test.name, metric): _digest([*_parts(settings, test.name, metric), *_of_documents(documents.get(test.name))])
         for test in settings.tests
         for metric in settings.metrics
     }
+
+
+def _of_documents(documents: list[str] | None) -> list[str]:
+    return [] if documents is None else [f"documents:{_digest(documents)}"]
 
 
 def _parts(settings: Settings, test: str, metric: str) -> Iterator[str]:

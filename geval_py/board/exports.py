@@ -149,7 +149,7 @@ def remove_private(connection: Connection) -> None:
     connection.execute(
         delete(schema.submitters).where(schema.submitters.c.id.not_in(select(schema.submissions.c.submitter_id)))
     )
-    connection.execute(update(schema.submissions).values(source="", charge="", charged=False, cost=0))
+    connection.execute(update(schema.submissions).values(source="", charge="", charged=False, cost=0, final=None))
     used = union(select(schema.scores.c.evaluation_id), select(schema.disclosures.c.evaluation_id))
     connection.execute(delete(schema.evaluations).where(schema.evaluations.c.id.not_in(used)))
     blank = {"score": None, "low": None, "high": None, "losses": None, "signature": ""}
@@ -158,8 +158,8 @@ def remove_private(connection: Connection) -> None:
 
 def public_document(settings: Settings) -> dict[str, Any]:
     """Return the settings that anyone may know."""
-    own = ("title", "metric", "also", "submissions_a_day", "variants", "entries")
-    of_tests = ("visible", "disclosed", "disclosed_after", "ladder", "show")
+    own = ("title", "metric", "also", "submissions_a_day", "variants", "finals", "entries")
+    of_tests = ("visible", "disclosed", "disclosed_after", "ladder", "show", "split")
     of_phases = ("tests", "submissions_a_day", "disclosed", "ladder", "variants")
     return {name: getattr(settings, name) for name in own} | {
         "tests": {test.name: {name: getattr(test, name) for name in of_tests} for test in settings.tests},
@@ -266,6 +266,7 @@ def _check_database(engine: Engine, file: str) -> None:
 def _move_database(folder: str, place: str, written: str | None) -> None:
     """Copy the rows into another database; write its name into board.yaml if it was given as an argument."""
     here = store.engine_at(folder, DATABASE_FILE)
+    store.check_schema(here)
     with store.store_errors(here), here.connect() as connection:
         store.copy_database(connection, store.engine_at(folder, place))
     for ending in ("", "-wal", "-shm"):

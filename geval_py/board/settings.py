@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -38,6 +39,7 @@ ENTRIES = (BEST, ALL, BY_TAG)
 TIES = ("shared", "plain")  # "1=" and "1=", or "1" and "1"
 TRANSPORTS = ("https", "ssh", "git", "http", "file")
 AFTER = "post-deadline"  # the phase after the last deadline
+PUBLIC, PRIVATE = "public", "private"  # the parts of a test that is split
 MOST_DIGITS = 15
 VARIANTS = 5  # the default number of outputs for one test
 DIGITS = 4  # the default number of significant digits of a score
@@ -54,6 +56,9 @@ class Test:
     a ``ladder``, a submitter's public score changes only when it is significantly better, and by at least ``step``
     nats of the mean loss; this is also tested with losses clipped at ``clip`` nats. ``show`` is "best" or "all":
     which of a submission's variants have public scores.
+
+    ``split`` is the share of the lines in the public part of a hidden test, 0 if it has no parts. Lines with the same
+    value in the column ``documents`` of the input are in the same part; "" finds a column, if there is one.
     """
 
     __test__ = False  # pytest: this is no test of ours
@@ -66,6 +71,8 @@ class Test:
     clip: float = 20.0
     step: float = STEP
     show: str = BEST
+    split: float = 0.0
+    documents: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +131,11 @@ class Settings:
     ``metric`` ranks, the metrics ``also`` are shown beside it; the first of ``tests`` is ranked by default. The days
     of ``submissions_a_day`` (0: no quota) begin at midnight in ``zone``. At most ``variants`` outputs of a submission
     are for one test. ``entries`` is "best", "tag" or "all": a submitter has the best entry, one for each tag, or all.
-    ``transports`` are those by which git may fetch.
+    ``transports`` are those by which git may fetch. ``submit`` and ``cite`` are Markdown for the site's pages: where
+    to send submissions, and how to cite.
+
+    By the private parts of tests, at most ``finals`` submissions of a submitter are ranked, which are those that it
+    names; 0: all are.
 
     A phase may have its own tests, quota and so on: :meth:`in_phase` returns the settings that hold in it.
     """
@@ -140,6 +151,7 @@ class Settings:
     zone: tzinfo = UTC
     submissions_a_day: int = 0
     variants: int = VARIANTS
+    finals: int = 0
     entries: str = BEST
     ties: str = TIES[0]
     seed: int = DEFAULT_SEED
@@ -147,6 +159,8 @@ class Settings:
     transports: tuple[str, ...] = ("https",)
     limits: Limits = Limits()
     url: str = ""
+    submit: str = ""
+    cite: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -194,6 +208,24 @@ class Settings:
         """Whether the last deadline has passed."""
         return bool(self.phases) and now > self.phases[-1].until
 
+    def deciding_phase(self, test: str) -> Phase | None:
+        """Return the last phase that ranks a test, or None; its deadline is that of the test."""
+        return next((phase for phase in reversed(self.phases) if not phase.tests or test in phase.tests), None)
+
+    def part_of(self, test: Test, phase: str, now: datetime) -> str:
+        """Return the part of a test that a phase's table shows now; "" if the test is not split.
+
+        The private part is shown after the deadline of the test: by its last phase, and for what arrives later.
+        """
+        last = self.deciding_phase(test.name)
+        if not test.split or last is None or now <= last.until or phase not in (last.name, AFTER):
+            return PUBLIC if test.split else ""
+        return PRIVATE
+
+    def is_decided(self, test: Test, phase: str, now: datetime) -> bool:
+        """Whether a phase's table is decided by the private part, so that no ladder holds, and only finals count."""
+        return phase != AFTER and self.part_of(test, phase, now) == PRIVATE
+
     def digits_of(self, test: Test, now: datetime) -> Digits:
         """Return the significant digits of a test that are public now; with a ladder, ends have one fewer."""
         score = test.disclosed_after if self.is_over(now) else test.disclosed
@@ -239,8 +271,21 @@ def settings_of(path: str, content: str) -> Settings:
         if unknown or len(set(phase.tests)) < len(phase.tests):
             wrong = f"names `{visible(unknown[0])}`, which is not in `tests`" if unknown else "names a test set twice"
             document.blame(root, f"the phase `{visible(phase.name)}` {wrong}")
+    _check_parts(settings, root, document)
     document.check()
     return settings
+
+
+def _check_parts(settings: Settings, root: yaml.Node, document: Document) -> None:
+    """Add the problems of settings for the public and private parts of tests."""
+    split = [test for test in settings.tests if test.split]
+    if split and not can_be_split(settings.metric):
+        name = visible(settings.metric)
+        document.blame(root, f"`split` needs a metric of the loss of each line, as PerplexityHashed; not `{name}`")
+    if split and settings.seed == DEFAULT_SEED:
+        document.blame(root, f"`split` needs a secret `seed`: by {DEFAULT_SEED}, anyone can compute the public lines")
+    if settings.finals and not split:
+        document.blame(root, "`finals` needs a test with `split`, whose private part the final submissions decide")
 
 
 def _metric(node: yaml.Node, document: Document) -> str:
@@ -297,8 +342,21 @@ def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
         values.setdefault("show", ALL if values.get("visible") else BEST)
         if name in tests or os.path.basename(name) != name or name.startswith("."):
             document.blame(key, f"`{visible(name)}` is no name of a test set, or stands here twice")
+        if values.get("split") and values.get("visible"):
+            document.blame(key, "`split` is for hidden answers: leave out `split` or `visible`")
+        if "documents" in values and "split" not in values:
+            document.blame(key, "`documents` is for `split`: lines of one document are in the same part")
         tests[name] = Test(name=name, **values)
     return tuple(tests.values())
+
+
+def _share(node: yaml.Node, document: Document) -> float:
+    """Read a percentage, such as 30 %."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", strict_yaml.text(node, document))
+    share = float(found[1]) / 100 if found else 0.0
+    if not 0 < share < 1:
+        raise WrongValueError("is a percentage between 0 % and 100 %, such as 30 %")
+    return share
 
 
 def _phase(node: yaml.Node, document: Document) -> Phase:
@@ -319,6 +377,8 @@ TEST_FIELDS: Fields = {
     "clip": strict_yaml.positive,
     "step": strict_yaml.not_negative,
     "show": partial(one_of, choices=(BEST, ALL)),
+    "split": _share,
+    "documents": some_text,
 }
 PHASE_FIELDS: Fields = {
     "name": some_text,
@@ -346,6 +406,7 @@ FIELDS: Fields = {
     "zone": _zone,
     "submissions_a_day": strict_yaml.number,
     "variants": _least_one,
+    "finals": strict_yaml.number,
     "entries": partial(one_of, choices=ENTRIES),
     "ties": partial(one_of, choices=TIES),
     "seed": strict_yaml.number,
@@ -353,6 +414,8 @@ FIELDS: Fields = {
     "transports": partial(several, read=partial(one_of, choices=TRANSPORTS)),
     "limits": lambda node, document: Limits(**read_mapping(node, document, LIMIT_FIELDS)),
     "url": strict_yaml.text,
+    "submit": strict_yaml.text,
+    "cite": strict_yaml.text,
 }
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
 
@@ -361,6 +424,17 @@ def measure_of(metric: str) -> Measure:
     """Return the unit, direction and range of a metric as written in board.yaml; raises SchemeError."""
     (scheme,) = parse_schemes(metric)
     return find_metric(scheme.metric).measure
+
+
+def can_be_split(metric: str) -> bool:
+    """Whether the score of some lines follows from the losses of words on all lines, as they are stored.
+
+    >>> can_be_split("PerplexityHashed"), can_be_split("Accuracy"), can_be_split("LogLossHashed:f<exp:the>")
+    (True, False, False)
+    """
+    (scheme,) = parse_schemes(metric)
+    found = find_metric(scheme.metric)
+    return found.is_of_words and found.measure.of_losses and not scheme.selecting_flags
 
 
 def uninformed_score(metric: str) -> float | None:

@@ -71,6 +71,7 @@ class Details:
     tags: tuple[str, ...] = ()
     params: Mapping[str, str] = field(default_factory=dict)
     links: tuple[tuple[str, str], ...] = ()  # title, URL (http or https only)
+    affiliation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,7 @@ class Entry:
 
     ``place`` is None for a baseline, and while scores are hidden; ``shared``: other entries have the same place.
     ``first`` and ``last`` bound the places of entries that do not differ from it significantly, ``groups`` are the
-    numbers of its clusters (compact letters). ``score``, ``low`` and ``high`` are of the ranking metric, ``others``
+    numbers of its groups (compact letters). ``score``, ``low`` and ``high`` are of the ranking metric, ``others``
     the scores by the other metrics; None for a hidden score, and for one that is not a number. ``held``: a ladder
     shows an earlier score in place of the latest one.
     """
@@ -134,6 +135,8 @@ class Entry:
     tags: tuple[str, ...]
     params: Mapping[str, str]
     remark: str
+    links: tuple[tuple[str, str], ...] = ()
+    affiliation: str = ""
     output_id: int
     evaluation_id: int
     held: bool = False
@@ -146,7 +149,7 @@ class Standings:
     ``digits`` is the number of significant digits of scores; with 0, scores and places are hidden. ``end_digits`` is
     that of the ends of intervals. If the answers are
     hidden, ``floor`` is the score of knowing nothing, and worse ones are shown as infinite; None for other metrics.
-    ``notes`` are sentences without full stops.
+    ``notes`` are sentences without full stops. ``part`` is the part of the test that is scored, "" for the whole.
     """
 
     test: str
@@ -161,6 +164,7 @@ class Standings:
     entries: tuple[Entry, ...]
     floor: float | None = None
     notes: tuple[str, ...] = ()
+    part: str = ""
 
 
 def digest_of(files: Sequence[ReceivedFile]) -> str:

@@ -14,8 +14,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from geval_py.checking.findings import Findings, FlaggedBlock
-from geval_py.checking.line_rules import AnswerRules, FileRules, MetricRules, NotTextError, TextBlock, check_lines
+from geval_py.checking.line_rules import AnswerRules, FileRules, NotTextError, check_lines
+from geval_py.checking.metric_rules import MetricRules, TextBlock
 from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
+from geval_py.checking.subwords import SubwordRules
 from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
 from geval_py.reading import lines, sources
@@ -90,6 +92,7 @@ def check_targets(
     problems: list[Problem] = []
     unreadable: list[DataError] = []
     uncounted: list[Uncounted] = []
+    notes: list[str] = []
     for target in targets:
         if isinstance(target, Problem):
             files.append(target.path)
@@ -99,6 +102,7 @@ def check_targets(
         with progress_of(target.output) as progress:
             found, target = _check_readable(target, partial(check, progress=progress))
         problems += found
+        notes += target.notes
         unreadable += target.unreadable
         is_counted = target.expected is not None or target.input is not None or COUNTED.isdisjoint(rules)
         if not is_counted and not any(problem.rule.code in {*UNREADABLE, "E102"} for problem in found):
@@ -109,6 +113,7 @@ def check_targets(
         problems=tuple(problems),
         unreadable=tuple(unreadable),
         uncounted=tuple(uncounted),
+        notes=tuple(dict.fromkeys(notes)),
         strict=strict,
     )
 
@@ -236,18 +241,20 @@ class OutputChecker:
         *,
         answers: AnswerRules | None = None,
         metric: MetricRules | None = None,
+        subwords: SubwordRules | None = None,
     ) -> None:
         self.findings, self.file = findings, file
-        self._answers, self._metric = answers, metric
+        self._answers, self._metric, self._subwords = answers, metric, subwords
 
     @classmethod
     def of_target(cls, target: Target, findings: Findings) -> OutputChecker:
         """Choose the rules for a target."""
         file = FileRules(target, findings)
-        if target.metric is not None:
+        if not target.is_of_words:
             return cls(findings, file, metric=MetricRules.of_target(target, findings))
         with_answers = target.expected is not None and target.words_are_plain
-        return cls(findings, file, answers=AnswerRules(findings) if with_answers else None)
+        answers = AnswerRules(findings) if with_answers else None
+        return cls(findings, file, answers=answers, subwords=SubwordRules(target, findings))
 
     @property
     def is_of_words(self) -> bool:
@@ -265,6 +272,8 @@ class OutputChecker:
             self._metric.check(block)
             return
         check_lines(block, self.findings)
+        if self._subwords is not None:
+            self._subwords.check(block)
         if self._answers is not None:
             self._answers.check(block)
 
@@ -276,6 +285,7 @@ class OutputChecker:
             self.file.for_later_lines(findings),
             answers=None if self._answers is None else self._answers.for_later_lines(findings),
             metric=None if self._metric is None else self._metric.for_later_lines(findings),
+            subwords=None if self._subwords is None else self._subwords.for_later_lines(findings),
         )
 
     def extend(self, later: OutputChecker) -> None:
@@ -284,12 +294,17 @@ class OutputChecker:
         self.file.extend(later.file)
         if self._answers is not None and later._answers is not None:
             self._answers.extend(later._answers)
+        if self._metric is not None and later._metric is not None:
+            self._metric.extend(later._metric)
+        if self._subwords is not None and later._subwords is not None:
+            self._subwords.extend(later._subwords)
 
     def finish(self, items: int | None) -> None:
         """Apply the rules that need all lines; ``items`` is the number of lines there should be, None if unknown."""
         self.file.finish(items)
-        if self._answers is not None:
-            self._answers.finish()
+        for line_rules in (self._answers, self._metric, self._subwords):
+            if line_rules is not None:
+                line_rules.finish()
 
 
 def check_blocks(blocks: Iterable[Block], checker: OutputChecker) -> OutputChecker:

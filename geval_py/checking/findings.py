@@ -68,12 +68,20 @@ class Findings:
 
     def replace(self, code: str, lines: int, message: str, places: Iterable[Callable[[], Place]]) -> None:
         """Replace the findings of single lines by one statement on the whole file."""
-        self._counts.pop(code, None)
-        self._places.pop(code, None)
+        self.drop(code)
         self.count(code, lines)
-        self._summaries[code] = message
+        self.summarize(code, message)
         for place in places:
             self.add_place(code, place)
+
+    def drop(self, code: str) -> None:
+        """Drop the findings of a rule, which all lines together show to be none."""
+        self._counts.pop(code, None)
+        self._places.pop(code, None)
+
+    def summarize(self, code: str, message: str) -> None:
+        """Replace the summary of a rule by a statement on this file."""
+        self._summaries[code] = message
 
     def for_later_lines(self) -> Findings:
         """Return empty findings for later lines, which keep only the places that are still wanted."""

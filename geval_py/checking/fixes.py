@@ -1,18 +1,20 @@
 """Fixes of lines and of whole output files, where a problem can be fixed without guessing.
 
 A line keeps its number, its words and their order; a number that does not change keeps its digits. These rules of
-:mod:`geval_py.checking.rules` have a fix: E112, W201 (tiny overshoots), W202, W203, W204 (if a rest mass is given),
-W206, W207, W210 and W211. All but W201, W204 and W211 keep the loss of every word (E112: the loss of the line without
-its stray spaces). Fixing a fixed line again changes nothing.
+:mod:`geval_py.checking.rules` have a fix: E112, E118, W201 (tiny overshoots), W202, W203, W204 (if a rest mass is
+given), W206, W207, W210 and W211. All but W201, W204 and W211 keep the loss of every word (E112: the loss of the line
+without its stray spaces; E118: with spaces for TABs). Fixing a fixed line again changes nothing.
 """
 
 from __future__ import annotations
 
+import re
 import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
@@ -24,6 +26,7 @@ from geval_py.scoring.kernel import backends, reference
 DIFF_LINES = 1000
 TEMPORARY_BEGINNING = ".geval-fix-"
 FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
+_TAB_AFTER_ENTRY = re.compile(rb"(:[-+.0-9eE]*[0-9])\t")
 UNCHANGED: frozenset[str] = frozenset()  # the codes of the rules applied: none
 
 
@@ -212,7 +215,7 @@ def fix_file(
     """
     check_rest_mass(rest_mass)
     original = rewriting.check_replaceable(path, verb="mend")
-    fixes = Fixes(rest_mass, diff_lines, rules)
+    fixes = Fixes(rest_mass, diff_lines, rules, has_tabs="E118" in rules and _is_separated_by_tabs(path))
     backup_path = None
     if not write:
         with LineReader(path) as reader:
@@ -229,6 +232,17 @@ def fix_file(
     return Fixed(path=path, lines=fixes.lines, changes=fixes.changes, diff=fixes.diff, backup_path=backup_path)
 
 
+def _is_separated_by_tabs(path: str) -> bool:
+    """Whether TABs separate entries, and no line of a file has a space (E118)."""
+    has_tabs = False
+    with LineReader(path) as reader:
+        while block := reader.block():
+            if b" " in bytes(block):
+                return False
+            has_tabs = has_tabs or _TAB_AFTER_ENTRY.search(block) is not None
+    return has_tabs
+
+
 def _fix_blocks(reader: LineReader, fixes: Fixes, write: Callable[[bytes], object]) -> None:
     fixes.has_mark = reader.has_byte_order_mark
     while block := reader.block():
@@ -240,11 +254,20 @@ class Fixes:
 
     ``lines`` counts the lines, ``diff`` holds the first ``diff_lines`` fixed ones: number, before, after;
     undecodable bytes are U+FFFD. ``has_mark`` says that the file began with a byte order mark, which is not in its
-    first block. ``rules`` are the codes of the only rules to apply.
+    first block. ``rules`` are the codes of the only rules to apply. With ``has_tabs``, TABs separate the entries of
+    all lines (E118).
     """
 
-    def __init__(self, rest_mass: float | None, diff_lines: int, rules: Collection[str] = FIXABLE) -> None:
+    def __init__(
+        self,
+        rest_mass: float | None,
+        diff_lines: int,
+        rules: Collection[str] = FIXABLE,
+        *,
+        has_tabs: bool = False,
+    ) -> None:
         self._rest_mass, self._diff_lines, self._rules = rest_mass, diff_lines, frozenset(rules)
+        self._has_tabs = has_tabs
         self._changes: Counter[str] = Counter()
         self.has_mark = False
         self.lines = 0
@@ -259,15 +282,23 @@ class Fixes:
     def fix_block(self, block: bytes) -> bytes:
         """Fix the next lines, as they are stored, each ended by LF."""
         lines = block.removesuffix(b"\n").split(b"\n")
+        stored = list(lines)
+        separated = frozenset({"E118"})
+        if self._has_tabs:
+            lines = [_TAB_AFTER_ENTRY.sub(rb"\1 ", line) for line in lines]
+        codes_of = {index: separated for index, line in enumerate(stored) if line != lines[index]}
         for index, spaced in self._suspects(lines):
-            raw, number = lines[index], self.lines + index + 1
-            lines[index], codes = self._fix_first(raw) if number == 1 else self._fix_bytes(raw, spaced)
+            fix = self._fix_first if self.lines + index == 0 else partial(self._fix_bytes, spaced=spaced)
+            lines[index], codes = fix(lines[index])
             if codes:
-                self._changes.update(codes)
-                if len(self.diff) < self._diff_lines:
-                    before = BYTE_ORDER_MARK + raw if number == 1 and self.has_mark else raw
-                    after = lines[index].decode(errors="replace")
-                    self.diff.append((number, before.decode(errors="replace"), after))
+                codes_of[index] = codes | codes_of.get(index, UNCHANGED)
+        for index, codes in sorted(codes_of.items()):
+            self._changes.update(codes)
+            if len(self.diff) < self._diff_lines:
+                number = self.lines + index + 1
+                before = BYTE_ORDER_MARK + stored[index] if number == 1 and self.has_mark else stored[index]
+                after = lines[index].decode(errors="replace")
+                self.diff.append((number, before.decode(errors="replace"), after))
         self.lines += len(lines)
         return b"\n".join(lines) + b"\n"
 

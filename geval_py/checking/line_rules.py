@@ -1,7 +1,8 @@
 """The rules for the lines of an output, and for an output as a whole.
 
 In this order: the rules for lines of word gaps; the rules for the whole output, about its beginning, its number of
-lines and mixed scales; the rules for word gaps with answers; and the rules for other metrics' outputs.
+lines, mixed scales and TABs; the rules for word gaps with answers. The rules for other metrics' outputs are in
+:mod:`geval_py.checking.metric_rules`, those about the tokens of language models in :mod:`geval_py.checking.subwords`.
 
 Most rules for lines of word gaps are patterns of the kernel's flags, so that lines are counted without being parsed.
 A line is parsed in Python only to find the place of a problem, or odd characters.
@@ -10,30 +11,24 @@ A line is parsed in Python only to find the place of a problem, or odd character
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from geval_py.checking import places, rules, targets
 from geval_py.checking.findings import Findings, FlaggedBlock
-from geval_py.errors import DataError, MalformedLineError
-from geval_py.reading.lines import Bytes, LineReader, read_lines
-from geval_py.scoring import blocks, kernel
-from geval_py.scoring.metrics.exact import best_guess
-from geval_py.text import nearest, shorten, strip_spaces, visible
-
-if TYPE_CHECKING:
-    from geval_py.scoring.metrics.base import Metric
-
+from geval_py.reading.lines import Bytes, LineReader
+from geval_py.scoring import kernel
+from geval_py.text import visible
 
 # Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
 NO_CHOICE_OF_SCALE = (
     kernel.MALFORMED | kernel.ALL_ZERO | kernel.LOOKS_LIKE_PROBABILITIES | kernel.REST_ALONE | kernel.VECTOR
 )
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+CASE_SHARE = 0.05  # of the lines: a model that is not lower-cased breaks W302 on fewer
 LINES_FOR_SHIFT = 2000  # of the beginning, compared with the expected words one line up and down
 
 
@@ -64,6 +59,7 @@ FLAG_RULES = (
     FlagRule("W210", kernel.CARRIAGE_RETURN, 0),
     FlagRule("W214", kernel.REST_ALONE, 0),
 )
+_SPACE = re.compile(b" ")
 # Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
 _ODD_BYTES = (
     re.compile(rb"\xc2[\x80-\xa0]"),
@@ -127,6 +123,7 @@ class FileRules:
         self._logarithm_lines = self._probability_lines = 0
         self._first_texts: list[str] = []
         self._first_words: list[str] = []
+        self._tabs = Tabs(findings)
 
     def begin(self, block: FlaggedBlock) -> None:
         """Check the first block of the output; raises NotTextError."""
@@ -145,6 +142,7 @@ class FileRules:
     def check(self, block: FlaggedBlock) -> None:
         """Count the lines of the next block, and their scales."""
         self.lines += block.block.lines
+        self._tabs.check(block)
         for flags, lines in block.combinations.items():
             if flags & NO_CHOICE_OF_SCALE:
                 continue
@@ -155,17 +153,21 @@ class FileRules:
 
     def for_later_lines(self, findings: Findings) -> FileRules:
         """Return the same rules for later lines."""
-        return FileRules(self._target, findings)
+        later = FileRules(self._target, findings)
+        later._tabs.has_spaces = self._tabs.has_spaces
+        return later
 
     def extend(self, later: FileRules) -> None:
         """Add the counts of the next lines."""
         self.lines += later.lines
         self._logarithm_lines += later._logarithm_lines
         self._probability_lines += later._probability_lines
+        self._tabs.extend(later._tabs)
 
     def finish(self, items: int | None) -> None:
         """Apply the rules that need all lines; ``items`` is the number of lines there should be, None if unknown."""
         findings = self._findings
+        self._tabs.finish()
         if self.lines == 0:
             findings.add_file("E102", "the output has no line")
         elif items is not None and self.lines != items:
@@ -179,6 +181,52 @@ class FileRules:
         if self._logarithm_lines and self._probability_lines:
             message = f"{self._probability_lines} lines hold probabilities, {self._logarithm_lines} logarithms"
             findings.add_file("W213", message)
+
+
+class Tabs:
+    """The rule of an output whose entries TABs separate on all lines (E118, in the place of W209).
+
+    ``has_spaces``: some line has a space, so that TABs are at most mistakes on single lines.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self.has_spaces = False
+        self._lines = self._others = 0  # with a TAB, and with another wrong separator alone
+        self._places: list[Callable[[], rules.Place]] = []
+
+    def check(self, block: FlaggedBlock) -> None:
+        """Look for spaces and TABs in the next block."""
+        if self.has_spaces or _SPACE.search(block.block.outputs):
+            self.has_spaces = True
+            return
+        if not block.has(kernel.SEPARATOR):
+            return
+        for index, flags in enumerate(block.flags):
+            if flags & kernel.SEPARATOR and b"\t" not in block.raw(index):
+                self._others += 1
+            elif flags & kernel.SEPARATOR:
+                self._lines += 1
+                if len(self._places) < self._findings.most_places("E118"):
+                    place = partial(places.place_of, "E118", block.text(index), block.number(index))
+                    self._places.append(place)
+
+    def extend(self, later: Tabs) -> None:
+        """Add what the next lines have."""
+        self.has_spaces |= later.has_spaces
+        self._lines += later._lines
+        self._others += later._others
+        self._places += later._places[: self._findings.most_places("E118") - len(self._places)]
+
+    def finish(self) -> None:
+        """Report the TABs, when all lines were checked."""
+        if self.has_spaces or not self._lines:
+            return
+        self._findings.count("E118", self._lines)
+        for place in self._places:
+            self._findings.add_place("E118", place)
+        if not self._others and self._findings.selects("E118"):
+            self._findings.drop("W209")
 
 
 def line_count_causes(
@@ -223,12 +271,14 @@ class AnswerRules:
         self._findings = findings
         self._output_has_capitals = False
         self._expected_capitals = 0
+        self._lines = 0
         self._capital_places: list[Callable[[], rules.Place]] = []
         self._most_capital_places = findings.most_places("W302")
 
     def check(self, block: FlaggedBlock) -> None:
         """Compare the lines of a block with the expected words."""
         words = block.words()
+        self._lines += len(words)
         if inf in block.losses:
             for index, word in enumerate(words):
                 if block.losses[index] == inf:
@@ -263,100 +313,23 @@ class AnswerRules:
         """Add the findings of the next lines."""
         self._output_has_capitals |= later._output_has_capitals
         self._expected_capitals += later._expected_capitals
+        self._lines += later._lines
         wanted = self._most_capital_places - len(self._capital_places)
         self._capital_places += later._capital_places[:wanted]
 
     def finish(self) -> None:
-        """Report an output that never has capitals, when all lines were checked."""
+        """Report an output that never has capitals, or often has them otherwise, when all lines were checked."""
+        least = CASE_SHARE * self._lines
         if self._expected_capitals and not self._output_has_capitals:
-            self._findings.replace(
-                "W302",
-                self._expected_capitals,
-                f"{self._expected_capitals} expected words have capitals, the output never has any",
-                self._capital_places,
-            )
-
-
-class MetricRules:
-    """The rules of an output for a metric that is not of word gaps: translations, classes, labels, numbers, tags."""
-
-    def __init__(
-        self,
-        metric: Metric | None,
-        prepare: Callable[[str], str] | None,
-        classes: frozenset[str],
-        findings: Findings,
-    ) -> None:
-        self._metric, self._classes, self._findings = metric, classes, findings
-        self._prepare: Callable[[str], str] = prepare or str
-
-    @classmethod
-    def of_target(cls, target: targets.Target, findings: Findings) -> MetricRules:
-        """Make the rules for the metric of a target and the classes of its training set."""
-        return cls(target.metric, target.preparation, _classes_of(target), findings)
-
-    def for_later_lines(self, findings: Findings) -> MetricRules:
-        """Return the same rules for later lines."""
-        return MetricRules(self._metric, self._prepare, self._classes, findings)
-
-    def check(self, block: FlaggedBlock) -> None:
-        """Check the lines of a block."""
-        for index in range(block.block.lines):
-            text, line = block.text(index), block.number(index)
-            if b"\r" in block.raw(index):
-                self._findings.add("W210", partial(places.carriage_return, text, line))
-            if "\ufffd" in text and "\ufffd".encode() not in block.raw(index):
-                self._findings.add("W212", partial(places.not_utf8, text, line))
-            self._check_text(text, line)
-
-    def _check_text(self, text: str, line: int) -> None:
-        parse = None if self._metric is None else self._metric.parse
-        try:
-            if parse is not None:
-                parse(self._prepare(text), line)
-        except MalformedLineError as error:
-            self._findings.add("E117", partial(_not_in_format, error, text))
-            return
-        if not strip_spaces(text):
-            place = rules.Place(line=line, column=1, token="", message="the line is empty", text=text)
-            self._findings.add("W217", lambda: place)
-        elif self._classes:
-            self._check_class(text, line)
-
-    def _check_class(self, text: str, line: int) -> None:
-        stripped = strip_spaces(self._prepare(text))
-        guess = best_guess(stripped)
-        found = stripped if guess is None else guess
-        if found and found not in self._classes:
-            self._findings.add("W216", partial(_unknown_class, text, line, found, nearest(found, self._classes)))
-
-
-def _classes_of(target: targets.Target) -> frozenset[str]:
-    """Read the classes of the training set; empty if the metric has no classes or the file cannot be read."""
-    if target.training is None or target.metric is None or not target.metric.has_classes:
-        return frozenset()
-    try:
-        lines = map(target.preparation or str, read_lines(target.training, header=target.output_header))
-        return frozenset(map(strip_spaces, lines))
-    except DataError:
-        return frozenset()  # a training set that is broken is not the submission's fault
-
-
-def _not_in_format(error: MalformedLineError, text: str) -> rules.Place:
-    if error.text != text:  # the metric's flags changed the line, so the error's column is not a column of the file
-        return rules.Place(line=error.line, column=1, token=error.token, message=error.hint, text=text)
-    return rules.Place(line=error.line, column=error.column, token=error.token, message=error.hint, text=error.text)
-
-
-def _unknown_class(text: str, line: int, found: str, close: str | None) -> rules.Place:
-    advice = f"; did you mean `{visible(shorten(close))}`?" if close else ""
-    message = f"the training set has no class `{visible(shorten(found))}`{advice}"
-    return rules.Place(line=line, column=1, token=found, message=message, text=text)
-
-
-class TextBlock(FlaggedBlock):
-    """A block of lines that are no distributions; a line with a NUL is not text, and flagged as malformed."""
-
-    def __init__(self, block: blocks.Block) -> None:
-        self.block = block
-        self.flags = array("q", (kernel.MALFORMED if b"\0" in line else 0 for line in self._raw[: block.lines]))
+            lines = self._expected_capitals
+            if lines < least:
+                self._findings.drop("W302")
+                return
+            message = f"{lines} expected words have capitals, the output never has any"
+            self._findings.replace("W302", lines, message, self._capital_places)
+        elif self._findings.counted("W302") < least:
+            self._findings.drop("W302")
+        elif self._findings.counted("W302"):
+            lines = self._findings.counted("W302")
+            words = f"{self._expected_capitals} expected words with capitals"
+            self._findings.summarize("W302", f"{lines} of {words} are listed only in another case")

@@ -154,6 +154,7 @@ def impossible_word(text: str, line: int, expected: str) -> Place:
 
 PLACERS: dict[str, Callable[[str, int], Place]] = {
     **dict.fromkeys(("E111", "E112", "E113", "E114", "E115", "E116"), malformed),
+    "E118": wrong_separator,
     "W201": read_as_logs,
     "W202": wrong_sum,
     "W203": partial(wrong_sum, with_rest=" with the rest entry"),

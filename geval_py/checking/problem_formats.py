@@ -62,6 +62,7 @@ def as_json(report: Report) -> str:
             "status": report.status,
             "files": report.files,
             "uncounted": [{"path": output.path, "reason": output.reason} for output in report.uncounted],
+            "notes": report.notes,
             "problems": [problem_document(problem) for problem in report.problems],
         }
     )

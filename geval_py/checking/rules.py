@@ -94,6 +94,11 @@ RULES = (
         "Save it as UTF-8 text; in Python, open(path, \"w\", encoding=\"utf-8\", newline=\"\\n\").",
     ),
     Rule(
+        "E107", "misplaced-output", "an output lies in the submission's folder, beside a test set without one",
+        "Only outputs in the test set's folder are scored: GEval says `No file with the test results` and stops.",
+        "Move it into the folder of its test set, such as dev-0.",
+    ),
+    Rule(
         "E111", "empty-line", "a line is empty",
         "GEval says `Unexpected data [input does not start with a digit]` and stops.",
         "Write `:1` for no guess; write no blank line at the end.",
@@ -128,6 +133,12 @@ RULES = (
         "E117", "not-in-format", "a line is not what the challenge's metric reads: a number, a point, tags",
         "GEval says `Unexpected data` and stops.",
         "Write each line as the metric's page says.",
+    ),
+    Rule(
+        "E118", "separated-by-tabs", "TABs separate the entries of all lines",
+        "Only a space separates entries: GEval scores each line as one entry with a long word, which is never right.",
+        "Separate entries by one space.",
+        fixable=True,
     ),
     Rule(
         "W201", "read-as-logs", "a value outside [0,1] makes GEval read the whole line as logarithms",
@@ -225,15 +236,46 @@ RULES = (
         "Write a line for each item; an empty one only where that is the answer.",
     ),
     Rule(
+        "W218", "certainty", "a probability of 0 or 1, where the challenge's metric is logarithmic",
+        "One such line that is wrong makes the score of the whole file 0 (Likelihood) or infinite (LogLoss).",
+        "Clip the probabilities, for example to [0.001, 0.999].",
+    ),
+    Rule(
+        "W219", "subword-marks", "many lines have words with the marks of a subword tokenizer, as `Ġthe` or `##ing`",
+        "The mark is a part of the word, which is then another word. Marks that the training set has too are fine, "
+        "and so are a few such words.",
+        "Join the tokens to words, and write the words without marks.",
+    ),
+    Rule(
+        "W220", "special-token", "a special token of a language model, such as `<unk>` or `[SEP]`, has an entry",
+        "It is taken for a word, and its probability is lost. A token that the training set has too is fine.",
+        "Leave special tokens out, and give their probability to the rest.",
+    ),
+    Rule(
+        "W221", "word-and-fragment", "a word has two entries on a line, one of which seems to be that of a fragment",
+        "A subword tokenizer has two tokens such as `Ġthe` and `the`: a word, and a piece inside of other words. "
+        "Without their marks they are spelt alike. They are found by marks or, on lines that repeat words, by a "
+        "probability that is mostly a fifth of the other's, or less.",
+        "Leave the fragments out before you write the words.",
+    ),
+    Rule(
         "W301", "impossible-word", "the expected word has no mass: the loss is infinite",
         "The mean loss, and so the perplexity, of the whole file is infinite.",
         "End every line with a rest, as `:0.01`.",
         needs_answers=True,
     ),
     Rule(
-        "W302", "case-mismatch", "expected words have capitals, the output never has any, or lists them otherwise",
-        "Words are compared as they are: a word in lower case does not match its capitalised form.",
+        "W302", "case-mismatch", "many expected words are listed in another case, or the output has no capitals",
+        "Words are compared as they are: a word in lower case does not match its capitalised form. One line in "
+        "twenty must show it; on fewer lines it happens to every model.",
         "Do not lower-case the training text, or give both forms.",
+        needs_answers=True,
+    ),
+    Rule(
+        "W303", "no-known-label", "no label of the output is among the answers",
+        "No line can be right. It is looked for where few labels are the answers of many lines; if a test set has no "
+        "answers, those of the training set are taken.",
+        "Write the labels as the answers have them, not their numbers or probabilities.",
         needs_answers=True,
     ),
 )  # fmt: skip
@@ -255,7 +297,7 @@ def find_rules(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND)
     """Find rules by a code, a name or the beginning of codes, such as E1; raises UsageError.
 
     >>> [rule.code for rule in find_rules("w3")]
-    ['W301', 'W302']
+    ['W301', 'W302', 'W303']
     """
     beginning = name.strip().upper()
     found = [rule for rule in rules if beginning and rule.code.startswith(beginning)]
@@ -293,8 +335,8 @@ class Report:
 
     ``problems`` are in order of files, then of the table of rules. ``unreadable`` holds the errors of the test sets'
     files that could not be read; the rules that need them were not checked. ``uncounted`` are the outputs that may
-    have too few lines, or too many. ``strict``: warnings too make the status 1. ``rules`` is the table of the rules
-    that were checked, ``command`` the command that checked them.
+    have too few lines, or too many. ``notes`` say what is not known of the challenge. ``strict``: warnings too make
+    the status 1. ``rules`` is the table of the rules that were checked, ``command`` the command that checked them.
     """
 
     version: str
@@ -302,6 +344,7 @@ class Report:
     problems: tuple[Problem, ...]
     unreadable: tuple[DataError, ...] = ()
     uncounted: tuple[Uncounted, ...] = ()
+    notes: tuple[str, ...] = ()
     strict: bool = False
     rules: tuple[Rule, ...] = RULES
     command: str = COMMAND

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
-from geval_py.errors import DataError, SchemeError, UnreadableFileError, UsageError
-from geval_py.reading import compression, config, sources, splits
+from geval_py.errors import DataError, MalformedLineError, SchemeError, UnreadableFileError, UsageError
+from geval_py.reading import compression, config, sources, splits, wordprobs
+from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import Metric
-from geval_py.text import natural_order, nearest, visible
+from geval_py.scoring.metrics.exact import is_class_line, read_number
+from geval_py.text import named, natural_order, nearest, visible
 
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 DATA_FILES = frozenset(
     name + end for name in (splits.INPUT_FILE, splits.EXPECTED_FILE) for end in ("", *compression.COMPRESSED_ENDINGS)
 )
+FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
 _LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
+_NO_OUTPUT = "there is no output for this test set"
 _CANNOT_BE_READ = "what there is of its test set cannot be read"
 
 
@@ -141,8 +145,9 @@ class Target:
     begin with; ``header_is_skipped`` if the challenge's options name the header. ``words_are_plain`` is False if the
     challenge's metric changes the lines before it compares words, as the flag ``l`` (lower case) does: the lines as
     they are do not show then whether a word is found. ``metric`` is the challenge's first metric if none is of word
-    gaps: other rules apply then; ``training`` is the file with the training set's answers, and ``preparation``
-    changes lines before that metric reads them.
+    gaps: other rules apply then; ``preparation`` changes lines before that metric reads them. ``is_text``: the metric
+    is not known, and lines are no distributions. ``training`` is the file with the training set's answers. ``notes``
+    say what is not known of the challenge, and what is checked therefore.
     """
 
     output: str
@@ -157,6 +162,13 @@ class Target:
     metric: Metric | None = None
     training: str | None = None
     preparation: Preparation | None = None
+    is_text: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_of_words(self) -> bool:
+        """Whether the rules of word gaps apply."""
+        return self.metric is None and not self.is_text
 
     @property
     def output_header(self) -> str | None:
@@ -288,8 +300,29 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
         yield _missing(
             os.path.join(path, splits.OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder"
         )
+    missing = []
     for name in names:
-        yield from _folder_targets(os.path.join(path, name), GuessedSet(challenge=challenge, test=name), path)
+        folder = os.path.join(path, name)
+        for target in _folder_targets(folder, GuessedSet(challenge=challenge, test=name), path):
+            missing += [name] if isinstance(target, Problem) and target.summary == _NO_OUTPUT else []
+            yield target
+    yield from _misplaced(path, missing)
+
+
+def _misplaced(submission: str, tests: Sequence[str]) -> Iterator[Problem]:
+    """Yield a problem for each output that lies beside the folders of test sets without one."""
+    if not tests or not _holds_outputs(submission) or holds_data(submission):
+        return
+    for output in splits.find_outputs(submission):
+        if output.name == splits.OUT_HEADER_FILE:
+            continue
+        folders = "the folders" if len(tests) > 1 else "the folder"
+        lack = "which have no output" if len(tests) > 1 else "which has no output"
+        message = f"it lies beside {folders} {visible(' and '.join(tests))}, {lack}, and is not scored"
+        place = Place(line=0, column=0, token="", message=message)
+        yield Problem(
+            rule=RULES_BY_CODE["E107"], path=output.path, count=1, share=1.0, summary=message, places=(place,)
+        )
 
 
 def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterator[Target | Problem]:
@@ -299,7 +332,7 @@ def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterat
         yield _missing(error.path, _one_line(error))
         return
     if not outputs:
-        yield _missing(os.path.join(folder, splits.OUTPUT_FILE), "there is no output for this test set")
+        yield _missing(os.path.join(folder, splits.OUTPUT_FILE), _NO_OUTPUT)
     for output in outputs:
         if output.fault is not None:
             yield _missing(output.path, _one_line(output.fault))
@@ -320,9 +353,8 @@ def _leads_outside(path: str, folder: str) -> bool:
 
 def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
     """Add the answers, the input and the headers of a test set to a target."""
-    target = with_options(target, guessed.challenge)
     if guessed.test is None:
-        return replace(target, without_count=guessed.doubt)
+        return with_options(replace(target, without_count=guessed.doubt), guessed.challenge)
     folder = os.path.join(guessed.challenge, guessed.test)
     found: dict[str, str | None] = {}
     unreadable: list[DataError] = []
@@ -332,13 +364,14 @@ def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
         except DataError as error:
             unreadable.append(error)
     nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
-    return replace(
+    target = replace(
         target,
         expected=found.get(splits.EXPECTED_FILE),
         input=found.get(splits.INPUT_FILE),
         without_count=_CANNOT_BE_READ if unreadable else nothing,
         unreadable=tuple(unreadable),
     )
+    return with_options(target, guessed.challenge)
 
 
 def _find_regular(path: str) -> str | None:
@@ -349,37 +382,119 @@ def _find_regular(path: str) -> str | None:
     return found
 
 
-def _one_line(error: DataError) -> str:
+def _one_line(error: DataError | UsageError) -> str:
     return "; ".join(map(str.strip, str(error).splitlines()))
 
 
 def with_options(target: Target, challenge: str) -> Target:
-    """Add the headers of a challenge's options, and how its first metric changes and reads lines."""
+    """Add what a challenge's options tell: the headers, the rules that apply, and notes on what cannot be known."""
+    notes: list[str] = []
     try:
-        options = config.config_task(challenge)
-        if options.out_header is not None:
-            names = splits.read_header(challenge, options.out_header)
-        elif os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE)):
-            names = splits.read_header(challenge, splits.OUT_HEADER_FILE)
-        else:
-            names = ()
-        inputs = splits.read_header(challenge, options.in_header)
-        metrics = [find_metric(scheme.metric) for scheme in options.schemes()]
-        metric = None if any(each.is_of_words for each in metrics) else next(iter(metrics), None)
-        preparation = None
-        if metric is not None:
-            (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
-            preparation = preparation_for(scheme)
-        training = sources.find_file(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
-    except (DataError, SchemeError):
-        return target  # a challenge that is broken is not the submission's fault
-    return replace(
+        options, broken = config.config_task(challenge), None
+    except (DataError, SchemeError) as error:  # a challenge that is broken is not the submission's fault
+        options, broken = splits.Task(), error
+    out_header = options.out_header or (splits.OUT_HEADER_FILE if _has_out_header(challenge) else None)
+    names = _header(challenge, out_header, notes)
+    inputs = _header(challenge, options.in_header, notes)
+    training = sources.find_file(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
+    target = replace(
         target,
         header=names[0] if names else None,
         in_header=inputs[0] if inputs else None,
         header_is_skipped=options.out_header is not None,
-        words_are_plain=not any(scheme.text_flags for scheme in options.schemes()[:1]),
-        metric=metric,
         training=training,
-        preparation=preparation,
     )
+    target = _with_metric(target, options, challenge, broken, notes)
+    return replace(target, notes=tuple(notes))
+
+
+def _has_out_header(challenge: str) -> bool:
+    return os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
+
+
+def _header(challenge: str, name: str | None, notes: list[str]) -> tuple[str, ...]:
+    try:
+        return splits.read_header(challenge, name)
+    except DataError as error:
+        notes.append(f"{_one_line(error)}; so no line is taken for a header")
+        return ()
+
+
+def _with_metric(
+    target: Target, options: splits.Task, challenge: str, broken: DataError | SchemeError | None, notes: list[str]
+) -> Target:
+    """Choose the rules by the metrics or, with a note, where these are not known, by the output's first lines."""
+    path = os.path.join(challenge, config.CONFIG_FILE)
+    metrics: list[Metric] = []
+    try:
+        if broken is not None:
+            raise broken
+        schemes = options.schemes()
+        metrics = [find_metric(scheme.metric) for scheme in schemes]
+        if not schemes:
+            reason = "names no metric" if sources.exists(path) else "is not there"
+            notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
+            return target
+        target = replace(target, words_are_plain=not schemes[0].text_flags)
+        if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
+            metrics = [_of_classes(metric) for metric in metrics]
+        if any(metric.is_of_words for metric in metrics):
+            return target
+        (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
+        return replace(target, metric=metrics[0], preparation=preparation_for(scheme))
+    except (DataError, SchemeError, UsageError) as error:
+        is_text = not _looks_like_words(target)
+        what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
+        place = "" if isinstance(error, DataError) else f"; in {named(path)}"
+        notes.append(f"{_one_line(error)}{place}; so {what}")
+        return replace(target, is_text=is_text)
+
+
+def _of_classes(metric: Metric) -> Metric:
+    """Return a metric on exact words as it is where a line is the probability of the class 1."""
+    if not metric.is_of_words:
+        return metric
+    return metric.replace(is_of_words=False, parse=class_or_entries)
+
+
+def class_or_entries(text: str, line: int) -> object:
+    """Read a line as a metric on exact words does where classes are expected; raises MalformedLineError."""
+    if ":" in text and not is_class_line(text):
+        return wordprobs.parse_entries(text, line)
+    return read_number(text, line)
+
+
+def _has_classes(target: Target) -> bool:
+    """Whether 0 and 1 are expected, and not words: by the answers, else by those of train, else by the output."""
+    outputs = _first_lines(target.output, target.output_header)
+    if any(":" in text and not is_class_line(text) for text in outputs):
+        return False
+    for path in (target.expected, target.training):
+        answers = [] if path is None else _first_lines(path, target.output_header)
+        if answers:
+            return all(map(is_class_line, answers))
+    return any(map(is_class_line, outputs))
+
+
+def _looks_like_words(target: Target) -> bool:
+    """Whether a first line of the output is a distribution over words, or there is no telling."""
+    texts = _first_lines(target.output, target.output_header)
+    return not texts or any(map(_is_distribution, texts))
+
+
+def _is_distribution(text: str) -> bool:
+    try:
+        return ":" in text and bool(wordprobs.parse_entries(text, 1))
+    except MalformedLineError:
+        return False
+
+
+def _first_lines(path: str, header: str | None) -> list[str]:
+    """Read the first lines of a file; none if it cannot be read, or only once."""
+    if not sources.can_be_reread(path):
+        return []
+    try:
+        with LineReader(path, header=header) as reader:
+            return decode_lines(reader.block())[:FIRST_LINES]
+    except DataError:
+        return []

@@ -173,6 +173,8 @@ def _report(given: argparse.Namespace) -> int:
         )
     for error in report.unreadable:
         _complain(f"note: checked without a file of the test set: {error}")
+    for note in report.notes if given.format != "json" else ():
+        _complain(f"note: {note}")
     for output in report.uncounted if given.format != "json" else ():
         _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{ADVICE}")
     return show_report(report, given.format)
@@ -187,8 +189,8 @@ def _fix(given: argparse.Namespace) -> int:
     failed = False
     for target in outputs:
         path = target.path if isinstance(target, rules.Problem) else target.output
-        if isinstance(target, targets.Target) and target.metric is not None:
-            metric = target.metric.name
+        if isinstance(target, targets.Target) and not target.is_of_words:
+            metric = "a metric that is not known" if target.metric is None else target.metric.name
             _complain(f"{named(path)} is scored with {metric}: only distributions over words are mended")
             continue
         problem = target if isinstance(target, rules.Problem) else check.unreadable_output(path, given.max_bytes)

@@ -22,6 +22,7 @@ from geval_py.explaining import line_by_line
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
 from geval_py.reading.features import FeatureKinds, Fields, ItemFilter, parse_filter, tokens_of
+from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import find_tokenizer, preparation_of
 from geval_py.reading.sources import STANDARD_INPUT
@@ -48,7 +49,7 @@ def show_worst(task: Task, settings: Settings) -> None:
             of = f"{infinite} of {evaluation.line_count} lines"
             note(f"{of} have an infinite score: so has the mean of their features")
         features = rank(task, settings, evaluation, best=settings.reverse_sort, workers=workers)
-        _show(task, settings, [evaluation], features, evaluation.line_count)
+        _show(task, settings, [evaluation], features, evaluation.line_count - _note_unscored(evaluation))
 
 
 def show_worsening(task: Task, settings: Settings) -> None:
@@ -57,12 +58,21 @@ def show_worsening(task: Task, settings: Settings) -> None:
         evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], workers=workers)
         differences = evaluation.score_differences(other)
         undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
-        if undefined:
+        if undefined > _note_unscored(evaluation):
             note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
         if infinite:
             note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
         features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
         _show(task, settings, [evaluation, other], features, len(differences) - undefined)
+
+
+def _note_unscored(evaluation: ScoredOutput) -> int:
+    """Count the lines that have no score by themselves, as by a correlation; if there are any, say so."""
+    score = evaluation.scores[0]
+    unscored = 0 if score.metric.measure.of_sums else sum(map(math.isnan, evaluation.each_line_score()))
+    if unscored:
+        note(f"{unscored} of {evaluation.line_count} lines have no {score.name} by themselves and are left out")
+    return unscored
 
 
 def _show(
@@ -124,7 +134,7 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
 def show_lines(task: Task, settings: Settings) -> None:
     """Show every line: score, input, expected word, output."""
     (evaluation,) = evaluate_lines(task, settings)
-    prepared = _preparation(evaluation, settings)
+    prepared = _preparation(evaluation, task, settings)
     rows = _ordered(
         _filtered(line_by_line.read_lines(evaluation), evaluation, task, settings), "score", evaluation, settings
     )
@@ -146,7 +156,7 @@ def show_lines(task: Task, settings: Settings) -> None:
 def show_difference(task: Task, settings: Settings) -> None:
     """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
     evaluation, other = evaluate_lines(task, settings, [settings.diff or ""])
-    prepared = _preparation(evaluation, settings)
+    prepared = _preparation(evaluation, task, settings)
     rows = (
         row
         for row in _filtered(line_by_line.read_differences(evaluation, other), evaluation, task, settings)
@@ -166,7 +176,7 @@ def show_difference(task: Task, settings: Settings) -> None:
 
 
 def show_best(task: Task, settings: Settings) -> None:
-    """Show for each line the output with the best score; if several tie, the last of them."""
+    """Show for each line the output with the best score: of several the last; the first if lines have no score."""
     evaluations = evaluate_lines(task, settings, settings.alt_out_files)
     for other in evaluations[1:]:
         evaluations[0].check_same_lines(other)
@@ -177,8 +187,7 @@ def show_best(task: Task, settings: Settings) -> None:
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)
         ties = (index for index, score in enumerate(of_line) if isclose(score, best, rel_tol=NOISE))
-        index = max(ties, default=len(candidates) - 1)  # where a single line has no score, all tie
-        line = candidates[index]
+        line = candidates[max(ties, default=0)]  # none ties where a single line has no score
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
 
@@ -204,15 +213,24 @@ def _escapes(settings: Settings) -> bool:
     return settings.format != "text" or sys.stdout.isatty()
 
 
-def _preparation(evaluation: ScoredOutput, settings: Settings) -> Callable[[line_by_line.Line], line_by_line.Line]:
-    """Return the function that prepares a line to be shown, with the metric's flags if options ask for them."""
-    preparation = preparation_of(evaluation.scores[0].scheme) if settings.show_preprocessed else None
-    if preparation is None:
+def _preparation(
+    evaluation: ScoredOutput, task: Task, settings: Settings
+) -> Callable[[line_by_line.Line], line_by_line.Line]:
+    """Return the function that prepares a line to be shown, with flags and tokenizer if options ask for it.
+
+    As in GEval, the tokenizer splits the input of any metric, and flags change it for a metric that needs it.
+    """
+    scheme, metric = evaluation.scores[0].scheme, evaluation.scores[0].metric
+    if not settings.show_preprocessed:
         return lambda line: line
+    of_answers: Callable[[str], str] = preparation_of(scheme) or str
+    flags = scheme.flags if metric.needs_input else ()
+    of_input: Callable[[str], str] = preparation_of(scheme.replace(flags=flags, tokenizer=task.tokenizer)) or str
 
     def prepared(line: line_by_line.Line) -> line_by_line.Line:
-        expected, output = preparation(line.item.expected), preparation(line.item.output)
-        return line._replace(item=line.item._replace(expected=expected, output=output))
+        text, expected, output = line.item
+        item = ScoredItem(of_input(text), of_answers(expected), of_answers(output))
+        return line._replace(item=item)
 
     return prepared
 

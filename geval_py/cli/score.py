@@ -12,9 +12,10 @@ from contextlib import contextmanager, nullcontext
 
 from geval_py.cli.terminal import ProgressBar, note, show, show_error
 from geval_py.errors import ConfigError, SchemeError, UsageError
+from geval_py.reading import compression, sources
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import Split, Task, locate, locate_others, other_test_set
+from geval_py.reading.splits import EXPECTED_FILE, Output, Split, Task, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score, evaluations_of, what_is_scored
@@ -308,12 +309,22 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iter
     if task.input_file is not None and split.input is None:
         note(f"there is no file {named(task.input_file)}; the input is not needed here")
     for evaluation in evaluations:
-        test = other_test_set(evaluation.split, evaluation.output)
+        test = _other_test_set(evaluation.split, evaluation.output)
         if test is not None:
             note(
                 f"{named(evaluation.output.path)} lies beside other answers than {named(evaluation.split.expected)}, "
                 f"with which it was scored; was -t {visible(test)} meant?"
             )
+
+
+def _other_test_set(split: Split, output: Output) -> str | None:
+    """Return the name of another test set, with answers, in whose folder an output is; None if there is none."""
+    folder = os.path.dirname(sources.absolute(output.path))
+    same = os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected))
+    if not sources.is_file(output.path) or same:
+        return None
+    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *compression.COMPRESSED_ENDINGS))
+    return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
 
 
 def _note_unknown_words(evaluation: ScoredOutput) -> None:

@@ -17,7 +17,7 @@ from geval_py.explaining import reliability, significance
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.metrics import base, hashed
 from geval_py.tables.formats import Tabular
-from geval_py.tables.numbers import fixed
+from geval_py.tables.numbers import counted, fixed
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
@@ -135,9 +135,9 @@ class Calibration(Tabular):
         """Yield a sentence for each part: what the output claims, and what came true."""
         yield _claim_row(self.claim)
         if self.claim.infinite:
-            yield f"{_lines(self.claim.infinite)} with an infinite loss left out of that."
+            yield f"This leaves out {counted(self.claim.infinite, 'line')} with an infinite loss."
         if self.vectors:
-            yield f"{_lines(self.vectors)} of buckets, which list no words; the rest is of the others."
+            yield f"What follows leaves out {counted(self.vectors, 'line')} of buckets, which list no words."
         if self.words is not None:
             yield _found(f"{self.words.n} listed words", "should have been the word", "were", self.words)
         if self.guess is not None:
@@ -171,10 +171,6 @@ def _cells(name: str, points: reliability.Points) -> Iterator[list[object]]:
     for row in points.rows():
         honest = f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]"
         yield [fixed(row["x"], digits), fixed(row["y"], 4), honest, row["n"]]
-
-
-def _lines(number: int) -> str:
-    return f"{number} {'line is' if number == 1 else 'lines are'}"
 
 
 def _claim_row(claim: Claim) -> str:

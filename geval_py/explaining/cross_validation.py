@@ -68,9 +68,11 @@ class Folds:
 def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int) -> tuple[Folds, list[str]]:
     """Deal the lines of evaluations of one test set into folds, keeping documents whole; return folds and notes.
 
-    Raises UsageError if all lines are of one document or the number of documents is not the number of lines, and
-    the errors of :func:`documents_of` for a column.
+    Raises UsageError if there is one line, all lines are of one document or the number of documents is not the number
+    of lines, and the errors of :func:`documents_of` for a column.
     """
+    if evaluations[0].line_count < 2:
+        raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")
     documents, notes = _documents(evaluations, together, seed)
     lines = evaluations[0].line_count
     return Folds.of(np.arange(lines) if documents is None else documents.of_line, seed), notes

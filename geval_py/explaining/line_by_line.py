@@ -35,7 +35,10 @@ class Line(NamedTuple):
 
 
 class LineDifference(NamedTuple):
-    """A line in two outputs, and its score in the first minus its score in the other; NaN if both are infinite."""
+    """A line in two outputs, and its score in the first minus its score in the other.
+
+    The difference is NaN if both are infinite, or if a single line has no score.
+    """
 
     difference: float
     line: Line
@@ -43,9 +46,9 @@ class LineDifference(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether both the output and the score differ."""
-        is_number = self.difference == self.difference
-        return self.difference != 0 and is_number and self.line.item.output != self.other.item.output
+        """Whether both the output and the score differ; as in GEval, lines without a score differ in it."""
+        scores_differ = self.difference != 0 and self.line.score != self.other.score
+        return scores_differ and self.line.item.output != self.other.item.output
 
 
 def read_lines(evaluation: ScoredOutput) -> Iterator[Line]:

@@ -116,13 +116,12 @@ class Luck:
             yield f"{file}: there is no line that is finite under all seeds."
             return
         if self.left_out:
-            which = "line is" if self.left_out == 1 else "lines are"
-            yield f"{file}: {self.left_out} {which} left out, which some seeds make infinite."
+            yield f"{file}: without {numbers.counted(self.left_out, 'line')} that some seeds make infinite."
         usual = f"{file}: 95 % of seeds give {score_text(self.low)} to {score_text(self.high)}"
         if self.z is None:
             yield f"{file}: all seeds give the same score."
         elif abs(self.z) < 2:
-            yield f"{usual}, and this one is among them: hashing made no difference worth speaking of."
+            yield f"{usual}, and this one is among them: the hash made no notable difference."
         else:
             yield f"{usual}: it was {'lucky' if self.z < 0 else 'unlucky'} with {score_text(self.score)}."
         if self.exact is not None:

@@ -147,10 +147,16 @@ AUTHORING = ("init", "validate")  # modes that score no output
 
 # GEval's options that geval-py does not have. No score depends on the ignored ones, so config.txt may hold them.
 SUBMIT = "--submit"
-NOT_AVAILABLE = (
-    f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
-    "  commit the output and run git push; a board (geval board add) takes folders, archives and git branches"
+_NO_ENSEMBLES = (
+    "{} is not available in geval-py: in GEval it is for models that choose one of several outputs for each line\n"
+    "  geval mix mixes outputs; geval baseline and geval lm train language models"
 )
+NOT_AVAILABLE = {
+    SUBMIT: f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
+    "  commit the output and run git push; a board (geval board add) takes folders, archives and git branches",
+    "--train": _NO_ENSEMBLES.format("--train"),
+    "--infer": _NO_ENSEMBLES.format("--infer"),
+}
 IGNORED = (
     "--selector", "--references", "--plot-graph", "--gonito-host", "--gonito-git-annex-remote", "--token",
 )  # fmt: skip
@@ -238,7 +244,7 @@ OPTIONS = (
     Option(names=("--init",), field="init"),
     Option(names=("--validate",), field="validate"),
     Option(names=("-S", SUBMIT), field=SUBMIT),
-    *[Option(names=(name,), field=name, read=str) for name in IGNORED],
+    *[Option(names=(name,), field=name, read=str) for name in ("--train", "--infer", *IGNORED)],
 )
 
 
@@ -283,8 +289,9 @@ def parse_words(
             raise UsageError(message=unknown(word, of_challenge=bool(values.keys() & set(AUTHORING))))
     if strays:
         values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
-    if SUBMIT in values:
-        raise UsageError(message=NOT_AVAILABLE)
+    for name, message in NOT_AVAILABLE.items():
+        if name in values:
+            raise UsageError(message=message)
     missing = [name for name in values if name in IGNORED and not ignores]
     if missing:
         raise UsageError(message=f"{missing[0]} is not available yet in geval-py")

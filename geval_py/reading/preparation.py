@@ -203,6 +203,15 @@ def lower_case(text: str) -> str:
     return text.replace("Σ", "σ").lower()
 
 
+def lower_characters(text: str) -> str:
+    """Convert each character to one in lower case, like Haskell's ``Data.Char.toLower``.
+
+    >>> lower_characters("İÇ"), lower_case("İÇ") == "i\u0307ç"
+    ('iç', True)
+    """
+    return lower_case(text.replace("İ", "i"))  # the only character whose lower case is two
+
+
 # Steps of flags are functions of the module, and not closures, so that a preparation can be pickled.
 
 

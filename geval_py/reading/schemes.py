@@ -1,6 +1,6 @@
 """Evaluation schemes: a metric with flags, such as ``PerplexityHashed:N<ppl>P<2>``.
 
-    schemes  = text with products "{a,b}", never inside "<...>"
+    schemes  = text with products "{a,b}", never inside "<...>"; "<...>" may be inside of a product
     scheme   = metric [ ":" *flag ]
     flag     = letter | letter "<" argument ">" | "s<" regexp "><" replacement ">" | "f<in<" column ">:" token ">"
 
@@ -24,7 +24,8 @@ _FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEA
 _TEXT_FLAGS = frozenset("lucSmts")
 _SELECTING_FLAGS = frozenset("fp")
 _PERCENTAGE = r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
-_PRODUCT = r"f<in<[^>]*>:[^>]*>|<[^>]*>|\{([^{}<>]*)\}"
+_ARGUMENT = r"f<in<[^>]*>:[^>]*>|<[^>]*>"
+_PRODUCT = rf"{_ARGUMENT}|\{{((?:{_ARGUMENT}|[^{{}}<>])*)\}}"
 
 
 class Flag(Value):
@@ -104,13 +105,17 @@ def parse_schemes(text: str) -> tuple[EvaluationScheme, ...]:
 
 
 def multiply_out(text: str) -> list[str]:
-    """Replace each ``{a,b}`` outside of ``<...>`` by its alternatives, the last one changing fastest."""
+    """Replace each ``{a,b}`` outside of ``<...>`` by its alternatives, the last one changing fastest.
+
+    As in GEval's Data.CartesianStrings, a product ends at the next ``}``, and alternatives may have flags with
+    arguments: ``{Accuracy:N<Acc>,F1:N<F>}``. Unlike GEval, a comma or a brace inside of ``<...>`` is the argument's.
+    """
     if "{" not in text:
         return [text]
     products = [""]
     position = 0
     for match in re.finditer(_PRODUCT, text):
-        alternatives = [match.group()] if match.group(1) is None else match.group(1).split(",")
+        alternatives = [match.group()] if match.group(1) is None else _alternatives(match.group(1))
         between = text[position : match.start()]
         if len(products) * len(alternatives) > MOST_PRODUCTS:
             message = f"More than {MOST_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
@@ -118,6 +123,12 @@ def multiply_out(text: str) -> list[str]:
         products = [done + between + new for done in products for new in alternatives]
         position = match.end()
     return [done + text[position:] for done in products]
+
+
+def _alternatives(text: str) -> list[str]:
+    """Split at the commas outside of ``<...>``."""
+    places = [match.start() for match in re.finditer(f"{_ARGUMENT}|(,)", text) if match.group(1)]
+    return [text[begin:end] for begin, end in zip([0, *(n + 1 for n in places)], [*places, len(text)], strict=True)]
 
 
 def parse_scheme(text: str) -> EvaluationScheme:

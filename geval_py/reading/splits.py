@@ -1,8 +1,7 @@
 """The files of a test set: the outputs, and the answers, the input and the headers beside them.
 
 In this order: an Output, the outputs in a folder, and the names that users type for them; a Task, which is what the
-options say, and the Split that :func:`locate` finds for it; the errors for a missing file, with what is there
-instead; the files of headers, and the vocabulary.
+options say, and the Split that :func:`locate` finds for it; errors for missing files; headers, and the vocabulary.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
 from geval_py import errors, values
-from geval_py.reading import compression, sources
+from geval_py.reading import sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, suggestion, visible
@@ -216,16 +215,17 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
 class Split(values.Value):
     """One test set of a challenge, resolved to files.
 
-    ``outputs`` are in natural order of their names; ``input`` is None if there is none. The headers are the names of
-    the columns, empty if the challenge gives none.
+    ``outputs`` are in natural order of their names; ``input`` is None if there is none, and ``input_place`` is then
+    the path where it was looked for. The headers are the names of the columns, empty if the challenge gives none.
     """
 
     name: str
     expected: str
     outputs: tuple[Output, ...]
     input: str | None
-    in_header: tuple[str, ...]
-    out_header: tuple[str, ...]
+    in_header: tuple[str, ...] = ()
+    out_header: tuple[str, ...] = ()
+    input_place: str = ""
 
     @property
     def input_header(self) -> str | None:
@@ -240,17 +240,25 @@ class Split(values.Value):
 
 def locate(task: Task) -> Split:
     """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError."""
-    outputs = _named_outputs(task)  # first: an error about the output says more than one about the folder
-    expected = _find(task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
+    answers = (task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
+    try:
+        outputs = _named_outputs(task)  # first: an error about the output says more than one about the answers
+    except errors.MissingFileError as error:
+        if not sources.is_folder(os.path.dirname(error.path)):
+            _find(*answers)  # the name of the test set may be misspelt
+        raise
+    expected = _find(*answers)
     if not outputs:
         folder = os.path.join(task.out_directory, task.test_name)
         outputs = find_outputs(folder) if sources.is_folder(folder) else ()
+    input_file, place = _input(task, expected)
     split = Split(
         name=task.test_name,
         expected=expected,
         outputs=outputs
         or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, "the test results")),),
-        input=_input(task, expected),
+        input=input_file,
+        input_place=place,
         in_header=read_header(task.directory, task.in_header),
         out_header=read_header(task.directory, task.out_header),
     )
@@ -258,18 +266,18 @@ def locate(task: Task) -> Split:
     return split
 
 
-def _input(task: Task, expected: str) -> str | None:
-    """Find the input: the named one, the one beside named answers, or DIRECTORY/TEST/in.tsv; None if not needed."""
+def _input(task: Task, expected: str) -> tuple[str | None, str]:
+    """Find the input, the named one, the one beside named answers, or in.tsv, and where it was looked for if not."""
     if task.input_file is None and task.expected_file is not None and sources.is_file(expected):
         beside = sources.find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
         if beside is not None:
-            return beside
+            return beside, ""
     try:
-        return _find(task.directory, task.test_name, task.input_file, INPUT_FILE, "the input")
-    except (errors.MissingFileError, errors.AmbiguousFileError):
+        return _find(task.directory, task.test_name, task.input_file, INPUT_FILE, "the input"), ""
+    except (errors.MissingFileError, errors.AmbiguousFileError) as error:
         if task.needs_input:
             raise
-        return None
+        return None, error.path
 
 
 def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
@@ -282,6 +290,8 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
         found = sources.find_file(given)
     if found is not None:
         return found
+    if default == INPUT_FILE and not sources.is_folder(folder):  # the answers are elsewhere, and GEval names the file
+        raise _missing_file(what, "", given or default)
     check_directory(directory, what)
     check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
     raise _missing_file(what, folder, given or default)
@@ -295,11 +305,10 @@ def locate_pair(task: Task) -> Split:
     outputs = tuple(output_at(_find_path(path, "the test results")) for path in task.out_files)
     answers = _find_path(task.expected_file or EXPECTED_FILE, "the expected results")
     beside = os.path.join(os.path.dirname(answers), INPUT_FILE)
-    if task.needs_input:
-        input_file: str | None = _find_path(beside, "the input")
-    else:
-        input_file = sources.find_file(beside) if sources.is_file(answers) else None
-    split = Split(name=answers, expected=answers, outputs=outputs, input=input_file, in_header=(), out_header=())
+    found = _find_path(beside, "the input") if task.needs_input else None
+    if found is None and sources.is_file(answers):
+        found = sources.find_file(beside)
+    split = Split(name=answers, expected=answers, outputs=outputs, input=found, input_place=beside)
     check_read_once(split)
     return split
 
@@ -385,22 +394,11 @@ def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
     return outputs[found[0]]
 
 
-def other_test_set(split: Split, output: Output) -> str | None:
-    """Return the name of another test set, with answers, in whose folder an output is; None if there is none."""
-    folder = os.path.dirname(sources.absolute(output.path))
-    same = os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected))
-    if not sources.is_file(output.path) or same:
-        return None
-    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *compression.COMPRESSED_ENDINGS))
-    return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
-
-
 def check_read_once(split: Split) -> None:
     """Raise UsageError if a file that can be read only once (standard input, a pipe) would be read twice."""
     expected = split.expected
-    if len(split.outputs) > 1 and (
-        expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
-    ):
+    is_pipe = os.path.exists(expected) and not os.path.isfile(expected)
+    if len(split.outputs) > 1 and (is_pipe or expected == sources.STANDARD_INPUT):
         raise errors.UsageError(
             message="the answers can be read only once, and there are several outputs: choose one with",
             arguments=("out",),

@@ -13,6 +13,7 @@ from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports import axes, scales
 from geval_py.reports.axes import FONT, Chart, Palette, data, described, figure, layered, percent
 from geval_py.tables.escapes import short
+from geval_py.tables.numbers import counted
 
 if TYPE_CHECKING:
     from geval_py.explaining.reliability import Points
@@ -148,7 +149,7 @@ def histogram(
         to_the_left = (not number and (title is None or reach > 0.1)) or reach > 0.7
         above = -20 if number and to_the_left else -7  # so that two names do not overlap
         text = alt.Chart(row).mark_text(
-            text=name, align="right" if to_the_left else "left", fontSize=FONT, color=palette.ink
+            text=name, align="right" if to_the_left else "left", fontSize=FONT, color=palette.ink, aria=False
         )
         layers += [rule, text.encode(x="at:Q", y=alt.value(above))]
     return layered([*layers], palette, width=axes.WIDTH - 48, height=190)
@@ -175,11 +176,11 @@ def joined_bars(above: Sequence[Block], below: Sequence[Block], names: tuple[str
         x=hidden_x, x2="end:Q", y=alt.Y("bottom:Q", axis=None), y2="top:Q", color=colours, **described()
     )  # fmt: skip
     texts = alt.Chart(data(rows)).mark_text(
-        color=palette.on_fill, fontSize=FONT, fontWeight="bold", baseline="middle"
+        color=palette.on_fill, fontSize=FONT, fontWeight="bold", baseline="middle", aria=False
     ).encode(x=alt.X("middle:Q", axis=None), y=alt.Y("centre:Q", axis=None), text="text:N").transform_calculate(
         centre="(datum.top + datum.bottom) / 2")  # fmt: skip
     heads = alt.Chart(data({"y": y, "text": name} for y, name in zip((1.0, tall), names, strict=True))).mark_text(
-        align="left", baseline="bottom", dy=-3, fontSize=FONT, color=palette.ink
+        align="left", baseline="bottom", dy=-3, fontSize=FONT, color=palette.ink, aria=False
     ).encode(x=alt.value(0), y=alt.Y("y:Q", axis=None), text="text:N")  # fmt: skip
     return layered([ribbon, bars, texts, heads], palette, width=axes.WIDTH - 4, height=140)
 
@@ -202,16 +203,16 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
     drawn = base.mark_bar(height=7, yOffset=6).encode(
         y=y, x=alt.X("value:Q", scale=domain, axis=axis), color=alt.Color("colour:N", scale=None), **described()
     )  # fmt: skip
-    spans = base.mark_rule(yOffset=6, color=palette.ink, strokeWidth=1.3).encode(
+    spans = base.mark_rule(yOffset=6, color=palette.ink, strokeWidth=1.3, aria=False).encode(
         y=y, x=alt.X("low:Q", scale=domain, axis=axis), x2="high:Q"
     ).transform_filter("isValid(datum.low)")  # fmt: skip
-    texts = base.mark_text(align="left", baseline="middle", dy=-6, fontSize=FONT, color=palette.ink).encode(
-        y=y, x=alt.value(0), text="label:N"
-    )
+    texts = base.mark_text(
+        align="left", baseline="middle", dy=-6, fontSize=FONT, color=palette.ink, aria=False
+    ).encode(y=y, x=alt.value(0), text="label:N")
     width = axes.WIDTH - 12
-    notes = base.mark_text(align="right", baseline="middle", dy=-6, fontSize=FONT, color=palette.soft).encode(
-        y=y, x=alt.value(width), text="right:N"
-    )
+    notes = base.mark_text(
+        align="right", baseline="middle", dy=-6, fontSize=FONT, color=palette.soft, aria=False
+    ).encode(y=y, x=alt.value(width), text="right:N")
     height = 31 * len(rows)
     return layered([drawn, spans, texts, notes], palette, width=width, height=height)
 
@@ -328,6 +329,6 @@ def _dot_row(row: Row, label: str, palette: Palette) -> dict[str, Any]:
         "high": row.high if bounded else None,
         "lines": row.lines,
         "said": row.said,
-        "counted": f"{short(row.label)}: {row.lines} lines",
+        "counted": f"{short(row.label)}: {counted(row.lines or 0, 'line')}",
         "colour": row.colour or palette.accent,
     }

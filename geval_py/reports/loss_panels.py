@@ -10,6 +10,7 @@ from geval_py.reports.axes import OUTCOMES, Chart, Key, Palette, Panel, figure, 
 from geval_py.reports.charts import Block, Row, bars, dots, histogram, joined_bars
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
+from geval_py.tables.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +43,7 @@ def spread_chart(
             share=one.lines / lines,
             name=OUTCOMES[one.outcome],
             colour=palette.of_outcome(one.outcome),
-            said=f"{one.low:g} to {one.high:g} nats, {OUTCOMES[one.outcome]}: {one.lines:,} lines",
+            said=f"{one.low:g} to {one.high:g} nats, {OUTCOMES[one.outcome]}: {counted(one.lines, 'line')}",
         )
         for one in bins
     ]
@@ -80,7 +81,11 @@ def spread_panel(report: Report, palette: Palette) -> Panel:
     above = float((report.line_losses > (metric.bits or 0) * math.log(2)).mean())
     nothing = f"{percent(above)} of the lines lose more than an output that knows nothing" if metric.bits else ""
     sentence = f"The mean loss is {figure(report.mean_loss)} nats, a perplexity of {perplexity(report.mean_loss)}"
-    infinite = f" {report.infinite:,} lines with an infinite loss are not drawn." if report.infinite else ""
+    infinite = (
+        f" The drawing leaves out {counted(report.infinite, 'line')} with an infinite loss."
+        if report.infinite
+        else ""
+    )
     return Panel(
         key="spread",
         question="How are the losses spread?",
@@ -144,7 +149,7 @@ def parts_chart(parts: Sequence[losses.Part], mean_loss: float, palette: Palette
             low=None if part.low is None else exp(part.low),
             high=None if part.high is None else exp(part.high),
             lines=part.lines,
-            said=f"{short(part.label)}: perplexity {perplexity(part.mean_loss)}, {part.lines:,} lines",
+            said=f"{short(part.label)}: perplexity {perplexity(part.mean_loss)}, {counted(part.lines, 'line')}",
         )
         for part in parts
     ]
@@ -159,11 +164,11 @@ def culprits_chart(culprits: Sequence[Culprit], palette: Palette) -> Chart:
             value=one.fall,
             low=one.low,
             high=one.high,
-            said=f"{short(one.feature)}: {percent(one.fall)} on {one.lines:,} lines",
+            said=f"{short(one.feature)}: {percent(one.fall)} on {counted(one.lines, 'line')}",
         )
         for one in culprits
     ]
-    return bars(rows, palette, [f"{one.lines:,} lines, q {p_text(one.q)}" for one in culprits])
+    return bars(rows, palette, [f"{counted(one.lines, 'line')}, q {p_text(one.q)}" for one in culprits])
 
 
 def length_panel(report: Report, palette: Palette) -> Panel:

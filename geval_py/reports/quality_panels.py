@@ -372,7 +372,7 @@ def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
         sentence += f" Mixed with the others it would score {figure(mixture.held_out)}: geval mix."
     return Panel(
         key="help",
-        question="What would help at once?",
+        question="What would help without another model?",
         sentence=sentence,
         finding=finding,
         chart=help_chart(tuning, mixture, palette),

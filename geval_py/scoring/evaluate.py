@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from geval_py.errors import DataError, SchemeError, UsageError
+from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.sources import can_be_reread, is_part_of
@@ -166,10 +166,11 @@ def score_output(
 def _inputs(
     split: Split, text: InputText, schemes: Sequence[Named], selections: Iterable[Selection]
 ) -> InputReader | None:
-    """Return a reader of the input, if a metric or a selection needs it; raises UsageError if there is no input."""
+    """Return a reader of the input, if a metric or a selection needs it; raises MissingFileError without an input."""
     needing = [metric.name for _, metric in schemes if metric.needs_input]
     if needing and split.input is None:
-        raise UsageError(message=f"{needing[0]} looks at the input, and there is no input file")
+        what, hint = "No file with the input", f"{needing[0]} compares its lines with the answers"
+        raise MissingFileError(what=what, path=split.input_place, hint=hint)
     return InputReader(text) if needing or any(selection.filter.needs_input for selection in selections) else None
 
 
@@ -188,9 +189,15 @@ def select_schemes(task: Task) -> list[Named]:
 
 
 def _named(name: str, schemes: Sequence[Named]) -> Named:
-    """Return the first scheme whose score is shown under a name; raises UsageError."""
+    """Return the first scheme with a name, as we show it, as it was written or as GEval shows it.
+
+    Raises UsageError.
+    """
     for named in schemes:
-        if shown_name(*named) == name:
+        if name in (shown_name(*named), named[0].text):
+            return named
+    for named in schemes:
+        if name == _geval_name(*named):
             return named
     names = visible(", ".join(shown_name(*named) for named in schemes))
     raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
@@ -205,6 +212,13 @@ def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
     return f"{metric.name}:{scheme.flag_text}"
 
 
+def _geval_name(scheme: EvaluationScheme, metric: Metric) -> str:
+    from geval_py.scoring.metrics.texts import geval_name
+
+    name, colon, flags = shown_name(scheme, metric).partition(":")
+    return f"{geval_name(name)}{colon}{flags}" if name == metric.name else name + colon + flags
+
+
 def preparation_for(scheme: EvaluationScheme) -> Preparation | None:
     """Return the change that a scheme's text flags and tokenizer make to a line; None for none."""
     if not scheme.changes_lines:
@@ -217,12 +231,18 @@ def preparation_for(scheme: EvaluationScheme) -> Preparation | None:
 def key_of(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> Key:
     """Return the key of a metric's statistics; with ``raw_filters``, flags select lines by their unprepared text.
 
-    A metric that needs the input is computed from collected lines, as if a flag had selected all of them.
+    A metric that needs the input is computed from collected lines, as if a flag had selected all of them. Only such a
+    metric's text flags change the input; the tokenizer of any metric splits it for the flags that select lines.
     """
     scheme, metric = named
     preparation = preparation_for(scheme)
     collects = scheme.selecting_flags or metric.needs_input
-    choice = (scheme.selecting_flags, None if raw_filters else preparation) if collects else None
+    choice: Choice | None = None
+    if collects and raw_filters:
+        choice = scheme.selecting_flags, None, None
+    elif collects:
+        of_input = preparation if metric.needs_input else preparation_for(scheme.replace(flags=()))
+        choice = scheme.selecting_flags, preparation, of_input
     return choice, column_of(metric, vocabulary, preparation)
 
 
@@ -233,7 +253,7 @@ def selections_of(schemes: Sequence[Named], keys: Sequence[Key], split: Split) -
     from geval_py.scoring.selection import Selection
 
     return {
-        choice: Selection(scheme, split.in_header, choice[1])
+        choice: Selection(scheme, split.in_header, *choice[1:])
         for (scheme, _), (choice, _) in zip(schemes, keys, strict=True)
         if choice is not None
     }

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from geval_py.reading.splits import Output, Split
     from geval_py.scoring.metrics.base import Column, LineStatistics
 
-# Which lines are scored: the flags that select them, and the preparation of lines before these flags look at them.
-Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None]"
+# Which lines are scored: the flags that select them, and the preparations of lines before these flags look at them:
+# of answers and outputs, and of the input.
+Choice: TypeAlias = "tuple[tuple[Flag, ...], Preparation | None, Preparation | None]"
 Key: TypeAlias = "tuple[Choice | None, Column]"  # of a metric's statistics: the lines (None: all), and the column
 Found: TypeAlias = "LineStatistics | SchemeError"  # the statistics, or why an output has none
 MOST_REMEMBERED = 5_000  # items without the feature, from which a close feature is suggested
@@ -37,16 +38,21 @@ MOST_REMEMBERED = 5_000  # items without the feature, from which a close feature
 class Selection:
     """The selected lines of an output and their expected words, and the lines' numbers in the file, from 1.
 
-    A ``preparation`` changes expected lines and outputs before the flags look at them; the metric's column prepares
-    the lines to score itself. With a percentage (the flag ``p``) only that share of the lines is kept, the most
-    confident first, and of equally confident lines the first; call :meth:`finish` once all are added.
+    A ``preparation`` changes expected lines and outputs before the flags look at them, and ``of_input`` the input.
+    The metric's column prepares the lines to score itself. With a percentage (the flag ``p``) only that share of the
+    lines is kept, the most confident first, and of equally confident lines the first; after the last line, call
+    :meth:`finish`.
     """
 
     def __init__(
-        self, scheme: EvaluationScheme, header: tuple[str, ...], preparation: Preparation | None = None
+        self,
+        scheme: EvaluationScheme,
+        header: tuple[str, ...],
+        preparation: Preparation | None = None,
+        of_input: Preparation | None = None,
     ) -> None:
         self._scheme = scheme
-        self._preparation = preparation
+        self._preparation, self._of_input = preparation or str, of_input or str
         try:
             self.filter: ItemFilter = parse_filter(scheme.filters, Fields(header))
         except UsageError as error:
@@ -73,10 +79,8 @@ class Selection:
             self._others.extend(items)
 
     def _prepared(self, texts: tuple[str, str, str]) -> ScoredItem:
-        if self._preparation is None:
-            return ScoredItem._make(texts)
         text, expected, output = texts
-        return ScoredItem(text, self._preparation(expected), self._preparation(output))
+        return ScoredItem(self._of_input(text), self._preparation(expected), self._preparation(output))
 
     def finish(self) -> None:
         """With a percentage, keep the most confident lines, the most confident first."""

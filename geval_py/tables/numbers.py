@@ -113,3 +113,12 @@ def p_value(p: float) -> str:
     if p >= 1e-4:
         return repr(p).ljust(22, "0")  # 17 digits at most, the first of them at the fourth place
     return fixed(p, 20)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number of things.
+
+    >>> counted(1, "line"), counted(2322, "line")
+    ('1 line', '2,322 lines')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

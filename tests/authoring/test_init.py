@@ -62,12 +62,22 @@ def test_gitignore(challenge):
         ("LikelihoodHashed", "LeftContext\tRightContext\n", "GuessedWord\n"),
         ("Likelihood", "Text\n", "Probability\n"),
         ("MacroAvg/Likelihood", "Text\n", "Probability\n"),
+        ("Haversine", "Place\n", "Longitude\tLatitude\n"),
+        ("CER", "Text\n", "CorrectedText\n"),
+        ("MAP", "Word\n", None),
+        ("NDCG@3", "Word\n", None),
+        *((metric, None, None) for metric in ("BLEU", "GLEU", "WER", "WAR", "Mean/WER", "Mean/WAR", "chrF")),
     ],
 )
 def test_headers(metric, in_header, out_header, challenge):
+    """GEval 1.42.2: the same files; its columns have other names."""
     init(challenge, metric)
-    assert (challenge / "in-header.tsv").read_text() == in_header
-    assert (challenge / "out-header.tsv").read_text() == out_header
+    words = words_of((challenge / "config.txt").read_text())
+    page = (challenge / "README.md").read_text()
+    for name, header in (("in-header", in_header), ("out-header", out_header)):
+        path = challenge / f"{name}.tsv"
+        assert (path.read_text() if path.exists() else None) == header
+        assert (f"--{name}" in words, f"`{name}.tsv`" in page) == (header is not None,) * 2
 
 
 @pytest.mark.parametrize(("metric", "items"), [("LogLossHashed", 2), ("LogLoss", 3)])

@@ -66,6 +66,11 @@ BEST = (
     "  in `C/{}/expected.tsv`\n  with {}"
 )
 CONFIG = "--in-header in-header.tsv --out-header out-header.tsv "
+# The words of text 1.2.5.0 (GHC 9.0.2 and LTS 19.25, with which GEval 1.42.2 is built), read in its source.
+NO_UTF8 = (
+    "Cannot decode byte '\\x{}': Data.Text.Internal.Encoding.streamDecodeUtf8With: Invalid UTF-8 stream\n"
+    "  in `C/README.md`\n  line 2"
+)
 HINT = "\n  hidden answers that lie in a folder of their own are validated there"
 BROKEN = {
     "no config.txt": (remove("config.txt"), ["No config.txt file: `C/config.txt`", "No metric has priority 1"]),
@@ -116,7 +121,7 @@ BROKEN = {
         ["Found space at the end of line: `C/config.txt`\n  line 1"],
     ),
     "a no-break space at a line end is none": (write("README.md", "a\u00a0\n"), []),
-    "no UTF-8": (write("README.md", b"a\n\xff\n"), ["Cannot decode as UTF-8: `C/README.md`\n  line 2"]),
+    "no UTF-8": (write("README.md", b"a\n\xff\n"), [NO_UTF8.format("ff")]),
     "no test set": (
         remove_sets,
         ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"],
@@ -195,7 +200,22 @@ BROKEN = {
         remove("train/expected.tsv"),
         ["No file with the expected results: `C/train/expected.tsv`"],
     ),
-    "train's input is not looked at": (write("train/in.tsv", "a\r\n"), []),
+    "train's input": (
+        write("train/in.tsv", "a\r\n"),
+        [
+            "Found CR (Carriage Return, 0x0D) character: `C/train/in.tsv`\n  line 1",
+            "The number of lines in input and expected file is not the same\n"
+            "  `C/train/in.tsv` has 1; `C/train/expected.tsv` has 4",
+        ],
+    ),
+    "in GEval's order": (
+        write("README.md", "a \nb\r\nc\xa0\n".encode("latin-1")),
+        [
+            NO_UTF8.format("a0").replace("line 2", "line 3"),
+            "Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2",
+            "Found space at the end of line: `C/README.md`\n  line 1",
+        ],
+    ),
     "train's answers": (
         write("train/expected.tsv", "a b\nc\nd\ne\n"),
         [

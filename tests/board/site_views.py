@@ -1,4 +1,4 @@
-"""Made-up boards as a site sees them: submitters, outputs, standings, of any size, always the same."""
+"""Made-up boards as a site sees them: submitters, outputs, standings, of any size, always the same; and their files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import math
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
 
 from geval_py.board.settings import Digits, Phase, Settings, Test
+from geval_py.board.site import rendering
+from geval_py.board.site.pages import pages
 from geval_py.board.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
 
@@ -88,6 +91,30 @@ def standings_of(submissions, test, *, phase="", digits=4, among=lambda _: True)
     )  # fmt: skip
 
 
+def written(value, digits=4):
+    """A score as a page shows it."""
+    return rendering.figure(value, digits)
+
+
+def rounded(one, digits):
+    """A submission whose figures have fewer digits."""
+    outputs = tuple(
+        replace(
+            output,
+            figures={
+                metric: Figures(
+                    value=significant(of.value, digits),
+                    low=significant(of.low, digits),
+                    high=significant(of.high, digits),
+                )
+                for metric, of in output.figures.items()
+            },
+        )
+        for output in one.outputs
+    )
+    return replace(one, outputs=outputs)
+
+
 def entry_of(one, output, score, place):
     figures = output.figures["PerplexityHashed"]
     ranked = place is not None and score is not None
@@ -98,7 +125,7 @@ def entry_of(one, output, score, place):
         submitter=one.submitter, code=one.code, variant=output.variant, score=score,
         low=figures.low if ranked else None, high=figures.high if ranked else None,
         others={"Accuracy": output.figures["Accuracy"].value if ranked else None}, baseline=one.baseline, arrived=one.arrived,
-        description=one.description, tags=one.tags, params=output.params, remark=one.remark,
+        description=one.description, affiliation=one.affiliation, links=one.links, tags=one.tags, params=output.params, remark=one.remark,
         output_id=output.id, evaluation_id=output.evaluation_id,
     )  # fmt: skip
 
@@ -132,8 +159,13 @@ def broken(one, index):
     if index % 23 == 3:
         return replace(one, withdrawn=one.arrived + timedelta(days=1))
     if index % 31 == 8:
-        links = (("code", "https://example.org/x"), ("evil", "javascript:alert(1)"))
-        return replace(one, submitter=HOSTILE, description=HOSTILE, tags=(HOSTILE,), links=links, remark=HOSTILE)
+        links = (
+            ("code", "https://example.org/x"),
+            ("evil", "javascript:alert(1)"),
+            (HOSTILE, "https://example.org/y"),
+        )
+        texts = dict.fromkeys(("submitter", "description", "affiliation", "remark"), HOSTILE)
+        return replace(one, **texts, tags=(HOSTILE,), links=links)
     return one
 
 
@@ -159,3 +191,38 @@ def view(number=40, submitters=12, *, digits=4, changes=None, **others):
 
 
 PHASES = (Phase(name="main", until=datetime(2027, 1, 31, 23, tzinfo=UTC)),)
+
+
+# What is in the files of a site
+
+
+class Reader(HTMLParser):
+    """Collects the tags of a page with their attributes, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.text.append(" " if tag in ("td", "th", "p", "h1", "h2", "h3", "li", "dt", "dd") else "")
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def all(self, name):
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+    @property
+    def words(self):
+        return " ".join("".join(self.text).split())
+
+
+def made(view):
+    return dict(pages(view))
+
+
+def html_of(files):
+    return {path: text for path, text in files.items() if path.endswith(".html")}

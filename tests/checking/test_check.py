@@ -140,6 +140,7 @@ FILES = [
     ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
     ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 lines hold probabilities, 1 logarithms", b"a:-1 :-1\n:1\n"),
     ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 lines hold probabilities, 1 logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
+    ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "TABs separate the entries of all lines", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
     ("W302", b"the:0.5 of:5E-1\n", b"The\n", "1 expected words have capitals, the output never has any", b"x:0.5 Y:0.5\n"),
 ]  # fmt: skip
@@ -163,6 +164,23 @@ def test_a_file_that_cannot_be_read_has_that_problem_alone(output, check):
 def test_case_mismatch_on_a_line(check):
     problem = check(b"The:0.5 :0.5\nof:0.5 :0.5\nof:0.5 :0.5\n", b"the\nOf\nBy\n")["W302"]
     assert (problem.count, first(problem)) == (1, (2, 1, "of:0.5", "`Of` is expected; this is another word"))
+
+
+@pytest.mark.parametrize(("lines", "found"), [(20, True), (21, False)])
+def test_one_line_in_twenty_must_have_another_case(lines, found, check):
+    """On fewer lines it happens to every model."""
+    of = check(b"of:0.5 :0.5\n" + b"The:0.5 :0.5\n" * (lines - 1), b"Of\n" + b"The\n" * (lines - 1))
+    assert ("W302" in of) == found
+    if found:
+        assert of["W302"].summary == "1 of 20 expected words with capitals are listed only in another case"
+    without = check(b"the:0.5 :0.5\n" * lines, b"The\n" + b"the\n" * (lines - 1))
+    assert ("W302" in without) == found
+
+
+def test_the_samples_are_clean():
+    """As --strict in CI asks."""
+    targets = list(find_targets([str(ROOT / "challenges/gazette")], None, ["dev-0"]))
+    assert [check_output(target, ALL) for target in targets] == [[], []]
 
 
 def test_an_output_without_capitals_has_as_many_places_as_are_kept(check):
@@ -481,7 +499,9 @@ def test_fix_and_diff(submission, capsys):
 
 def test_every_rule_has_a_test():
     tested = {row[0] for row in LINES} | {row[0] for row in FILES} | {"E101", "W215", "W301"}
-    assert tested | {"E117", "W216", "W217"} == set(ALL)  # those three are in test_others.py
+    others = {"E117", "W216", "W217", "W218", "W303"}  # in test_others.py
+    subwords = {"W219", "W220", "W221"}  # in test_subwords.py
+    assert tested | others | subwords | {"E107"} == set(ALL)  # E107 in test_targets.py
 
 
 def test_flag_rules_are_rules():
@@ -509,6 +529,20 @@ def test_the_separator_is_the_one_behind_a_number(output, column, check):
 @pytest.mark.parametrize("character", "\t\xa0\x01\x85\u2007\u200b\u202e\u2066\u2069\ufeff")
 def test_every_odd_character_is_found_alone(character, check):
     assert check(f"a{character}b:0.5 :0.5\n".encode())["W208"].count == 1
+
+
+def test_entries_that_tabs_separate(check):
+    output = b"the:0.5\tof:0.25\t:0.25\n" * 30
+    problem = check(output, max_places=3)["E118"]
+    assert (problem.count, problem.share, problem.rule.severity) == (30, 1.0, "error")
+    message = "two entries look split by TAB; only a space separates entries"
+    assert [(place.line, place.column, place.message) for place in problem.places] == [
+        (line, 8, message) for line in (1, 2, 3)
+    ]
+    assert "W209" not in check(output)
+    assert "W209" in check(output, rules=["W209"])
+    late = check(output * 20_000 + b"the:0.5 :0.5\n")
+    assert (set(late), late["W209"].count) == ({"W209"}, 600_000)
 
 
 def test_a_second_odd_character_behind_a_separator(check):
@@ -595,6 +629,7 @@ def test_entries_of_a_folder_that_are_no_files(submission, capsys):
     assert (problem.path, problem.summary) == ("./test-A/out.tsv", "it is not a file")
     assert run(capsys, "-t", "dev-0")[2] == (
         "geval: note: checked without a file of the test set: Cannot read `./dev-0/in.tsv`: it is not a regular file\n"
+        "geval: note: `./config.txt` is not there; so the rules of word gaps apply\n"
     )
 
 

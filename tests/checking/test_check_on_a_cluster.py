@@ -74,6 +74,14 @@ def problems_of(folder, output, expected=None, *, max_places=3, **of_target):
         (gzip.compress(MIXED), WORDS * 19, {}),
         (bz2.compress(MIXED)[:-7], WORDS * 19, {}),  # corrupt
         (gzip.compress(MIXED * 10), WORDS * 19, {}),  # too large
+        (b"the:0.5\tof:0.25\t:0.25\n" * 30, None, {}),  # TABs
+        (b"the:0.5\tof:0.25\t:0.25\n" * 30 + GOOD, None, {}),
+        ("Ġthe:0.5 the:0.1 <unk>:0.1 :0.3\n".encode() * 30, b"The\n" * 30, {"max_places": 0}),
+        (b"the:0.5 The:0.1 of:0.1 the:0.02 :0.28\n" * 30, None, {"max_places": 0}),
+        (b"the:0.5 The:0.1 of:0.1 the:0.02 :0.28\n" * 30, None, {"max_places": 4}),
+        (b"0.15\n0.85\n" * 20, b"yes\nno\n" * 20, {"metric": find_metric("Accuracy")}),
+        (b"0.15\n0.85\n" * 20 + b"no\n", b"yes\nno\n" * 20, {"metric": find_metric("Accuracy")}),
+        (b"1\n0.85\n" * 20, b"1\n0\n" * 20, {"metric": find_metric("MacroAvg/Likelihood")}),
         (b"yes\nno\n\nya\n\xff\nno\r\n" * 7, None, {"metric": find_metric("Macro-F1"), "training": "train.tsv"}),
         (
             b"Yes\nno\nYA\n" * 9,
@@ -133,9 +141,11 @@ def test_the_command(form, here, geval, tmp_path, monkeypatch):
     assert (there[0], len(there[1]) > 1000) == (1, True)
 
 
-def test_from_python(here):
-    there = check_submission(GAZETTE, tests=["dev-0"], cluster=here.client)
-    assert there == check_submission(GAZETTE, tests=["dev-0"])
+def test_from_python(here, tmp_path):
+    (tmp_path / "out.tsv").write_bytes(MIXED)
+    of = {"challenge": GAZETTE, "tests": ["dev-0"]}
+    there = check_submission(tmp_path / "out.tsv", **of, cluster=here.client)
+    assert there == check_submission(tmp_path / "out.tsv", **of)
     assert there.problems
 
 

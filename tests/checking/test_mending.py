@@ -77,6 +77,36 @@ def test_file(output):
     assert (path.parent / "out.tsv.orig").read_bytes() == BEFORE
 
 
+TABS = b"the:0.5\tof:0.5\t:0.5\r\nNew\tYork:0.5\t:0.5\n:1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        (TABS, b"the:0.3333333333333333 of:0.3333333333333333 :0.3333333333333333\nNew\tYork:0.5 :0.5\n:1\n",
+         {"E118": 2, "W202": 1, "W210": 1}),
+        (BOM + b"a:0.5\t:0.5\t\n", b"a:0.5 :0.5\n", {"E112": 1, "E118": 1, "W211": 1}),
+        (TABS + b"a:0.5 :0.5\n", TABS.replace(b"\r", b"") + b"a:0.5 :0.5\n", {"W210": 1}),
+        (b"a\tb:0.5\n", b"a\tb:0.5\n", {}),
+    ],
+    ids=["all lines", "a byte order mark", "not all lines", "in a word"],
+)  # fmt: skip
+def test_entries_that_tabs_separate(output, before, after, changes):
+    path = output(before)
+    fixed = fix_file(str(path))
+    assert (path.read_bytes(), fixed.changes) == (after, changes)
+    assert [number for number, _, _ in fixed.diff] == sorted({number for number, _, _ in fixed.diff})
+    assert fix_file(str(path)).changes == {}
+
+
+def test_tabs_are_mended_in_every_block(output):
+    path = output(b"the:0.5\tof:0.25\t:0.25\n" * 200_000)
+    assert len(path.read_bytes()) > BLOCK_BYTES
+    assert fix_file(str(path), diff_lines=2).changes == {"E118": 200_000}
+    assert path.read_bytes() == b"the:0.5 of:0.25 :0.25\n" * 200_000
+    assert fix_file(str(output(TABS)), rules=["W210"]).changes == {"W210": 1}
+
+
 def test_a_second_run_leaves_the_file_alone(output):
     path = output()
     fix_file(str(path), backup=False)

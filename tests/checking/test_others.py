@@ -1,5 +1,7 @@
 """The rules of outputs that are no distributions over words."""
 
+import json
+
 import pytest
 
 from geval_py.checking.check import check_submission
@@ -65,6 +67,134 @@ def test_a_line_that_is_not_in_the_format(submission, metric):
     output, want = NOT_IN_FORMAT[metric]
     (place,) = problems(submission(metric, output))["E117"]
     assert place[: len(want)] == want
+
+
+@pytest.mark.parametrize(
+    "metric", ["Likelihood", "LogLoss", "{LogLoss,Likelihood}:N<x>", "Likelihood --metric Accuracy"]
+)
+@pytest.mark.parametrize("answers", ["dev-0", "train", "nowhere"])
+def test_classes_under_a_metric_on_exact_words(submission, metric, answers):
+    """As they are scored: the answers, those of train, or else the output tell that classes are meant."""
+    known = {} if answers == "nowhere" else {"expected" if answers == "dev-0" else "train": "1\n0\n1\n"}
+    assert problems(submission(metric, "0.9\n0.2\n0.8\tsure\n", **known)) == {}
+    (place,) = problems(submission(metric, "0.9\n0,2\n0.8\n", **known))["E117"]
+    assert place[:3] == (2, 1, "0,2")
+
+
+def test_words_under_a_metric_on_exact_words(submission):
+    assert "W206" in problems(submission("LogLoss", "a:0.5 a:0.5 :0.1\n", "the\n"))
+    assert "E115" in problems(submission("LogLoss", "0.9\n", "the\n"))
+    assert "W206" in problems(submission("LogLoss", "0:0.5 0:0.5 :0.1\n", "0\n"))
+    assert "E115" in problems(submission("LogLoss --metric LogLossHashed", "0.9\n", "1\n"))
+
+
+@pytest.mark.parametrize("metric", ["Likelihood", "LogLoss", "MacroAvg/Likelihood"])
+def test_a_certainty_under_a_logarithmic_metric(submission, metric):
+    certain = "is a certainty; if it is wrong, the score of the whole file is the worst"
+    assert problems(submission(metric, "0.9\n1\n0.000\tno\n1.5\n", "1\n0\n1\n1\n")) == {
+        "W218": [
+            (2, 1, "1", f"`1` {certain}"),
+            (3, 1, "0.000", f"`0.000` {certain}"),
+            (4, 1, "1.5", f"`1.5` {certain}"),
+        ]
+    }
+    assert "W218" not in problems(submission("RMSE", "0\n1\n", "1\n0\n"))
+    assert "W218" not in problems(submission("Accuracy", "0\n1\n", "1\n0\n"))
+
+
+def test_a_certain_label(submission):
+    assert {
+        code: [place[:3] for place in places]
+        for code, places in problems(submission("MultiLabel-LogLoss", "a:0.5 b:1.0\na:0.9 b:0.1\n", "a\nb\n")).items()
+    } == {"W218": [(1, 7, "b:1.0")]}
+
+
+SKEPTICS = "P\nS\n" * 10
+
+
+@pytest.mark.parametrize("metric", ["Accuracy", "Macro-F1", "MacroAvg/Accuracy", "Lower/Accuracy", "MultiLabel-F1"])
+@pytest.mark.parametrize("answers", ["expected", "train"])
+def test_no_label_of_the_output_is_among_the_answers(submission, metric, answers):
+    of_labels = {answers: SKEPTICS}
+    message = "no label of the output is among the answers, such as `{}` and `{}`"
+    names = ("p", "s") if metric == "Lower/Accuracy" else ("P", "S")
+    found = problems(submission(metric, "0.15\n0.85\n" * 10, **of_labels))
+    assert found["W303"] == [(0, 0, "", message.format(*names))]
+    assert "W303" not in problems(submission(metric, "0.15\n" * 19 + "S\n", **of_labels))
+    assert "W303" not in problems(submission(metric, "0.15\n" * 9, **of_labels))
+
+
+@pytest.mark.parametrize(
+    ("metric", "output", "expected"),
+    [
+        ("Accuracy", "0.15\n0.85\n" * 10, "0\n1\n" * 10),
+        ("Accuracy", "P:0.9 S:0.1\n" * 20, SKEPTICS),
+        ("Lower/Accuracy", "p\n" * 20, SKEPTICS),
+        ("MultiLabel-F1", "x:0.5 S:0.1\n" * 20, "P S\n" * 20),
+        ("Accuracy:s<0.1><P>", "0.15\n" * 20, "P5\n" * 20),
+        ("Accuracy", "no answer\n" * 20, "".join(f"sentence {n}\n" for n in range(20))),
+        ("NMI", "0\n1\n" * 10, SKEPTICS),
+        ("BLEU", "0\n1\n" * 10, SKEPTICS),
+    ],
+)
+def test_labels_that_are_among_the_answers_or_need_not_be(submission, metric, output, expected):
+    assert problems(submission(metric, output, expected)) == {}
+
+
+WORD_GAPS, ANY_TEXT = "the rules of word gaps apply", "only the rules of any text apply"
+
+
+@pytest.mark.parametrize(
+    ("config", "output", "note"),
+    [
+        (None, "a:0.5 :0.5\n", f"`./config.txt` is not there; so {WORD_GAPS}"),
+        ("", "a:0.5 :0.5\n", f"`./config.txt` names no metric; so {WORD_GAPS}"),
+        ("--precision 2", "a:0.5 :0.5\n", f"`./config.txt` names no metric; so {WORD_GAPS}"),
+        (
+            "--metric Nonsense",
+            "a:0.5 :0.5\n",
+            "Unknown or broken metric definition: Nonsense; geval --list-metrics shows those that are known; "
+            f"in `./config.txt`; so {WORD_GAPS}",
+        ),
+        (
+            "--metric BLEUU",
+            "a b\n\n",
+            f"Unknown or broken metric definition: BLEUU; did you mean BLEU?; in `./config.txt`; so {ANY_TEXT}",
+        ),
+        ("--nonsense", "a b\n", f"Invalid option `--nonsense'; did you mean --seed?; in `./config.txt`; so {ANY_TEXT}"),
+        (
+            "--metric BLEU --in-header no.tsv",
+            "a b\n",
+            "No file with header specification: `./no.tsv`; so no line is taken for a header",
+        ),
+    ],
+    ids=["no config.txt", "an empty one", "without a metric", "unknown, of words", "unknown", "broken", "no header"],
+)  # fmt: skip
+def test_what_is_not_known_is_said(submission, capsys, config, output, note):
+    path = submission("BLEU", output)
+    (path / "config.txt").unlink()
+    if config is not None:
+        (path / "config.txt").write_text(config)
+    assert main(["check", "-t", "dev-0"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "no problems in 1 file\n"
+    assert [line for line in shown.err.splitlines() if "are not counted" not in line] == [f"geval: note: {note}"]
+    assert check_submission(".", tests=["dev-0"]).notes == (note,)
+    assert main(["check", "-t", "dev-0", "--format", "json"]) == 0
+    shown = capsys.readouterr()
+    assert (json.loads(shown.out)["notes"], shown.err) == ([note], "")
+
+
+def test_what_can_be_checked_of_an_unknown_metric(submission, capsys):
+    path = submission("Nonsense", b"a b\r\nc\xff\n", "x\n")
+    assert set(problems(path)) == {"E104", "W210", "W212"}
+    assert main(["check", "--fix", "-t", "dev-0"]) == 1
+    assert "is scored with a metric that is not known: only distributions" in capsys.readouterr().err
+
+
+def test_a_known_metric_without_its_header(submission):
+    path = submission("RMSE --in-header no.tsv", "1\nx\n", "1\n2\n")
+    assert set(problems(path)) == {"E117"}
 
 
 def test_a_class_that_the_training_set_has_not(submission):

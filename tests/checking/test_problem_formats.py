@@ -209,6 +209,7 @@ def test_json():
         "status": 1,
         "files": ["dev-0/out.tsv", "dev-1/out.tsv"],
         "uncounted": [],
+        "notes": [],
         "problems": [
             {
                 "rule": "E114",

@@ -176,8 +176,35 @@ def test_answers_that_were_not_fetched_are_said(folder, capsys):
         0,
         "no problems in 1 file\n",
         "geval: note: checked without a file of the test set: Cannot read "
-        f"`{folder}/real/dev-0/expected.tsv`: it is a link to `.git/annex/objects/x`, which is not there\n",
+        f"`{folder}/real/dev-0/expected.tsv`: it is a link to `.git/annex/objects/x`, which is not there\n"
+        f"geval: note: `{folder}/real/config.txt` is not there; so the rules of word gaps apply\n",
     )
+
+
+@pytest.mark.parametrize("name", ["out.tsv", "out-model=x.tsv.gz"])
+def test_an_output_beside_an_empty_test_set(folder, capsys, name):
+    for place in ("dev-0", "test-A"):
+        (folder / f"real/{place}" / BIGRAM).unlink()
+    (folder / "real" / name).write_text(GOOD * 2)
+    status, out, _ = check(capsys, "real", "--format", "json")
+    problems = {problem["path"]: (problem["rule"], problem["summary"]) for problem in json.loads(out)["problems"]}
+    message = "it lies beside the folders dev-0 and test-A, which have no output, and is not scored"
+    assert status == 1
+    assert problems[f"real/{name}"] == ("E107", message)
+    assert problems["real/dev-0/out.tsv"] == ("E101", "there is no output for this test set")
+
+
+def test_an_output_beside_one_empty_test_set(folder):
+    (folder / "single/dev-0" / BIGRAM).unlink()
+    (folder / "single/out.tsv").write_text(GOOD)
+    *_, problem = find_targets(["single"])
+    assert (problem.rule.code, problem.path) == ("E107", "single/out.tsv")
+    assert problem.summary == "it lies beside the folder dev-0, which has no output, and is not scored"
+
+
+def test_an_output_beside_test_sets_with_outputs(folder, capsys):
+    (folder / "real/out.tsv").write_text(GOOD)
+    assert "E107" not in check(capsys, "real", "--format", "json")[1]
 
 
 # Outputs by their names
@@ -283,6 +310,7 @@ def test_standard_input_in_text(folder, capsys, monkeypatch):
     assert status == 1
     assert "\n    -:1:3: `0,5` is not a number" in out
     assert err == (
+        "geval: note: `./config.txt` is not there; so the rules of word gaps apply\n"
         "geval: note: the lines of standard input are not counted: `.` has no test set; "
         "--challenge and --test-name (-t) say which test set is meant\n"
     )

@@ -31,7 +31,7 @@ LINES = {  # command lines by the command whose --format they use
     "board withdraw": [["board", "withdraw", "board", "CODE", "--reason", "none"]],
     "calibration": [["calibration", "-t", "dev-0", "-o", "bigram"]],
     "challenge leaks": [["challenge", "leaks", "."]],
-    "check": [["check", "-t", "dev-0"]],
+    "check": [["check", "text.txt", "-t", "dev-0"]],
     "compare": [["compare", "-t", "dev-0", "--samples", "20"]],
     "lm info": [["lm", "info", "text.arpa"]],
     "lm perplexity": [["lm", "perplexity", "text.arpa", "text.txt"]],

@@ -7,7 +7,7 @@ import sacrebleu
 
 import geval_py
 from geval_py.cli import main
-from geval_py.errors import UsageError
+from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading.lines import BLOCK_BYTES
 
 
@@ -61,7 +61,7 @@ def test_lines_without_a_score(challenge, capsys):
     status, out, _ = run(
         capsys, "-t", "dev-0", "-o", "out-a.tsv", "--oracle-item-based", "--alt-out-file", "out-b.tsv", "-a", "NMI"
     )
-    assert (status, out.splitlines()[0]) == (0, "dog")
+    assert (status, out.splitlines()[0]) == (0, "the dog")  # GEval 1.42.2: the first, as no single line has a score
 
 
 def test_worst_features(challenge, capsys):
@@ -102,9 +102,14 @@ def test_the_input_is_part_of_the_signature_of_charmatch(challenge, capsys):
 
 def test_charmatch_needs_the_input(challenge):
     (challenge / "dev-0/in.tsv").unlink()
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(MissingFileError) as caught:
         geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv", metrics="CharMatch")
-    assert str(caught.value) == "CharMatch looks at the input, and there is no input file"
+    path = challenge / "dev-0/in.tsv"
+    sentence = f"No file with the input: `{path}`\n  CharMatch compares its lines with the answers"
+    assert str(caught.value) == sentence
+    with pytest.raises(MissingFileError) as caught:
+        geval_py.evaluate((challenge / "dev-0/out-a.tsv", challenge / "dev-0/expected.tsv"), metrics="CharMatch")
+    assert str(caught.value) == sentence
 
 
 def test_charmatch_of_some_lines(challenge, capsys):

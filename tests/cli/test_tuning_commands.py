@@ -162,6 +162,18 @@ def test_documents_that_are_alike_are_held_out_together_unasked(gazette, geval, 
     assert (document["documents"], document["notes"]) == (36, [note[13:-1]])
 
 
+@pytest.mark.parametrize("command", ["tune -o unigram --words 0", "mix bigram unigram"])
+def test_one_line_cannot_be_held_out(gazette, geval, command):
+    for path in sorted((gazette / "dev-0").glob("*.tsv")):
+        header = "FileId\tYear\tLeftContext\tRightContext\n" if path.name == "in.tsv" else ""
+        path.write_text(header * path.read_text().startswith("FileId") + path.read_text().splitlines()[-1] + "\n")
+    assert geval(*command.split(), "-t", "dev-0", "--force") == (
+        2,
+        "",
+        "geval: there is one line, and it cannot be held out: take two lines or more\n",
+    )
+
+
 def test_infinite_losses_have_a_column(gazette, geval):
     lines = (gazette / "unigram.tsv").read_text().splitlines()
     lines[:3] = ["zzz:1"] * 3

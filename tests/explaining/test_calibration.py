@@ -98,7 +98,7 @@ def test_lines_of_buckets(tmp_path):
     found = calibration(evaluated(tmp_path, ["-1 -1", "-0.5 -1"], ["a", "b"], "LogLossHashed1"))
     assert (found.vectors, found.sets, found.words) == (2, None, None)
     assert found.claim.entropy > 0.6
-    assert "2 lines are of buckets, which list no words; the rest is of the others.\n" in str(found)
+    assert "What follows leaves out 2 lines of buckets, which list no words.\n" in str(found)
 
 
 def test_flags_hold(tmp_path):

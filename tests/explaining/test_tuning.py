@@ -446,6 +446,15 @@ def test_only_hashed_metrics(metric):
     )
 
 
+@pytest.mark.parametrize("documents", [None, False, [0]])
+def test_one_line_cannot_be_held_out(tmp_path, documents):
+    evaluation = write(tmp_path, ["a:0.5 :0.5"], ["a"])
+    with pytest.raises(UsageError) as caught:
+        tune(evaluation, force=True, documents=documents)
+    assert str(caught.value) == "there is one line, and it cannot be held out: take two lines or more"
+    assert tune(write(tmp_path, ["a:0.5 :0.5"] * 2, ["a"] * 2), force=True).lines == 2
+
+
 def test_few_lines(tmp_path):
     evaluation = write(tmp_path, ["a:0.5 :0.5"] * 99, ["a"] * 99)
     with pytest.raises(UsageError) as caught:

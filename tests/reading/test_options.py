@@ -255,9 +255,19 @@ def test_options_that_are_not_available_yet(words, name):
 
 @pytest.mark.parametrize("words", ["--submit", "-S", "-lS", "--submit --init", "--submit --token x"])
 def test_submitting_is_done_by_others(words):
-    assert refused("-t", "dev-0", *words.split()) == NOT_AVAILABLE
-    assert "git push" in NOT_AVAILABLE
-    assert "geval board add" in NOT_AVAILABLE
+    assert refused("-t", "dev-0", *words.split()) == NOT_AVAILABLE[SUBMIT]
+    assert "git push" in NOT_AVAILABLE[SUBMIT]
+    assert "geval board add" in NOT_AVAILABLE[SUBMIT]
+
+
+@pytest.mark.parametrize("words", ["--train SimpleMixEnsemble", "--infer=model.yaml", "-l --infer model.yaml"])
+def test_gevals_ensembles_are_named(words):
+    name = words.removeprefix("-l ").replace("=", " ").split()[0]
+    assert refused("-t", "dev-0", *words.split()) == NOT_AVAILABLE[name]
+    assert NOT_AVAILABLE[name].startswith(
+        f"{name} is not available in geval-py: in GEval it is for models that choose"
+    )
+    assert "geval mix" in NOT_AVAILABLE[name]
 
 
 USELESS = {
@@ -498,7 +508,7 @@ BROKEN_CONFIGS = {
     ),
     "init": ("--init", "--init has no place in config.txt"),
     "validate": ("-m LogLossHashed --validate", "--validate has no place in config.txt"),
-    "not available, and ignored": ("--token x --submit", NOT_AVAILABLE),
+    "not available, and ignored": ("--token x --submit", NOT_AVAILABLE[SUBMIT]),
     "an ignored option without its value": ("--token", f"argument --token: expected one argument{SEE_HELP}"),
     "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
@@ -582,7 +592,7 @@ def test_every_option_has_its_field_in_one_place():
         {*Task.fields, *Settings.fields} - {"needs_items", "ignored"}
     )
     assert not set(Task.fields) & set(Settings.fields)
-    assert {option.field for option in OPTIONS} - {option.field for option in SHOWN} == {SUBMIT, *IGNORED}
+    assert {option.field for option in OPTIONS} - {option.field for option in SHOWN} == {*NOT_AVAILABLE, *IGNORED}
     assert all(option.help and option.group for option in SHOWN)
 
 

@@ -38,7 +38,34 @@ PRODUCTS = {
             "PerplexityHashed:m<a{1,2}>u",
         ],
     ),
+    "with arguments inside": (
+        "{Accuracy:N<Acc>,MultiLabel-F1:N<F1>}N<case>",
+        ["Accuracy:N<Acc>N<case>", "MultiLabel-F1:N<F1>N<case>"],
+    ),
+    "of flags with arguments": (
+        "MultiLabel-{F1:N<F1>,F9:N<R>P<3>}{m<date=\\S+\\s*>N<date>,m<term=\\S+>}u",
+        [
+            "MultiLabel-F1:N<F1>m<date=\\S+\\s*>N<date>u",
+            "MultiLabel-F1:N<F1>m<term=\\S+>u",
+            "MultiLabel-F9:N<R>P<3>m<date=\\S+\\s*>N<date>u",
+            "MultiLabel-F9:N<R>P<3>m<term=\\S+>u",
+        ],
+    ),
+    "of filters": (
+        "{Likelihood,Accuracy}P<2>{f<in[2]:x>N<+H>,f<in[3]:not-x>N<-C>}",
+        [
+            "LikelihoodP<2>f<in[2]:x>N<+H>",
+            "LikelihoodP<2>f<in[3]:not-x>N<-C>",
+            "AccuracyP<2>f<in[2]:x>N<+H>",
+            "AccuracyP<2>f<in[3]:not-x>N<-C>",
+        ],
+    ),
+    "a comma and braces inside an argument inside": (
+        "Accuracy:{s<a,b><c>,m<x{1,2}>,f<in<a,b>:c,d>}u",
+        ["Accuracy:s<a,b><c>u", "Accuracy:m<x{1,2}>u", "Accuracy:f<in<a,b>:c,d>u"],
+    ),
     "not closed": ("LogLossHashed{8,12", ["LogLossHashed{8,12"]),
+    "not closed, with an argument": ("Accuracy:{N<a>,l", ["Accuracy:{N<a>,l"]),
     "not opened": ("LogLossHashed8,12}", ["LogLossHashed8,12}"]),
 }
 

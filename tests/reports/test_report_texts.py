@@ -290,7 +290,7 @@ def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
     made = report(evaluate(pair, metrics="LogLossHashed"))
     assert made.mixture is made.tuning is made.comparison is None
     text = page(made, "x")
-    assert sentences(text, "spread")[0].endswith(" 2 lines with an infinite loss are not drawn.")
+    assert sentences(text, "spread")[0].endswith(" The drawing leaves out 2 lines with an infinite loss.")
     (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 30)
     text = page(report(evaluate(pair, metrics="LogLossHashed")), "x")
     assert "infinite" not in sentences(text, "spread")[0]

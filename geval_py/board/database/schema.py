@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
-SCHEMA_VERSION = "0003"  # the last of migrations/versions
+SCHEMA_VERSION = "0005"  # the last of migrations/versions
 SCORED, REJECTED, FAILED = "scored", "rejected", "failed"
 STATES = (SCORED, REJECTED, FAILED)
 _MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -74,8 +74,9 @@ def _by_output() -> tuple[sa.Column[Any], ...]:
     return (*by, _reference("evaluation_id", "evaluations"))
 
 
-def _drawn() -> tuple[sa.Column[int], ...]:
-    return tuple(sa.Column(name, sa.Integer, primary_key=True) for name in ("samples", "seed"))
+def _drawn() -> tuple[sa.Column[int], sa.Column[int]]:
+    large = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # whose integers have 64 bits anyway
+    return sa.Column("samples", sa.Integer, primary_key=True), sa.Column("seed", large, primary_key=True)
 
 
 # ``key`` is the folded name (intake.identity), the same for names that look the same; ``name`` is as first given.
@@ -92,6 +93,7 @@ submitters = sa.Table(
 # ``digest`` is over the names and digests of its files; ``revision`` a git commit. ``reason`` is one line on why it
 # was rejected or failed; ``problems`` are as in the JSON of the checker, without the rules that need the answers.
 # ``charged`` tells whether it counts for the quota, ``cost`` as how many submissions, ``charge`` is the reason.
+# ``final`` is when the submitter named it as one that decides.
 submissions = sa.Table(
     "submissions",
     METADATA,
@@ -119,6 +121,7 @@ submissions = sa.Table(
     _optional("remark"),
     sa.Column("withdrawn", Moment),
     _optional("withdrawal"),
+    sa.Column("final", Moment),
     _needed("scorer", sa.Text),
     sa.CheckConstraint(f"state IN {STATES}", name="state"),
     sa.Index(None, "submitter_id", "arrived"),
@@ -160,8 +163,9 @@ outputs = sa.Table(
 )
 
 # A content scored with a metric. ``output_sha256`` is of the decompressed output, ``reference`` of all files of the
-# challenge that the score depends on. ``score`` is None if it is not a number. ``losses`` are the line losses by the
-# ranking metric, packed by board.submission.pack; ``low`` and ``high`` are the ends of its 95 % interval.
+# challenge that the score depends on; for a part of a test (ranking.parts), it is of these and of the part. ``score``
+# is None if it is not a number. ``losses`` are the line losses by the ranking metric, packed by
+# board.submission.pack; ``low`` and ``high`` are the ends of its 95 % interval.
 evaluations = sa.Table(
     "evaluations",
     METADATA,

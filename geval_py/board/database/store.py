@@ -28,6 +28,7 @@ from geval_py.text import named, visible
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 CREATED = "created"  # facts: when the board was made
+AFFILIATION = "affiliation "  # facts: the affiliation in a gonito.yaml, by the id of a submission
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
@@ -170,8 +171,11 @@ def is_read_only(connection: sa.Connection) -> bool:
 
 def shadow(connection: sa.Connection, tables: Iterable[sa.Table]) -> None:
     """Put copies in memory in the place of some tables, for this connection to a read-only database."""
+    written = sa.text("SELECT sql FROM main.sqlite_master WHERE name = :name")
     for table in tables:
-        connection.execute(sa.text(f"CREATE TEMPORARY TABLE {table.name} AS SELECT * FROM main.{table.name}"))
+        created = connection.execute(written, {"name": table.name}).scalar_one()
+        connection.exec_driver_sql(created.replace("CREATE TABLE", "CREATE TEMPORARY TABLE", 1))
+        connection.execute(sa.text(f"INSERT INTO temp.{table.name} SELECT * FROM main.{table.name}"))
 
 
 def _prepared(connected: Any, locking: str) -> sqlite3.Connection:

@@ -144,6 +144,7 @@ def _details(meta: Gonito, param_files: Sequence[ReceivedFile], commit: members.
         tags=all_tags,
         params=dict(meta.params) | params,
         links=meta.links,
+        affiliation=meta.affiliation,
     )
 
 
@@ -311,6 +312,7 @@ class Gonito:
     unwanted_params: tuple[str, ...] = ()
     param_files: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
+    affiliation: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -464,4 +466,5 @@ FIELDS: Fields = {
     "unwanted-params": partial(_list, read=_short, most=MOST_PARAMS),
     "param-files": partial(_list, read=_pattern, most=MOST_PATTERNS),
     "links": partial(_list, read=_link, most=MOST_LINKS),
+    "affiliation": partial(_short, most=MOST_NAME),
 }

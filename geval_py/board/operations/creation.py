@@ -162,6 +162,8 @@ also: {also}
 #   ladder: true          a submitter's shown score moves only when it is surely better
 #   clip: 20              with a ladder: the most that one line may lose, in nats
 #   step: 0.1             with a ladder: how far the mean loss must fall, in nats; 0.1 is 10 % of a perplexity
+#   split: 30 %           scores are of 30 % of the lines until the deadline, then of the others; needs your own seed
+#   documents: FileId     with split: lines with the same value in this column of in.tsv are in the same part
 #   show: all             every variant of a submission has a score; best, as for hidden answers: only the best one
 # Each score that is shown tells something about the hidden answers, and somebody who asks often enough can read them
 # all. So hidden test sets have few digits and a ladder here; docs/board.md says how much a score tells.
@@ -184,6 +186,10 @@ submissions_a_day: 1
 # The most outputs of a submission for one test set; one with more is rejected.
 variants: 5
 
+# How many submissions of a submitter count after the deadline of a split test: those that `geval board final` names,
+# or the best until then; 0: all.
+finals: 0
+
 # Whether the table has a submitter's best entry, the best of each tag, or all: best, tag, all.
 entries: best
 
@@ -203,4 +209,11 @@ limits: {{bytes: 2_000_000_000, files: 200, listed: 10_000, seconds: 600, memory
 
 # The address under which the site is published, for its feed.
 url: ""
+
+# Where and how to send a submission, in Markdown, for the page "How to submit". Several lines begin with `submit: |`
+# and are indented.
+submit: ""
+
+# How to cite the challenge, in Markdown, for its page.
+cite: ""
 """

@@ -339,9 +339,11 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     submitter = find_submitter(connection, prepared.name, prepared.key)
     submission_id = _store_submission(connection, settings, prepared)
     _store_files(connection, submission_id, prepared)
-    database.forget(connection, f"{ASIDE}{submission_id}")
-    if prepared.aside:
-        database.remember(connection, f"{ASIDE}{submission_id}", escape_unstorable(prepared.aside))
+    affiliation = "" if parcel is None else parcel.details.affiliation
+    for name, told in ((ASIDE, prepared.aside), (database.AFFILIATION, affiliation)):
+        database.forget(connection, f"{name}{submission_id}")
+        if told:
+            database.remember(connection, f"{name}{submission_id}", escape_unstorable(told))
     if prepared.state == SCORED and parcel is not None:
         ids = store_evaluations(connection, prepared, prepared.references, prepared.arrival.added)
         of = store_outputs(connection, submission_id, parcel, prepared.references)

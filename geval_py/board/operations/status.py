@@ -38,7 +38,10 @@ WITHDRAWN = "withdrawn: "  # begins the reason of a submission that the organise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A submission, for the organiser; it counts for the quota of ``day`` as ``cost`` submissions, if ``charged``."""
+    """A submission, for the organiser; it counts for the quota of ``day`` as ``cost`` submissions, if ``charged``.
+
+    ``final`` is when its submitter named it as one that decides.
+    """
 
     code: str
     submitter: str
@@ -52,6 +55,7 @@ class Line:
     cost: int
     charge: str
     day: str
+    final: datetime | None = None
 
     @property
     def is_withdrawn(self) -> bool:
@@ -65,7 +69,8 @@ class Status:
 
     ``without_output`` has, by test, the codes of scored submissions without an output for it, withdrawn ones left
     out. ``to_be_sent_again`` has the codes of submissions that could not be received under earlier settings.
-    ``alike`` has the names, two or more each, of different submitters that look alike.
+    ``alike`` has the names, two or more each, of different submitters that look alike. ``finals`` is the most
+    submissions that a submitter may name to decide.
     """
 
     title: str
@@ -80,6 +85,7 @@ class Status:
     to_be_sent_again: list[str]
     alike: list[list[str]]
     zone: str
+    finals: int
     lines: tuple[Line, ...]
 
     @property
@@ -89,7 +95,8 @@ class Status:
 
     def table(self) -> Table:
         """Return a table of all submissions, in order of arrival."""
-        columns = ("code", "submitter", "arrived", "by", "state", "quota", "cost", "why", "problem")
+        columns = ["code", "submitter", "arrived", "by", "state", "quota", "cost", "why", "problem"]
+        columns[5:5] = ["final"] if self.finals else []
         rows = (
             (
                 line.code,
@@ -97,6 +104,7 @@ class Status:
                 receipts.written(line.arrived),
                 line.arrived_by,
                 line.state,
+                *(["final" if line.final else "-"] if self.finals else []),
                 line.day if line.charged else "-",
                 str(line.cost),
                 line.charge,
@@ -110,7 +118,8 @@ class Status:
         """Return it as a JSON document."""
         names = [name for name in Status.__slots__ if name != "lines"]
         lines = [
-            {name: getattr(line, name) for name in Line.__slots__} | {"arrived": receipts.written(line.arrived)}
+            {name: getattr(line, name) for name in Line.__slots__}
+            | {"arrived": receipts.written(line.arrived), "final": line.final and receipts.written(line.final)}
             for line in self.lines
         ]
         return {name: getattr(self, name) for name in names} | {"submissions": lines}
@@ -142,6 +151,7 @@ def status_of(board: Board, now: datetime) -> Status:
             to_be_sent_again=to_be_sent_again(connection, board.settings),
             alike=_alike(connection),
             zone=str(board.settings.zone),
+            finals=board.settings.finals,
             lines=lines,
         )
 
@@ -191,6 +201,7 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
             cost=row.cost,
             charge=row.charge,
             day=receipts.day_of(row.arrived, settings.zone).name,
+            final=row.final,
         )
         for row in rows
     ]

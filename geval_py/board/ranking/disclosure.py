@@ -1,15 +1,16 @@
 """Disclosure: which figures of each output may be shown, rounded to the digits that board.yaml allows.
 
-Of the variants that a submission has for a hidden test, only the best one shows figures. With a ladder, it may show
-those of an earlier submission by the same submitter in the same phase: the parameter-free ladder of Blum and Hardt,
-"The Ladder: A Reliable Leaderboard for Machine Learning Competitions", 2015.
+Of the variants that a submission has for a hidden test, only the best one shows figures. Of a test that is split,
+all figures are of the public part or, once the private part decides, of that (ranking.parts). With a ladder, an
+output may show those of an earlier submission by the same submitter in the same phase: the parameter-free ladder of
+Blum and Hardt, "The Ladder: A Reliable Leaderboard for Machine Learning Competitions", 2015.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -24,7 +25,18 @@ from geval_py.board.database.schema import SCORED, disclosures, evaluations, fac
 from geval_py.board.database.store import Board, is_read_only, remember, shadow
 from geval_py.board.ranking.comparisons import P_VALUES, complete
 from geval_py.board.ranking.order import arrived_in
-from geval_py.board.settings import BEST, MOST_DIGITS, NO_DIGITS, Digits, Settings, Test, measure_of, uninformed_score
+from geval_py.board.ranking.parts import PartScore, part_scores
+from geval_py.board.settings import (
+    BEST,
+    MOST_DIGITS,
+    NO_DIGITS,
+    PUBLIC,
+    Digits,
+    Settings,
+    Test,
+    measure_of,
+    uninformed_score,
+)
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
 
@@ -72,6 +84,25 @@ def figure(value: float | None, digits: int) -> str:
 def decimals(value: float, digits: int) -> int:
     """Return the number of decimals of a finite value with these significant digits; 0 for the value 0."""
     return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+
+
+def interval(low: float, high: float, digits: int) -> tuple[str, str]:
+    """Write the ends of an interval, with no more digits than given, and than two digits of its width need.
+
+    >>> interval(512.34, 598.12, 5), interval(8123.0, 14540.0, 4), interval(400.0, 700.0, 1)
+    (('512', '598'), ('8100', '14500'), ('400', '700'))
+    """
+    width = high - low
+    if not width or not math.isfinite(width):
+        return figure(low, digits), figure(high, digits)
+    most = 1 - math.floor(math.log10(abs(width)))  # decimals; below 0, the last digits before the point are zeros
+    low_text, high_text = (
+        fixed(rounded, min(decimals(end, digits), max(0, most)))
+        if abs(rounded := round(end, most) + 0.0) < MOST_PLAIN
+        else figure(end, digits)
+        for end in (low, high)
+    )
+    return low_text, high_text
 
 
 def difference(one: float, other: float, digits: int) -> str:
@@ -142,7 +173,7 @@ class Ladder:
 
 
 def ensure_disclosed(board: Board, now: datetime) -> None:
-    """Update the disclosures if board.yaml was edited, or the last deadline passed, since they were made."""
+    """Update the disclosures if board.yaml was edited, or a deadline passed, since they were made."""
     with board.reading() as connection:
         if _fact(connection, MADE_WITH) == _made_with(board.settings, now):
             return
@@ -160,7 +191,7 @@ def disclosed(board: Board, now: datetime) -> Iterator[Connection]:
         is_old = _fact(connection, MADE_WITH) != _made_with(board.settings, now)
         if not is_old or is_read_only(connection):
             if is_old:
-                shadow(connection, (disclosures, facts, schema.comparisons, schema.exchanges))
+                shadow(connection, (disclosures, facts, evaluations, schema.comparisons, schema.exchanges))
                 refresh(connection, board.settings, now)
             yield connection
             return
@@ -199,6 +230,7 @@ def _made_with(settings: Settings, now: datetime) -> str:
             test.ladder and [test.clip, test.step, ERRORS],
             test.show,
             test.visible,
+            test.split and [test.split, test.documents, of.part_of(test, name, now), settings.finals],
         ]
         for name, of in settings.by_phase.items()
         for test in of.tests
@@ -245,14 +277,19 @@ def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test
     If only the best variant of a submission is shown, but a ladder holds it back, or its own score is not shown, then
     the first variant with a score stands in its place, so that nobody learns which one is the best.
     """
-    found = list(_scored_outputs(connection, settings, phase, test))
+    part, is_decided = settings.part_of(test, phase, now), settings.is_decided(test, phase, now)
+    found = list(_scored_outputs(connection, settings, phase, test, part))
     digits = settings.digits_of(test, now)
+    if is_decided and settings.finals:
+        final = _final_submissions(connection, settings, _scored_outputs(connection, settings, phase, test, PUBLIC))
+        found = [one for one in found if one.submission in final]
     firsts = steps = found
     if test.show == BEST:
         groups = [list(group) for _, group in groupby(found, key=lambda one: one.submission)]
         firsts = [next((one for one in group if one.score is not None), group[0]) for group in groups]
         steps = [min(group, key=partial(_rank, settings, digits.score)) for group in groups]
-    rungs = _climbed(connection, settings, phase, test, digits.score, steps) if test.ladder and digits.score else {}
+    climbs = test.ladder and digits.score and not is_decided
+    rungs = _climbed(connection, settings, phase, test, digits.score, steps) if climbs else {}
     by_id = {step.id: step for step in steps}
     shown: dict[int, _Shown] = {}
     for first, step in zip(firsts, steps, strict=True):
@@ -264,8 +301,36 @@ def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test
     return shown
 
 
-def _scored_outputs(connection: Connection, settings: Settings, phase: str, test: Test) -> Iterator[_Output]:
-    """Yield the outputs for a test that arrived in a phase, in order of arrival; each baseline climbs for itself."""
+def _final_submissions(connection: Connection, settings: Settings, public: Iterable[_Output]) -> set[int]:
+    """Return the submissions that decide: all baselines, and of each submitter those that were named as final.
+
+    Of a submitter without any, these are the best by the public part, the earlier ones first; ``public`` has the
+    outputs in order of arrival. If too many were named, the first ones count.
+    """
+    named: dict[int, datetime] = {
+        row.id: row.final
+        for row in connection.execute(
+            select(submissions.c.id, submissions.c.final).where(submissions.c.final.is_not(None))
+        )
+    }
+    by_climber: dict[str, dict[int, tuple[bool, bool, float]]] = {}
+    for output in public:
+        of, rank = by_climber.setdefault(output.climber, {}), _rank(settings, MOST_DIGITS, output)
+        of[output.submission] = min(rank, of.get(output.submission, rank))
+    final: set[int] = set()
+    for of in by_climber.values():
+        own = sorted((one for one in of if one in named), key=lambda one: (named[one], one))
+        final.update((own or sorted(of, key=of.__getitem__))[: settings.finals])
+    return final
+
+
+def _scored_outputs(
+    connection: Connection, settings: Settings, phase: str, test: Test, part: str
+) -> Iterator[_Output]:
+    """Yield the outputs for a test that arrived in a phase, in order of arrival; each baseline climbs for itself.
+
+    Their evaluations and scores are those of a part of the test; "" for the whole.
+    """
     climber = case((submissions.c.baseline, -submissions.c.id), else_=submissions.c.submitter_id).label("climber")
     columns = (scores.c.output_id, submissions.c.id, climber, scores.c.metric, scores.c.evaluation_id)
     query = (
@@ -278,14 +343,21 @@ def _scored_outputs(connection: Connection, settings: Settings, phase: str, test
         .order_by(submissions.c.arrived, submissions.c.id, scores.c.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)
-    for output, rows in groupby(connection.execute(query), key=lambda row: row.output_id):
-        scored = list(rows)
-        score = next((row.score for row in scored if row.metric == settings.metric), None)
+    rows = {output: list(of) for output, of in groupby(connection.execute(query), key=lambda row: row.output_id)}
+    found = {
+        output: {row.metric: PartScore(row.evaluation_id, row.score) for row in of} for output, of in rows.items()
+    }
+    if part:
+        wholes = {output: {metric: one.evaluation for metric, one in of.items()} for output, of in found.items()}
+        found = part_scores(connection, settings, test, part, wholes)
+    for output, (first, *_) in rows.items():
+        scored = found[output]
+        score = scored[settings.metric].score if settings.metric in scored else None
         yield _Output(
             id=output,
-            submission=scored[0].id,
-            climber=str(scored[0].climber),
-            evaluations={row.metric: row.evaluation_id for row in scored},
+            submission=first.id,
+            climber=str(first.climber),
+            evaluations={metric: one.evaluation for metric, one in scored.items()},
             score=score,
             informed=floor is None or score is None or not _is_worse(settings, score, floor),
         )

@@ -18,7 +18,9 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from geval_py.board.database.store import AFFILIATION, facts_about
 from geval_py.board.ranking import comparisons, disclosure, order, place_ranges
+from geval_py.board.ranking.parts import metrics_of, part_notes
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, uninformed_score
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
@@ -72,19 +74,26 @@ def standings_on(
     in_phase, notes = _present_phase(connection, settings, test, now) if phase is None else (phase, ())
     of = settings.in_phase(_known("phase", in_phase, settings.phase_names))
     shown = _test_in(settings, of, test, in_phase)
+    of = replace(of, also=metrics_of(of, shown)[1:])
     by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
     shown_digits = of.digits_of(shown, now)
     digits = shown_digits.score
     rows = _rows(connection, of, shown.name, in_phase, by)
     floor = None if shown.visible else uninformed_score(settings.metric)
-    names = names_of(settings.metrics)
+    named = zip(settings.metrics, names_of(settings.metrics), strict=True)
+    names = tuple(name for metric, name in named if metric in of.metrics)
     measure = measure_of(settings.metric)
-    entries = tuple(_entry(row, names[1:], shown=digits > 0) for row in rows)
+    affiliations = facts_about(connection, AFFILIATION)
+    entries = tuple(
+        _entry(row, names[1:], affiliations.get(str(row.submission_id), ""), shown=digits > 0) for row in rows
+    )
     if digits and by == order.GROUPINGS[settings.entries]:
         entries, more = _with_ranges(connection, settings, entries, floor)
         notes += more
     if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
         notes += (WORSE.format(disclosure.figure(floor, digits), names[0]),)
+    if digits and entries:
+        notes += tuple(part_notes(connection, settings, shown, in_phase, now, entries[0].evaluation_id))
     return Standings(
         test=shown.name,
         phase=in_phase,
@@ -98,6 +107,7 @@ def standings_on(
         entries=entries,
         floor=floor,
         notes=notes,
+        part=settings.part_of(shown, in_phase, now),
     )
 
 
@@ -145,11 +155,12 @@ def _known(what: str, name: str, names: Sequence[str]) -> str:
     raise UsageError(message=visible(f"the board has no {what} `{name}`") + f"\n  {visible(advice)}")
 
 
-def _entry(row: Row[Any], others: Sequence[str], *, shown: bool) -> Entry:
+def _entry(row: Row[Any], others: Sequence[str], affiliation: str, *, shown: bool) -> Entry:
     """Return an entry without its range; without any figure unless figures may be shown."""
     told = {name: getattr(row, name) for name in order.TOLD}
+    told |= {"tags": tuple(row.tags), "params": {**row.params, **row.variant_params}}
     return Entry(
-        **told | {"tags": tuple(row.tags), "params": {**row.params, **row.variant_params}},
+        **told | {"links": tuple((str(title), str(url)) for title, url in row.links), "affiliation": affiliation},
         place=row.place if shown else None,
         shared=bool(row.shared and shown),
         first=None,
@@ -322,7 +333,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         legend="group: entries that share a letter cannot be told apart "
         "(approximate randomisation of all pairs, Holm's correction, 5 %)",
         record={"groups": lambda entry: " ".join(map(str, entry.groups))},
-        heading="Clusters",
+        heading="Group",
         key=groups_text,
         style="groups",
     )
@@ -382,7 +393,9 @@ TOLD_COLUMNS = (
     EntryColumn(
         name="tags", text=lambda entry: ", ".join(entry.tags), record={"tags": lambda entry: ",".join(entry.tags)}
     ),
+    _text_column("affiliation"),
     _text_column("description"),
+    EntryColumn(record={"links": lambda entry: " ".join(url for _, url in entry.links)}),
     _text_column("remark"),
 )  # without figures
 
@@ -405,9 +418,9 @@ def range_text(entry: Entry) -> str:
 
 def interval_text(entry: Entry, digits: int) -> str:
     """Write the ends of the interval; "" if there is none."""
-    if entry.low is None:
+    if entry.low is None or entry.high is None:
         return ""
-    return f"[{disclosure.figure(entry.low, digits)}, {disclosure.figure(entry.high, digits)}]"
+    return f"[{', '.join(disclosure.interval(entry.low, entry.high, digits))}]"
 
 
 def groups_text(entry: Entry) -> str:
@@ -455,10 +468,14 @@ def places(connection: Connection, settings: Settings, now: datetime) -> Places:
     for phase, of in settings.by_phase.items():
         for test in of.tests:
             table = standings_on(connection, settings, test.name, phase=phase, now=now)
-            for entry in table.entries:
-                code = "" if table.by == order.SUBMITTER and not entry.baseline else entry.code
-                found[test.name, phase, entry.submitter, code] = entry.place
+            found |= {entry_key(table, entry): entry.place for entry in table.entries}
     return found
+
+
+def entry_key(table: Standings, entry: Entry) -> EntryKey:
+    """Return what an entry is known by before and after a change."""
+    code = "" if table.by == order.SUBMITTER and not entry.baseline else entry.code
+    return table.test, table.phase, entry.submitter, code
 
 
 def changed_places(before: Places, after: Places) -> Iterator[PlaceChange]:

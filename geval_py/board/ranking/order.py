@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from geval_py.board.database.schema import SCORED, disclosures, outputs, scores, submissions, submitters
+from geval_py.board.database.schema import SCORED, disclosures, evaluations, outputs, scores, submissions, submitters
 from geval_py.board.settings import ALL, BEST, BY_TAG, Settings, measure_of
 from geval_py.board.submission import Entry
 
@@ -48,6 +48,7 @@ def entries(settings: Settings, test: str, phase: str, by: str, dialect: str) ->
 
 
 def _candidates(settings: Settings, test: str, phase: str) -> sa.Subquery:
+    own, shown = evaluations.alias("own"), evaluations.alias("shown")
     return (
         sa.select(
             outputs.c.id.label("output_id"),
@@ -59,12 +60,14 @@ def _candidates(settings: Settings, test: str, phase: str) -> sa.Subquery:
             disclosures.c.value,
             disclosures.c.low,
             disclosures.c.high,
-            scores.c.evaluation_id.is_distinct_from(disclosures.c.evaluation_id).label("held"),
+            own.c.output_sha256.is_distinct_from(shown.c.output_sha256).label("held"),
             submissions.c.tags,
         )
         .join(submissions, submissions.c.id == outputs.c.submission_id)
         .join(disclosures, sa.and_(disclosures.c.output_id == outputs.c.id, disclosures.c.metric == settings.metric))
         .outerjoin(scores, sa.and_(scores.c.output_id == outputs.c.id, scores.c.metric == settings.metric))
+        .outerjoin(own, own.c.id == scores.c.evaluation_id)
+        .outerjoin(shown, shown.c.id == disclosures.c.evaluation_id)
         .where(outputs.c.test == test, submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
         .where(*arrived_in(settings, phase))
         .subquery("candidates")

@@ -1,6 +1,6 @@
 """The files of a site: their names, how a new site replaces an old one in one step, and the Atom feed.
 
-Names are made from board.yaml and from submissions' codes, never from a submitter's text.
+Names are made from board.yaml, submissions' codes and digests of submitters' names, never from a submitter's text.
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ class Addresses:
     def submission(code: str) -> str:
         """Return the page of a submission."""
         return f"submissions/{code}.html"
+
+    @staticmethod
+    def submitter(name: str) -> str:
+        """Return the page of a submitter, named by a digest of the name."""
+        return f"submitters/{hashlib.sha256(name.encode()).hexdigest()[:12]}.html"
 
     def _named(self, kind: str, test: str, phase: str | None, end: str) -> str:
         tests = [one.name for one in self.settings.tests]

@@ -13,9 +13,9 @@ from typing import Any
 from markupsafe import escape
 
 from geval_py.board.ranking.leaderboard import EntryColumn, page_columns, standings_document, standings_records
-from geval_py.board.settings import Digits, Test
-from geval_py.board.site import files, rendering, site_charts
-from geval_py.board.site.view import LineView, OutputView, SiteView, SubmissionView
+from geval_py.board.settings import Test
+from geval_py.board.site import files, rendering, site_charts, submission_pages
+from geval_py.board.site.view import SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
 from geval_py.reports.scales import Scale
 from geval_py.tables.escapes import json_list_text, json_text, short
@@ -29,16 +29,13 @@ ROWS_OF_A_PAGE = 200
 TEXT_OF_A_PAGE = 200_000  # bytes of submitters' texts, so that a page stays below 500 kB
 MOST_CHOICES = 100  # tags and parameters to filter by
 MOST_TAGS = 6  # that a row shows
+MOST_LINKS = 3
 SUBMISSION_NAMES = (
     "code", "submitter", "arrived", "state", "reason", "baseline",
-    "description", "author", "tags", "params", "remark",
+    "description", "author", "affiliation", "tags", "params", "remark",
 )  # fmt: skip
 OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high")
 RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
-MOST_OUTPUTS = 50  # of a test, on one page
-MOST_PROBLEMS = 40
-MOST_STANDINGS = 20
-MOST_LINE_TABLES = 5
 
 
 def pages(view: SiteView) -> Iterator[files.Page]:
@@ -53,7 +50,8 @@ def pages(view: SiteView) -> Iterator[files.Page]:
         yield from site.of_test(test)
     yield from site.lists()
     yield from site.texts()
-    yield from submission_pages(view, site.addresses, site.common)
+    yield from submission_pages.submission_pages(view, site.addresses, site.common)
+    yield from submission_pages.submitter_pages(view, site.addresses, site.common)
     yield "feed.xml", files.feed(view)
 
 
@@ -81,7 +79,7 @@ class _Site:
             if (test.name, phase) in tables:
                 yield from self._leaderboard(tables[test.name, phase])
         now = tables[test.name, self.view.front_of(test.name) or ""]
-        outputs = site_charts.disclosed_outputs(self.view, now)
+        outputs = site_charts.disclosed_outputs(self.view.submissions, now)
         yield from self._progress(outputs, now)
         charts = site_charts.parameter_charts(outputs, now)
         page = self.page("parameters", title="Parameters", standings=now, charts_shown=charts)
@@ -102,7 +100,7 @@ class _Site:
         test, phase = standings.test, standings.phase
         values: dict[str, Any] = {"standings": standings, "bar_width": site_charts.BAR_WIDTH}
         values["pager"] = partial(self.addresses.board, test, phase)
-        for page in cut(standings):
+        for page in cut(standings, self.view):
             text = self.page("leaderboard", title="Leaderboard", page=page, **values)
             yield self.addresses.board(test, phase, page.number), text
         yield self.addresses.data("leaderboard", test, phase, "csv"), "".join(standings_records(standings).csv())
@@ -126,9 +124,8 @@ class _Site:
         for page in range(1, number + 1):
             first = (page - 1) * SUBMISSIONS_OF_A_PAGE
             rows = found[first : first + SUBMISSIONS_OF_A_PAGE]
-            text = self.page(
-                "submissions", title="Submissions", rows=rows, number=page, pages=number, first=first + 1
-            )
+            values = {"rows": submission_pages.listed(self.view, rows), "number": page, "pages": number}
+            text = self.page("submissions", title="Submissions", **values)
             yield self.addresses.submissions(page), text
         head = {"title": self.view.settings.title}
         yield "data/submissions.csv", csv_of(SUBMISSION_NAMES, map(submission_row, found))
@@ -138,10 +135,11 @@ class _Site:
 
     def texts(self) -> Iterator[files.Page]:
         """Yield the challenge's README, how to submit and, for the organiser, the outputs that are much alike."""
-        readme = self.view.readme
-        body, titled = rendering.readme_html(readme), rendering.has_title(readme)
-        yield "challenge.html", self.page("challenge", title="Challenge", body=body, titled=titled)
-        yield "submit.html", self.page("submit", title="How to submit")
+        readme, settings = self.view.readme, self.view.settings
+        body, titled = rendering.markdown_html(readme), rendering.has_title(readme)
+        cite, where = rendering.markdown_html(settings.cite), rendering.markdown_html(settings.submit)
+        yield "challenge.html", self.page("challenge", title="Challenge", body=body, titled=titled, cite=cite)
+        yield "submit.html", self.page("submit", title="How to submit", where=where)
         if self.view.likenesses is not None:
             yield "likenesses.html", self.page("likenesses", title="Much alike")
 
@@ -153,8 +151,8 @@ def submission_row(one: SubmissionView) -> list[Any]:
     """Return the row of a submission; a withdrawn one is without its description of itself."""
     head = [one.code, one.submitter, rendering.iso(one.arrived), one.status]
     if one.withdrawn:
-        return [*head, "", one.baseline, "", "", [], {}, one.remark]
-    told = [one.description, one.author, list(one.tags), dict(one.params), one.remark]
+        return [*head, "", one.baseline, "", "", "", [], {}, one.remark]
+    told = [one.description, one.author, one.affiliation, list(one.tags), dict(one.params), one.remark]
     return [*head, one.reason, one.baseline, *told]
 
 
@@ -192,86 +190,15 @@ def json_of(head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequen
     return "".join(json_list_text(head, "rows", (dict(zip(names, row, strict=True)) for row in rows)))
 
 
-# The page of each submission
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """An entry of a submission in a leaderboard; the first entry and the next better one, if these are others."""
-
-    standings: Standings
-    entry: Entry
-    leader: Entry | None
-    above: Entry | None
-    advice: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestPart:
-    """A submission's outputs for one test, and the worst lines of those outputs whose lines may be shown."""
-
-    test: Test
-    digits: Digits
-    outputs: tuple[OutputView, ...]
-    left_out: int
-    lines: tuple[tuple[OutputView, Sequence[LineView]], ...]
-
-
-def submission_pages(view: SiteView, addresses: files.Addresses, common: Mapping[str, Any]) -> Iterator[files.Page]:
-    """Yield the pages of all submissions."""
-    placed = _standings_by_code(view)
-    values = {**common, "root": "../", "section": "submission"}
-    for submission in view.submissions:
-        ranked = submission.is_ranked
-        text = rendering.render(
-            "submission.html",
-            **values,
-            title=f"{short(submission.submitter, 60)}, {submission.code}",
-            submission=submission,
-            standings_of=placed.get(submission.code, [])[:MOST_STANDINGS] if ranked else [],
-            parts_of=list(_test_parts(view, submission)) if ranked else [],
-            problems=submission.problems[:MOST_PROBLEMS],
-        )
-        yield addresses.submission(submission.code), text
-
-
-def _standings_by_code(view: SiteView) -> dict[str, list[Standing]]:
-    found: dict[str, list[Standing]] = {}
-    for (_, phase), standings in view.standings.items():
-        above: Entry | None = None
-        leader = next((entry for entry in standings.entries if entry.place is not None), None)
-        for entry in standings.entries:
-            advice = view.advice(standings, entry) if phase == view.front and entry.place is not None else ()
-            first = leader if leader is not entry else None
-            nearest = above if above is not leader else None
-            standing = Standing(standings=standings, entry=entry, leader=first, above=nearest, advice=advice)
-            found.setdefault(entry.code, []).append(standing)
-            above = entry if entry.place is not None else above
-    return found
-
-
-def _test_parts(view: SiteView, submission: SubmissionView) -> Iterator[TestPart]:
-    for test in view.settings.at(submission.arrived).tests:
-        outputs = tuple(output for output in submission.outputs if output.test == test.name)
-        shown, digits = outputs[:MOST_OUTPUTS], view.digits_at(test.name, submission.arrived)
-        with_lines = shown[:MOST_LINE_TABLES] if test.visible and digits.score else ()
-        lines = ((output, view.lines_of(test, output)) for output in with_lines)
-        if outputs:
-            yield TestPart(
-                test=test,
-                digits=digits,
-                outputs=shown,
-                left_out=len(outputs) - len(shown),
-                lines=tuple((output, worst) for output, worst in lines if worst),
-            )
-
-
 # Leaderboards: rows with their bars, cut into pages; and the rows of the page that compares.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """An entry, its interval bar, its shortened texts, and its tags and parameters to filter by."""
+    """An entry, its interval bar, its shortened texts, and its tags and parameters to filter by.
+
+    ``change`` is how its place changed since the last site, ``submissions`` is how many its submitter has sent.
+    """
 
     entry: Entry
     bar: site_charts.Bar | None
@@ -279,8 +206,12 @@ class Row:
     variant: str
     told: str
     remark: str
+    affiliation: str
+    links: tuple[tuple[str, str], ...]
     tags: tuple[str, ...]
     params: tuple[str, ...]
+    change: int | str | None
+    submissions: int
 
     @property
     def choices(self) -> list[str]:
@@ -290,8 +221,8 @@ class Row:
     @property
     def size(self) -> int:
         """The bytes of its texts in a page, where the choices stand twice."""
-        words = (self.submitter, self.submitter, self.variant, self.told, self.remark)
-        texts = [*words, rendering.json_of(self.choices), *self.tags, *self.choices]
+        words = (self.submitter, self.submitter, self.variant, self.told, self.remark, self.affiliation)
+        texts = [*words, *chain(*self.links), rendering.json_of(self.choices), *self.tags, *self.choices]
         return len(escape(" ".join(texts)).encode("utf-8", "backslashreplace"))
 
 
@@ -315,10 +246,11 @@ class LeaderboardPage:
         return self.first + len(self.rows) - 1
 
 
-def cut(standings: Standings) -> Iterator[LeaderboardPage]:
+def cut(standings: Standings, view: SiteView) -> Iterator[LeaderboardPage]:
     """Cut a leaderboard into pages, at least one; all of them share one scale."""
     scale = site_charts.bar_scale(standings)
-    parts = _parts([_row(entry, scale) for entry in standings.entries])
+    changes = view.published.changes(standings) if view.published else {}
+    parts = _parts([_row(view, entry, scale, changes.get(entry.output_id)) for entry in standings.entries])
     first = 1
     for number, rows in enumerate(parts, start=1):
         yield LeaderboardPage(
@@ -348,7 +280,8 @@ def _parts(rows: Sequence[Row]) -> list[list[Row]]:
     return parts
 
 
-def _row(entry: Entry, scale: Scale | None) -> Row:
+def _row(view: SiteView, entry: Entry, scale: Scale | None, change: int | str | None) -> Row:
+    linked = ((short(title, 40), link) for title, url in entry.links if (link := rendering.link_of(url)))
     return Row(
         entry=entry,
         bar=site_charts.bar_of(scale, entry.score, entry.low, entry.high),
@@ -356,8 +289,12 @@ def _row(entry: Entry, scale: Scale | None) -> Row:
         variant=short(entry.variant, 60),
         told=short(entry.description, 140),
         remark=short(entry.remark, 140),
+        affiliation=short(entry.affiliation, 100),
+        links=tuple(linked)[:MOST_LINKS],
         tags=tuple(map(short, entry.tags[:MOST_TAGS])),
         params=tuple(short(f"{name}={value}") for name, value in list(entry.params.items())[:MOST_TAGS]),
+        change=change,
+        submissions=len(view.by_submitter.get(entry.submitter, ())),
     )
 
 
@@ -412,6 +349,8 @@ def _without_place(one: site_charts.DisclosedOutput) -> Entry:
         tags=submission.tags,
         params=one.params,
         remark=submission.remark,
+        links=submission.links,
+        affiliation=submission.affiliation,
         output_id=output.id,
         evaluation_id=output.evaluation_id or 0,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -45,12 +46,16 @@ def figure(value: float | None, digits: int) -> str:
 
 
 def span(low: float | None, high: float | None, digits: int) -> str:
-    """Write an interval, "" for none.
+    """Write an interval, "" for none, with no more digits than its width needs.
 
-    >>> span(168.1, 181.24, 4)
-    '168.1–181.2'
+    >>> span(168.1, 181.24, 4), span(512.3, 598.1, 4)
+    ('168–181', '512–598')
     """
-    return "" if low is None or high is None else f"{figure(low, digits)}–{figure(high, digits)}"
+    if low is None or high is None or not digits:
+        return ""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{figure(low, digits)}–{figure(high, digits)}"
+    return "–".join(end.replace("-", "−") for end in disclosure.interval(low, high, digits))
 
 
 def place_of(entry: Entry, ties: str) -> str:
@@ -117,8 +122,8 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def size(number: int) -> str:
     """Write a number of bytes.
 
-    >>> size(999), size(1_500_000)
-    ('999 B', '1.5 MB')
+    >>> size(999), size(1000), size(1_500_000)
+    ('999 B', '1.0 kB', '1.5 MB')
     """
     amount = float(number)
     for unit in ("B", "kB", "MB"):
@@ -126,6 +131,15 @@ def size(number: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} GB"
+
+
+def breakable(name: str) -> Markup:
+    """Let a line end within a name in camel case.
+
+    >>> breakable("LogLossHashed<")
+    Markup('Log<wbr>Loss<wbr>Hashed&lt;')
+    """
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])", name))
 
 
 # Templates
@@ -139,7 +153,7 @@ def render(template: str, **values: object) -> str:
 @cache
 def _templates() -> Environment:
     templates = escapes.environment("geval_py.board.site")
-    named = (figure, span, moment, day, iso, size, count)
+    named = (figure, span, moment, day, iso, size, count, breakable)
     templates.filters |= {function.__name__: function for function in named}
     templates.filters |= {"shorten": escapes.short, "json": json_of, "params": params_of, "key": key_of}
     templates.globals |= {
@@ -190,10 +204,10 @@ def link_of(url: str) -> str | None:
     return url if known and url.isprintable() and " " not in url else None
 
 
-# The challenge's README.md
+# The organiser's Markdown: the challenge's README.md, and texts of board.yaml
 
 
-def readme_html(text: str) -> Markup:
+def markdown_html(text: str) -> Markup:
     """Render Markdown with tables, without raw HTML; an image becomes its text, as a page loads nothing else."""
     markdown = _markdown()
     return Markup(markdown.renderer.render(list(_tamed(markdown.parse(text))), markdown.options, {}))

@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import count
+from itertools import count, groupby
 
 from geval_py.board.site import rendering
-from geval_py.board.site.view import OutputView, SiteView, SubmissionView
+from geval_py.board.site.view import OutputView, SubmissionView
 from geval_py.board.submission import Standings
 from geval_py.reports.scales import Scale, scale_of, tick_text
 
@@ -32,6 +32,7 @@ MOST_CATEGORIES = 10
 MOST_DOTS = 1500  # of a chart
 FARTHEST = 1.4  # a baseline is drawn if it is within this factor of the scores
 ROW_HEIGHT = 26
+HALF_A_DAY = 43200.0  # seconds
 DAYS = (1, 2, 7, 14, 30, 61, 91, 182, 365, 730, 1826)  # between two ticks
 BAR_WIDTH = 220
 FENCE = 3.0  # times the range of the middle half
@@ -58,16 +59,24 @@ class DisclosedOutput:
         return self.submission.description or self.submission.submitter
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether a chart of a test's history has a dot for it."""
+        return math.isfinite(self.value) and not self.submission.baseline
+
+    @property
     def point(self) -> tuple[float, float]:
         """Its moment, in seconds since 1970, and its score."""
         return self.submission.arrived.timestamp(), self.value
 
 
-def disclosed_outputs(view: SiteView, standings: Standings) -> list[DisclosedOutput]:
-    """Return the outputs of a test whose scores are shown, the earliest first, without withdrawn ones."""
+def disclosed_outputs(submissions: Sequence[SubmissionView], standings: Standings) -> list[DisclosedOutput]:
+    """Return the outputs of a test whose scores are shown, the earliest first, without withdrawn ones.
+
+    The ``submissions`` come with the latest first.
+    """
     return [
         DisclosedOutput(submission=submission, output=output, value=shown.value, low=shown.low, high=shown.high)
-        for submission in reversed(view.submissions)
+        for submission in reversed(submissions)
         if submission.is_ranked
         for output in submission.outputs
         if output.test == standings.test
@@ -135,11 +144,14 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The best score over time: each output that was better than all before it, and a wide and a narrow chart."""
+    """The best score over time, in a wide and a narrow chart.
+
+    ``records`` are the outputs that were better than all before them; of those of one moment, only the best.
+    """
 
     records: tuple[DisclosedOutput, ...]
     charts: tuple[Chart, ...]
-    baselines: tuple[tuple[str, float], ...]
+    baselines: tuple[DisclosedOutput, ...]
     infinite: int
     scored: int
 
@@ -160,35 +172,42 @@ def progress_of(outputs: Sequence[DisclosedOutput], standings: Standings) -> Pro
 
 
 def _records(outputs: Iterable[DisclosedOutput], direction: str) -> Iterator[DisclosedOutput]:
-    best: float | None = None
-    for one in outputs:
-        if math.isfinite(one.value) and (best is None or is_better(one.value, best, direction)):
-            best = one.value
-            yield one
+    record: DisclosedOutput | None = None
+    finite = (one for one in outputs if math.isfinite(one.value))
+    for _, of_moment in groupby(finite, key=lambda one: one.submission.arrived):
+        best = _best(of_moment, direction)
+        if record is None or is_better(best.value, record.value, direction):
+            record = best
+            yield record
 
 
-def _baselines(outputs: Iterable[DisclosedOutput], direction: str) -> list[tuple[str, float]]:
-    """Return the name and the best score of each baseline."""
-    best: dict[str, float] = {}
+def _best(outputs: Iterable[DisclosedOutput], direction: str) -> DisclosedOutput:
+    """Return the best of some outputs, of equal ones the first."""
+    return (min if direction == "lower" else max)(outputs, key=lambda one: one.value)
+
+
+def _baselines(outputs: Iterable[DisclosedOutput], direction: str) -> list[DisclosedOutput]:
+    """Return the best output of each baseline."""
+    named: dict[str, list[DisclosedOutput]] = {}
     for one in outputs:
         if one.submission.baseline and math.isfinite(one.value):
-            old = best.get(one.name)
-            best[one.name] = one.value if old is None or is_better(one.value, old, direction) else old
-    return list(best.items())[:MOST_BASELINES]
+            named.setdefault(one.name, []).append(one)
+    return [_best(own, direction) for own in named.values()][:MOST_BASELINES]
 
 
 def _progress_chart(
     outputs: Sequence[DisclosedOutput],
     records: Sequence[DisclosedOutput],
-    baselines: Sequence[tuple[str, float]],
+    baselines: Sequence[DisclosedOutput],
     y_name: str,
     frame: Frame,
 ) -> Chart | None:
     """Draw scores over time, the best so far as steps, and near baselines as rules; None without a finite score."""
     points = [one.point for one in outputs if math.isfinite(one.value)]
     shown = [value for _, value in points]
-    near = [value for _, value in baselines if shown and min(shown) / FARTHEST <= value <= max(shown) * FARTHEST]
-    x, y = frame.x((when for when, _ in points), margin=0.02), frame.y([*shown, *near])
+    values = [one.value for one in baselines]
+    near = [value for value in values if shown and min(shown) / FARTHEST <= value <= max(shown) * FARTHEST]
+    x, y = frame.x(_moments(points), margin=0.02), frame.y([*shown, *near])
     if x is None or y is None:
         return None
     best = [(x.at(when), y.at(value)) for when, value in (one.point for one in records)]
@@ -196,19 +215,30 @@ def _progress_chart(
     return Chart(
         name="best so far",
         frame=frame,
-        x=tuple(_days(x, 6 if frame.width > 500 else 3)),
+        x=tuple(_time_ticks(x, {when for when, _ in points}, 6 if frame.width > 500 else 3)),
         y=_ticks(y),
         dots=_dots((x.at(when), y.at(value)) for when, value in points),
         steps=f"{steps}H{frame.right}",
         records=_dots(best),
-        rules=tuple(Tick(at=y.at(value), text=name) for name, value in baselines if y.low <= value <= y.high),
+        rules=tuple(Tick(at=y.at(one.value), text=one.name) for one in baselines if y.low <= one.value <= y.high),
         x_name="time of arrival",
         y_name=y_name,
     )
 
 
-def _days(scale: Scale, most: int) -> Iterator[Tick]:
-    """Mark days at midnight UTC; if all is within one day, name that day in the middle."""
+def _moments(points: Sequence[tuple[float, float]]) -> Iterator[float]:
+    """Yield the moments of points; if there is only one, those of an axis of a day around it."""
+    moments = {when for when, _ in points}
+    around = (-HALF_A_DAY, HALF_A_DAY) if len(moments) == 1 else (0.0,)
+    return (when + more for when in moments for more in around)
+
+
+def _time_ticks(scale: Scale, moments: set[float], most: int) -> Iterator[Tick]:
+    """Mark the only moment, or days at midnight UTC; if all is within one day, name that day in the middle."""
+    if len(moments) == 1:
+        (when,) = moments
+        yield Tick(at=scale.at(when), text=rendering.moment(datetime.fromtimestamp(when, UTC)))
+        return
     first, last = (datetime.fromtimestamp(value, UTC) for value in (scale.low, scale.high))
     midnight = first.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     number = (last - midnight).days + 1

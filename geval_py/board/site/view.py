@@ -7,7 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -17,8 +17,10 @@ from sqlalchemy import Connection, Row, select
 
 from geval_py.board.answers import expected_of, input_of
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
+from geval_py.board.database.store import AFFILIATION, facts_about
 from geval_py.board.ranking import comparisons, disclosure, leaderboard, likeness, place_ranges
 from geval_py.board.settings import AFTER, NO_DIGITS, Digits, Settings, Test, measure_of, names_of, read_text
+from geval_py.board.site.place_changes import Published, last_published, published_of
 from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.reading import challenge, lines
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 20
 MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
+MOST_LISTED_TESTS = 4
 CONTEXT = 60  # characters on each side of a gap
 DIGITS = 4
 
@@ -73,6 +76,7 @@ class SubmissionView:
     baseline: bool = False
     description: str = ""
     author: str = ""
+    affiliation: str = ""
     revision: str = ""
     tags: tuple[str, ...] = ()
     params: Mapping[str, str] = field(default_factory=dict)
@@ -106,12 +110,13 @@ class LineView:
     after: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: it caches properties
 class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
     ``phase`` is the present phase, ``digits`` the significant digits shown, by test and phase. ``metrics`` have the
-    names that the standings use. ``likenesses`` are for the organiser, None in a published site.
+    names that the standings use. ``published`` has the places on an earlier site, if there is one. ``likenesses`` are
+    for the organiser, None in a published site.
     """
 
     settings: Settings
@@ -123,6 +128,7 @@ class SiteView:
     readme: str = ""
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
     advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
+    published: Published | None = None
     likenesses: tuple[likeness.Likeness, ...] | None = None
 
     def digits_at(self, test: str, arrived: datetime) -> Digits:
@@ -151,11 +157,30 @@ class SiteView:
         """The tests that were ranked until now."""
         return tuple(test for test in self.settings.tests if self.front_of(test.name) is not None)
 
+    @cached_property
+    def by_submitter(self) -> dict[str, list[SubmissionView]]:
+        """The submissions of each submitter, the latest first."""
+        found: dict[str, list[SubmissionView]] = {}
+        for one in self.submissions:
+            found.setdefault(one.submitter, []).append(one)
+        return found
+
+    @cached_property
+    def listed_tests(self) -> tuple[Test, ...]:
+        """The tests whose scores stand in lists of submissions: the first ones with a score that is shown."""
+        ranked = (one for one in self.submissions if one.is_ranked)
+        scored = {output.test for one in ranked for output in one.outputs if output.figures}
+        return tuple(test for test in self.tests if test.name in scored)[:MOST_LISTED_TESTS]
+
     @property
     def updated(self) -> datetime | None:
         """The moment of the last arrival or withdrawal; None for an empty board."""
-        moments = [one.withdrawn or one.arrived for one in self.submissions]
-        return max([*moments, *(one.arrived for one in self.submissions)], default=None)
+        return updated_of(self.submissions)
+
+
+def updated_of(submissions: Sequence[SubmissionView]) -> datetime | None:
+    """Return the moment of the last arrival or withdrawal; None without submissions."""
+    return max((moment for one in submissions for moment in (one.arrived, one.withdrawn) if moment), default=None)
 
 
 # The worst lines of an output, only for test sets whose answers are public
@@ -230,23 +255,27 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
 
 def _view(connection: Connection, settings: Settings, now: datetime, *, organiser: bool) -> SiteView:
     phase = settings.phase_of(now)
+    found = tuple(_submissions(connection, settings))
     names = settings.phase_names
     until = {name: settings.in_phase(name) for name in names[: names.index(phase) + 1]}
     readme = os.path.join(settings.challenge, challenge.README_FILE)
+    standings = {
+        (test.name, name): leaderboard.standings_on(connection, settings, test.name, phase=name, now=now)
+        for name, of in until.items()
+        for test in of.tests
+    }
+    present = published_of(standings.values(), updated_of(found))
     return SiteView(
         settings=settings,
         metrics=names_of(settings.metrics),
         phase=phase,
         digits={(test.name, name): of.digits_of(test, now) for name, of in until.items() for test in of.tests},
-        standings={
-            (test.name, name): leaderboard.standings_on(connection, settings, test.name, phase=name, now=now)
-            for name, of in until.items()
-            for test in of.tests
-        },
-        submissions=tuple(_submissions(connection, settings)),
+        standings=standings,
+        submissions=found,
         readme=read_text(readme) if os.path.isfile(readme) else "",
         lines_of=LineTables(connection, settings),
         advice=_advice,
+        published=last_published(connection, present),
         likenesses=tuple(likeness.likenesses(connection, settings)) if organiser else None,
     )
 
@@ -259,11 +288,13 @@ def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
 def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:
     """Yield all submissions, the latest first."""
     own_files, own_outputs = _files(connection), _outputs(connection, settings)
+    affiliations = facts_about(connection, AFFILIATION)
     query = select(submissions, submitters.c.name.label("submitter")).join(
         submitters, submitters.c.id == submissions.c.submitter_id
     )
     for row in connection.execute(query.order_by(submissions.c.arrived.desc(), submissions.c.id.desc())):
-        yield _submission(row, tuple(own_files.get(row.id, ())), tuple(own_outputs.get(row.id, ())))
+        own = _submission(row, tuple(own_files.get(row.id, ())), tuple(own_outputs.get(row.id, ())))
+        yield replace(own, affiliation=affiliations.get(str(row.id), ""))
 
 
 def _submission(row: Row[Any], files: tuple[FileView, ...], outputs: tuple[OutputView, ...]) -> SubmissionView:

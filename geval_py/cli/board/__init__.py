@@ -14,6 +14,7 @@ SUBCOMMANDS = {  # what each does, and where it is
     "show": ("show a leaderboard", PAGES),
     "status": ("what is stored, out of date, rejected, failed, charged", PAGES),
     "withdraw": ("hide a submission, with a reason", SUBMISSIONS),
+    "final": ("name the submissions that decide in the end", SUBMISSIONS),
     "note": ("put a public remark on a submission", SUBMISSIONS),
     "rescore": ("score again what is out of date", SUBMISSIONS),
     "site": ("build the pages that are published", PAGES),

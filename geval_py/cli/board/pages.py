@@ -122,6 +122,9 @@ def _summary(status: Status) -> Iterator[str]:
             different = differing(other, first)
             which = f", which has {different}" if different else ""
             yield f"look alike, and are two submitters: `{first}` and `{other}`{which}"
+    if status.finals:
+        named = {line.submitter for line in status.lines if line.final and not line.is_withdrawn}
+        yield f"{len(named)} submitters have named final submissions; at most {status.finals} of each count"
     if status.to_be_sent_again:
         codes = status.to_be_sent_again
         yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"

@@ -1,4 +1,4 @@
-"""``geval board add``, ``scan``, ``withdraw``, ``note``, ``rescore``: add, mark, and score again submissions."""
+"""``geval board add``, ``scan``, ``withdraw``, ``note``, ``final``, ``rescore``: add, mark, score again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database import schema, store
 from geval_py.board.operations.arrivals import OPTIONS
+from geval_py.board.operations.finals import name_final
 from geval_py.board.operations.receipts import NOW, REFUSED, Receipt
 from geval_py.board.operations.submissions import add, note, scan, withdraw
 from geval_py.board.settings import moment_of
@@ -47,6 +48,10 @@ WITHDRAW_EXAMPLES = """\
 NOTE_EXAMPLES = """\
   geval board note gazette-board 3f2a90c1d7e4 "uses data that others had not"
   geval board note gazette-board 3f2a90c1d7e4 ""     takes the remark away
+"""
+FINAL_EXAMPLES = """\
+  geval board final gazette-board 3f2a90c1d7e4 81ac55e0b2f9
+  geval board final gazette-board 3f2a90c1d7e4 --undo
 """
 RESCORE_EXAMPLES = """\
   geval board rescore gazette-board --dry-run    whose place would change
@@ -157,6 +162,25 @@ def run_note(words: Sequence[str]) -> int:
     given = make_note_parser().understood(words)
     if given is not None:
         _show_receipts([note(store.Board.open(given.board), given.code, given.remark)], given.format)
+    return 0
+
+
+def make_final_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval board final``."""
+    what = "Name final submissions: of a submitter who has named some, the private part of a test ranks these alone."
+    parser = board_parser("final", what, FINAL_EXAMPLES)
+    parser.add_argument("codes", nargs="+", metavar="CODE", help="a submission's code, or the beginning of it")
+    parser.add_argument("--undo", action="store_true", help="they are no longer final")
+    parsers.add_format(parser)
+    return parser.with_help()
+
+
+def run_final(words: Sequence[str]) -> int:
+    """Run ``geval board final``; returns the exit status, raises GevalError."""
+    given = make_final_parser().understood(words)
+    if given is not None:
+        receipts = name_final(store.Board.open(given.board), given.codes, now(), undo=given.undo)
+        _show_receipts(receipts, given.format)
     return 0
 
 

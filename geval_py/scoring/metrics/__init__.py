@@ -111,9 +111,52 @@ def _find_other(name: str) -> Metric:
     metric = METRICS.get(name) or find_numbered(name)
     if metric is not None:
         return metric
+    misapplied = _misapplied(name)
+    if misapplied is not None:
+        raise SchemeError(scheme=name, message=misapplied)
     close = nearest(split_bits(name)[0], METRICS)
     advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
     raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
+
+
+# The prefixes of GEval's metrics: how two lines are matched, and what the mean is of. geval-py has few of them.
+MATCHING = frozenset({"CutLabel", "ExtractNumber", "Fuzzy", "Harden", "LenientHarden", "Lower", "Smart"})
+_MATCHED = r"Accuracy|MultiLabel-F[0-9.e-]+"
+_MEANS = {
+    "Mean": (
+        r"MultiLabel-F.*|WER|CER|WAR|CAR",
+        "Mean/ meta-metric defined only for MultiLabel-F1, WER, CER, WAR and CAR for the time being\n"
+        "  it is the mean of the scores of single lines",
+    ),
+    "MacroAvg": (
+        r"Likelihood|Accuracy|F[0-9.e-]+|RMSE|MSE|MAE|SMAPE",
+        "MacroAvg/ meta-metric defined only for Likelihood, Accuracy, FMeasure, RMSE, MSE, MAE, SMAPE\n"
+        "  it is the mean of the expected classes' scores; geval-py has MacroAvg/Likelihood and MacroAvg/Accuracy",
+    ),
+}
+
+
+def _misapplied(name: str) -> str | None:
+    """Return GEval's sentence about a prefix before a metric that it is not for; None for another name."""
+    from geval_py.scoring.metrics import METRICS
+    from geval_py.scoring.metrics.texts import find_numbered, geval_name
+
+    *prefixes, inner = name.split("/")
+    if not {*prefixes} <= MATCHING | _MEANS.keys() or not (split_bits(inner)[0] in METRICS or find_numbered(inner)):
+        return None
+    metric = geval_name(inner)
+    matched = re.fullmatch(_MATCHED, metric) is not None
+    for prefix in reversed(prefixes):
+        if prefix in MATCHING and not matched:
+            return (
+                f"Matching specification cannot be applied to the {metric} metric\n"
+                f"  {prefix}/ is how Accuracy and MultiLabel-F1 compare answers; geval-py has Lower/Accuracy"
+            )
+        matched = matched and prefix in MATCHING
+        metric = f"{prefix}/{metric}"
+    of, sentence = _MEANS.get(prefixes[0], (".*", "")) if prefixes else (".*", "")
+    is_of_mean = any(prefix in _MEANS for prefix in prefixes[1:])
+    return sentence if sentence and (is_of_mean or not re.fullmatch(of, geval_name(inner))) else None
 
 
 def split_bits(name: str) -> tuple[str, int]:

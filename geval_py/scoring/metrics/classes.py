@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from geval_py.reading.preparation import lower_case
-from geval_py.reading.wordprobs import REST
+from geval_py.reading.preparation import lower_characters
+from geval_py.reading.wordprobs import NO_DIGIT, REST
 from geval_py.scoring.metrics.exact import best_guess, is_hit
 from geval_py.scoring.metrics.rows import malformed, number_of, of_answer
 from geval_py.text import strip_spaces
@@ -31,9 +31,15 @@ def ratio(part: float, whole: float) -> float:
 
 
 def harmonic(beta: float, precision: float, recall: float) -> float:
-    """Compute F_β of a precision and a recall; 0 where both are 0."""
+    """Compute F_β of a precision and a recall; 0 where both are 0.
+
+    The brackets are GEval's: with others the last bit often differs, and with it a score that is rounded.
+
+    >>> harmonic(1, 0.6, 1), 2 * 0.6 * 1 / (0.6 + 1)
+    (0.75, 0.7499999999999999)
+    """
     below = beta * beta * precision + recall
-    return (1 + beta * beta) * precision * recall / below if below else 0.0
+    return (1 + beta * beta) * precision * (recall / below) if below else 0.0
 
 
 def f_score(beta: float, totals: Sequence[float], lines: float = 1) -> float:
@@ -51,9 +57,9 @@ def share(totals: Sequence[float], lines: float) -> float:
 
 
 THRESHOLD = 0.5  # from this probability on, 1 is given
-ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages
+ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages, of numbers and of what follows a whole number
+NUMBER_EXPECTED = "number expected"
 NO_PROBABILITY = "expected probability"
-_ZERO_OR_ONE = re.compile(r"0*+(1?)(?:\t.*)?", re.DOTALL)
 
 
 def detection(text: str, expected: str, line: int) -> tuple[float, ...]:
@@ -72,17 +78,24 @@ def is_given(text: str, line: int) -> bool:
 
 def is_wanted(text: str, line: int) -> bool:
     """Read 0 or 1; raises MalformedLineError."""
-    match = _ZERO_OR_ONE.fullmatch(text)
-    if match is None or not text or text[0] == "\t":
-        raise malformed(ZERO_OR_ONE, text, line, "0 or 1 is expected")
-    return match[1] == "1"
+    whole = re.match("[0-9]*", text)[0]  # type: ignore[index]  # an empty match, if there is no digit
+    value = whole.lstrip("0")
+    if not whole:
+        reason = NO_DIGIT
+    elif text[len(whole) :][:1] not in ("", "\t"):
+        reason = NUMBER_EXPECTED
+    elif value not in ("", "1"):
+        reason = ZERO_OR_ONE
+    else:
+        return value == "1"
+    raise malformed(reason, text, line, "0 or 1 is expected")
 
 
 def lower_miss(text: str, expected: str, line: int) -> tuple[float, ...]:
     """Return 0 if the line is one of the expected answers, which TABs separate, in any case; else 1."""
     del line
     answers = strip_spaces(expected).split("\t")
-    return (lower_case(strip_spaces(text)) not in map(lower_case, answers),)
+    return (lower_characters(strip_spaces(text)) not in map(lower_characters, answers),)
 
 
 def miss_in_class(text: str, expected: str, line: int) -> tuple[tuple[float, ...], str]:

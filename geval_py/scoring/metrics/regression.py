@@ -10,7 +10,8 @@ fewer than two lines, or of equal numbers, is NaN, and so is that of each line a
 
 Haversine is the mean distance on a sphere of 6371 km, by GEval's formula: it squares the cosine of the difference of
 the latitudes, where the haversine formula multiplies the cosines of both. Near the equator, and for points of one
-longitude, both give the same.
+longitude, both give the same. The formula may leave the domain of the arcsine. There GEval gives NaN, and here points
+are half a circumference apart.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 
 EARTH_KM = 6371.0  # GEval's
-TWO_NUMBERS = "cannot parse line with longitude and latitude of sphere"  # GEval's own bracketed message
+NO_POINT = "cannot parse line with {} of sphere"  # GEval's own bracketed messages, of one coordinate or of both
+COORDINATES = ("longitude", "latitude")
 
 
 def squared_error(text: str, expected: str, line: int) -> tuple[float, ...]:
@@ -126,12 +128,12 @@ def read_point(text: str, line: int) -> tuple[float, float]:
     fields = text.split("\t")
     if len(fields) != 2:
         hint = "a longitude and a latitude, in degrees, are written with a TAB between them: `19.94<TAB>50.06`"
-        raise malformed(TWO_NUMBERS, text, line, hint)
+        raise malformed(NO_POINT.format(" and ".join(COORDINATES)), text, line, hint)
     numbers = []
-    for field, column in zip(fields, (1, len(fields[0]) + 2), strict=True):
+    for name, field, column in zip(COORDINATES, fields, (1, len(fields[0]) + 2), strict=True):
         try:
             numbers.append(number_of(field, line))
         except MalformedLineError as error:
-            error.text, error.column = text, error.column + column - 1
+            error.reason, error.text, error.column = NO_POINT.format(name), text, error.column + column - 1
             raise
     return numbers[0], numbers[1]

@@ -23,11 +23,12 @@ from geval_py.scoring.metrics.rows import malformed, of_answer
 from geval_py.text import SPACES, shorten, split_words, visible
 
 WRONG_NUMBER = "wrong number of tokens"  # GEval's own messages
-INCONSISTENT = "inconsistent label sequence"
+INCONSISTENT = "inconsistent label sequence `{}`"
+NO_TAG = "endOfInput"
 NOT_COUNTED = "*"
 OUTSIDE = "O"
 _TAG = re.compile(rf"(?P<place>[BI])[-_](?P<label>[^/{SPACES}]+)(?:/(?P<form>[^{SPACES}]+))?")
-_GAP = re.compile(r"[ \t]+")
+_TOKEN = re.compile(r"[^ \t]+")
 
 
 class Entity(NamedTuple):
@@ -44,7 +45,9 @@ def token_hits(text: str, expected: str, line: int) -> tuple[float, ...]:
     tags, wanted = split_words(text), split_words(expected)
     if len(tags) != len(wanted):
         hint = f"{len(wanted)} tags are expected here, and there are {len(tags)}"
-        raise malformed(WRONG_NUMBER, text, line, hint)
+        error = malformed(WRONG_NUMBER, text, line, hint)
+        error.is_numbered = False
+        raise error
     hits = [tag in answer.split(";") for tag, answer in zip(tags, wanted, strict=True) if answer != NOT_COUNTED]
     return sum(hits), len(hits)
 
@@ -63,39 +66,52 @@ def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
 
 
 def entities_of(text: str, line: int) -> list[Entity]:
-    """Read the entities of a line of tags, in order; raises MalformedLineError."""
+    """Read the entities of a line of tags, in order.
+
+    Raises MalformedLineError, for a token that is no tag before a tag that is out of place.
+    """
     entities: list[Entity] = []
     forms: list[str] = []
-    column = 1 + len(text) - len(text.lstrip(" \t"))
-    for place, tag in enumerate(_tags(text)):
-        match = _TAG.fullmatch(tag)
-        if match is None and tag != OUTSIDE:
-            raise _no_tag(text, line, column, tag)
-        if match is not None and match["place"] == "B":
-            forms = [match["form"]] if match["form"] else []
-            entities.append(Entity(place, place, match["label"], "_".join(forms)))
-        elif match is not None:
-            if not entities or entities[-1].last != place - 1 or entities[-1].label != match["label"]:
-                raise _out_of_place(text, line, column, tag)
-            forms += [match["form"]] if match["form"] else []
+    tags = [_read_tag(token, text, line) for token in _TOKEN.finditer(text)]
+    for place, tag in enumerate(tags):
+        if tag is not None and tag["place"] == "B":
+            forms = [tag["form"]] if tag["form"] else []
+            entities.append(Entity(place, place, tag["label"], "_".join(forms)))
+        elif tag is not None:
+            if not entities or entities[-1].last != place - 1 or entities[-1].label != tag["label"]:
+                raise _out_of_place(text, line, tags, place, tag)
+            forms += [tag["form"]] if tag["form"] else []
             entities[-1] = entities[-1]._replace(last=place, form="_".join(forms))
-        gap = _GAP.match(text, column - 1 + len(tag))
-        column = gap.end() + 1 if gap else column
     return entities
 
 
-def _tags(text: str) -> Sequence[str]:
-    stripped = text.strip(" \t")
-    return _GAP.split(stripped) if stripped else []
+def _read_tag(token: re.Match[str], text: str, line: int) -> re.Match[str] | None:
+    """Return the match of a tag, at its place in the line; None for a token outside of all entities."""
+    tag = _TAG.fullmatch(text, *token.span())
+    if tag is None and token[0] != OUTSIDE:
+        hint = (
+            f"`{visible(shorten(token[0]))}` is no tag; "
+            "a tag is `O`, `B-LABEL` or `I-LABEL`, perhaps with `/FORM` behind it"
+        )
+        raise malformed(NO_TAG, text, line, hint, token.start() + 1, token[0])
+    return tag
 
 
-def _no_tag(text: str, line: int, column: int, tag: str) -> MalformedLineError:
-    hint = (
-        f"`{visible(shorten(tag))}` is no tag; a tag is `O`, `B-LABEL` or `I-LABEL`, perhaps with `/FORM` behind it"
-    )
-    return malformed("string", text, line, hint, column, tag)
+def _out_of_place(
+    text: str, line: int, tags: Sequence[re.Match[str] | None], place: int, wrong: re.Match[str]
+) -> MalformedLineError:
+    """Return the error for an I without its B; the reason has the tags that belong together, as GEval writes them."""
+    first, end = place, place + 1
+    while first and _place_of(tags[first]) == "I" and tags[first - 1] is not None:
+        first -= 1
+    while end < len(tags) and _place_of(tags[end]) == "I":
+        end += 1
+    together = [f"{tag['place']}-{tag['label']}" + (f"/{tag['form']}" if tag["form"] else "")
+                for tag in tags[first:end] if tag is not None]  # fmt: skip
+    reason = INCONSISTENT.format(visible(" ".join(together)))
+    hint = f"`{visible(shorten(wrong[0]))}` goes on with no entity of this label; one begins with `B-`"
+    return malformed(reason, text, line, hint, wrong.start() + 1, wrong[0])
 
 
-def _out_of_place(text: str, line: int, column: int, tag: str) -> MalformedLineError:
-    hint = f"`{visible(shorten(tag))}` goes on with no entity of this label; one begins with `B-`"
-    return malformed(INCONSISTENT, text, line, hint, column, tag)
+def _place_of(tag: re.Match[str] | None) -> str:
+    return "" if tag is None else tag["place"]

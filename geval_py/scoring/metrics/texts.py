@@ -268,3 +268,18 @@ def find_numbered(name: str) -> Metric | None:
     if number is None or make is None or not float(number[0]) or (make is _ndcg and not number[0].isdigit()):
         return None
     return make(float(number[0]), name)
+
+
+def geval_name(name: str) -> str:
+    """Return the name that GEval shows for a metric.
+
+    >>> geval_name("F2"), geval_name("MultiLabel-LogLoss"), geval_name("NDCG@3"), geval_name("BIO-F1")
+    ('F2.0', 'MultiLabel-Logloss', 'NDCG@3', 'BIO-F1')
+    """
+    from geval_py.tables.numbers import shortest
+
+    metric = find_numbered(name)
+    if metric is None or metric.name.startswith("NDCG@"):
+        return "MultiLabel-Logloss" if name == "MultiLabel-LogLoss" else name
+    number = _NUMBER.search(name)
+    return name if number is None else name[: number.start()] + shortest(float(number[0]))

@@ -188,6 +188,16 @@ def test_of_a_larger_folder_that_is_not_opened_the_first_entries_count(folder, m
     assert all(one != other for one, other in zip(found, again, strict=True))
 
 
+def test_what_is_in_the_last_folder_that_is_looked_at_counts(folder):
+    source = folder({f"{number}": "" for number in range(9)})
+    (source / "test-A").mkdir()  # the tenth
+    before = os.stat(source / "test-A")
+    found = fingerprint(str(source), 10)
+    (source / "test-A" / "out.tsv").write_bytes(LINE)
+    os.utime(source / "test-A", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert fingerprint(str(source), 10) != found
+
+
 def test_folders_in_folders_have_an_end(receiving, refusal, folder):
     source = folder({"test-A/out.tsv": LINE, f"{'a/' * 32}b": ""})
     assert len(receiving(source).files) == 1

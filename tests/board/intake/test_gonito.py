@@ -23,6 +23,7 @@ links:
   - title: "Some external link"
     url: "https://example.org/xyz"
   - url: "https://example.net/bare-link-without-text"
+affiliation: " Wydział Informatyki "
 mlrun-path: mlruns
 """
 
@@ -54,7 +55,8 @@ def test_all_that_gonito_reads(receiving, folder):
         ("Some external link", "https://example.org/xyz"),
         ("https://example.net/bare-link-without-text",) * 2,
     )
-    assert parcel.notes == ("gonito.yaml, line 18: unknown key `mlrun-path`",)
+    assert details.affiliation == "Wydział Informatyki"  # ours alone
+    assert parcel.notes == ("gonito.yaml, line 19: unknown key `mlrun-path`",)
     assert [file.name for file in parcel.files] == ["config/a.json", "gonito.yaml", "test-A/out.tsv", "train.yaml"]
 
 
@@ -69,6 +71,7 @@ def test_all_that_gonito_reads(receiving, folder):
             "links:\n- url: javascript:alert(1)\n",
             "gonito.yaml, line 2: `links` need a url each that begins with http:// or https://",
         ),
+        (f"affiliation: {'a' * 101}\n", "gonito.yaml, line 1: `affiliation` has more than 100 characters"),
         ("links: [a]\n", "gonito.yaml, line 1: `links` takes a list of {title: …, url: …}"),
         (
             "tags: 1\ndescription: [a]\n",
@@ -83,7 +86,7 @@ def test_all_that_gonito_reads(receiving, folder):
         ("param-files: [p.yaml]\n", "p.yaml, line 1: a file of param-files takes names with values: {epochs: 10}"),
     ],
     ids=[
-        "yaml", "scalar", "tags", "params", "script", "link", "both", "utf-8", "object", "circle", "long", "large",
+        "yaml", "scalar", "tags", "params", "script", "affiliation", "link", "both", "utf-8", "object", "circle", "long", "large",
         "param-file",
     ],
 )  # fmt: skip

@@ -22,6 +22,7 @@ def board(tmp_path):
     """The folder of a board with four entries and a baseline."""
     rows = Rows(tmp_path, also="[LogLossHashed]", samples="400", tests="{test-A: {visible: true}}")
     some = {"tags": ["neural", "big"], "description": "=1+1 | \x1b[31m", "params": {"epochs": "3"}}
+    some["links"] = [["code", "https://example.org/code"]]
     rows.submit("one", {"PerplexityHashed": [3.0, 3.1] * 20, "LogLossHashed": 3.05}, **some)
     rows.submit("two", [3.1, 3.0] * 20, at=1)
     rows.submit("three", [5.0, 5.0] * 20, [4.0, 4.5] * 20, at=2)
@@ -44,10 +45,10 @@ def shown(capsys, *words):
 
 TEXT = r"""
 place     range  submitter  variant  PerplexityHashed  95 % interval         LogLossHashed  group  arrived               tags         description      remark
-1=        1–2    one                 21.12             [19.00, 23.23]        3.050          a      2027-01-01T12:00:00Z  neural, big  =1+1 | \x1b[31m
-1=        1–2    two                 21.12             [19.00, 23.23]                       a      2027-01-01T13:00:00Z
-baseline         -base               54.60             [49.14, 60.06]                              2027-01-01T12:00:00Z
-3         3      three      k=1      70.11             [63.09, 77.12]                       b      2027-01-01T14:00:00Z
+1=        1–2    one                 21.12             [19.0, 23.2]          3.050          a      2027-01-01T12:00:00Z  neural, big  =1+1 | \x1b[31m
+1=        1–2    two                 21.12             [19.0, 23.2]                         a      2027-01-01T13:00:00Z
+baseline         -base               54.60             [49, 60]                                    2027-01-01T12:00:00Z
+3         3      three      k=1      70.11             [63, 77]                             b      2027-01-01T14:00:00Z
 4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01T15:00:00Z                                see\nthere
 
 PerplexityHashed (words, lower is better) of test-A; the best of a submitter.
@@ -64,11 +65,12 @@ def test_for_programs_as_csv_with_formulas_defused_and_numbers_left_alone(board,
     head, *rows = csv.reader(io.StringIO(text))
     assert head == [
         "place", "shared", "first", "last", "submitter", "code", "variant", "score", "low", "high", "LogLossHashed",
-        "groups", "held", "baseline", "arrived", "tags", "description", "remark", "param epochs", "param k",
+        "groups", "held", "baseline", "arrived", "tags", "affiliation", "description", "links", "remark",
+        "param epochs", "param k",
     ]  # fmt: skip
     assert rows[0] == [
         "1", "True", "1", "2", "one", "000000000001", "", "21.12", "19.0", "23.23", "3.05",
-        "0", "False", "False", "2027-01-01T12:00:00Z", "neural,big", "'=1+1 | \\x1b[31m", "", "3", "",
+        "0", "False", "False", "2027-01-01T12:00:00Z", "neural,big", "", "'=1+1 | \\x1b[31m", "https://example.org/code", "", "3", "",
     ]  # fmt: skip
     assert [row[4] for row in rows] == ["one", "two", "'-base", "three", "four"]
     assert rows[3][-1] == "1"
@@ -87,6 +89,7 @@ def test_as_json_without_what_only_the_database_knows(board, capsys):
         "by": "submitter",
         "floor": None,
         "notes": [],
+        "part": "",
     }
     assert document["entries"][4] == {
         "place": 4,
@@ -106,6 +109,8 @@ def test_as_json_without_what_only_the_database_knows(board, capsys):
         "tags": [],
         "params": {},
         "remark": "see\nthere",
+        "affiliation": "",
+        "links": [],
         "held": False,
         "arrived": "2027-01-01T15:00:00Z",
     }
@@ -118,7 +123,7 @@ def test_as_markdown(board, capsys):
         "| tags | description | remark |"
     )
     assert row == (
-        r"| 1= | 1–2 | one |  | 21.12 | \[19.00, 23.23\] | 3.050 | a | 2027-01-01T12:00:00Z | neural, big "
+        r"| 1= | 1–2 | one |  | 21.12 | \[19.0, 23.2\] | 3.050 | a | 2027-01-01T12:00:00Z | neural, big "
         r"| =1+1 \| \\x1b\[31m |  |"
     )
 

@@ -1,6 +1,7 @@
 """No answer leaks: nothing that is written for others is made of hidden answers, but the disclosed scores."""
 
 import io
+import json
 import re
 import sqlite3
 import sys
@@ -13,6 +14,7 @@ from story import Story
 
 from geval_py.board.answers import references_of
 from geval_py.board.database.store import Board
+from geval_py.board.ranking.disclosure import interval
 from geval_py.reading.lines import LineReader
 
 if sys.version_info >= (3, 14):
@@ -232,9 +234,17 @@ def test_an_answer_changes_disclosed_figures_alone(tmp_path):
     }
     changed = {str(path) for path, text in one.items() if other[path] != text}
     assert "index.html" in changed
-    disclosed = figures_in(next(text for path, text in one.items() if path.name == "outputs.json"))
+    outputs = next(text for path, text in one.items() if path.name == "outputs.json")
+    disclosed = figures_in(outputs) | set(rounded_ends(outputs))
     new = {figure for path, text in one.items() for figure in figures_in(text) - figures_in(other[path])}
     assert {figure for figure in new if float(figure) not in set(map(float, disclosed))} == set()
+
+
+def rounded_ends(outputs):
+    """The ends of disclosed intervals as pages round them: to two digits of the disclosed width."""
+    for row in json.loads(outputs)["rows"]:
+        if isinstance(row["low"], float) and isinstance(row["high"], float):
+            yield from interval(row["low"], row["high"], 4)
 
 
 def without_drawings(text):

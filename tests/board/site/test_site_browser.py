@@ -1,5 +1,6 @@
 """The site in a browser: quiet, alone, usable by keyboard, without findings of axe-core; wide, narrow, light, dark."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,8 +42,14 @@ def one_submission(site, status):
     raise AssertionError(status)
 
 
+def one_submitter(site):
+    """The page of a submitter, the largest."""
+    path = max((site / "submitters").iterdir(), key=lambda path: path.stat().st_size)
+    return f"submitters/{path.name}"
+
+
 def all_pages(site):
-    return [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected")]
+    return [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected"), one_submitter(site)]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -54,6 +61,62 @@ def test_every_page_is_quiet_and_fits(open_page, site, screen, scheme):
         assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen], name
     assert page.said == []
     assert [url for url in page.asked if not url.startswith(site.as_uri())] == []
+
+
+def with_more_columns():
+    """A board with two metrics more, phases, a ladder, long names and affiliations."""
+    view = site_views.view(changes={"phases": site_views.PHASES})
+    metrics = ("PerplexityHashed", "Accuracy", "LogLossHashed", "LikelihoodHashed")
+
+    def more(entry, number):
+        others = dict.fromkeys(metrics[1:], 0.009512)
+        long = {
+            "affiliation": "Universität Stuttgart, Institut für Maschinelle Sprachverarbeitung",
+            "held": number % 2 > 0,
+        }
+        return replace(entry, others=others, submitter=f"{entry.submitter} of the late evening shift", **long)
+
+    standings = {
+        key: replace(of, others=metrics[1:], entries=tuple(more(one, n) for n, one in enumerate(of.entries)))
+        for key, of in view.standings.items()
+    }
+    return replace(view, standings=standings, metrics=metrics)
+
+
+def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
+    write_site(str(tmp_path / "public"), pages(with_more_columns()))
+    page = open_address(f"{(tmp_path / 'public').as_uri()}/index.html", width=1280)
+    for name in (
+        "index.html",
+        "compare.test-A.html",
+        "submissions.html",
+        one_submission(tmp_path / "public", "scored"),
+    ):
+        page.goto(f"{(tmp_path / 'public').as_uri()}/{name}")
+        boxes = page.evaluate(
+            "[...document.querySelectorAll('.scroll')].map(box => [box.scrollWidth, box.clientWidth])"
+        )
+        assert boxes, name
+        assert [box for box in boxes if box[0] > box[1]] == [], name
+
+
+@pytest.mark.parametrize(
+    ("now", "text"),
+    [
+        ("2027-01-28T22:00:00Z", "31 Jan 2027, 23:00 UTC (3 days left)"),
+        ("2027-01-30T22:00:00Z", "31 Jan 2027, 23:00 UTC (25 hours left)"),
+        ("2027-01-31T22:58:59Z", "31 Jan 2027, 23:00 UTC (1 minute left)"),
+        ("2027-01-31T23:00:01Z", "31 Jan 2027, 23:00 UTC (over)"),
+    ],
+)
+def test_the_time_left_is_told_by_a_script(browser, tmp_path, now, text):
+    write_site(str(tmp_path / "public"), pages(site_views.view(changes={"phases": site_views.PHASES})))
+    page = browser.new_page()
+    page.clock.set_fixed_time(now)
+    for name in ("index.html", "submit.html"):
+        page.goto(f"{(tmp_path / 'public').as_uri()}/{name}")
+        assert text in page.inner_text("main")
+    page.close()
 
 
 @pytest.mark.parametrize(
@@ -155,9 +218,15 @@ def test_two_submissions_side_by_side(open_page):
     page = open_page("compare.test-A.html")
     place = page.locator("#side-by-side")
     assert "They cannot be told apart." in place.inner_text()
+    assert re.match(
+        r"\S+ .* has the better score, by [\d.]+, but this may be chance\. They cannot be told apart\.",
+        place.inner_text(),
+    )
+    assert "is better" not in place.inner_text()
     page.get_by_label("Another").select_option(index=10)
     text = place.inner_text()
     assert "is better by" in text
+    assert "which is more than chance" in text
     assert "They can be told apart." in text
     codes = page.evaluate("location.hash").removeprefix("#").split(",")
     page.goto(page.url.partition("#")[0] + f"#{codes[1]},{codes[0]}")

@@ -363,11 +363,33 @@ def test_another_answer_changes_nothing_but_disclosed_figures(challenge, submiss
 
 
 def test_a_site_on_each_database(board, submission, tmp_path):
-    place = submission("ann", 0.5, tests=("test-A", "dev-0"), gonito="description: good\ntags: [a, b]\n")
+    told = (
+        "description: good\ntags: [a, b]\naffiliation: Acme <b>\nlinks: [{title: it, url: https://example.org/it}]\n"
+    )
+    place = submission("ann", 0.5, tests=("test-A", "dev-0"), gonito=told)
     receipt = submissions.add(board, str(place), now=NOW)
     site.build(board, str(tmp_path / "public"), now=NOW)
     page = (tmp_path / "public" / "submissions" / f"{receipt.code}.html").read_text()
     assert "<p>good</p>" in page
-    assert receipt.code in (tmp_path / "public" / "index.html").read_text()
+    index = (tmp_path / "public" / "index.html").read_text()
+    assert receipt.code in index
+    assert '<span class="affiliation">Acme &lt;b&gt;</span>' in index
+    assert '<a href="https://example.org/it" rel="nofollow noopener">it</a>' in index
+    assert "<dt>Affiliation</dt><dd>Acme &lt;b&gt;</dd>" in page
     with loaded(board, now=NOW) as view:
         assert [one.tags for one in view.submissions] == [("a", "b")]
+
+
+def test_advice_is_for_the_entries_that_are_compared(tmp_path, monkeypatch):
+    rows = Rows(tmp_path)
+    for name, score in [("one", 80.0), ("two", 90.0)]:
+        rows.submit(name, score)
+    rows.submit("nothing", 100.0, baseline=True)
+    monkeypatch.setattr("geval_py.board.ranking.comparisons.MOST_COMPARED", 1)
+    rows.refresh()
+    with loaded(rows.board, now=ROWS_NOW) as view:
+        standings = view.standings["test-A", view.phase]
+        advice = {entry.submitter: view.advice(standings, entry) for entry in standings.entries}
+    assert advice["one"]
+    assert advice["two"] == ()
+    assert advice["nothing"] == ("A baseline stands in the table without a place.",)

@@ -6,52 +6,20 @@ import json
 import re
 from dataclasses import replace
 from datetime import timedelta
-from html.parser import HTMLParser
 from posixpath import dirname, join, normpath
 from xml.etree import ElementTree
 
 import pytest
 import site_views
+from site_views import Reader, html_of, made
 
 from geval_py.board.settings import Test
-from geval_py.board.site.pages import MOST_OUTPUTS, pages
-from geval_py.board.site.rendering import POLICY, link_of, readme_html
+from geval_py.board.site.rendering import POLICY, link_of, markdown_html
+from geval_py.board.site.submission_pages import MOST_OUTPUTS
 from geval_py.board.site.view import Figures, LineView
 
 MOST_BYTES = 500_000
 ATOM = "{http://www.w3.org/2005/Atom}"
-
-
-class Reader(HTMLParser):
-    """Collects the tags of a page with their attributes, and its text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.text = [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        self.text.append(" " if tag in ("td", "th", "p", "h1", "h2", "h3", "li", "dt", "dd") else "")
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-    def all(self, name):
-        return [attributes for tag, attributes in self.tags if tag == name]
-
-    @property
-    def words(self):
-        return " ".join("".join(self.text).split())
-
-
-def made(view):
-    return dict(pages(view))
-
-
-def html_of(files):
-    return {path: text for path, text in files.items() if path.endswith(".html")}
 
 
 @pytest.fixture(scope="module")
@@ -450,11 +418,11 @@ def test_likenesses_are_the_organisers_alone(files):
     ids=["html", "image", "link", "relative link", "script link", "code"],
 )
 def test_the_readme_is_tamed(markdown, html):
-    assert str(readme_html(markdown)) == html
+    assert str(markdown_html(markdown)) == html
 
 
 def test_a_table_of_the_readme_scrolls_in_its_box():
-    html = str(readme_html("| a | b |\n|---|--:|\n| 1 | 2 |\n"))
+    html = str(markdown_html("| a | b |\n|---|--:|\n| 1 | 2 |\n"))
     assert html.startswith('<div class="scroll" role="region" tabindex="0" aria-label="Table"><table>')
     assert html.count('<th class="number" scope="col">b</th>') == 1
     assert "style" not in html

@@ -53,28 +53,34 @@ for (const table of document.querySelectorAll("table.board")) {
 // Two rows of the table of figures, side by side; the address names them: #CODE,CODE.
 for (const table of document.querySelectorAll("table.compared")) {
   const rows = [...table.tBodies[0].rows];
-  const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  const headers = [...table.tHead.rows[0].cells];
   const form = document.querySelector("form.pick");
   const place = document.getElementById("side-by-side");
   const selects = [...form.querySelectorAll("select")];
 
   const decimals = (row) => (row.dataset.shown.split(".")[1] ?? "").length;
 
-  const difference = (one, other) => {
-    const by = Number(one.dataset.score) - Number(other.dataset.score);
-    if (!Number.isFinite(by)) return "One of the two scores is no finite number.";
-    if (by === 0) return "Their shown scores are equal.";
-    const first = (by < 0) === (table.dataset.direction === "lower");
-    const name = (first ? one : other).cells[0].querySelector("a").textContent;
-    return `${name} is better by ${Math.abs(by).toFixed(Math.max(decimals(one), decimals(other)))}.`;
-  };
-
-  const distinct = (one, other) => {
+  // Whether the two can be told apart, or why this is not known.
+  const verdict = (one, other) => {
     if (one.dataset.phase !== other.dataset.phase) return "They were not compared line by line, since they are not in one leaderboard.";
     const groups = [one, other].map((row) => JSON.parse(row.dataset.groups));
     if (!groups.every((each) => each.length)) return "They were not compared line by line, since not both are ranked.";
-    const together = groups[0].some((group) => groups[1].includes(group));
-    return together ? "They cannot be told apart." : "They can be told apart.";
+    return groups[0].every((group) => !groups[1].includes(group));
+  };
+
+  const sentence = (one, other) => {
+    const apart = verdict(one, other);
+    const by = Number(one.dataset.score) - Number(other.dataset.score);
+    const told = apart ? "They can be told apart." : "They cannot be told apart.";
+    const end = typeof apart === "string" ? apart : told;
+    if (!Number.isFinite(by)) return `One of the two scores is no finite number. ${end}`;
+    if (by === 0) return `Their shown scores are equal. ${end}`;
+    const first = (by < 0) === (table.dataset.direction === "lower");
+    const name = (first ? one : other).cells[0].querySelector("a").textContent;
+    const difference = Math.abs(by).toFixed(Math.min(decimals(one), decimals(other)));
+    if (typeof apart === "string") return `${name} has the better score, by ${difference}. ${end}`;
+    if (apart) return `${name} is better by ${difference}, which is more than chance. ${end}`;
+    return `${name} has the better score, by ${difference}, but this may be chance. ${end}`;
   };
 
   const make = (name, text, scope) => {
@@ -95,10 +101,12 @@ for (const table of document.querySelectorAll("table.compared")) {
       head.append(cell);
     }
     const body = own.createTBody();
-    names.forEach((name, column) => {
-      if (!column) return;
+    headers.slice(1).forEach((header, index) => {
+      const column = index + 1;
       const line = body.insertRow();
-      line.append(make("th", name, "row"));
+      const name = make("th", "", "row");
+      name.append(...[...header.childNodes].map((node) => node.cloneNode(true)));
+      line.append(name);
       for (const row of [one, other]) line.append(make("td", row.cells[column].textContent));
     });
     const box = document.createElement("div");
@@ -107,8 +115,7 @@ for (const table of document.querySelectorAll("table.compared")) {
     box.role = "region";
     box.ariaLabel = "The two side by side";
     box.append(own);
-    const sentence = one === other ? "Choose two." : `${difference(one, other)} ${distinct(one, other)}`;
-    place.replaceChildren(make("p", sentence), box);
+    place.replaceChildren(make("p", one === other ? "Choose two." : sentence(one, other)), box);
     place.hidden = false;
   };
 
@@ -129,4 +136,21 @@ for (const table of document.querySelectorAll("table.compared")) {
   form.hidden = false;
   window.addEventListener("hashchange", choose);
   choose();
+}
+
+// The time that is left until a deadline; without scripts there is the moment alone.
+{
+  const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000]];
+  const left = (until) => {
+    const time = until - Date.now();
+    if (time <= 0) return "over";
+    const [unit, size] = UNITS.find(([, each]) => time >= 2 * each) ?? UNITS[2];
+    const count = Math.max(1, Math.floor(time / size));
+    return `${count} ${unit}${count === 1 ? "" : "s"} left`;
+  };
+  const write = () => {
+    for (const place of document.querySelectorAll("[data-until]")) place.textContent = ` (${left(Date.parse(place.dataset.until))})`;
+  };
+  write();
+  setInterval(write, 60_000);
 }

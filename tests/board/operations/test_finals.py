@@ -1,0 +1,174 @@
+"""Final submissions: a submitter names some, and by the private part these alone are ranked."""
+
+from datetime import timedelta
+
+import pytest
+from rows import START, Rows
+from samples import NOW as LATER
+from sqlalchemy import update
+
+from geval_py.board.database.schema import REJECTED, disclosures, submissions
+from geval_py.board.operations.finals import name_final
+from geval_py.board.operations.receipts import UnknownCodeError
+from geval_py.board.ranking.parts import public_lines
+from geval_py.errors import UsageError
+
+LINES, SEED = 60, "728190312"
+PHASES = "[{name: dev, until: 2027-01-02T12:00:00Z}, {name: last, until: 2027-01-03T12:00:00Z}]"
+OPEN = START.replace(day=3)
+OVER = OPEN + timedelta(seconds=1)
+PUBLIC = public_lines([str(line) for line in range(LINES)], 0.5, f"{SEED} test-A")
+
+
+@pytest.fixture
+def rows(tmp_path, database):
+    (tmp_path / "challenge").mkdir()
+    tests = "{test-A: {split: 50 %, disclosed: 3}}"
+    return Rows(tmp_path, tests=tests, phases=PHASES, seed=SEED, finals="2", database=database)
+
+
+def losses(on_public, on_private):
+    return [float(on_public if line in PUBLIC else on_private) for line in range(LINES)]
+
+
+@pytest.fixture
+def four(rows):
+    """Four submissions of Ann, ever better on the public part, ever worse on the private one; one of Bob's."""
+    codes = [rows.submit("ann", losses(5 - number, 2 + number), at=30 + number) for number in range(4)]
+    rows.submit("bob", losses(4.5, 4.2), at=40)
+    return codes
+
+
+def final(rows, *codes, now=OPEN, undo=False):
+    return name_final(rows.board, codes, now, undo=undo)
+
+
+def ranked(rows, now=OVER):
+    """The places, submitters and codes of all submissions of the last phase that are ranked."""
+    entries = rows.standings(phase="last", by="submission", now=now).entries
+    return [(entry.place, entry.submitter, entry.code) for entry in entries]
+
+
+def test_the_named_submissions_decide(rows, four):
+    receipts = final(rows, four[0], four[3])
+    assert [(receipt.code, receipt.note) for receipt in receipts] == [
+        (four[0], "a final submission"),
+        (four[3], "a final submission"),
+    ]
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[0], four[3]]
+    assert rows.table(now=OVER) == [(1, "ann", 7.39), (2, "bob", 66.7)]
+    notes = rows.standings(now=OVER).notes
+    assert "only final submissions are ranked, at most 2 of a submitter" in notes
+
+
+def test_before_the_deadline_they_change_nothing(rows, four):
+    before = rows.standings(now=OPEN)
+    final(rows, four[0])
+    assert rows.standings(now=OPEN) == before
+    assert len(ranked(rows, OPEN)) == 5
+
+
+def test_without_any_named_the_best_by_the_public_part_decide(rows, four):
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[2], four[3]]
+
+
+def test_one_that_is_named_decides_alone(rows, four):
+    final(rows, four[1])
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[1]]
+
+
+def test_of_equal_ones_the_earlier_decide(rows):
+    codes = [rows.submit("ann", losses(3, 3 - number), at=30 + number) for number in range(3)]
+    assert {code for _, _, code in ranked(rows)} == set(codes[:2])
+
+
+def test_of_others_nothing_is_shown_any_more(rows, four):
+    final(rows, four[0])
+    rows.refresh(OPEN)
+    assert len(rows.rows(disclosures)) == 5
+    rows.refresh(OVER)
+    assert len(rows.rows(disclosures)) == 2
+
+
+def test_without_finals_all_decide(rows, four):
+    rows.edit(finals="0")
+    assert len(ranked(rows)) == 5
+    with pytest.raises(UsageError) as caught:
+        final(rows, four[0])
+    assert str(caught.value) == "this board has no final submissions\n  `finals: 2` in board.yaml allows two"
+
+
+def test_a_baseline_needs_no_name(rows, four):
+    rows.submit("base", losses(6, 6), at=30, baseline=True)
+    assert [name for _, name, _ in ranked(rows)].count("base") == 1
+
+
+def test_a_submission_after_the_deadline_is_not_bound(rows, four):
+    rows.submit("ann", losses(1, 1), at=100)
+    assert len(rows.standings(phase="post-deadline", now=LATER).entries) == 1
+
+
+def test_a_name_is_taken_back(rows, four):
+    final(rows, four[0], four[1])
+    (receipt,) = final(rows, four[0], undo=True)
+    assert receipt.note == "not a final submission"
+    final(rows, four[2])
+    assert {code for _, name, code in ranked(rows) if name == "ann"} == {four[1], four[2]}
+
+
+def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
+    final(rows, four[0])
+    with pytest.raises(UsageError) as caught:
+        final(rows, four[1], four[2])
+    assert str(caught.value) == (
+        f"ann may name 2 final submissions for test-A: {four[0]}, {four[1]}, {four[2]} are 3\n"
+        "  geval board final --undo takes one back"
+    )
+    assert [row.code for row in rows.rows(submissions) if row.final] == [four[0]]
+    final(rows, four[0], four[1])  # one that is named counts once
+
+
+def test_a_withdrawn_one_does_not_count(rows, four):
+    final(rows, four[0], four[1])
+    rows.withdraw(four[0])
+    final(rows, four[2])
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[1], four[2]]
+
+
+def test_if_board_yaml_allows_fewer_the_first_ones_count(rows, four):
+    final(rows, four[3], now=OPEN - timedelta(hours=1))
+    final(rows, four[0])
+    rows.edit(finals="1")
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[3]]
+
+
+def test_what_cannot_be_final(rows, four):
+    early = rows.submit("ann", losses(1, 1), at=0)
+    base = rows.submit("base", losses(6, 6), at=30, baseline=True)
+    without = rows.submit("ann", losses(1, 1), at=30, test="dev-0")
+    gone, bad = rows.submit("ann", losses(1, 1), at=30), rows.submit("ann", losses(1, 1), at=30)
+    rows.withdraw(gone)
+    rows.run(update(submissions).where(submissions.c.code == bad).values(state=REJECTED))
+    messages = {
+        early: "cannot be final: it needs an output for test-A in last",
+        without: "cannot be final: it needs an output for test-A in last",
+        base: "is a baseline, which has no place",
+        gone: "is withdrawn: only a scored submission can be final",
+        bad: "is rejected: only a scored submission can be final",
+    }
+    for code, message in messages.items():
+        with pytest.raises(UsageError) as caught:
+            final(rows, code)
+        assert str(caught.value) == f"{code} {message}"
+    with pytest.raises(UnknownCodeError):
+        final(rows, "ffffffffffff")
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_after_the_deadline_they_stay_as_they_are(rows, four, undo):
+    final(rows, four[0])
+    with pytest.raises(UsageError) as caught:
+        final(rows, four[0], now=OVER, undo=undo)
+    assert str(caught.value) == (
+        "the deadline of test-A has passed, at 2027-01-03T12:00:00Z: final submissions stay as they are"
+    )

@@ -1,0 +1,353 @@
+"""The public and the private part of a hidden test: its lines, its scores, and what is shown when."""
+
+import math
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from rows import START, Rows, perplexity
+from samples import write
+from sqlalchemy import func, select
+
+from geval_py.board.answers import documents_of, references_of
+from geval_py.board.database.schema import comparisons, disclosures, evaluations, exchanges
+from geval_py.board.ranking import leaderboard
+from geval_py.board.ranking.parts import public_lines
+from geval_py.errors import ConfigError, MissingFileError, UsageError
+
+LINES = 100
+TESTS = "{test-A: {split: 30 %, disclosed: 6}}"
+DEADLINE = START.replace(day=3)
+PHASES = "[{name: dev, until: 2027-01-02T12:00:00Z}, {name: final, until: 2027-01-03T12:00:00Z}]"
+OPEN, OVER = DEADLINE, DEADLINE + timedelta(seconds=1)
+IN_FINAL = 30  # hours from the start
+SEED = "728190312"
+
+
+@pytest.fixture
+def rows(tmp_path, database):
+    (tmp_path / "challenge").mkdir()
+    return Rows(tmp_path, tests=TESTS, phases=PHASES, seed=SEED, database=database)
+
+
+@pytest.fixture(scope="module")
+def public():
+    """The places of the public lines of these boards."""
+    return public_lines([str(line) for line in range(LINES)], 0.3, f"{SEED} test-A")
+
+
+def losses(public, *, on_public, on_private):
+    """Line losses that differ by part."""
+    of = [on_public if line in public else on_private for line in range(LINES)]
+    return [loss + 0.01 * (line % 7) for line, loss in enumerate(of)]
+
+
+def score_of(places, of):
+    return float(f"{perplexity([of[place] for place in sorted(places)]):.5e}")
+
+
+def private_of(public):
+    return set(range(LINES)) - public
+
+
+# Which lines are public
+
+
+@pytest.mark.parametrize(("lines", "share", "wanted"), [(123, 0.3, 37), (100, 0.5, 50), (10, 0.01, 1), (10, 0.99, 9)])
+def test_the_public_part_has_its_share_of_the_lines(lines, share, wanted):
+    assert len(public_lines([str(line) for line in range(lines)], share, "secret")) == wanted
+
+
+def test_the_lines_of_a_document_are_in_one_part():
+    documents = [f"document {line // 4}" for line in range(LINES)]
+    public = public_lines(documents, 0.3, "secret")
+    assert len(public) in (28, 32)
+    assert {documents[line] for line in public}.isdisjoint(documents[line] for line in private_of(public))
+
+
+def test_a_part_has_a_document_even_if_all_are_large():
+    assert len(public_lines(["a"] * 9 + ["b"], 0.3, "secret")) == 1
+    assert len(public_lines(["a"] * 6 + ["b"] * 5, 0.3, "secret")) in (5, 6)
+    assert 0 < len(public_lines(["a"] * 6 + ["b"] * 5, 0.9, "secret")) < 11
+
+
+def test_the_public_lines_depend_on_nothing_but_the_documents_and_the_key():
+    documents = [f"document {line // 2}" for line in range(LINES)]
+    public = public_lines(documents, 0.3, "secret")
+    backwards = public_lines(documents[::-1], 0.3, "secret")
+    assert {documents[line] for line in public} == {documents[::-1][line] for line in backwards}
+    assert public != public_lines(documents, 0.3, "other")
+
+
+def test_the_public_lines_are_as_likely_everywhere():
+    counts = [0] * 20
+    for seed in range(2000):
+        for line in public_lines([str(line) for line in range(20)], 0.3, str(seed)):
+            counts[line] += 1
+    assert sum(counts) == 2000 * 6
+    assert all(abs(count - 600) < 5 * math.sqrt(2000 * 0.3 * 0.7) for count in counts)
+
+
+# Documents
+
+
+def with_input(rows, *lines):
+    write(Path(rows.folder) / "challenge/test-A/in.tsv", "".join(lines))
+
+
+def documents(rows):
+    return documents_of(rows.board.settings, rows.board.settings.tests[0])
+
+
+def test_documents_are_found_in_the_column_with_the_most_values_that_repeat(rows):
+    with_input(rows, *(f"{line % 2}\t{line // 3}\ttext {line}\n" for line in range(12)))
+    assert documents(rows) == [str(line // 3) for line in range(12)]
+
+
+def test_a_line_is_a_document_where_no_column_repeats(rows):
+    assert documents(rows) is None
+    with_input(rows, *(f"same\ttext {line}\n" for line in range(12)))
+    assert documents(rows) is None
+
+
+def test_documents_are_those_of_the_named_column(rows):
+    rows.edit(tests="{test-A: {split: 30 %, documents: 1}}")
+    with_input(rows, *(f"{line % 2}\t{line // 3}\ttext {line}\n" for line in range(12)))
+    assert documents(rows) == [str(line % 2) for line in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("7", "the input of test-A has no column `7`\n  the columns have numbers, from 1"),
+        ("FileId", "the input of test-A has no column `FileId`\n  the columns have numbers, from 1"),
+        ("1", "test-A cannot be split: all its lines are of one document"),
+    ],
+)
+def test_a_named_column_without_documents_is_an_error(rows, column, message):
+    rows.edit(tests=f"{{test-A: {{split: 30 %, documents: {column}}}}}")
+    with_input(rows, *(f"same\ttext {line}\n" for line in range(12)))
+    with pytest.raises(UsageError) as caught:
+        documents(rows)
+    assert str(caught.value) == message
+
+
+def test_without_the_challenge_no_line_is_taken_for_a_document(rows, tmp_path):
+    rows.submit("one", losses(frozenset(), on_public=1, on_private=1))
+    (tmp_path / "challenge").rmdir()
+    with pytest.raises(MissingFileError):
+        rows.standings(phase="dev", now=OPEN)
+
+
+def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
+    write(tmp_path / "challenge/config.txt", "--metric PerplexityHashed\n")
+    write(tmp_path / "answers/test-A/expected.tsv", "word\n" * 12)
+    with_input(rows, *(f"{line // 3}\ttext {line}\n" for line in range(12)))
+    before = references_of(rows.board.settings)
+    with_input(rows, *(f"{line // 3}\tother {line}\n" for line in range(12)))
+    assert references_of(rows.board.settings) == before
+    with_input(rows, *(f"{line // 4}\ttext {line}\n" for line in range(12)))
+    assert references_of(rows.board.settings) != before
+
+
+# board.yaml
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"tests": "{test-A: {split: 30}}"}, "`split` is a percentage between 0 % and 100 %, such as 30 %"),
+        ({"tests": "{test-A: {split: 100 %}}"}, "`split` is a percentage between 0 % and 100 %, such as 30 %"),
+        (
+            {"tests": "{test-A: {split: 30 %, visible: true}}"},
+            "`split` is for hidden answers: leave out `split` or `visible`",
+        ),
+        (
+            {"tests": "{test-A: {documents: FileId}}"},
+            "`documents` is for `split`: lines of one document are in the same part",
+        ),
+        ({"seed": "12345"}, "`split` needs a secret `seed`: by 12345, anyone can compute the public lines"),
+        (
+            {"metric": "BLEU"},
+            "`split` needs a metric of the loss of each line, as PerplexityHashed; not `BLEU`",
+        ),
+        (
+            {"metric": '"LogLossHashed:f<exp:the>"'},
+            "`split` needs a metric of the loss of each line, as PerplexityHashed; not `LogLossHashed:f<exp:the>`",
+        ),
+        (
+            {"tests": "{test-A: {}}", "finals": "2"},
+            "`finals` needs a test with `split`, whose private part the final submissions decide",
+        ),
+    ],
+)
+def test_errors_in_board_yaml(rows, keys, message):
+    with pytest.raises(ConfigError) as caught:
+        rows.edit(**keys)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("written", ["30 %", "30%", "30.0 %"])
+def test_a_share_is_a_percentage(rows, written):
+    rows.edit(tests=f"{{test-A: {{split: {written}}}}}")
+    assert rows.board.settings.tests[0].split == 0.3
+
+
+# What is shown, and when
+
+
+def test_the_public_part_is_shown_until_the_deadline_then_the_private_one(rows, public):
+    one, two = losses(public, on_public=2, on_private=5), losses(public, on_public=3, on_private=4)
+    rows.submit("one", one, at=IN_FINAL)
+    rows.submit("two", two, at=IN_FINAL)
+    before = rows.standings(now=OPEN)
+    assert [(entry.place, entry.submitter, entry.score) for entry in before.entries] == [
+        (1, "one", score_of(public, one)),
+        (2, "two", score_of(public, two)),
+    ]
+    assert before.part == "public"
+    assert before.notes == (
+        "the scores are of the public part, 30 lines; after the deadline the private part decides",
+    )
+    assert list(leaderboard.legend(before))[-1] == f"Note: {before.notes[0]}."
+    after = rows.standings(now=OVER)
+    assert [(entry.place, entry.submitter, entry.score) for entry in after.entries] == [
+        (1, "two", score_of(private_of(public), two)),
+        (2, "one", score_of(private_of(public), one)),
+    ]
+    assert (after.phase, after.part) == ("final", "private")
+    assert after.notes[1:] == ("the scores are of the private part, 70 lines",)
+
+
+def test_intervals_ranges_and_letters_are_of_the_part(rows, public):
+    """They are those of a board that has no other lines."""
+    names = ("one", "two", "six")
+    of = [losses(public, on_public=2 + number, on_private=6 - number) for number in range(3)]
+    for name, all_lines in zip(names, of, strict=True):
+        rows.submit(name, all_lines, at=IN_FINAL)
+    for part, now in ((public, OPEN), (private_of(public), OVER)):
+        alone = Rows(rows.folder, tests="{test-A: {disclosed: 6}}", seed=SEED, database=f"part{len(part)}.sqlite")
+        for name, all_lines in zip(names, of, strict=True):
+            alone.submit(name, [all_lines[place] for place in sorted(part)], at=IN_FINAL)
+        found, expected = rows.standings(phase="final", now=now), alone.standings(now=now)
+        for entry, other in zip(found.entries, expected.entries, strict=True):
+            names_of = ("place", "submitter", "score", "first", "last", "groups")
+            assert [getattr(entry, name) for name in names_of] == [getattr(other, name) for name in names_of]
+            assert entry.low < entry.score < entry.high
+
+
+def test_an_earlier_phase_keeps_the_public_part(rows, public):
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("one", of)
+    tables = [rows.standings(phase="dev", now=now) for now in (OPEN, OVER)]
+    assert tables[0] == tables[1]
+    assert tables[0].notes == ("the scores are of the public part, 30 lines",)
+    assert tables[0].entries[0].score == score_of(public, of)
+
+
+def test_what_arrives_later_is_ranked_by_the_private_part(rows, public):
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("late", of, at=72)
+    found = rows.standings(phase="post-deadline", now=OVER + timedelta(days=5))
+    assert [entry.score for entry in found.entries] == [score_of(private_of(public), of)]
+
+
+def test_the_deadline_is_that_of_the_last_phase_that_ranks_the_test(rows, public):
+    rows.edit(
+        tests="{test-A: {split: 30 %, disclosed: 6}, test-B: {}}",
+        phases="[{name: dev, until: 2027-01-02T12:00:00Z, tests: [test-A]},"
+        " {name: final, until: 2027-01-03T12:00:00Z, tests: [test-B]}]",
+    )
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("one", of)
+    assert rows.table("test-A", phase="dev", now=OPEN) == [(1, "one", score_of(private_of(public), of))]
+
+
+def test_without_phases_the_private_part_never_decides(rows, public):
+    rows.edit(phases="[]")
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("one", of)
+    found = rows.standings(now=OVER + timedelta(days=5))
+    assert [entry.score for entry in found.entries] == [score_of(public, of)]
+    assert found.notes == ("the scores are of the public part, 30 lines",)
+
+
+def test_a_ladder_is_climbed_by_the_public_part_and_the_private_part_has_none(rows, public):
+    rows.edit(tests="{test-A: {split: 30 %, disclosed: 6, ladder: true, step: 0}}")
+    first, second = losses(public, on_public=3, on_private=5), losses(public, on_public=3.5, on_private=2)
+    rows.submit("one", first, at=IN_FINAL)
+    rows.submit("one", second, at=IN_FINAL + 1)
+    (entry,) = rows.standings(now=OPEN).entries
+    assert (entry.score, entry.held) == (score_of(public, first), True)
+    (entry,) = rows.standings(now=OVER).entries
+    assert (entry.score, entry.held) == (score_of(private_of(public), second), False)
+
+
+def test_the_best_variant_is_that_of_the_part(rows, public):
+    good, bad = losses(public, on_public=2, on_private=5), losses(public, on_public=3, on_private=4)
+    rows.submit("one", bad, good, at=IN_FINAL)
+    assert [(entry.variant, entry.score) for entry in rows.standings(now=OPEN).entries] == [
+        ("k=1", score_of(public, good))
+    ]
+    assert [(entry.variant, entry.score) for entry in rows.standings(now=OVER).entries] == [
+        ("", score_of(private_of(public), bad))
+    ]
+
+
+def test_metrics_of_the_same_losses_are_shown_and_others_are_not(rows, public):
+    rows.edit(also="[LogLossHashed, LogLossHashed8, Accuracy]")
+    of = losses(public, on_public=2, on_private=5)
+    whole = {"PerplexityHashed": of, "LogLossHashed": 3.0, "LogLossHashed8": 2.0, "Accuracy": 0.5}
+    rows.submit("one", whole, at=IN_FINAL)
+    found = rows.standings(now=OPEN)
+    assert found.others == ("LogLossHashed",)
+    assert found.entries[0].others == {
+        "LogLossHashed": round(math.log(perplexity([of[p] for p in sorted(public)])), 5)
+    }
+    assert {row.metric for row in rows.rows(disclosures)} == {"PerplexityHashed", "LogLossHashed"}
+
+
+def test_nothing_of_the_private_part_is_computed_before_the_deadline(rows, public):
+    for number, name in enumerate(("one", "two")):
+        rows.submit(name, losses(public, on_public=2 + number, on_private=5), at=IN_FINAL)
+    rows.standings(now=OPEN)
+    stored = {row.id: row.lines for row in rows.rows(evaluations)}
+    assert sorted(stored.values()) == [30, 30, LINES, LINES]
+    compared = [row.one_id for row in rows.rows(comparisons)] + [row.evaluation_id for row in rows.rows(exchanges)]
+    assert {stored[one] for one in compared} == {30}
+    assert {stored[row.evaluation_id] for row in rows.rows(disclosures)} == {30}
+
+
+def test_a_part_is_scored_once(rows, public):
+    rows.submit("one", losses(public, on_public=2, on_private=5), at=IN_FINAL)
+    rows.submit("two", losses(public, on_public=2, on_private=5), at=IN_FINAL)
+    for now in (OPEN, OVER, OPEN, OVER):
+        rows.standings(now=now)
+    assert rows.run(select(func.count()).select_from(evaluations))[0][0] == 3  # the whole, and each part
+
+
+def test_another_share_or_seed_makes_other_parts(rows, public):
+    of = losses(public, on_public=2, on_private=5)
+    rows.submit("one", of, at=IN_FINAL)
+    assert rows.table(now=OPEN) == [(1, "one", score_of(public, of))]
+    for keys in ({"tests": "{test-A: {split: 60 %, disclosed: 6}}"}, {"seed": "1"}):
+        rows.edit(**keys)
+        assert rows.table(now=OPEN) != [(1, "one", score_of(public, of))]
+
+
+def test_a_score_that_was_made_again_has_new_parts(rows, public):
+    code = rows.submit("one", losses(public, on_public=2, on_private=5), at=IN_FINAL)
+    rows.standings(now=OPEN)
+    again = losses(public, on_public=3, on_private=4)
+    rows.score_again(code, again, reference="other answers")
+    assert rows.table(now=OPEN) == [(1, "one", score_of(public, again))]
+    assert rows.table(now=OVER) == [(1, "one", score_of(private_of(public), again))]
+
+
+def test_an_infinite_loss_counts_in_its_part_alone(rows, public):
+    private = private_of(public)
+    of = losses(public, on_public=2, on_private=5)
+    of[min(private)] = math.inf
+    rows.submit("one", of, at=IN_FINAL)
+    assert rows.table(now=OPEN) == [(1, "one", score_of(public, of))]
+    assert rows.table(now=OVER) == [(1, "one", math.inf)]

@@ -1,0 +1,193 @@
+"""Nothing of the private part of a test is shown before the deadline, in no byte; and the scores of parts are right."""
+
+import json
+import random
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+from samples import LINES, WORDS, output, words_of, write, write_challenge
+from story import Story, run_here, set_clock
+
+from geval_py import evaluate
+from geval_py.board.answers import documents_of
+from geval_py.board.database.store import Board
+from geval_py.board.intake import sandbox
+from geval_py.board.ranking.parts import public_lines
+
+pytestmark = pytest.mark.no_cover
+BEFORE, AFTER = datetime(2027, 1, 20, tzinfo=UTC), datetime(2027, 2, 2, tzinfo=UTC)
+SEED, SHARE, DOCUMENT = 728190312, 0.3, 3
+TEST = "test-A"
+TESTS = "  test-A: {split: 30 %, disclosed: 6"
+SETTINGS = {
+    "phases": "[{name: dev, until: 2027-01-10T00:00:00Z}, {name: final, until: 2027-02-01T00:00:00Z}]",
+    "submissions_a_day": 9,
+    "finals": 2,
+    "also": "[LikelihoodHashed]",
+    "seed": SEED,
+    "samples": 200,
+}
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """What sets the clock of the commands; the jobs of the sandbox are run in this process."""
+    monkeypatch.setattr(sandbox, "run_in_sandbox", run_here)
+    set_clock(monkeypatch, BEFORE)
+    return partial(set_clock, monkeypatch)
+
+
+def new_board(folder, answers=None, *, ladder="false"):
+    """A board of a challenge of 60 lines in 20 documents; gives its story."""
+    challenge, story = write_challenge(folder), Story(folder)
+    lines = "".join(f"file {n // DOCUMENT}\tleft {n}\tright {n}\n" for n in range(LINES))
+    write(challenge / TEST / "in.tsv", lines)
+    correct(folder, answers or {})
+    story.fine("init", folder / "board", "--challenge", challenge, "--answers", folder / "answers")
+    path = folder / "board/board.yaml"
+    text = path.read_text(encoding="utf-8")
+    text = text.replace("  test-A: {disclosed: 2, ladder: true", f"{TESTS}, ladder: {ladder}")
+    path.write_text(text, encoding="utf-8")
+    story.edit(**SETTINGS)
+    return story
+
+
+def correct(folder, answers):
+    words = words_of(TEST)
+    for place, word in answers.items():
+        words[place] = word
+    write(folder / "answers" / TEST / "expected.tsv", "".join(f"{word}\n" for word in words))
+
+
+def places_of_parts(folder):
+    board = Board.open(folder / "board")
+    documents = documents_of(board.settings, board.settings.test(TEST))
+    public = public_lines(documents, SHARE, f"{SEED} {TEST}")
+    return public, frozenset(range(LINES)) - public
+
+
+def others(places, seed=0):
+    """Other answers for some lines."""
+    chance, words = random.Random(seed), words_of(TEST)
+    return {place: chance.choice([word for word in WORDS if word != words[place]]) for place in sorted(places)}
+
+
+def use(story):
+    """Send submissions in both phases: good, better, worse than nothing, malformed, with variants, a baseline."""
+    folder = story.folder
+    sent = [("ann", 8, 0.3), ("bob", 9, 0.4), ("ann", 12, 0.3), ("ann", 13, 0.5), ("ann", 14, 0.55), ("bob", 12, 0.4)]
+    for seed, (name, day, skill) in enumerate([*sent, ("bob", 13, 0.2), ("eve", 12, 0.0), ("eve", 13, 0.6)]):
+        own = write_output(folder / f"{name}{day}", output(TEST, skill, seed))
+        story("add", folder / "board", own, "--submitter", name, "--at", f"2027-01-{day:02}T12:00:00Z")
+    for number, variant in enumerate(("k=1", "k=2")):
+        write(folder / f"two/{TEST}/out-{variant}.tsv", output(TEST, 0.4, 50 + number))
+    story("add", folder / "board", folder / "two", "--at", "2027-01-19T12:00:00Z")
+    bad = write_output(folder / "bad", output(TEST, 0.4, 60).replace(":0.", ":0,", 1))
+    story("add", folder / "board", bad, "--at", "2027-01-19T13:00:00Z", "--format", "json")
+    base = write_output(folder / "base", ":1\n" * LINES)
+    story("add", folder / "board", base, "--at", "2027-01-19T14:00:00Z", "--baseline")
+    codes = [
+        line["code"] for line in json.loads(story("status", folder / "board", "--format", "json")[1])["submissions"]
+    ]
+    story("final", folder / "board", *codes[-6:-4])
+    story("final", folder / "board", codes[0])
+    story("withdraw", folder / "board", codes[3], "--reason", "asked for")
+    story("note", folder / "board", codes[4], "late")
+
+
+def write_output(folder, text):
+    write(folder / TEST / "out.tsv", text)
+    return folder
+
+
+def published(story):
+    """All that is shown: what the commands print, the bytes of the site and of the public export."""
+    board, found = story.folder / "board", {}
+    for phase in ("dev", "final"):
+        for form, by in (("csv", "submitter"), ("text", "submission"), ("json", "tag")):
+            found[phase, form, by] = story("show", board, "--phase", phase, "--format", form, "--by", by)
+    story.fine("site", board, "-o", story.folder / "site")
+    story.fine("export", board, story.folder / "public.tar", "--public")
+    site = story.folder / "site"
+    found |= {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    return found | {"export": (story.folder / "public.tar").read_bytes()}
+
+
+def names_of_differences(one, other):
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+
+
+@pytest.mark.parametrize("ladder", ["true", pytest.param("false", marks=pytest.mark.long)])
+def test_no_byte_depends_on_a_private_answer_before_the_deadline(ladder, tmp_path, at):
+    one = new_board(tmp_path / "one", ladder=ladder)
+    _, private = places_of_parts(one.folder)
+    other = new_board(tmp_path / "other", others(private), ladder=ladder)
+    for story in (one, other):
+        use(story)
+    said = [[text.replace(str(story.folder), "") for text in story.said] for story in (one, other)]
+    assert said[0] == said[1]
+    assert names_of_differences(published(one), published(other)) == set()
+    at(AFTER)
+    changed = names_of_differences(published(one), published(other))
+    assert ("final", "csv", "submitter") in changed
+    assert ("dev", "csv", "submitter") not in changed
+
+
+def test_a_corrected_private_answer_changes_no_byte_before_the_deadline(tmp_path, at):
+    story = new_board(tmp_path)
+    use(story)
+    public, private = places_of_parts(tmp_path)
+    before = published(story)
+    correct(tmp_path, others(private))
+    assert story.fine("rescore", tmp_path / "board", "--dry-run").splitlines()[-1] == "no place would change"
+    assert story.fine("rescore", tmp_path / "board").splitlines()[-1] == "no place changed"
+    # The numbers of evaluations in an export tell that some answer was corrected, of whatever part.
+    assert names_of_differences(before, published(story)) == {"export"}
+    correct(tmp_path, others(private) | others(public))
+    story.fine("rescore", tmp_path / "board")
+    assert ("final", "csv", "submitter") in names_of_differences(before, published(story))
+
+
+def test_the_score_of_a_part_is_that_of_its_lines_alone(tmp_path, at):
+    """A filter of the input selects them; the board's digits are all that a double has."""
+    story = new_board(tmp_path)
+    out = write_output(tmp_path / "ann", output(TEST, 0.5))
+    story.fine("add", tmp_path / "board", out, "--at", "2027-01-12T12:00:00Z")
+    path = tmp_path / "board/board.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("disclosed: 6", "disclosed: 15"), encoding="utf-8")
+    for part, places, moment in zip(("public", "private"), places_of_parts(tmp_path), (BEFORE, AFTER), strict=True):
+        at(moment)
+        table = json.loads(story.fine("show", tmp_path / "board", "--phase", "final", "--format", "json"))
+        assert (table["part"], len(places)) == (part, {"public": 18, "private": 42}[part])
+        marked = tmp_path / part
+        write(marked / "config.txt", "--metric PerplexityHashed\n")
+        write(marked / TEST / "in.tsv", "".join(f"{'this' if n in places else 'that'}\n" for n in range(LINES)))
+        write(marked / TEST / "expected.tsv", (tmp_path / "answers" / TEST / "expected.tsv").read_text())
+        for metric, shown in (
+            ("PerplexityHashed", table["entries"][0]["score"]),
+            ("LikelihoodHashed", table["entries"][0]["others"]["LikelihoodHashed"]),
+        ):
+            scored = evaluate(marked, TEST, out=out / TEST / "out.tsv", metrics=f"{metric}:f<in<1>:this>")
+            assert shown == float(f"{scored.score:.14e}")
+
+
+def test_an_export_carries_the_final_submissions(tmp_path, at):
+    """An imported board says the same before the deadline and after it, and its site is verified."""
+    story = new_board(tmp_path)
+    use(story)
+    story.fine("export", tmp_path / "board", tmp_path / "board.tar")
+    story.fine("import", tmp_path / "imported", tmp_path / "board.tar")
+    final = {}
+    for moment in (BEFORE, AFTER):
+        at(moment)
+        archive = tmp_path / f"{moment:%Y-%m-%d}.tar"
+        story.fine("export", tmp_path / "board", archive)
+        for board in ("board", "imported"):
+            final[moment, board] = story.fine("show", tmp_path / board, "--phase", "final", "--by", "submission")
+        assert final[moment, "board"] == final[moment, "imported"]
+        story.fine("site", tmp_path / "board", "-o", tmp_path / "site")
+        assert story.fine("verify", tmp_path / "site", archive) == ""
+    statuses = [story.fine("status", tmp_path / board, "--format", "json") for board in ("board", "imported")]
+    assert statuses[0] == statuses[1]
+    assert [line["final"] for line in json.loads(statuses[0])["submissions"]].count("2027-01-20T00:00:00Z") == 2

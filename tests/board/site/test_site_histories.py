@@ -1,0 +1,202 @@
+"""What a site says of submitters over time: their pages, lists with scores, and charts of the best so far."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import site_views
+from site_views import HOSTILE, START, Reader, html_of, made
+
+from geval_py.board.settings import Digits
+from geval_py.board.site import files as writing
+from geval_py.board.site.pages import MOST_LINKS
+from geval_py.board.site.site_charts import disclosed_outputs, progress_of
+from geval_py.board.site.view import Figures
+
+TEAM = "Team 003"
+
+
+@pytest.fixture(scope="module")
+def view():
+    """A board on which each submission but the first has an affiliation and links."""
+    found = [
+        replace(one, affiliation="ETH <b>Zürich</b>", links=links_of(one) or one.links)
+        for one in site_views.submissions_of(40, 12)
+    ]
+    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
+    return site_views.view(submissions=tuple(reversed(found)), standings=standings)
+
+
+def links_of(one):
+    return () if one.submitter == HOSTILE else (("paper", "https://example.org/paper"), ("x", "javascript:alert(1)"))
+
+
+@pytest.fixture(scope="module")
+def files(view):
+    return made(view)
+
+
+def page_of(files, name):
+    return files[writing.Addresses.submitter(name)]
+
+
+def test_each_submitter_has_a_page_with_all_submissions(view, files):
+    for name in {one.submitter for one in view.submissions}:
+        codes = [one.code for one in view.submissions if one.submitter == name]
+        listed = re.findall(
+            r'<th scope="row"><a class="code" href="\.\./submissions/(\w+)\.html"', page_of(files, name)
+        )
+        assert listed == codes
+    pages = [path for path in files if path.startswith("submitters/")]
+    assert len(pages) == len({one.submitter for one in view.submissions})
+    assert all(re.fullmatch(r"submitters/[0-9a-f]{12}\.html", path) for path in pages)
+
+
+def test_the_page_of_a_submitter_has_affiliation_links_places_and_a_chart(view, files):
+    text = page_of(files, TEAM)
+    words = Reader(text).words
+    assert "ETH <b>Zürich</b>" in words
+    assert {"href": "https://example.org/paper", "rel": "nofollow noopener"} in Reader(text).all("a")
+    place = next(one.place for one in view.standings["test-A", ""].entries if one.submitter == TEAM)
+    assert f"test-A {place} " in words
+    assert text.count('<svg class="chart') == 4  # of two tests, wide and narrow
+
+
+def test_pages_lead_to_the_page_of_a_submitter(view, files):
+    address = writing.Addresses.submitter(TEAM)
+    code = next(one.code for one in view.submissions if one.submitter == TEAM)
+    assert f'href="{address}"' in files["submissions.html"]
+    assert f'href="../{address}"' in files[f"submissions/{code}.html"]
+    number = sum(one.submitter == TEAM for one in view.submissions)
+    assert f'<a href="{address}">{number} submissions</a>' in files["index.html"]
+
+
+def test_of_very_many_submissions_of_one_submitter_the_latest_are_listed():
+    found = site_views.submissions_of(270, 1)
+    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
+    text = page_of(made(site_views.view(submissions=tuple(reversed(found)), standings=standings)), "Team 000")
+    number = sum(one.submitter == "Team 000" for one in found)
+    assert number > 250
+    assert f"{number} submissions" in Reader(text).words
+    assert "These are the latest 250; CSV has all." in Reader(text).words
+
+
+def test_affiliations_and_links_stand_in_the_table(files):
+    row = next(row for row in files["index.html"].split("<tr ") if TEAM in row)
+    assert '<span class="affiliation">ETH &lt;b&gt;Zürich&lt;/b&gt;</span>' in row
+    assert '<a href="https://example.org/paper" rel="nofollow noopener">paper</a>' in row
+    assert "javascript" not in row
+
+
+def test_of_many_links_the_first_stand_in_the_table():
+    links = tuple((f"link {number}", f"https://example.org/{number}") for number in range(MOST_LINKS + 1))
+    found = [replace(one, links=links) for one in site_views.submissions_of(3, 2)]
+    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
+    page = made(site_views.view(submissions=tuple(reversed(found)), standings=standings))["index.html"]
+    assert set(re.findall(r">(link \d)<", page)) == {f"link {number}" for number in range(MOST_LINKS)}
+
+
+def test_nothing_of_a_withdrawn_submission_is_on_the_page_of_its_submitter():
+    one = site_views.submissions_of(4, 1)[3]
+    assert one.withdrawn
+    shy = replace(one, description="shy", affiliation="nowhere", links=(("shy", "https://example.org/shy"),))
+    standings = {(test, ""): site_views.standings_of([], test) for test in ("test-A", "dev-0")}
+    files = made(site_views.view(submissions=(shy,), standings=standings))
+    assert "withdrawn" in Reader(page_of(files, one.submitter)).words
+    assert [path for path, text in html_of(files).items() if "shy" in text or "nowhere" in text] == []
+
+
+def test_lists_have_the_best_score_of_each_submission(view, files):
+    _, *rows = re.findall(r"<tr><th.*?</tr>", files["submissions.html"])
+    assert len(rows) == len(view.submissions)
+    for one, row in zip(view.submissions, rows, strict=True):
+        shown = re.findall(r'<td class="number">([^<]*)</td>', row)
+        values = [output.figures["PerplexityHashed"].value for output in one.outputs if one.is_ranked]
+        assert shown == [site_views.written(value) for value in values] or (shown == ["–", "–"] and not values)
+
+
+def two_phases():
+    """A board whose first phase shows two digits, with a baseline in it, and whose second one four."""
+    view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
+    late = START + timedelta(days=150)
+    found = [
+        site_views.rounded(one, 2) if number < 20 else replace(one, arrived=late + timedelta(hours=number))
+        for number, one in enumerate(reversed(view.submissions))
+    ]
+    standings = {
+        (test, phase): site_views.standings_of(found, test, phase=phase, digits=digits, among=among)
+        for test in ("test-A", "dev-0")
+        for phase, digits, among in (
+            ("main", 2, lambda one: one.arrived < late),
+            ("post-deadline", 4, lambda one: one.arrived >= late),
+        )
+    }
+    digits = {key: Digits(score=of.digits, ends=of.digits) for key, of in standings.items()}
+    return replace(view, submissions=tuple(reversed(found)), standings=standings, digits=digits)
+
+
+def test_each_figure_has_the_digits_of_its_own_phase():
+    view = two_phases()
+    files = made(view)
+    assert "Baselines: unigram baseline 330." in Reader(files["progress.test-A.html"]).words
+    early = {one.code for one in view.submissions if view.settings.phase_of(one.arrived) == "main"}
+    for name in ("compare.test-A.html", "submissions.html", "progress.test-A.html"):
+        shown = {False: set(), True: set()}
+        for row in re.findall(r"(?s)<tr[ >].*?</tr>", files[name]):
+            for code in re.findall(r"submissions/(\w+)\.html", row):
+                shown[code in early] |= set(re.findall(r">(\d\d\d(?:\.\d)?)<", row))
+        assert {figure[2:] for figure in shown[True]} == {"0"}, name
+        assert any("." in figure for figure in shown[False]), name
+
+
+def test_a_phase_that_hides_its_scores_does_not_hide_those_of_another():
+    view = two_phases()
+    hidden = {
+        key: site_views.standings_of([], key[0], phase=key[1], digits=0) if key[1] == "post-deadline" else of
+        for key, of in view.standings.items()
+    }
+    early = tuple(
+        one if view.settings.phase_of(one.arrived) == "main" else replace(one, outputs=()) for one in view.submissions
+    )
+    late = {key: Digits(score=0, ends=0) for key in hidden if key[1] == "post-deadline"}
+    of = replace(view, standings=hidden, submissions=early, digits={**view.digits, **late}, phase="post-deadline")
+    entries = of.standings["test-A", "main"].entries
+    hidden["test-A", "post-deadline"] = replace(hidden["test-A", "post-deadline"], entries=entries[:1])
+    files = made(of)
+    for name in ("progress", "parameters"):
+        text = files[f"{name}.test-A.html"]
+        assert "The scores of test-A are not shown" in Reader(text).words
+        assert '<svg class="chart' in text, name
+    assert "data-code" in files["compare.test-A.html"]
+
+
+# Charts of one moment
+
+
+def at_one_moment(scores):
+    """The outputs of submissions that were scanned at once."""
+    found = [
+        replace(one, arrived=START, baseline=False, withdrawn=None, state="scored")
+        for one in site_views.submissions_of(len(scores), len(scores))
+    ]
+    of = [
+        replace(one, outputs=(replace(one.outputs[0], figures={"PerplexityHashed": Figures(value=score)}),))
+        for one, score in zip(found, scores, strict=True)
+        if one.outputs
+    ]
+    standings = site_views.standings_of([], "test-A")
+    return disclosed_outputs(tuple(reversed(of)), standings), standings
+
+
+def test_entries_of_one_moment_are_one_record():
+    progress = progress_of(*at_one_moment([300.0, 200.0, 100.0, 150.0]))
+    assert [one.value for one in progress.records] == [100.0]
+
+
+def test_a_chart_of_one_moment_has_that_moment_on_its_axis():
+    for chart in progress_of(*at_one_moment([300.0, 200.0])).charts:
+        (tick,) = chart.x
+        assert tick.text == "1 Oct 2026, 09:00 UTC"
+        assert chart.frame.left + 50 < tick.at < chart.frame.right - 50
+        assert chart.records.startswith(f"M{tick.at:g} ")

@@ -1,0 +1,164 @@
+"""The rules about tokens of language models that were written as words."""
+
+import pytest
+
+from geval_py.checking.check import check_output
+from geval_py.checking.rules import RULES
+from geval_py.checking.targets import Target
+
+OURS = {"W219", "W220", "W221"}
+ALL = [rule.code for rule in RULES]
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Check lines; return the problems of these rules by code."""
+
+    def run(*lines, expected=None, train=None, **options):
+        known = {}
+        for name, words in (("expected", expected), ("training", train)):
+            if words is not None:
+                (tmp_path / f"{name}.tsv").write_text("".join(f"{word}\n" for word in words))
+                known[name] = str(tmp_path / f"{name}.tsv")
+        (tmp_path / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
+        found = check_output(Target(output=str(tmp_path / "out.tsv"), **known), ALL, **options)
+        return {problem.rule.code: problem for problem in problem_codes(found)}
+
+    return run
+
+
+def problem_codes(problems):
+    return [problem for problem in problems if problem.rule.code in OURS]
+
+
+def first(problem):
+    place = problem.places[0]
+    return (place.line, place.column, place.token, place.message)
+
+
+PLAIN = "the:0.5 of:0.25 :0.25"
+MARKED = {
+    "Ġ": ("Ġthe:0.5 Ġof:0.25 s:0.05 :0.2", (1, 1, "Ġthe:0.5"), "Ġthe"),
+    "▁": ("s:0.1 ▁of:0.6 :0.3", (1, 7, "▁of:0.6"), "▁of"),
+    "##": ("the:0.5 ##ing:0.25 :0.25", (1, 9, "##ing:0.25"), "##ing"),
+    "@@": ("th@@:0.5 of:0.25 :0.25", (1, 1, "th@@:0.5"), "th@@"),
+    "</w>": ("the</w>:0.5 of</w>:0.25 :0.25", (1, 1, "the</w>:0.5"), "the</w>"),
+}
+
+
+@pytest.mark.parametrize("mark", MARKED)
+def test_marks_of_subwords(mark, check):
+    line, place, word = MARKED[mark]
+    problem = check(*[line] * 10)["W219"]
+    message = f"`{word}` has the mark `{mark}` of a subword tokenizer, which is a part of the word"
+    assert (problem.count, first(problem)) == (10, (*place, message))
+    assert set(check(*[PLAIN] * 45, *[line] * 5)) == {"W219"}
+
+
+@pytest.mark.parametrize("mark", MARKED)
+def test_marks_on_few_lines_may_be_words(mark, check):
+    line = MARKED[mark][0]
+    assert check(*[line] * 4) == {}
+    assert check(*[PLAIN] * 46, *[line] * 5) == {}
+
+
+@pytest.mark.parametrize("mark", MARKED)
+@pytest.mark.parametrize("place", ["expected", "train"])
+def test_marks_that_the_language_has(mark, place, check):
+    line, _, word = MARKED[mark]
+    assert check(*[line] * 10, **{place: [word, *["x"] * 9]}) == {}
+    assert set(check(*[line] * 10, **{place: ["x"] * 10})) == {"W219"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Ġesù:0.1 il:0.2 u:0.1 ta:0.1 li:0.1 fi:0.1 ma:0.1 :0.2",  # Maltese
+        "##:0.5 #:0.2 :0.3",  # a heading's signs
+        "C#:0.1 @@:0.1 ▁:0.1 Ġ:0.1 :0.6",
+        "a##b:0.1 xĠy:0.1 x▁y:0.1 @@x:0.1 :0.6",
+        "unk:0.1 s:0.1 pad:0.1 <b>:0.1 [1]:0.1 <unk>s:0.1 x[UNK]:0.1 :0.4",
+        "ing:0.1 ed:0.1 un:0.1 's:0.1 n't:0.1 re-:0.1 :0.4",
+        "the:0.5 The:0.01 THE:0.001 :0.489",
+    ],
+)
+def test_words_of_real_languages(line, check):
+    assert check(*[line] * 50) == {}
+
+
+TOKENS = [
+    "<unk>",
+    "<UNK>",
+    "[UNK]",
+    "<s>",
+    "</s>",
+    "<pad>",
+    "[PAD]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "<mask>",
+    "<|endoftext|>",
+]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_special_tokens(token, check):
+    problem = check(PLAIN, f"the:0.5 {token}:0.25 :0.25", PLAIN)["W220"]
+    message = f"`{token}` is a special token of a language model, and is taken for a word"
+    assert (problem.count, first(problem)) == (1, (2, 9, token, message))
+    assert check(PLAIN, f"{token}:0.75 :0.25", train=["the", token]) == {}
+    assert check(PLAIN, f"{token}:0.75 :0.25", expected=["the", token]) == {}
+
+
+def test_several_special_tokens_on_a_line(check):
+    problem = check("<unk>:0.5 </s>:0.25 :0.25", "</s>:0.5 :0.5", ":1")["W220"]
+    assert (problem.count, [(place.line, place.token) for place in problem.places]) == (
+        2,
+        [(1, "<unk>"), (2, "</s>")],
+    )
+    problem = check("<unk>:0.5 </s>:0.25 :0.25", "</s>:0.5 :0.5", ":1", train=["</s>"])["W220"]
+    assert (problem.count, [place.token for place in problem.places]) == (1, ["<unk>"])
+
+
+def test_a_word_and_its_fragment_with_marks(check):
+    found = check(*["Ġthe:0.5 Ġof:0.1 the:0.05 :0.35"] * 5, *["Ġa:0.5 :0.5"] * 5)
+    message = "`Ġthe` and `the` are here: one is a word, the other a fragment"
+    assert (found["W221"].count, first(found["W221"])) == (5, (1, 1, "Ġthe", message))
+    assert set(check(*["he:0.5 ##he:0.1 of:0.1 :0.3"] * 10)) == {"W219", "W221"}
+    assert set(check(*["Ġthe:0.5 Ġof:0.1 s:0.05 :0.35"] * 10)) == {"W219"}
+
+
+def test_a_word_and_its_fragment_without_marks(check):
+    line = "the:0.5 The:0.1 of:0.1 the:0.02 :0.28"
+    found = check(*[line] * 5, *[PLAIN] * 20)
+    message = "`the` stands at column 1 already; one of the two may be a fragment"
+    assert {code: (problem.count, first(problem)) for code, problem in found.items()} == {
+        "W221": (5, (1, 24, "the", message))
+    }
+
+
+def test_a_word_and_its_fragment_of_logarithms(check):
+    assert set(check(*["the:-0.5 The:-2 of:-3 the:-4 :-1"] * 5)) == {"W221"}
+    assert check(*["the:-0.5 The:-2 of:-3 the:-1 :-1"] * 5) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "others"),
+    [
+        ("the:0.5 The:0.1 of:0.1 the:0.02 :0.28", 50),  # on few lines
+        ("the:0.3 The:0.1 of:0.1 the:0.2 :0.3", 0),  # as of two models
+        ("the:0.5 The:0.2 the:0.02 The:0.01 :0.27", 0),  # most words, so a mixture
+        ("the:0.5 an:0.1 of:0.1 the:0.02 :0.28", 0),  # perhaps `The`, in lower case
+        ("the:0.5 The:0.1 of:0.1 :0.02 :0.28", 0),  # the rest
+    ],
+)
+def test_repeated_words_that_are_no_fragments(line, others, check):
+    assert check(*[line] * 5, *[PLAIN] * others) == {}
+
+
+def test_later_blocks_and_places(check):
+    found = check(*[PLAIN] * 100_000, *["Ġthe:0.5 <unk>:0.1 the:0.1 :0.3"] * 20_000, max_places=2)
+    assert {code: (problem.count, [place.line for place in problem.places]) for code, problem in found.items()} == {
+        code: (20_000, [100_001, 100_002]) for code in OURS
+    }

@@ -1,0 +1,306 @@
+"""Command lines on which geval-py answered otherwise than GEval without saying so, and what is ours on purpose."""
+
+import json
+import lzma
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+import geval_py
+from geval_py.cli import main
+from geval_py.errors import UsageError
+from geval_py.scoring.metrics import find_metric
+from geval_py.scoring.metrics.classes import harmonic
+from geval_py.scoring.metrics.texts import geval_name
+
+DATA = Path(__file__).parent.parent / "data" / "undeclared.jsonl.xz"  # GEval 1.42.2: tests/data/README.md
+RECORDS = [json.loads(line) for line in lzma.open(DATA, "rt", encoding="utf-8")]
+DOCS = Path(__file__).parents[2] / "docs"
+
+# GEval scores no line, as each of these features is on no line; docs/geval.md says that this is an error.
+OURS = {"BLEU:f<in[2]:,>", "BLEU:f<in[1]:(cold)>", "WER:f<in[1]:river>"}
+
+
+@pytest.fixture
+def geval(tmp_path, monkeypatch, capsys):
+    """Run a command line beside some files."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words, **files):
+        lay(tmp_path, files)
+        status = main(list(words))
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+def lay(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+
+
+def first_line(err):
+    """Return the first line of a message, without notes."""
+    return next((line for line in err.splitlines() if line.strip() and not line.startswith("geval: note")), "")
+
+
+def is_same(text, other):
+    """Whether texts are the same, but for the last digits of numbers."""
+    words, others = (re.split(r"([ \t\n])", of) for of in (text, other))
+    return len(words) == len(others) and all(map(is_same_word, words, others))
+
+
+def is_same_word(word, other):
+    try:
+        return word == other or math.isclose(float(word), float(other), rel_tol=1e-9, abs_tol=1e-12)
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=[f"{n} {record['kind']}" for n, record in enumerate(RECORDS)])
+def test_geval_answers_the_same(record, geval, tmp_path):
+    lay(tmp_path, record["files"])
+    status, out, err = geval(*record["args"])
+    if set(record["args"]) & OURS:
+        assert (record["status"], record["stdout"]) in {(0, "1.0\n"), (0, "0.0\n")}  # of no line
+        assert (status, out) == (2, "")
+        assert first_line(err).startswith("geval: No item has the feature `in[")
+    elif record["status"]:
+        assert status != 0
+        assert first_line(err).startswith(first_line(record["stderr"]))
+    elif "listing" in record:
+        written = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*") if path.is_file()}
+        assert sorted(written) == record["listing"]
+        for name, text in record["config"].items():
+            assert written[name].read_text().split() == text.split()
+    else:
+        assert status == 0
+        assert out == record["stdout"] if record.get("exact") else is_same(record["stdout"], out)
+
+
+# F-scores: (1 + b²) · p · (r / (b²p + r)), GEval.PrecisionRecall.weightedHarmonicMean of GEval 1.42.2
+
+
+def test_the_brackets_of_an_f_score_are_gevals(geval):
+    """Of a precision of 3/5 and a recall of 1, other brackets make 0.7499999999999999, which is rounded to 0.7."""
+    assert harmonic(1, 0.6, 1.0) == 0.75
+    files = {"e.tsv": "1\n1\n1\n0\n0\n", "o.tsv": "1\n1\n1\n1\n1\n"}
+    assert geval("-o", "o.tsv", "-e", "e.tsv", "--metric", "F1", "-p", "1", **files) == (0, "0.8\n", "")
+
+
+# Names for --select-metric: evaluationSchemeName of GEval.EvaluationScheme shows β as a double
+
+NAMES = {
+    "F1": "F1.0",
+    "F0.05": "F5.0e-2",
+    "Macro-F2": "Macro-F2.0",
+    "MultiLabel-F0.25": "MultiLabel-F0.25",
+    "Mean/MultiLabel-F1": "Mean/MultiLabel-F1.0",
+    "Probabilistic-MultiLabel-F1": "Probabilistic-MultiLabel-F1.0",
+    "MultiLabel-LogLoss": "MultiLabel-Logloss",
+    "NDCG@3": "NDCG@3",
+    "BIO-F1": "BIO-F1",
+    "LogLossHashed8": "LogLossHashed8",
+}
+
+
+@pytest.mark.parametrize(("name", "theirs"), NAMES.items())
+def test_a_metric_is_selected_by_gevals_name_and_by_ours(name, theirs, tmp_path):
+    assert geval_name(name) == theirs
+    task = geval_py.reading.splits.Task(metrics=("Accuracy", name, f"{name}:lP<02>"))
+    for asked, scheme in (
+        (name, name),
+        (theirs, name),
+        (f"{name}:lP<2>", f"{name}:lP<02>"),
+        (f"{theirs}:lP<2>",) * 2,
+    ):
+        selected = geval_py.scoring.evaluate.select_schemes(task.replace(select_metrics=(asked,)))
+        assert [of.metric for of, _ in selected] == [name]
+        assert [of.text for of, _ in selected] == [f"{name}:lP<02>" if ":" in scheme else name]
+
+
+def test_a_name_that_is_given_is_not_rewritten():
+    task = geval_py.reading.splits.Task(metrics=("F2:N<F1>",), select_metrics=("F1.0",))
+    with pytest.raises(UsageError) as caught:
+        geval_py.scoring.evaluate.select_schemes(task)
+    assert str(caught.value) == "Cannot find metric named 'F1.0'\n  there are F1"
+
+
+# Prefixes: GEval.Metric and GEval.Core of GEval 1.42.2
+
+MATCHING = "Matching specification cannot be applied to the {} metric"
+MEAN = "Mean/ meta-metric defined only for MultiLabel-F1, WER, CER, WAR and CAR for the time being"
+MACRO = "MacroAvg/ meta-metric defined only for Likelihood, Accuracy, FMeasure, RMSE, MSE, MAE, SMAPE"
+UNKNOWN = "Unknown or broken metric definition: {}"
+PREFIXES = {
+    "Lower/F1": MATCHING.format("F1.0"),
+    "Fuzzy/Lower/BLEU": MATCHING.format("BLEU"),
+    "Lower/Mean/WER": MATCHING.format("Mean/WER"),
+    "Mean/Smart/MultiLabel-LogLoss": MATCHING.format("MultiLabel-Logloss"),
+    "Lower/LogLossHashed8": MATCHING.format("LogLossHashed8"),
+    "Mean/LogLossHashed": MEAN,
+    "Mean/Mean/WER": MEAN,
+    "Mean/F1": MEAN,
+    "MacroAvg/MultiLabel-F1": MACRO,
+    "MacroAvg/Mean/WER": MACRO,
+    "MacroAvg/F1": UNKNOWN.format("MacroAvg/F1"),  # in GEval alone
+    "Fuzzy/Accuracy": UNKNOWN.format("Fuzzy/Accuracy"),
+    "Mean/Lower/MultiLabel-F1": UNKNOWN.format("Mean/Lower/MultiLabel-F1"),
+    "Lower/Foo": UNKNOWN.format("Lower/Foo"),
+    "Foo/WER": UNKNOWN.format("Foo/WER"),
+}
+
+
+@pytest.mark.parametrize(("name", "sentence"), PREFIXES.items())
+def test_a_prefix_that_is_not_for_a_metric(name, sentence):
+    with pytest.raises(UsageError) as caught:
+        find_metric(name)
+    first, hint = str(caught.value).split("\n")
+    assert first == sentence
+    assert hint.startswith("  ")
+
+
+# The tokenizer and the input
+
+
+def test_a_filter_looks_at_tokens_of_the_input(geval):
+    """GEval.Core.checkAndGetDataSources of GEval 1.42.2: gesPreprocess is of the input too, text flags are not."""
+    files = {
+        "dev-0/in.tsv": "(Cold)\tx\nhot\t(Cold)\n",
+        "dev-0/expected.tsv": "a b\nc d\n",
+        "dev-0/out.tsv": "a b\nc x\n",
+    }
+    words = ("-t", "dev-0", "-T", "13a", "--metric")
+    assert geval(*words, "WER:f<in[1]:Cold>", **files) == (0, "0.0\n", "")
+    assert geval(*words, "WER:f<in[2]:(>") == (0, "0.5\n", "")
+    assert geval(*words, "WER:lf<in[1]:Cold>")[:2] == (0, "0.0\n")
+    assert "No item has the feature" in geval(*words, "WER:lf<in[1]:cold>")[2]
+    assert "No item has the feature" in geval(*words, "WER:f<in[1]:(Cold)>")[2]
+    assert geval("-t", "dev-0", "--metric", "WER:f<in[1]:(Cold)>") == (0, "0.0\n", "")
+
+
+def test_the_flags_of_charmatch_change_the_input_too(geval):
+    files = {"dev-0/in.tsv": "TEH dog\nx\n", "dev-0/expected.tsv": "the dog\ny\n", "dev-0/out.tsv": "the dog\nx\n"}
+    words = ("-t", "dev-0", "--metric")
+    assert geval(*words, "CharMatch:lf<in[1]:teh>", **files) == (0, "1.0\n", "")
+    assert "No item has the feature" in geval(*words, "CharMatch:lf<in[1]:TEH>")[2]
+    both = geval(*words, "CharMatch:lf<in[1]:teh>", "--metric", "WER:lf<in[1]:TEH>")
+    assert both == (0, "CharMatch:lf<in[1]:teh>\t1.0\nWER:lf<in[1]:TEH>\t0.0\n", "")
+
+
+def test_preprocessed_input_is_shown_as_tokens(geval):
+    """LineByLine.gevalLineByLineSource of GEval 1.42.2; the other metric's lines are scored as they are."""
+    files = {"dev-0/in.tsv": "A,\tb.\n", "dev-0/expected.tsv": "1.5\n", "dev-0/out.tsv": "2,\n"}
+    words = ("-t", "dev-0", "-l", "--show-preprocessed")
+    assert geval(*words, "-T", "13a", "--metric", "WER:l", **files)[1] == "2.0\tA ,<tab>b .\t1.5\t2 ,\n"
+    assert geval(*words, "--metric", "WER:l")[1] == "1.0\tA,<tab>b.\t1.5\t2,\n"
+    assert geval("-t", "dev-0", "-l", "-T", "13a", "--metric", "WER:l")[1] == "2.0\tA,<tab>b.\t1.5\t2,\n"
+    (Path("dev-0") / "out.tsv").write_text("2.0\n")
+    assert geval(*words, "-T", "13a", "--metric", "MSE")[1] == "0.25\tA ,<tab>b .\t1.5\t2.0\n"
+
+
+# Lines without a score
+
+NUMBERS = {
+    "dev-0/in.tsv": "a\nb\nc\n",
+    "dev-0/expected.tsv": "1\n2\n4\n",
+    "dev-0/out-a.tsv": "1\n3\n5\n",
+    "dev-0/out-b.tsv": "1\n2\n4\n",
+}
+
+
+@pytest.mark.parametrize("metric", ["Pearson", "Spearman", "NMI"])
+def test_lines_without_a_score_differ(metric, geval):
+    words = ("-t", "dev-0", "-o", "out-a.tsv", "--metric", metric)
+    lines = "NaN\tb\t2\t2\t3\nNaN\tc\t4\t4\t5\n"
+    for order in ((), ("-s",), ("-r",)):
+        assert geval(*words, "--diff", "out-b.tsv", *order, **NUMBERS) == (0, lines, "")
+    shown = json.loads(geval(*words, "--diff", "out-b.tsv", "--format", "json")[1])
+    assert [line["difference"] for line in shown["lines"]] == ["NaN", "NaN"]
+    oracle = geval(*words, "--oracle-item-based", "--alt-out-file", "out-b.tsv")
+    assert oracle == (0, NUMBERS["dev-0/out-a.tsv"], "")
+
+
+def test_features_of_lines_without_a_score(geval):
+    """GEval 1.42.2 shows none, since each p is NaN."""
+    words = ("-t", "dev-0", "-o", "out-a.tsv", "--metric", "NMI")
+    for mode in (("-w",), ("--most-worsening-features", "out-b.tsv")):
+        status, out, err = geval(*words, *mode, **NUMBERS)
+        assert (status, out) == (0, "")
+        assert err == (
+            "geval: note: 3 of 3 lines have no NMI by themselves and are left out\n"
+            "geval: note: no feature is shown: there are 0 lines to rank, and it takes 2\n"
+        )
+
+
+def test_lines_that_are_infinite_in_both_do_not_differ(geval):
+    """Infinity equals itself, unlike NaN."""
+    files = {
+        "dev-0/in.tsv": "x\n",
+        "dev-0/expected.tsv": "a\n",
+        "dev-0/out-a.tsv": "b:1.0\n",
+        "dev-0/out-b.tsv": "c:1.0\n",
+    }
+    words = ("-t", "dev-0", "-o", "out-a.tsv", "--metric", "LogLossHashed", "--diff", "out-b.tsv")
+    assert geval(*words, **files)[:2] == (0, "")
+
+
+# What is ours on purpose, and where the documentation says so
+
+
+def says(page, *parts):
+    """Whether a row or a paragraph of a page has all the parts."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = [line for block in text.split("\n\n") for line in (block.split("\n") if "|" in block[:1] else [block])]
+    return any(all(part in " ".join(block.split()) for part in parts) for block in blocks)
+
+
+def test_points_beyond_half_a_circumference(geval):
+    """GEval 1.42.2: 2 · asin(√1.0625) is NaN."""
+    files = {"dev-0/expected.tsv": "0\t0\n", "dev-0/out.tsv": "180\t60\n"}
+    status, out, _ = geval("-t", "dev-0", "--metric", "Haversine", **files)
+    assert (status, float(out)) == (0, pytest.approx(math.pi * 6371))
+    assert says("geval.md", "Haversine", "half a circumference", "NaN")
+    assert says("texts.md", "Haversine", "half a circumference")
+
+
+def test_calibrations_of_few_points_are_not_called_equal():
+    assert says("geval.md", "Probabilistic-MultiLabel-F1", "24 %", "rounding noise")
+    assert says("texts.md", "Probabilistic-MultiLabel-F1", "rounding noise")
+    pages = [*DOCS.glob("*.md"), *(DOCS.parent / "geval_py/scoring/metrics").glob("*.py")]
+    assert not [page.name for page in pages if "GEval's to the digit" in page.read_text(encoding="utf-8")]
+
+
+def test_a_replacement_by_a_group_that_the_expression_lacks(geval):
+    files = {"test-A/expected.tsv": "a\n", "test-A/out.tsv": "a\n"}
+    status, _, err = geval("--metric", r"WER:s<a><\1>", **files)
+    assert (status, err.splitlines()[0]) == (2, r"geval: Unknown or broken metric flags: s<a><\1>")
+    assert says("geval.md", "replacement", "group", "is an error", "is empty")
+
+
+def test_several_outputs_without_a_metric(geval):
+    files = {"test-A/expected.tsv": "a\n", "test-A/out-x=1.tsv": "a\n", "test-A/out-x=2.tsv": "a\n"}
+    status, out, err = geval(**files)
+    assert (status, out, first_line(err)) == (2, "", "geval: no metric given, use --metric option")
+    assert says("geval.md", "Several outputs", "without a metric", "are an error")
+
+
+@pytest.mark.parametrize("name", ["F0", "F0.0", "Macro-F0", "NDCG@0"])
+def test_numbers_of_zero(name):
+    with pytest.raises(UsageError, match=f"^Unknown or broken metric definition: {name}"):
+        find_metric(name)
+    assert says("geval.md", "`NDCG@0`", "`F0`", "are an error")
+
+
+def test_a_feature_that_no_line_has():
+    assert len(OURS) == sum(bool(set(record["args"]) & OURS) for record in RECORDS)
+    assert says("geval.md", "`f<…>` that selects no line", "1 for `BLEU`", "0 for `WER`")
+
+
+def test_gevals_ensembles_are_named_in_the_documentation():
+    assert says("geval.md", "`--train`", "`--infer`")
