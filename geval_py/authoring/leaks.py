@@ -36,8 +36,8 @@ def find_leaks(
     """Find what a challenge's public folder gives away of its hidden answers.
 
     ``answers`` is the folder of the hidden answers, if they are elsewhere; ``group`` the column whose values must be
-    in one part (by default the first, unless it is a context); ``contexts`` are the columns left and right of the gap,
-    unless their names are known; ``rules`` the codes of the only rules. ``max_places``
+    in one part (by default the first, unless it is a context); ``contexts`` are the columns beside the gap, unless
+    their names are known; ``rules`` the codes of the only rules. ``max_places``
     places are kept of each rule and part (0: all). ``progress_of(path)`` returns a context manager with the function
     that is called while the training set is read. Parts without an input are left out. Raises DataError, and
     UsageError for a column that does not exist.

@@ -14,7 +14,7 @@ RIGHT_NAMES = ("RightContext", "rightcontext", "right_context", "right context",
 def find_contexts(names: Sequence[str], left: str = "", right: str = "") -> tuple[str, str]:
     """Return the names of the left and of the right context, "" for one that does not exist.
 
-    ``left`` and ``right`` are the names given by the user. Without these, the columns have a name of LEFT_NAMES and of
+    ``left`` and ``right`` are the names given by the user. Else the columns have a name of LEFT_NAMES and of
     RIGHT_NAMES. Columns without names, which are numbered, have the contexts last; a single one is the left context.
     Raises UsageError if nothing names the contexts, and for two columns that could be the same one.
 
