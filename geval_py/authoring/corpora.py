@@ -18,7 +18,7 @@ import numpy as np
 
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import compression, splits
-from geval_py.reading.lines import LineReader
+from geval_py.reading.lines import BLOCK_BYTES, READ_AHEAD_BYTES, LineReader
 from geval_py.text import named, natural_order, nearest, visible
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ DEFAULT_CONTEXT = 40  # words on each side
 DEFAULT_SEED = "first gap"
 DEFAULT_WORDS = r"\w"  # a word that may be a gap has a letter, a digit or an underscore
 _IN_WORDS = np.array([not chr(code).isspace() for code in range(0x3002)])  # U+3000 is the last white space
+_LINE_ENDS = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of str.splitlines, beside LF and CR
+_AS_LINE_FEED = str.maketrans(dict.fromkeys(_LINE_ENDS, "\n"))
+_AS_SPACE = str.maketrans(dict.fromkeys(f"\t\n\r{_LINE_ENDS}", " "))
 FEW_GROUPS = 10  # with fewer in a part, its score depends more on these documents than on the model
 
 
@@ -156,7 +159,7 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
         yield from _read_tsv(path, id, text)
     else:
         stem = os.path.splitext(plain)[0]
-        content = "\n".join(_lines(path))
+        content = _text("\n".join(_lines(path)))
         yield Document(id=stem, text=content, columns={FILE_ID: _cell(stem)}, path=path)
 
 
@@ -164,7 +167,7 @@ def _lines(path: str) -> Iterator[str]:
     """Yield the lines of a file; raises UnreadableFileError unless they are UTF-8."""
     number = 0
     with LineReader(path) as reader:
-        while block := reader.block():
+        while block := reader.block(_block_bytes(reader)):
             try:
                 lines = block.decode().replace("\r", "").split("\n")[:-1]
             except UnicodeDecodeError as error:
@@ -174,6 +177,12 @@ def _lines(path: str) -> Iterator[str]:
             number += len(lines)
     if not number:
         raise EmptyFileError(what="text", path=path)
+
+
+def _block_bytes(reader: LineReader) -> int:
+    """Return how much to read at once: no more memory than a small file needs."""
+    is_small = reader.source.compression is None and reader.size is not None and reader.size < READ_AHEAD_BYTES
+    return READ_AHEAD_BYTES if is_small else BLOCK_BYTES
 
 
 def _unreadable(path: str, line: int, reason: str) -> UnreadableFileError:
@@ -218,13 +227,23 @@ def _document(values: Mapping[str, str], id: str, text: str, path: str, line: in
         raise _unreadable(
             path, line, f"there is no {visible(missing[0])} (there are {there}; --id and --text name them)"
         )
+    bad = next((name for name in values if _cell(name) != name), None)
+    if bad is not None:
+        reason = f"the name of a column has a TAB or a line end: {visible(bad)}"
+        raise _unreadable(path, line, reason)
     others = {name: _cell(value) for name, value in values.items() if name not in (id, text)}
-    return Document(id=values[id], text=values[text].replace("\r", ""), columns={id: values[id]} | others, path=path)
+    content = _text(values[text].replace("\r", ""))
+    return Document(id=values[id], text=content, columns={id: _cell(values[id])} | others, path=path)
 
 
 def _cell(text: str) -> str:
     """Write a text as a cell of a TSV file: each tab and line end becomes a space."""
-    return "".join(" " if character in "\t\n\r" else character for character in text)
+    return text.translate(_AS_SPACE)
+
+
+def _text(text: str) -> str:
+    """Write all line ends that Unicode and Python know as LF, so that no tool sees other lines than these."""
+    return text.translate(_AS_LINE_FEED)
 
 
 def column_names(documents: Sequence[Document]) -> tuple[str, ...]:

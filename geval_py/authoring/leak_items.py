@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, repeat
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 from geval_py.authoring.corpora import check_group
 from geval_py.checking.rules import Rule
-from geval_py.errors import LineCountError, MissingFileError
+from geval_py.errors import LineCountError, MissingFileError, UsageError
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.gap_columns import find_contexts
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, read_header
@@ -26,7 +28,14 @@ from geval_py.scoring.blocks import Progress
 
 Numbers: TypeAlias = "NDArray[np.int64]"
 COMMAND = "geval challenge leaks"
+HIDDEN_BEGINNING = "test"  # of the names of sets whose answers are hidden
 NEIGHBOURS = 3  # words on each side of a gap, by which it is found elsewhere
+AROUND = ((NEIGHBOURS, NEIGHBOURS),)  # the words on the left and on the right
+AROUND_OR_BESIDE = (*AROUND, (8, 0), (0, 8))  # where windows of other gaps have the same gaps
+SHINGLE = 4  # words; of these, 41 % remain where one word in five was replaced
+LEAST_SHINGLES = 7  # shared by a copy: set phrases, as of market reports, share fewer
+SHARED_SHINGLES = 0.12  # of an item's, that a copy has
+MANY_IN_TEXTS = 0.2  # of a part's gaps, readable in train or in public files: texts repeat much less
 MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
 LEAST_NGRAM, MOST_NGRAM = 8, 13  # words; as for GPT-3 (Brown et al. 2020, appendix C)
 LENGTH_PERCENTILE = 5  # of the items' lengths, which gives n within those bounds (the same)
@@ -36,7 +45,7 @@ LEAST_SENTENCE = 6  # words
 OVERLAPPING = 0.05  # of the training items
 LEAK_RULES = (
     Rule(
-        "E401", "answers-in-public", "hidden answers lie in the public folder, or in its git history",
+        "E401", "answers-in-public", "hidden answers lie in the public folder, or in its git repository",
         "Everyone with the folder has the answers; every clone has all files that were ever committed.",
         "Move the answers to a folder of their own (geval challenge make does); start a new repository if they were "
         "committed.",
@@ -58,16 +67,22 @@ LEAK_RULES = (
         "Remove the duplicates from the texts before they are cut.",
     ),
     Rule(
-        "E404", "readable-in-inputs", "answers can be read in other inputs of the same part",
-        f"The {NEIGHBOURS} words on each side of more than {MANY_READABLE:.0%} of the gaps stand in another input, "
-        "with the answer between them: no model is needed.",
+        "E404", "readable-in-inputs", "answers can be read in other inputs",
+        f"The {NEIGHBOURS} words on each side of more than {MANY_READABLE:.0%} of the gaps stand in another input of "
+        "this part, of dev or of test, with the answer between them, or 8 words on one side: no model is needed.",
         "Cut windows that do not overlap, with one gap each: geval challenge make does.",
     ),
     Rule(
-        "W404", "some-readable-in-inputs", "some answers can be read in other inputs of the same part",
+        "W404", "some-readable-in-inputs", "some answers can be read in other inputs",
         f"The {NEIGHBOURS} words on each side of more than {SOME_READABLE:.0%} of the gaps stand in another input, "
         "with a word between them. A few such repetitions are normal in any text.",
         "See whether windows overlap, or texts are repeated.",
+    ),
+    Rule(
+        "E405", "much-readable-in-train", "many answers can be read in the training set",
+        f"The {NEIGHBOURS} words on each side of more than {MANY_IN_TEXTS:.0%} of the gaps stand there, with a word "
+        "between them: the texts of the set are in train.",
+        "Put texts that are the same in one part; look for documents with two names.",
     ),
     Rule(
         "W405", "readable-in-train", "gaps whose answer can be read in the training set",
@@ -84,7 +99,8 @@ LEAK_RULES = (
     ),
     Rule(
         "W407", "near-duplicate", "inputs that are almost in the training set",
-        f"More than {NEAR_DUPLICATE:.0%} of their runs of {LEAST_NGRAM} words stand there.",
+        f"More than {NEAR_DUPLICATE:.0%} of their runs of {LEAST_NGRAM} words stand there, or one item there, or in "
+        f"another set, has {SHARED_SHINGLES:.0%} of their runs of {SHINGLE} words, over half of their length.",
         "Keep a document and its copies in one part (--group), or leave all but one out.",
     ),
     Rule(
@@ -103,23 +119,59 @@ LEAK_RULES = (
         "which makes n-gram models worse.",
         "Cut windows that do not overlap, or say in the README that they do.",
     ),
+    Rule(
+        "E411", "answer-in-column", "a column of the input gives answers away",
+        "A title, an id or another column contains the answer, forwards or backwards, or a code of it: the same cell "
+        "stands for the same answer. In more than 10% of the items this cannot be chance.",
+        "Leave the column out, or cut gaps that it does not answer.",
+    ),
+    Rule(
+        "W411", "some-answers-in-column", "a column of the input contains some answers",
+        "A title, an id or another column contains the answer of more than 3% of the items, beyond chance. A few are "
+        "normal where titles repeat words of their text.",
+        "Read the column; leave it out if it helps too much.",
+    ),
+    Rule(
+        "E412", "sorted-by-answer", "items stand in the order of their answers",
+        "The place of an item tells much about its answer: the alphabet's order, the order of lengths, or equal "
+        "answers side by side.",
+        "Shuffle the items: geval challenge make and split do.",
+    ),
+    Rule(
+        "W412", "not-compared", "public files that were not compared with the answers",
+        "They are too large, too many or damaged, or archives too deep in archives.",
+        "Leave them out of the public folder, or unpack and read them yourself.",
+    ),
 )  # fmt: skip
-LEFT, RIGHT = "LeftContext", "RightContext"
 BYTES_AT_ONCE = 8_000_000
 UNKNOWN = 0  # the word of a gap whose answer is not known
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
+_IGNORED = ("Mn", "Cf")  # marks that are put on letters, and invisible characters
+_LETTERS = str.maketrans("łŁøØđĐıħŧ", "lLoOdDiht")  # letters with strokes, which have no decomposition
 _SENTENCE_END = re.compile(r"[.!?][^\w\s]*$")
 
 
+def folded(text: str) -> str:
+    """Return a text without case, diacritics and invisible characters (soft hyphens too), in Unicode's form NFKC.
+
+    >>> folded("Zo\u00adë") == folded("ZOE\u0308") == folded("ｚｏｅ")
+    True
+    """
+    if not text.isascii():
+        letters = unicodedata.normalize("NFKD", text).translate(_LETTERS)
+        text = "".join(letter for letter in letters if unicodedata.category(letter) not in _IGNORED)
+    return text.casefold()
+
+
 class Vocabulary(dict[str, int]):
-    """Numbers words: twice a number that ignores case and outer punctuation, plus 1 at the end of a sentence."""
+    """Numbers words: twice a number of the folded word without outer punctuation, plus 1 at the end of a sentence."""
 
     def __init__(self) -> None:
         super().__init__()
         self._numbers: dict[str, int] = {}
 
     def __missing__(self, word: str) -> int:
-        plain = _AROUND.sub("", word).casefold() or word
+        plain = _AROUND.sub("", folded(word)) or word
         number = self._numbers.setdefault(plain, len(self._numbers) + 1)  # 0 is UNKNOWN
         self[word] = 2 * number + bool(_SENTENCE_END.search(word))
         return self[word]
@@ -127,11 +179,15 @@ class Vocabulary(dict[str, int]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The columns of an item's texts, left and right of the gap (the same if there is no gap), and of its group."""
+    """The columns of an item's texts, left and right of the gap (the same if there is no gap), and of its group.
+
+    With ``whole``, the text is the whole line.
+    """
 
     left: int
     right: int
     group: int | None
+    whole: bool = False
 
     @property
     def has_gap(self) -> bool:
@@ -140,6 +196,8 @@ class Columns:
 
     def cells(self, line: str) -> tuple[str, str, str]:
         """Return the texts left and right of the gap, and the group, of a line; "" for a missing cell."""
+        if self.whole:
+            return line, "", ""
         cells = line.split("\t")
         left, right, group = (
             cells[n] if n is not None and n < len(cells) else "" for n in (self.left, self.right, self.group)
@@ -157,6 +215,16 @@ class Source:
     header: str | None
     expected_header: str | None
     columns: Columns
+    names: tuple[str, ...] = ()
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the set's answers are secret."""
+        return self.part.startswith(HIDDEN_BEGINNING)
+
+    def answers(self) -> list[str] | None:
+        """Read the answers, if there are any; raises DataError."""
+        return None if self.expected is None else list(_answers(self))
 
 
 @dataclass(slots=True)
@@ -287,7 +355,9 @@ def _words_of(cell: str, offset: int) -> list[int]:
     return [offset + match.start() for match in matches if match[1]]
 
 
-def find_sources(directory: str, answers: str | None, group: str | None) -> list[Source]:
+def find_sources(
+    directory: str, answers: str | None, group: str | None, contexts: tuple[str, str] = ("", "")
+) -> list[Source]:
     """Find the parts of a challenge that have an input: train first, then in natural order.
 
     Answers are taken from the folder ``answers`` first, if it is given. Raises MissingFileError if there is no part,
@@ -311,8 +381,9 @@ def find_sources(directory: str, answers: str | None, group: str | None) -> list
                 path=path,
                 expected=next(filter(None, (find_file(os.path.join(place, name, file)) for place in folders)), None),
                 header=header[0] if header else None,
+                names=header or _numbered(path),
                 expected_header=expected_header[0] if expected_header else None,
-                columns=columns_of(header or _numbered(path), group),
+                columns=_columns_of(header or _numbered(path), group, contexts, challenge),
             )
         )
     if not sources:
@@ -323,23 +394,32 @@ def find_sources(directory: str, answers: str | None, group: str | None) -> list
     return sources
 
 
+def _columns_of(names: Sequence[str], group: str | None, contexts: tuple[str, str], challenge: Challenge) -> Columns:
+    """Find the columns; without named contexts, the whole line is the text unless the metric is one of word gaps."""
+    try:
+        return columns_of(names, group, *contexts)
+    except UsageError:
+        if any(contexts) or group is not None or any("Hashed" in metric for metric in challenge.task.metrics):
+            raise
+        return Columns(left=0, right=0, group=None, whole=True)
+
+
 def _numbered(path: str) -> tuple[str, ...]:
     first = next(read_lines(path), "")
     return tuple(str(number + 1) for number in range(first.count("\t") + 1))
 
 
-def columns_of(names: Sequence[str], group: str | None) -> Columns:
-    """Find the columns of the texts and of the group: by their names, or else the last two and the first.
+def columns_of(names: Sequence[str], group: str | None, left_name: str = "", right_name: str = "") -> Columns:
+    """Find the columns of the texts and of the group, which is the first column unless that is a context.
 
-    Raises UsageError for a group that is no column.
+    Raises UsageError for a group that is no column, and as :func:`geval_py.reading.gap_columns.find_contexts`.
 
     >>> columns_of(["FileId", "Year", "LeftContext", "RightContext"], None)
     Columns(left=2, right=3, group=0)
     """
-    left, right = len(names) - 2, len(names) - 1
-    if LEFT in names and RIGHT in names:
-        left, right = names.index(LEFT), names.index(RIGHT)
-    left = max(left, 0)
+    found = find_contexts(names, left_name, right_name)
+    places = [names.index(name) for name in found if name]
+    left, right = (places or [0])[0], (places or [0])[-1]
     if group is not None:
         check_group(group, names)
         return Columns(left=left, right=right, group=names.index(group))

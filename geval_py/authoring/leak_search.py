@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.authoring import leak_items
-from geval_py.authoring.leak_items import LEAST_NGRAM, LEAST_SENTENCE, NEIGHBOURS, UNKNOWN, Block, Numbers, Source
+from geval_py.authoring.leak_items import (
+    AROUND,
+    AROUND_OR_BESIDE,
+    LEAST_NGRAM,
+    LEAST_SENTENCE,
+    UNKNOWN,
+    Block,
+    Numbers,
+    Source,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,10 +97,17 @@ class Runs:
         whole = inside & (ends - starts >= least) & (self._unknown[starts] == self._unknown[ends])
         return self.of(starts[whole], ends[whole]), starts[whole]
 
-    def around(self, places: Numbers, neighbours: int) -> tuple[Hashes, Numbers]:
-        """Return the hashes of the ``neighbours`` words on both sides of places, and the places with enough words."""
-        inner = places[(places >= neighbours) & (places + neighbours < len(self._codes))]
-        left, right = inner - neighbours, inner + neighbours
+    def around(self, places: Numbers, shapes: Sequence[tuple[int, int]]) -> tuple[Hashes, Numbers]:
+        """Return the hashes of so many words on the left and the right of places, and the places with enough words.
+
+        Each shape gives hashes of its own.
+        """
+        found = [self._around(places, *shape) for shape in shapes]
+        return np.concatenate([hashes for hashes, _ in found]), np.concatenate([inner for _, inner in found])
+
+    def _around(self, places: Numbers, before: int, behind: int) -> tuple[Hashes, Numbers]:
+        inner = places[(places >= before) & (places + behind < len(self._codes))]
+        left, right = inner - before, inner + behind
         inside = self.item_of[left] == self.item_of[right]
         inside &= self._unknown[left] == self._unknown[inner]
         inside &= self._unknown[inner + 1] == self._unknown[right + 1]
@@ -131,6 +147,7 @@ class PartItems:
         self._hashes: list[Hashes] = []
         self._groups: list[Numbers] = []
         self._runs: list[Hashes] = []
+        self._lengths: list[Numbers] = []
         self._items = 0
 
     def add(self, runs: Runs) -> None:
@@ -142,7 +159,9 @@ class PartItems:
             taken = hashes % np.uint64(SAMPLED) == 0
             items = runs.item_of[starts[taken]]
             groups = runs.block.groups[items].astype(np.uint64)
-            self._runs.append(np.stack((hashes[taken], groups, (items + self._items).astype(np.uint64))))
+            places = (starts[taken] - runs.block.starts[items]).astype(np.uint64)
+            self._runs.append(np.stack((hashes[taken], groups, (items + self._items).astype(np.uint64), places)))
+            self._lengths.append(np.diff(runs.block.starts))
         self._items += runs.block.items
 
     @property
@@ -156,15 +175,30 @@ class PartItems:
         return np.concatenate(self._groups) if self._groups else np.zeros(0, dtype=np.int64)
 
     def overlapping(self) -> Numbers:
-        """Return the items that share a sampled run with another item of the same document."""
+        """Return the items whose end is the beginning of another item of the same document.
+
+        All sampled runs in the words that they would share agree. A phrase that a text repeats does not suffice, nor
+        does an item that is there twice.
+        """
         if not self._runs:
             return np.zeros(0, dtype=np.int64)
-        hashes, groups, items = np.concatenate(self._runs, axis=1)
+        hashes, groups, items, places = np.concatenate(self._runs, axis=1)
+        lengths = np.concatenate(self._lengths)
+        all_places = (items << np.uint64(20)) + places  # ascending: items and their runs stand in order
         order = np.lexsort((items, groups, hashes))
-        hashes, groups, items = hashes[order], groups[order], items[order]
+        hashes, groups, items, places = hashes[order], groups[order], items[order], places[order].astype(np.int64)
         same = (hashes[1:] == hashes[:-1]) & (groups[1:] == groups[:-1]) & (items[1:] != items[:-1])
-        found = np.concatenate((items[1:][same], items[:-1][same]))
-        return np.unique(found).astype(np.int64)
+        one, other = items[:-1][same].astype(np.int64), items[1:][same].astype(np.int64)
+        shift = places[:-1][same] - places[1:][same]
+        swap = shift < 0  # the one that begins first is the first
+        one, other = np.where(swap, other, one), np.where(swap, one, other)
+        pairs, counts = np.unique(np.stack((one, other, np.abs(shift))), axis=1, return_counts=True)
+        one, other, shift = pairs
+        ends = np.minimum(lengths[one], lengths[other] + shift) - LEAST_NGRAM
+        starts = np.searchsorted(all_places, ((one << 20) + shift).astype(np.uint64))
+        within = np.searchsorted(all_places, ((one << 20) + ends).astype(np.uint64), side="right") - starts
+        whole = (counts >= within) & (shift > 0)
+        return np.unique(np.concatenate((one[whole], other[whole])))
 
 
 def repeated(parts: Sequence[PartItems]) -> list[tuple[list[tuple[int, int, int]], list[tuple[int, int]]]]:
@@ -203,7 +237,7 @@ def shared_groups(parts: Sequence[PartItems]) -> list[tuple[Numbers, dict[int, i
 
 
 class SoughtRuns:
-    """Runs of words of a hidden part, with their places, that are searched for in the training set.
+    """Runs of words of a hidden part, with their places, that are searched for in other texts.
 
     With ``by_document``, runs in more than MOST_DOCUMENTS training documents are phrases, and count as not found.
     """
@@ -211,20 +245,26 @@ class SoughtRuns:
     def __init__(self, hashes: Hashes, places: Numbers, *, by_document: bool = False) -> None:
         self.index, self.places = Index(hashes), places
         self._lines = np.zeros(len(self.index.values), dtype=np.int64)
+        self._sources = np.zeros(len(self.index.values), dtype=np.int64)
         self._by_document = by_document
         self._pairs: list[Numbers] = []  # of a run and a document
 
-    def search(self, runs: Runs, hashes: Hashes, starts: Numbers) -> None:
-        """Search among the runs of a training block, given as hashes and starts."""
+    def search(self, runs: Runs, hashes: Hashes, starts: Numbers, source: int = 0) -> None:
+        """Search among the runs of a block, given as hashes and starts; ``source`` is the number of its text."""
         found, here = self.index.find(hashes)
         items = runs.item_of[starts[found]]
         new = self._lines[here] == 0
         self._lines[here[new][::-1]] = runs.block.lines[items[new][::-1]]  # the first of a block wins
+        self._sources[here[new]] = source
         if self._by_document and len(here):
             self._pairs.append(np.unique(np.stack((here, runs.block.groups[items])), axis=1))
 
+    def sources(self) -> Numbers:
+        """Return, for each run in order of places, the number of the text in which it was found."""
+        return self._sources[self.index.inverse]
+
     def lines(self) -> Numbers:
-        """Return, for each run in order of places, the first training line that has it; 0 if none has."""
+        """Return, for each run in order of places, the first line that has it; 0 if none has."""
         lines = self._lines.copy()
         if self._pairs:
             pairs = np.unique(np.concatenate(self._pairs, axis=1), axis=1)
@@ -240,7 +280,11 @@ class HiddenPart:
         self.source, self.block = source, block
         self.runs = Runs(block)
         self.n = ngram_length(block)
-        self.gaps = SoughtRuns(*self.runs.around(block.gaps[block.gaps >= 0], NEIGHBOURS))
+        gaps = block.gaps[block.gaps >= 0]
+        self.gaps = SoughtRuns(*self.runs.around(gaps, AROUND))
+        self.gaps_in_sets = SoughtRuns(*self.runs.around(gaps, AROUND_OR_BESIDE))
+        self.gaps_in_public = SoughtRuns(*self.runs.around(gaps, AROUND))
+        self.copies = SoughtCopies(self.runs)
         self.ngrams = SoughtRuns(*self.runs.ngrams(self.n), by_document=True)
         self.short_ngrams = SoughtRuns(*self.runs.ngrams(LEAST_NGRAM))
         self.sentences = SoughtRuns(*self.runs.sentences(LEAST_SENTENCE))
@@ -270,13 +314,64 @@ def search_training_block(parts: Collection[HiddenPart], train: Runs) -> None:
     lengths = {part.n for part in parts} | {LEAST_NGRAM}
     ngrams = {n: train.ngrams(n) for n in lengths}
     words = np.flatnonzero(train.block.words >> 1 != UNKNOWN)
-    gaps = train.around(words, NEIGHBOURS)
+    gaps = train.around(words, AROUND)
     sentences = train.sentences(LEAST_SENTENCE)
     for part in parts:
         part.gaps.search(train, *gaps)
         part.ngrams.search(train, *ngrams[part.n])
         part.short_ngrams.search(train, *ngrams[LEAST_NGRAM])
         part.sentences.search(train, *sentences)
+        part.copies.search(train)
+
+
+def search_set(part: HiddenPart, other: HiddenPart, source: int, *, copies: bool) -> None:
+    """Search another hidden part, of that number, for the gaps of a hidden part, and for its ``copies``."""
+    words = np.flatnonzero(other.block.words >> 1 != UNKNOWN)
+    part.gaps_in_sets.search(other.runs, *other.runs.around(words, AROUND_OR_BESIDE), source)
+    if copies:
+        part.copies.search(other.runs, source)
+
+
+class SoughtCopies:
+    """The items of a hidden part whose text is in one item elsewhere, also if one word in five was replaced.
+
+    An item is a copy if the other has SHARED_SHINGLES of its runs of SHINGLE words, spread over at least half of it:
+    a phrase that two texts share stands in one place.
+    """
+
+    def __init__(self, runs: Runs) -> None:
+        hashes, starts = runs.ngrams(leak_items.SHINGLE)
+        self._index = Index(hashes)
+        self._places = starts[np.unique(hashes, return_index=True)[1]]
+        self._runs = runs
+        self.found: dict[int, tuple[int, int]] = {}  # the source and the line, by item
+
+    def search(self, other: Runs, source: int = 0) -> None:
+        """Search the items of a block."""
+        hashes, starts = other.ngrams(leak_items.SHINGLE)
+        found, here = self._index.find(hashes)
+        rare = np.bincount(here)[here] <= leak_items.MOST_DOCUMENTS if len(here) else np.zeros(0, dtype=bool)
+        found, here = found[rare], here[rare]
+        if not len(found):
+            return
+        places, others = self._places[here], other.item_of[starts[found]]
+        items = self._runs.item_of[places]
+        order = np.lexsort((places, others, items))
+        items, others, places = items[order], others[order], places[order]
+        new_place = np.ones(len(items), dtype=bool)
+        new_place[1:] = (items[1:] != items[:-1]) | (others[1:] != others[:-1]) | (places[1:] != places[:-1])
+        items, others, places = items[new_place], others[new_place], places[new_place]
+        new = np.ones(len(items), dtype=bool)
+        new[1:] = (items[1:] != items[:-1]) | (others[1:] != others[:-1])
+        first = np.flatnonzero(new)
+        last = np.append(first[1:], len(items)) - 1
+        lengths = np.diff(self._runs.block.starts)[items[first]]
+        many = last - first + 1 >= np.maximum(
+            leak_items.LEAST_SHINGLES, leak_items.SHARED_SHINGLES * (lengths - leak_items.SHINGLE + 1)
+        )
+        spread = 2 * (places[last] - places[first] + leak_items.SHINGLE) >= lengths
+        for pair in first[many & spread].tolist():
+            self.found.setdefault(int(items[pair]), (source, int(other.block.lines[others[pair]])))
 
 
 def readable_elsewhere(block: Block) -> tuple[Numbers, Numbers]:
@@ -288,9 +383,9 @@ def readable_elsewhere(block: Block) -> tuple[Numbers, Numbers]:
     gaps = block.gaps[block.gaps >= 0]
     words[gaps] = UNKNOWN
     runs = Runs(replace(block, words=words))
-    hashes, places = runs.around(gaps, NEIGHBOURS)
+    hashes, places = runs.around(gaps, AROUND_OR_BESIDE)
     index = Index(hashes)
-    shown, starts = runs.around(np.flatnonzero(words != UNKNOWN), NEIGHBOURS)
+    shown, starts = runs.around(np.flatnonzero(words != UNKNOWN), AROUND_OR_BESIDE)
     found, here = index.find(shown)
     others = runs.item_of[starts[found]]
     least, most = np.full(len(index.values), block.items), np.full(len(index.values), -1)
@@ -299,4 +394,5 @@ def readable_elsewhere(block: Block) -> tuple[Numbers, Numbers]:
     items = runs.item_of[places]
     other = np.where(least[index.inverse] == items, most[index.inverse], least[index.inverse])
     readable = (most[index.inverse] >= 0) & (other != items)
-    return items[readable], other[readable]
+    items, first = np.unique(items[readable], return_index=True)
+    return items, other[readable][first]

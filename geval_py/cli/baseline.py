@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.modelling import baselines, corpus, gap_models
-from geval_py.reading import config, items, splits, writing
+from geval_py.reading import config, gap_columns, items, splits, writing
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.text import named
 
@@ -41,6 +42,9 @@ def make_parser() -> parsers.QuietParser:
     names = f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {default})"
     add("model", nargs="?", default=default, metavar="MODEL", help=names)
     parsers.add_fields(parser, "test_name", "out_directory", "expected_directory", "in_header", "out_header")
+    contexts = f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)"
+    add("--left", metavar="COLUMN", default="", help=f"the column of the left context {contexts}")
+    add("--right", metavar="COLUMN", default="", help="the column of the right context")
     words = "the likeliest words, so many a line; the others share the rest"
     top = f"{words} (default: {baselines.TOP}; 0: all words of train)"
     add("--top", type=parsers.number_type, default=baselines.TOP, metavar="K", help=top)
@@ -55,7 +59,7 @@ def run(words: Sequence[str]) -> int:
     if understood is None:
         return 0
     given = vars(understood)
-    own = {name: given.pop(name) for name in ("model", "top", "force", "no_cache")}
+    own = {name: given.pop(name) for name in ("model", "top", "force", "no_cache", "left", "right")}
     model = baselines.baseline(own["model"], top=own["top"])
     task = config.task_of(options.merged(given))
     challenge = Challenge(path=task.directory, task=task)
@@ -65,10 +69,11 @@ def run(words: Sequence[str]) -> int:
     output = os.path.join(test.directory, f"out-model={_name(own['model'])}.tsv")
     if os.path.lexists(output) and not own["force"]:
         raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
-    _fit(model, own["model"], challenge, keep=not own["no_cache"])
+    contexts = own["left"], own["right"]
+    _fit(model, own["model"], challenge, contexts, keep=not own["no_cache"])
     os.makedirs(test.directory, exist_ok=True)
     with terminal.ProgressBar("items", unit="items") as progress:
-        writing.write_output(output, baselines.predict(model, _watched(test, progress)))
+        writing.write_output(output, baselines.predict(model, _with_contexts(_watched(test, progress), contexts)))
     print(f"wrote {named(output)}")
     return 0
 
@@ -94,7 +99,24 @@ def _watched(test: DataSet, progress: terminal.ProgressBar) -> Iterator[items.It
         yield item
 
 
-def _fit(model: baselines.WordModel, name: str, challenge: Challenge, *, keep: bool) -> None:
+def _with_contexts(data: Iterable[items.Item], contexts: tuple[str, str]) -> Iterable[items.Item]:
+    """Return items with the contexts that ``--left`` and ``--right`` name, "" for those that are not given.
+
+    Raises UsageError for a column that does not exist, when the first item is taken.
+    """
+    if not any(contexts):
+        return data
+    rest = iter(data)
+    first = next(rest, None)
+    if first is None:
+        return ()
+    left, right = gap_columns.find_contexts(list(first.columns), *contexts)
+    return corpus.with_contexts(chain((first,), rest), left, right)
+
+
+def _fit(
+    model: baselines.WordModel, name: str, challenge: Challenge, contexts: tuple[str, str], *, keep: bool
+) -> None:
     """Train a model on train, or load what was learnt from the same files; raises MissingFileError."""
     train = challenge[splits.TRAINING_SET]
     for path, file in ((train.input, splits.INPUT_FILE), (train.expected, splits.EXPECTED_FILE)):
@@ -102,11 +124,12 @@ def _fit(model: baselines.WordModel, name: str, challenge: Challenge, *, keep: b
             place = os.path.join(challenge.path, splits.TRAINING_SET, file)
             raise MissingFileError(what="There is nothing to train on", path=place)
     if not isinstance(model, baselines.NgramGapModel) or not keep:
-        model.fit(train)
+        model.fit(_with_contexts(train, contexts))
         return
-    digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], baselines.SIDES[name])
+    sides, reading = baselines.SIDES[name], (train.in_header, train.out_header, contexts)
+    digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], sides, reading)
     learnt = gap_models.load(digest)
     if learnt is None:
-        learnt = gap_models.learn(corpus.texts_of(train), baselines.SIDES[name])
+        learnt = gap_models.learn(corpus.texts_of(_with_contexts(train, contexts)), sides)
         gap_models.save(digest, learnt)
     model.take(learnt)

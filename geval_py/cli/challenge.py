@@ -13,6 +13,7 @@ from geval_py.authoring.validate import validate_challenge
 from geval_py.checking.rules import find_rules
 from geval_py.cli import check, parsers, terminal
 from geval_py.errors import UsageError
+from geval_py.reading import gap_columns
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
@@ -177,6 +178,11 @@ def run_make(words: Sequence[str]) -> int:
             f"{making.without_gaps} of {len(documents)} documents have no gap: no word that may be one, "
             f"with {recipe.cut.context} words on each side"
         )
+    for column, share in make.columns_with_answers(making):
+        terminal.note(
+            f"the column {visible(column)} gives away {share:.0%} of the answers: leave it out of the texts, or "
+            "everyone can read them there"
+        )
     sizes = [(part.name, len(part.gaps), part.groups) for part in making.parts]
     _show_parts(sizes, given.group, out, answers)
     return 0
@@ -260,6 +266,9 @@ def make_leaks_parser() -> parsers.QuietParser:
     add("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another")
     group = "items with the same value here should be in one part (default: the first column)"
     add("--group", metavar="COLUMN", help=group)
+    contexts = f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)"
+    add("--left", metavar="COLUMN", default="", help=f"the column of the left context {contexts}")
+    add("--right", metavar="COLUMN", default="", help="the column of the right context")
     check.add_rules(parser, "E4")
     check.add_listing(parser)
     return parser.with_help()
@@ -280,6 +289,7 @@ def run_leaks(words: Sequence[str]) -> int:
         given.folder,
         answers=given.answers,
         group=given.group,
+        contexts=(given.left, given.right),
         rules=frozenset(wanted - codes(ignore)),
         max_places=check.most_places(given),
         strict=given.strict,

@@ -141,6 +141,12 @@ def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
     if not discounts:
         return estimation.FALLBACK
     one, two, three = (*discounts, *[discounts[-1]] * (len(estimation.FALLBACK) - len(discounts)))
+    for count, discount in enumerate((one, two, three), 1):
+        if discount > count:
+            raise UsageError(
+                message=f"the discount {discount:g} of n-grams with the count {count} is more than {count}\n"
+                "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated"
+            )
     return one, two, three
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError
+from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
 from geval_py.reading.lines import LineReader
 
@@ -29,6 +30,7 @@ Doubles = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Sentence = list[bytes]
 SHARED = 5  # words in a row
+OVERLAPPING = 0.05  # of all windows, above which windows are joined
 
 
 class Gap(NamedTuple):
@@ -50,26 +52,32 @@ def words_in(text: str) -> Sentence:
 
 
 def gap_of(item: Item) -> Gap:
-    """Find the contexts of an item: the columns whose names contain "left" and "right", else the last two.
-
-    A single column is the left context.
-    """
+    """Find the contexts of an item (:func:`geval_py.reading.gap_columns.find_contexts`); raises UsageError."""
     names = list(item.columns)
-    lefts, rights = ([name for name in names if side in name.lower()] for side in ("left", "right"))
-    if lefts or rights:
-        left, right = lefts[0] if lefts else "", rights[0] if rights else ""
-    elif len(names) > 1:
-        left, right = names[-2:]
-    else:
-        left, right = names[0] if names else "", ""
+    left, right = find_contexts(names)
     document = item.columns[names[0]] if names and names[0] not in (left, right) else ""
     return Gap(words_in(item.columns.get(left, "")), words_in(item.columns.get(right, "")), document)
 
 
-def texts_of(items: Iterable[Item]) -> list[Sentence]:
-    """Return the texts of items with answers: the windows of each document, joined.
+def with_contexts(items: Iterable[Item], left: str, right: str) -> Iterator[Item]:
+    """Yield items whose contexts are in two columns, "" for none, under the names that :func:`gap_of` knows.
 
-    Raises ModelError for an item without an answer, and if there is no item.
+    Of the other columns only the first remains, if it is the item's first.
+    """
+    for item in items:
+        first = next(iter(item.columns), "")
+        columns = {} if first in (left, right) else {"1": item.columns.get(first, "")}
+        pairs = ((LEFT_NAMES[0], left), (RIGHT_NAMES[0], right))
+        columns |= {name: item.columns.get(column, "") for name, column in pairs if column}
+        yield Item(item.line, columns, item.expected)
+
+
+def texts_of(items: Iterable[Item]) -> list[Sentence]:
+    """Return the texts of items with answers: the windows of each document, joined where windows overlap.
+
+    If hardly any window overlaps another, the windows are disjoint, and what they share is repetition in the text:
+    none is joined. Raises ModelError for an item without an answer, and if there is no item; UsageError as
+    :func:`gap_of`.
     """
     windows: dict[str, list[Sentence]] = defaultdict(list)
     for item in items:
@@ -79,7 +87,9 @@ def texts_of(items: Iterable[Item]) -> list[Sentence]:
         windows[gap.document].append(gap.left + words_in(item.expected) + gap.right)
     if not windows:
         raise ModelError(message="There is nothing to train on: train has no items")
-    return [text for of_document in windows.values() for text in join_windows(of_document)]
+    joined = [text for of_document in windows.values() for text in join_windows(of_document)]
+    apart = [text for of_document in windows.values() for text in of_document]
+    return joined if len(apart) - len(joined) > OVERLAPPING * len(apart) else apart
 
 
 def join_windows(windows: list[Sentence]) -> list[Sentence]:

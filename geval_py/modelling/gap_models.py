@@ -197,9 +197,15 @@ def cache_folder() -> str:
     return os.environ.get("GEVAL_CACHE") or os.path.join(base, "geval-py")
 
 
-def digest_of(paths: Sequence[str], sides: int) -> str:
-    """Return a digest of files as they are stored, and of everything else that a trained model depends on."""
-    digest = sha256(repr((version.__version__, sides, ESTIMATION)).encode())
+def digest_of(paths: Sequence[str], sides: int, reading: Sequence[object]) -> str:
+    """Return a digest of files as they are stored, and of everything else that a trained model depends on.
+
+    ``reading`` is what decides how the files are read: the headers and the columns.
+    """
+    joining = (corpus.SHARED, corpus.OVERLAPPING)
+    digest = sha256(
+        repr((version.__version__, sides, ESTIMATION, joining, tuple(reading))).encode("utf-8", "replace")
+    )
     for path in paths:
         with sources.naming(path), open(path, "rb") as file:
             digest.update(file_digest(file, "sha256").digest())

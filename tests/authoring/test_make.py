@@ -1,7 +1,9 @@
 """Challenges that are cut from texts: what is cut, what goes where, and what nobody may see."""
 
 import hashlib
+import json
 import lzma
+import random
 import re
 import shutil
 from contextlib import nullcontext
@@ -13,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py import ExistingFileError, SchemeError, UsageError
+from geval_py import ExistingFileError, SchemeError, UnreadableFileError, UsageError
+from geval_py.authoring import corpora, make
 from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_pattern
 from geval_py.authoring.leaks import find_leaks
 from geval_py.authoring.make import CUTTING, Recipe, cut_challenge, make_challenge
@@ -402,3 +405,44 @@ def test_progress_is_told(tmp_path):
     assert told[CUTTING] == [(done, 160) for done in range(1, 161)]
     assert told[PACKING] == sorted(told[PACKING])
     assert told[PACKING][-1] == (size, size)
+
+
+def test_no_line_end_but_lf_comes_into_the_files(tmp_path):
+    """Python's splitlines also ends lines at U+0085, U+2028 and others."""
+    rows = [
+        {"id": f"d{n}", "title": "one\u2028two", "text": " ".join(f"w{n}x{k}\u0085\u2028\vv\x1c" for k in range(40))}
+        for n in range(60)
+    ]
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = make.make_challenge(
+        corpora.read_documents([str(path)]),
+        make.Recipe(cut=corpora.Cut(context=4)),
+        str(tmp_path / "c"),
+        str(tmp_path / "a"),
+    )
+    assert made.parts
+    for file in (tmp_path / "c").glob("*/*"):
+        text = (lzma.decompress(file.read_bytes()) if file.suffix == ".xz" else file.read_bytes()).decode()
+        assert len(text.splitlines()) == text.count("\n")
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\u2028b"])
+def test_the_name_of_a_column_is_one_cell(name, tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_text(json.dumps({"id": "x", "text": "some words", name: "y"}) + "\n")
+    with pytest.raises(UnreadableFileError, match="the name of a column has a TAB or a line end"):
+        corpora.read_documents([str(path)])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_column_with_the_text_is_named(whole, tmp_path):
+    chance = random.Random(1)
+    documents = []
+    for n in range(60):
+        text = " ".join(f"w{chance.randrange(5000)}" for _ in range(60))
+        documents.append(
+            corpora.Document(id=f"d{n}", text=text, columns={"id": f"d{n}", "body": text if whole else "x"})
+        )
+    made = make.cut_challenge(documents, make.Recipe(cut=corpora.Cut(context=4)))
+    assert [name for name, _ in make.columns_with_answers(made)] == ["body"] * whole

@@ -225,7 +225,7 @@ def test_wrong_words(words, message, geval):
 def test_explain_and_rules(geval):
     status, out, _ = geval("challenge", "leaks", "--explain", "e404")
     assert status == 0
-    assert out.startswith("E404 readable-in-inputs (error)\n  answers can be read in other inputs of the same part\n")
+    assert out.startswith("E404 readable-in-inputs (error)\n  answers can be read in other inputs\n")
     assert geval("challenge", "leaks", "--explain", "near-duplicate")[1].startswith("W407 ")
     status, out, _ = geval("challenge", "leaks", "--rules")
     assert [line.split()[0] for line in out.splitlines()][:3] == ["E401", "E402", "E403"]
@@ -249,7 +249,11 @@ def test_formats(gazette, geval):
     status, out, _ = geval("challenge", "leaks", gazette, "--format", "json", "--max-problems", "2")
     document = json.loads(out)
     assert (status, document["status"]) == (1, 1)
-    assert [(p["rule"], len(p["places"])) for p in document["problems"]] == [("E401", 1), ("W410", 2)]
+    assert [(p["rule"], len(p["places"])) for p in document["problems"]] == [
+        ("E401", 1),
+        ("E401", 1),  # gazette.txt, from which the sample was cut
+        ("W410", 2),
+    ]
     assert 'name="geval challenge leaks"' in geval("challenge", "leaks", gazette, "--format", "junit")[1]
     rules = json.loads(geval("challenge", "leaks", gazette, "--format", "sarif")[1])["runs"][0]["tool"]["driver"][
         "rules"

@@ -165,3 +165,38 @@ def test_help(geval):
     status, out, err = geval("baseline", "--help")
     assert (status, err) == (0, "")
     assert "  ngram-both  four-grams of both contexts (the default)\n" in out
+
+
+def test_the_cache_knows_the_header(geval):
+    """With another header the same files are read otherwise: what was learnt before does not count."""
+    header = Path("in-header.tsv")
+    right = header.read_text()
+    header.write_text("FileId\tLeftContext\tRightContext\tYear\n")
+    assert geval("baseline", "-t", "dev-0")[0] == 0
+    header.write_text(right)
+    assert geval("baseline", "-t", "dev-0", "--force")[0] == 0
+    assert geval("-t", "dev-0") == (0, "66.22\n", "")
+
+
+def test_a_part_of_a_name_does_not_make_a_context(geval):
+    Path("in-header.tsv").write_text("FileId\tcopyright\tLeftContext\tRightContext\n")
+    assert geval("baseline", "-t", "dev-0")[0] == 0
+    assert geval("-t", "dev-0") == (0, "66.22\n", "")
+
+
+def test_contexts_with_other_names(geval):
+    Path("in-header.tsv").write_text("FileId\tcopyright\tTextBefore\tTextAfter\n")
+    assert geval("baseline", "-t", "dev-0") == (
+        2,
+        "",
+        "geval: no column has a name of a context, such as LeftContext and RightContext\n"
+        "  --left and --right name the columns; there are FileId, copyright, TextBefore, TextAfter\n",
+    )
+    assert geval("baseline", "-t", "dev-0", "--left", "TextBefore", "--right", "TextAfter")[0] == 0
+    assert geval("-t", "dev-0") == (0, "66.22\n", "")
+    status, _, err = geval("baseline", "-t", "dev-0", "--left", "TextBefor", "--right", "TextAfter", "--force")
+    assert (status, err) == (
+        2,
+        "geval: no column TextBefor (--left)\n"
+        "  did you mean TextBefore? there are FileId, copyright, TextBefore, TextAfter\n",
+    )

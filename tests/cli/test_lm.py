@@ -144,6 +144,11 @@ WRONG = {
         (*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
         "--discount-fallback takes up to 3 discounts; 4 were given",
     ),
+    "a discount above its count": (
+        (*TRAIN, "--discount-fallback", "1.5"),
+        "the discount 1.5 of n-grams with the count 1 is more than 1\n"
+        "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated",
+    ),
     "a discount": (
         (*TRAIN, "--discount-fallback", "7"),
         "argument --discount-fallback: '7' is not a discount, a number from 0 to 3\n"

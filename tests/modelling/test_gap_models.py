@@ -122,3 +122,14 @@ def test_an_item_gets_the_same_answer_in_any_company():
     assert [answer.probabilities.tolist() for answer in together] == [
         answer.probabilities.tolist() for answer in alone
     ]
+
+
+def test_disjoint_windows_are_not_joined_by_chance():
+    """Texts repeat phrases: of many disjoint windows, a few agree in five words at their ends."""
+    words = iter(f"w{number}" for number in range(10_000))
+    windows = [[next(words) for _ in range(11)] for _ in range(60)]
+    windows[7][-5:] = windows[30][:5] = ["and", "it", "came", "to", "pass"]
+    items = [
+        Item(n, {"id": "d", "left": " ".join(w[:5]), "right": " ".join(w[6:])}, w[5]) for n, w in enumerate(windows)
+    ]
+    assert len(texts_of(items)) == 60

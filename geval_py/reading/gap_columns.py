@@ -1,0 +1,47 @@
+"""The columns of a word gap's contexts: one list of exact names, for models and for the search for leaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from geval_py.errors import UsageError
+from geval_py.text import nearest, visible
+
+LEFT_NAMES = ("LeftContext", "leftcontext", "left_context", "left context", "Left", "left")
+RIGHT_NAMES = ("RightContext", "rightcontext", "right_context", "right context", "Right", "right")
+
+
+def find_contexts(names: Sequence[str], left: str = "", right: str = "") -> tuple[str, str]:
+    """Return the names of the left and of the right context, "" for one that does not exist.
+
+    ``left`` and ``right`` are the names given by the user. Else the columns have a name of LEFT_NAMES and of
+    RIGHT_NAMES. Columns without names, which are numbered, have the contexts last; a single one is the left context.
+    Raises UsageError if nothing names the contexts, and for two columns that could be the same one.
+
+    >>> find_contexts(["FileId", "copyright", "LeftContext", "RightContext"])
+    ('LeftContext', 'RightContext')
+    """
+    for name, option in ((left, "--left"), (right, "--right")):
+        if name and name not in names:
+            close = nearest(name, names)
+            advice = f"did you mean {visible(close)}? " if close else ""
+            raise UsageError(message=f"no column {visible(name)} ({option})\n  {advice}{_list(names)}")
+    if left or right:
+        if left == right:
+            raise UsageError(message=f"--left and --right are both {visible(left)}")
+        return left, right
+    lefts, rights = ([name for name in names if name in known] for known in (LEFT_NAMES, RIGHT_NAMES))
+    for found in (lefts, rights):
+        if len(found) > 1:
+            message = f"both {visible(found[0])} and {visible(found[1])} are names of a context"
+            raise UsageError(message=f"{message}\n  --left and --right name the columns of the contexts")
+    if lefts or rights:
+        return "".join(lefts), "".join(rights)
+    if len(names) > 1 and not all(name.isdigit() for name in names):
+        message = "no column has a name of a context, such as LeftContext and RightContext"
+        raise UsageError(message=f"{message}\n  --left and --right name the columns; {_list(names)}")
+    return (names[-2], names[-1]) if len(names) > 1 else ("".join(names), "")
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"there are {visible(', '.join(names))}"

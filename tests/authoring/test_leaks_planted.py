@@ -1,0 +1,316 @@
+"""Leaks of every kind that somebody could plant, on purpose or by mistake: each is found, and clean data has none."""
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import tarfile
+import unicodedata
+import zipfile
+
+import numpy as np
+import pytest
+from planted import VOCABULARY, WORDS, Maker, write_head, write_part
+from test_leaks import git
+
+from geval_py import UsageError
+from geval_py.authoring import public_texts
+from geval_py.authoring.leaks import find_leaks
+
+CONTEXT = 20
+ITEMS = {"train": 200, "dev-0": 120, "test-A": 120}
+
+
+class Planted:
+    """A challenge whose hidden answers are in a folder of their own, and the windows that it is made of."""
+
+    def __init__(self, path, seed):
+        maker = Maker(seed, CONTEXT)
+        self.public, self.private = path / "c", path / "answers"
+        self.windows = {name: maker.windows(count) for name, count in ITEMS.items()}
+        # half of the answers are frequent words, as in a text; neighbours are drawn evenly, so that none is a phrase
+        chance = np.random.default_rng(seed)
+        for rows in self.windows.values():
+            answers = rows[:, CONTEXT].copy()
+            rows[:] = chance.integers(0, VOCABULARY, rows.shape)
+            rows[:, CONTEXT] = answers
+        write_head(self.public)
+        self.write()
+
+    def write(self):
+        for name, rows in self.windows.items():
+            write_part(self.public, name, rows, context=CONTEXT, answers=name != "test-A")
+        write_part(self.private, "test-A", self.windows["test-A"], context=CONTEXT)
+
+    @property
+    def answers(self):
+        return [str(WORDS[n]) for n in self.windows["test-A"][:, CONTEXT]]
+
+    @property
+    def texts(self):
+        return [" ".join(WORDS[row]) for row in self.windows["test-A"]]
+
+    def write_answers(self, words):
+        (self.private / "test-A/expected.tsv").write_text("".join(f"{word}\n" for word in words))
+
+    def add_column(self, cells, name="Title", part="test-A"):
+        """Put a column in front of the contexts of all parts; ``cells`` are those of one part."""
+        (self.public / "in-header.tsv").write_text(f"FileId\t{name}\tLeftContext\tRightContext\n")
+        for other in ITEMS:
+            path = self.public / other / "in.tsv"
+            rows = [line.split("\t") for line in path.read_text().splitlines()]
+            added = cells if other == part else ["plain"] * len(rows)
+            path.write_text("".join("\t".join((r[0], c, *r[1:])) + "\n" for r, c in zip(rows, added, strict=True)))
+
+    def found(self, **settings):
+        report = find_leaks(self.public, answers=self.private, **settings)
+        return {(p.path.removeprefix(f"{self.public}/"), p.rule.code) for p in report.problems}
+
+    def codes(self, **settings):
+        return {code for _, code in self.found(**settings)}
+
+
+@pytest.fixture
+def planted(tmp_path):
+    return Planted(tmp_path, 5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clean_data_has_no_leak(seed, tmp_path):
+    assert Planted(tmp_path, seed).found() == set()
+
+
+# Answers in public files
+
+
+def zipped(files):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return data.getvalue()
+
+
+def tarred(files):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    return data.getvalue()
+
+
+def joined(words, end="\n"):
+    return "".join(f"{word}{end}" for word in words).encode()
+
+
+def rotated(word):
+    return "".join(chr((ord(letter) - 97 + 13) % 26 + 97) if letter.isalpha() else letter for letter in word)
+
+
+FORMS = {
+    "as they are": lambda p: joined(p.answers),
+    "CR LF": lambda p: joined(p.answers, "\r\n"),
+    "CR": lambda p: joined(p.answers, "\r"),
+    "with a header": lambda p: b"Word\n" + joined(p.answers),
+    "sorted": lambda p: joined(sorted(p.answers)),
+    "on one line": lambda p: joined(p.answers, " "),
+    "with commas": lambda p: joined(p.answers, ","),
+    "in capitals": lambda p: joined(p.answers).upper(),
+    "half of them": lambda p: joined(p.answers[:60]),
+    "numbered": lambda p: joined(f"{n}. {word}" for n, word in enumerate(p.answers)),
+    "beside the inputs": lambda p: joined(
+        f"{n}\t{text.split()[0]}\t{word}\t{text[-40:]}"
+        for n, (text, word) in enumerate(zip(p.texts, p.answers, strict=True))
+    ),
+    "lines of JSON": lambda p: joined(json.dumps({"id": n, "gold": word}) for n, word in enumerate(p.answers)),
+    "a perfect output": lambda p: joined(f"{word}:0.9 the:0.05 :0.05" for word in p.answers),
+    "the texts": lambda p: joined(p.texts),
+    "a .gz": lambda p: gzip.compress(joined(p.answers)),
+    "a .xz of CR LF": lambda p: lzma.compress(joined(p.answers, "\r\n")),
+    "a .zip": lambda p: zipped({"a/b.txt": joined(p.answers)}),
+    "a .tar.gz": lambda p: tarred({"a/b.txt": joined(p.answers)}),
+    "a .zip in a .tar.gz": lambda p: tarred({"b": zipped({"c": joined(p.answers, "\r\n")})}),
+    # what a cheat would think of
+    "in base64": lambda p: base64.encodebytes(joined(p.answers)),
+    "in hexadecimal digits": lambda p: joined(p.answers).hex().encode(),
+    "backwards": lambda p: joined(p.answers[::-1]),
+    "rotated by 13": lambda p: joined(map(rotated, p.answers)),
+    "digests": lambda p: joined(hashlib.md5(word.encode()).hexdigest() for word in p.answers),
+    "UTF-16": lambda p: joined(p.answers).decode().encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_answers_in_a_public_file(form, planted):
+    (planted.public / "notes").mkdir()
+    (planted.public / "notes/old").write_bytes(FORMS[form](planted))
+    codes = planted.found()
+    assert any(code == "E401" and path.startswith("notes/old") for path, code in codes)
+    assert {code for _, code in codes} == {"E401"}
+
+
+def test_a_perfect_output_is_public(planted):
+    (planted.public / "test-A/out.tsv").write_bytes(FORMS["a perfect output"](planted))
+    assert planted.found() == {("test-A/out.tsv", "E401")}
+
+
+def test_an_honest_output_is_no_leak(planted):
+    words = [word if n % 3 else "the" for n, word in enumerate(planted.answers)]
+    (planted.public / "test-A/out.tsv").write_bytes(joined(f"{word}:0.5 a:0.1 :0.4" for word in words))
+    assert planted.found() == set()
+
+
+def test_a_bomb_does_not_hang(planted, monkeypatch):
+    monkeypatch.setattr(public_texts, "MOST_BYTES", 1 << 20)
+    (planted.public / "bomb.zip").write_bytes(zipped({"a": b"\0" * (1 << 24)}))
+    (planted.public / "bomb.gz").write_bytes(gzip.compress(b"\0" * (1 << 24)))
+    assert planted.found() == {("bomb.zip/a", "W412"), ("bomb.gz", "W412")}
+
+
+@pytest.mark.parametrize("kept", ["in a branch", "by the reflog", "as a loose object", "in a message"])
+def test_answers_in_git(kept, planted):
+    top = planted.public
+    git(top, "init", "-q", ".")
+    git(top, "add", "-A")
+    git(top, "commit", "-qm", "one")
+    (top / "note.md").write_bytes(joined(planted.answers, "\r\n"))
+    if kept == "as a loose object":
+        git(top, "hash-object", "-w", "note.md")
+    elif kept == "in a message":
+        git(top, "commit", "-q", "--allow-empty", "-m", " ".join(planted.answers))
+    else:
+        git(top, "add", "-A")
+        git(top, "commit", "-qm", "two")
+        git(top, "reset", "-q", "--hard", "HEAD~1")
+        if kept == "in a branch":
+            git(top, "branch", "old", "HEAD@{1}")
+    (top / "note.md").unlink(missing_ok=True)
+    assert planted.found() == {(".git", "E401")}
+
+
+# Answers in the columns and the order of the items
+
+
+COLUMNS = {
+    "alone": lambda p: p.answers,
+    "in a title": lambda p: [f"About the {word}, and more" for word in p.answers],
+    "in an id": lambda p: [f"doc-{n}_{word}.txt" for n, word in enumerate(p.answers)],
+    "with the whole text": lambda p: p.texts,
+    "backwards": lambda p: [word[::-1] for word in p.answers],
+}
+
+
+@pytest.mark.parametrize("what", COLUMNS)
+@pytest.mark.parametrize("part", ["test-A"])
+def test_answers_in_a_column(what, part, planted):
+    planted.add_column(COLUMNS[what](planted), part=part)
+    assert ("test-A/in.tsv", "E411") in planted.found()
+
+
+def test_codes_in_a_column(planted):
+    """Answers that are repeated are told by their codes, whatever these are."""
+    rows = planted.windows["test-A"]
+    rows[:, CONTEXT] = rows[:, CONTEXT] % 40
+    planted.write()
+    planted.add_column([hashlib.sha1(word.encode()).hexdigest()[:8] for word in planted.answers])
+    assert ("test-A/in.tsv", "E411") in planted.found()
+
+
+def test_answers_in_a_column_of_another_set(planted):
+    planted.add_column(planted.answers[::-1], part="dev-0")
+    assert ("dev-0/in.tsv", "E401") in planted.found()
+
+
+def test_items_sorted_by_answer(planted):
+    rows = planted.windows["test-A"]
+    planted.windows["test-A"] = rows[np.argsort(WORDS[rows[:, CONTEXT]])]
+    planted.write()
+    assert planted.codes() == {"E412", "W411"}  # ids of neighbours tell the answers of neighbours
+
+
+# Answers in other parts
+
+
+@pytest.mark.parametrize("shift", [1, 10])
+def test_answers_readable_in_another_hidden_set(shift, planted):
+    planted.windows["dev-0"][:60, shift:] = planted.windows["test-A"][:60, :-shift]
+    planted.write()
+    report = find_leaks(planted.public, answers=planted.private, rules={"E404"})
+    assert {p.path.removeprefix(f"{planted.public}/"): p.count for p in report.problems}["test-A/in.tsv"] == 60
+
+
+def test_half_of_a_set_readable_in_train_is_an_error(planted):
+    planted.windows["train"][:60, 5:] = planted.windows["test-A"][:60, :-5]
+    planted.write()
+    assert ("test-A/in.tsv", "E405") in planted.found()
+
+
+COPIES = {
+    "soft hyphens": lambda text: "\u00ad".join(text),
+    "NFD": lambda text: unicodedata.normalize("NFD", text),
+    "without diacritics": lambda text: text.replace("é", "e").replace("ł", "l"),
+    "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
+    "zero-width spaces": lambda text: text.replace("a", "a\u200b"),
+}
+
+
+@pytest.mark.parametrize("change", COPIES)
+def test_changed_copies_in_train(change, planted):
+    path = planted.private.parent / "c/test-A/in.tsv"
+    path.write_text(path.read_text().replace("e", "é").replace("l", "ł"))
+    lines = [line.split("\t", 1)[1] for line in path.read_text().splitlines()]
+    train = planted.public / "train/in.tsv"
+    rows = train.read_text().splitlines()
+    rows[:60] = [f"train-{n // 10}\t{COPIES[change](line)}" for n, line in enumerate(lines[:60])]
+    train.write_text("\n".join(rows) + "\n")
+    assert {"E403", "E405"} <= planted.codes()
+
+
+@pytest.mark.parametrize("how", ["at random", "every fifth"])
+@pytest.mark.parametrize("part", ["train", "dev-0"])
+def test_copies_with_one_word_in_five_replaced(how, part, planted):
+    chance = np.random.default_rng(1)
+    rows = planted.windows["test-A"][:60].copy()
+    places = chance.random(rows.shape) < 0.2
+    if how == "every fifth":
+        places = np.broadcast_to(np.arange(rows.shape[1]) % 5 == 2, rows.shape)
+    planted.windows[part][:60] = np.where(places, chance.integers(0, VOCABULARY, rows.shape), rows)
+    planted.write()
+    report = find_leaks(planted.public, answers=planted.private, rules={"W407"})
+    assert {p.path.removeprefix(f"{planted.public}/"): p.count for p in report.problems}["test-A/in.tsv"] >= 54
+
+
+def test_phrases_are_no_overlapping_windows(planted):
+    """Each document repeats a refrain; the windows are disjoint."""
+    rows = planted.windows["train"]
+    rows[:, 3:15] = rows[0, 3:15]
+    rows[1::2, 20:32] = rows[0, 3:15]
+    planted.write()
+    assert "W410" not in planted.codes()
+
+
+# The columns of the contexts
+
+
+def test_contexts_with_other_names(planted):
+    (planted.public / "in-header.tsv").write_text("FileId\tcopyright\tAfter\n")
+    with pytest.raises(UsageError) as caught:
+        planted.found()
+    assert str(caught.value) == (
+        "no column has a name of a context, such as LeftContext and RightContext\n"
+        "  --left and --right name the columns; there are FileId, copyright, After"
+    )
+    assert planted.found(contexts=("copyright", "After")) == set()
+
+
+def test_a_challenge_without_word_gaps(tmp_path):
+    (tmp_path / "config.txt").write_text("--metric Accuracy --in-header in-header.tsv\n")
+    (tmp_path / "in-header.tsv").write_text("Height\tWeight\n")
+    for name in ("train", "test-A"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "in.tsv").write_text("".join(f"{n}\t{len(name) * n}\n" for n in range(30)))
+    assert [p.rule.code for p in find_leaks(tmp_path).problems] == ["E403"]
