@@ -415,7 +415,7 @@ def columns_of(names: Sequence[str], group: str | None, left_name: str = "", rig
     Raises UsageError for a group that is no column, and as :func:`geval_py.reading.gap_columns.find_contexts`.
 
     >>> columns_of(["FileId", "Year", "LeftContext", "RightContext"], None)
-    Columns(left=2, right=3, group=0)
+    Columns(left=2, right=3, group=0, whole=False)
     """
     found = find_contexts(names, left_name, right_name)
     places = [names.index(name) for name in found if name]
