@@ -131,10 +131,13 @@ def _members(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, byte
 
 
 def _counted(path: str, budget: Budget) -> bool:
+    """Whether a member more of an archive may be read; the archive is named when none may."""
     budget.members -= 1
-    if budget.members == -1:
+    if budget.members >= 0 and budget.left > 0:
+        return True
+    if path not in budget.unread:
         budget.unread.append(path)
-    return budget.members >= 0 and budget.left > 0
+    return False
 
 
 def _decoded(data: bytes) -> Iterator[bytes]:

@@ -314,3 +314,14 @@ def test_a_challenge_without_word_gaps(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "in.tsv").write_text("".join(f"{n}\t{len(name) * n}\n" for n in range(30)))
     assert [p.rule.code for p in find_leaks(tmp_path).problems] == ["E403"]
+
+
+@pytest.mark.parametrize("bounds", [{"left": 5}, {"members": 1}], ids=["bytes", "members"])
+def test_an_archive_that_is_not_read_to_its_end_is_named(bounds):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in ("one", "two", "three"):
+            archive.writestr(name, "words")
+    budget = public_texts.Budget(**bounds)
+    assert [text for _, text in public_texts.texts_in("a.zip", packed.getvalue(), budget)] == ["words"]
+    assert budget.unread == ["a.zip"]
