@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from axe import axe_findings
 from translations import write
 
-AXE = Path(__file__).parents[2] / "build" / "axe-core" / "axe.min.js"
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 SCREENS = {"wide": 1280, "narrow": 390}
 pytestmark = pytest.mark.no_cover  # tests drive the browser: all of ours that runs is what makes the page
@@ -51,7 +51,7 @@ def test_it_is_quiet_alone_and_fits(open_report, place, screen, scheme):
     ("screen", "scheme"), [("wide", "light"), pytest.param("narrow", "dark", marks=pytest.mark.long)]
 )
 def test_axe_finds_nothing(open_report, screen, scheme):
-    assert axe_findings(open_report(width=SCREENS[screen], scheme=scheme, bypass_csp=True)) == []
+    assert findings(open_report(width=SCREENS[screen], scheme=scheme, bypass_csp=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,14 @@ def test_a_report_on_translations(open_report, place_of_texts, screen, scheme):
     assert [float(score) for score in column(page, 2)] == sorted(map(float, scores), reverse=True)
     assert page.said == []
     again = open_report(width=SCREENS[screen], scheme=scheme, at=place_of_texts, bypass_csp=True)
-    assert axe_findings(again) == []
+    assert findings(again) == []
 
 
-def axe_findings(page):
+def findings(page):
     """What axe-core finds on a page, with all details open; of the lines it sees some."""
-    assert AXE.is_file(), "axe-core is missing: scripts/axe fetches it"
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.evaluate("document.querySelectorAll('#lines tbody tr:nth-child(n + 20)').forEach((each) => each.remove())")
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
-    return [(one["id"], one["nodes"][0]["html"]) for one in found]
+    return axe_findings(page)
 
 
 def test_the_policy_holds(open_report):

@@ -2,16 +2,15 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import site_views
+from axe import axe_findings
 from playwright.sync_api import expect
 
 from geval_py.board.site.files import write_site
 from geval_py.board.site.pages import pages
 
-AXE = Path(__file__).parents[3] / "build" / "axe-core" / "axe.min.js"
 PAGES = (
     "index.html", "progress.test-A.html", "parameters.test-A.html", "compare.test-A.html", "submissions.html",
     "challenge.html", "submit.html",
@@ -123,13 +122,10 @@ def test_the_time_left_is_told_by_a_script(browser, tmp_path, now, text):
     ("screen", "scheme"), [("wide", "light"), pytest.param("narrow", "dark", marks=pytest.mark.long)]
 )
 def test_axe_finds_nothing_serious(open_page, site, screen, scheme):
-    assert AXE.is_file(), "axe-core is missing: scripts/axe fetches it"
     page = open_page("index.html", width=SCREENS[screen], scheme=scheme, bypass_csp=True)
     for name in all_pages(site):
         page.goto(f"{site.as_uri()}/{name}")
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = page.evaluate("axe.run()")["violations"]
-        grave = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+        grave = [(name, html) for name, impact, html in axe_findings(page) if impact in ("serious", "critical")]
         assert grave == [], name
 
 
