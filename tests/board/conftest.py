@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 from samples import submission_in, without_limits, write_challenge
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, inspect
 from warm import warm_subprocess
 
-from geval_py.board.database.store import DATABASE_VARIABLE
+from geval_py.board.database import migrations
+from geval_py.board.database.store import DATABASE_VARIABLE, engine_at
 from geval_py.board.intake import sandbox
 from geval_py.board.operations import creation as creating
 
@@ -90,6 +91,26 @@ def no_waiting_for_the_disk():
     event.listen(Engine, "connect", hurry)
     yield
     event.remove(Engine, "connect", hurry)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tables_made_once():
+    """An empty database of SQLite gets the tables that the migrations made in another: the tests of these run them."""
+    engine = engine_at("/", "sqlite://")
+    with engine.connect() as connection:
+        migrations.upgrade(connection)
+        made = list(connection.connection.driver_connection.iterdump())[1:-1]  # BEGIN and COMMIT are the caller's
+
+    def upgrade(connection, version="head", really=migrations.upgrade):
+        if connection.dialect.name == "sqlite" and version == "head" and not inspect(connection).get_table_names():
+            for statement in made:
+                connection.exec_driver_sql(statement)
+        else:
+            really(connection, version)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "upgrade", upgrade)
+        yield
 
 
 @pytest.fixture(autouse=True)

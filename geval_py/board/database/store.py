@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -105,9 +106,8 @@ def engine_at(folder: str, place: str) -> sa.Engine:
     url = place if "://" in place else f"sqlite:///{os.path.abspath(os.path.join(folder, place))}"
     if url.startswith(("postgresql://", "postgres://")):
         url = "postgresql+psycopg://" + url.partition("://")[2]
-    arguments = {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
     try:
-        engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments)
+        return _engine(url)
     except ModuleNotFoundError as error:
         message = f"the board's database needs {error.name}: pip install ./geval-py[board,postgresql]"
         raise UsageError(message=message) from error
@@ -115,6 +115,13 @@ def engine_at(folder: str, place: str) -> sa.Engine:
         form = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
         message = f"{form}: {_without_password(place)}"
         raise UsageError(message=visible(message)) from None
+
+
+@lru_cache(maxsize=64)
+def _engine(url: str) -> sa.Engine:
+    """Make the engine of a URL. It is kept, with the statements it has compiled; connections are not."""
+    arguments = {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
+    engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "do_connect", _connect_to_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
