@@ -141,19 +141,14 @@ class LineReader:
         return filled
 
     def _read_block_of_part(self, buffer: bytearray, size: int) -> int:
-        if len(buffer) < size:
-            buffer.extend(bytes(size - len(buffer)))
         filled = len(self._first)
         if filled:
             buffer[:filled], self._first = self._first, b""
-        with memoryview(buffer) as view:
-            try:
-                read = self._stream.readinto(view[filled:])
-            except (OSError, ValueError) as error:
-                raise unreadable(self.path, error) from error
-            if self._digest:
-                self._digest.update(view[filled : filled + read])
-        filled += read
+        filled = self._fill(buffer, filled, min(size, READ_AHEAD_BYTES))
+        if (
+            filled >= READ_AHEAD_BYTES
+        ):  # else the file is small: memory for a whole block takes longer than reading it
+            filled = self._fill(buffer, filled, size)
         if filled and buffer[filled - 1] != LF:
             rest = self._read_line()
             buffer[filled : filled + len(rest)] = rest
@@ -161,6 +156,19 @@ class LineReader:
             if not rest.endswith(b"\n"):
                 return end_last_line(buffer, 0, filled)
         return filled
+
+    def _fill(self, buffer: bytearray, filled: int, size: int) -> int:
+        """Read into a buffer from a place, up to a size, to which the buffer grows; return where the bytes end."""
+        if len(buffer) < size:
+            buffer.extend(bytes(size - len(buffer)))
+        with memoryview(buffer) as view:
+            try:
+                read = self._stream.readinto(view[filled:size])
+            except (OSError, ValueError) as error:
+                raise unreadable(self.path, error) from error
+            if self._digest:
+                self._digest.update(view[filled : filled + read])
+        return filled + read
 
     def take(self, lines: int) -> bytes:
         """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
