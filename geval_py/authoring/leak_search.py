@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _BASE = 0x9E3779B97F4A7C15 | 3
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _GAP = np.uint64(0xD1B54A32D192ED03)  # the code of a gap, whatever its answer
-BITMAP_BITS = 24
+MOST_BITMAP_BITS = 24
 SAMPLED = 4  # one run in so many is compared: windows that overlap share several
 
 
@@ -121,21 +121,19 @@ class Index:
 
     def __init__(self, hashes: Hashes) -> None:
         self.values, self.inverse = np.unique(hashes, return_inverse=True)
-        self._bitmap = np.zeros(1 << BITMAP_BITS, dtype=bool)
-        self._bitmap[_high_bits(self.values)] = True
+        bits = min(len(self.values).bit_length() + 4, MOST_BITMAP_BITS)  # at most one in sixteen is set
+        self._shift = np.uint64(64 - bits)
+        self._bitmap = np.zeros(1 << bits, dtype=bool)
+        self._bitmap[self.values >> self._shift] = True
 
     def find(self, hashes: Hashes) -> tuple[Numbers, Numbers]:
         """Return the places in ``hashes`` whose hash is in the index, and their places in the index."""
-        maybe = np.flatnonzero(self._bitmap[_high_bits(hashes)])
+        maybe = np.flatnonzero(self._bitmap[hashes >> self._shift])
         if not len(maybe):
             return maybe, maybe
         places = np.minimum(np.searchsorted(self.values, hashes[maybe]), len(self.values) - 1)
         found = self.values[places] == hashes[maybe]
         return maybe[found], places[found]
-
-
-def _high_bits(hashes: Hashes) -> Numbers:
-    return (hashes >> np.uint64(64 - BITMAP_BITS)).astype(np.int64)
 
 
 class PartItems:
