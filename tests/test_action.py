@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,10 @@ WARNING = ":1\n"
 
 
 @pytest.fixture
-def action(tmp_path):
+def action(tmp_path, warm):
     """Run the step that checks, with some inputs; gives its status, standard output, and outputs of the step."""
-    bin_folder = tmp_path / "runner/geval-py/bin"
-    bin_folder.mkdir(parents=True)
-    code = "import sys; from geval_py.__main__ import main; sys.exit(main())"
-    (bin_folder / "geval").write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n")
-    (bin_folder / "geval").chmod(0o755)
+    (tmp_path / "runner/geval-py").mkdir(parents=True)
+    (tmp_path / "runner/geval-py/bin").symlink_to(warm.bin)
     for name in ("dev-0", "test-A"):
         (tmp_path / "work" / name).mkdir(parents=True)
         (tmp_path / "work" / name / "in.tsv").write_text("x\n")
@@ -39,7 +35,7 @@ def action(tmp_path):
         process = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", CHECK["run"]],
             cwd=tmp_path / "work",
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            env={**os.environ, **environment},
             capture_output=True,
             text=True,
             check=False,

@@ -3,6 +3,7 @@
 What takes long is marked so: fifty kills of each action.
 """
 
+import functools
 import os
 import random
 import signal
@@ -39,10 +40,16 @@ KILLS = [pytest.param(QUICK, id="quick"), pytest.param(LONG, id="long", marks=py
 RUN = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 
 
-def start(*words, **settings):
+def start(*words, command=(sys.executable, "-c", RUN)):
     """Start the command in a process of its own."""
-    command = [sys.executable, "-c", RUN, *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **settings)
+    words = [*command, *map(str, words)]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def start_warm(warm):
+    """Return a function that starts the command in a process of its own, with all imported before."""
+    return functools.partial(start, command=(warm.bin / "geval",))
 
 
 class Killing:
@@ -191,7 +198,7 @@ def test_site_is_killed(kills, board, submission, tmp_path):
     kill.report("site", f"after {exchanged} kills the new site was in place")
 
 
-def add_at_once(board, submissions_of):
+def add_at_once(start, board, submissions_of):
     """Let processes add submissions at once, each of its own or what others add, too."""
     running = [start("board", "add", board.folder, *sources) for sources in submissions_of]
     for process in running:
@@ -209,26 +216,26 @@ def add_at_once(board, submissions_of):
 
 
 @ON_BOTH
-def test_two_processes_add_at_once(board, submission):
+def test_two_processes_add_at_once(start_warm, board, submission):
     one, other, shared = (submission(name, 0.3, seed=n) for n, name in enumerate(["one", "other", "shared"]))
-    add_at_once(board, [[one, shared], [other, shared]])
+    add_at_once(start_warm, board, [[one, shared], [other, shared]])
 
 
-def test_eight_processes_add_at_once(challenge, tmp_path, postgresql, submission):
+def test_eight_processes_add_at_once(start_warm, challenge, tmp_path, postgresql, submission):
     from geval_py.board.operations import creation as creating
 
     url = postgresql.new_database()
     creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=url)
     board = without_limits(tmp_path / "board")
-    add_at_once(board, [[submission(f"p{number % 5}", 0.3, seed=number % 5)] for number in range(8)])
+    add_at_once(start_warm, board, [[submission(f"p{number % 5}", 0.3, seed=number % 5)] for number in range(8)])
 
 
 @ON_BOTH
-def test_a_quota_holds_for_processes_that_add_at_once(board, submission):
+def test_a_quota_holds_for_processes_that_add_at_once(start_warm, board, submission):
     path = Path(board.folder) / "board.yaml"
     path.write_text(path.read_text().replace("submissions_a_day: 0", "submissions_a_day: 1"))
     running = [
-        start("board", "add", board.folder, submission(f"ann{number}", seed=number), "--submitter", "Ann")
+        start_warm("board", "add", board.folder, submission(f"ann{number}", seed=number), "--submitter", "Ann")
         for number in range(3)
     ]
     said = [process.communicate()[1] for process in running]

@@ -83,9 +83,10 @@ def test_gitlab_checks_what_is_proposed_and_adds_what_is_merged():
 
 
 class Runner:
-    """A repository as the workflows want it, with scripts that are run in it."""
+    """A repository as the workflows want it, with scripts that are run in it; ``commands`` has geval."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, commands):
+        self.commands = commands
         self.origin, self.folder, self.installed = folder / "origin.git", folder / "work", folder / "installed"
         write(folder / "bin/pip", f'#!/bin/sh\necho "$@" >>{self.installed}\n').chmod(0o755)  # geval is there already
         challenge, self.answers = hide_answers(folder)
@@ -101,7 +102,8 @@ class Runner:
 
     def run(self, script, **variables):
         """Run a script as the runners do; gives its exit status and all that it prints."""
-        path = os.pathsep.join([f"{self.folder.parent}/bin", str(Path(sys.executable).parent), os.environ["PATH"]])
+        own = [self.folder.parent / "bin", self.commands, Path(sys.executable).parent]
+        path = os.pathsep.join([*map(str, own), os.environ["PATH"]])
         user = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         done = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", script],
@@ -126,8 +128,8 @@ class Runner:
 
 
 @pytest.fixture
-def runner(tmp_path):
-    return Runner(tmp_path)
+def runner(tmp_path, warm):
+    return Runner(tmp_path, warm.bin)
 
 
 @pytest.mark.parametrize(

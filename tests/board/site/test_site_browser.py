@@ -17,7 +17,6 @@ PAGES = (
 )  # fmt: skip
 SCREENS = {"wide": 1280, "narrow": 390}
 pytestmark = pytest.mark.no_cover  # tests drive the browser: all of ours that runs is what makes the pages
-SCHEMES = ("light", "dark")
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +50,15 @@ def all_pages(site):
     return [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected"), one_submitter(site)]
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(
+    ("screen", "scheme"),
+    [
+        ("wide", "light"),
+        ("narrow", "dark"),
+        pytest.param("wide", "dark", marks=pytest.mark.long),
+        pytest.param("narrow", "light", marks=pytest.mark.long),
+    ],
+)
 def test_every_page_is_quiet_and_fits(open_page, site, screen, scheme):
     page = open_page("index.html", width=SCREENS[screen], scheme=scheme)
     for name in all_pages(site):
@@ -99,6 +105,13 @@ def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
         assert [box for box in boxes if box[0] > box[1]] == [], name
 
 
+@pytest.fixture(scope="module")
+def site_with_phases(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("phases") / "public"
+    write_site(str(folder), pages(site_views.view(changes={"phases": site_views.PHASES})))
+    return folder
+
+
 @pytest.mark.parametrize(
     ("now", "text"),
     [
@@ -108,12 +121,11 @@ def test_no_column_is_cut_off_with_two_more_metrics(open_address, tmp_path):
         ("2027-01-31T23:00:01Z", "31 Jan 2027, 23:00 UTC (over)"),
     ],
 )
-def test_the_time_left_is_told_by_a_script(browser, tmp_path, now, text):
-    write_site(str(tmp_path / "public"), pages(site_views.view(changes={"phases": site_views.PHASES})))
+def test_the_time_left_is_told_by_a_script(browser, site_with_phases, now, text):
     page = browser.new_page()
     page.clock.set_fixed_time(now)
     for name in ("index.html", "submit.html"):
-        page.goto(f"{(tmp_path / 'public').as_uri()}/{name}")
+        page.goto(f"{site_with_phases.as_uri()}/{name}")
         assert text in page.inner_text("main")
     page.close()
 
