@@ -46,6 +46,10 @@ from geval_py.__main__ import main
 sys.exit(main())
 """
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+TERM_AND_SOMETIMES_INT = pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGTERM, id="SIGTERM"), pytest.param(signal.SIGINT, id="SIGINT", marks=pytest.mark.long)],
+)
 
 
 class Command:
@@ -115,7 +119,7 @@ def test_two_folders_of_95_000_files_and_4_600_globs_delay_a_good_one_by_little(
     assert stored(sqlite_board) == {"a-first": "rejected", "b-second": "rejected", "good": "scored"}
 
 
-@SIGNALS
+@TERM_AND_SOMETIMES_INT
 def test_an_add_ends(number, sqlite_board, submission, tmp_path):
     """What was added before it is stored."""
     sources = [submission("ann"), submission("stall", seed=1)]
@@ -125,7 +129,7 @@ def test_an_add_ends(number, sqlite_board, submission, tmp_path):
     assert stored(sqlite_board) == {"ann": "scored"}
 
 
-@SIGNALS
+@TERM_AND_SOMETIMES_INT
 def test_a_rescore_ends_and_what_was_finished_is_not_scored_again(number, sqlite_board, submission, tmp_path):
     for position, name in enumerate(["ann", "stall"]):
         add(sqlite_board, str(submission(name, seed=position)), now=NOW)

@@ -58,8 +58,15 @@ def at_version(board, version):
                     connection.execute(text(f"SELECT setval({of}, max(id)) FROM {table.name}"))
 
 
-@ON_BOTH
-@pytest.mark.parametrize("version", EARLIER)
+@pytest.mark.parametrize(
+    ("database", "version"),
+    [
+        *(("sqlite", version) for version in EARLIER),
+        ("postgresql", EARLIER[0]),
+        *(pytest.param("postgresql", version, marks=pytest.mark.long) for version in EARLIER[1:]),
+    ],
+    indirect=["database"],
+)
 def test_a_board_of_an_earlier_schema_goes_on(version, board, submission):
     for number, name in enumerate(("ann", "bob")):
         add(board, str(submission(name, 0.3 + 0.1 * number, seed=number)), now=NOW)

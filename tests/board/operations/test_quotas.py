@@ -92,7 +92,6 @@ def in_two_phases(board, **final):
     )
 
 
-@ON_BOTH
 def test_each_phase_has_its_quota_and_its_variants(board, submission):
     board = in_two_phases(board)
     early = DEADLINE - timedelta(minutes=5)
@@ -112,7 +111,6 @@ def test_each_phase_has_its_quota_and_its_variants(board, submission):
     assert "Ann sent 1 of 1 submission on 2027-01-10" in str(caught.value)
 
 
-@ON_BOTH
 def test_outputs_that_the_phase_does_not_rank_are_stored_and_not_scored(board, submission):
     board = in_two_phases(board)
     both = str(submission("Ann", tests=("dev-0", "test-A")))

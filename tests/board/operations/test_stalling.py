@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import LINES, NOW, ON_BOTH
+from samples import LINES, NOW
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
@@ -216,7 +216,6 @@ def stored(board):
         return connection.execute(select(submissions.c.name).order_by(submissions.c.id)).scalars().all()
 
 
-@ON_BOTH
 def test_stalling_submissions_make_way_for_all_others(board, uploads, submission, stalling):
     """The others are stored while nothing is known yet of those that stall, which are prepared again at the end."""
     for number in range(5):

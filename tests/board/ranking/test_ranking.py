@@ -334,7 +334,7 @@ def test_the_order_is_that_of_a_plain_sort(submissions, by):
 
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
 @hypothesis_settings(
-    max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(8, most=4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_the_order_is_that_of_a_plain_sort_on_postgresql(submissions, by, postgresql):
     with tempfile.TemporaryDirectory() as folder:
