@@ -1,6 +1,6 @@
 """A process that has our libraries loaded and forks a child for each command: it is there at once.
 
-    commands, three descriptors -> server -> keeper, which waits for its child and answers -> child
+    commands, three descriptors -> server, which answers with the child's status -> child
 
 Most time of a short command is its start. Where that is tested, or how a child ends, tests start a real one.
 A child runs ``geval``, or the code of ``python -c``, with the arguments, folder, environment and descriptors that it
@@ -8,12 +8,15 @@ is given; all that it shares with others is what was imported before, and the se
 """
 
 import atexit
+import contextlib
+import functools
 import gc
 import importlib
 import io
 import json
 import os
 import pkgutil
+import selectors
 import shutil
 import signal
 import socket
@@ -122,38 +125,50 @@ def serve(address):
     sys.modules["geval_py.board.intake.sandbox"].subprocess = warm_subprocess(address)
     gc.collect()
     gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
-    with socket.socket(socket.AF_UNIX) as listener:
+    with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as waiting:
         listener.bind(f"{address}.new")
         listener.listen(64)
+        waiting.register(listener, selectors.EVENT_READ, start)
         os.rename(f"{address}.new", address)
         while True:
-            connection, _ = listener.accept()
-            if os.fork() == 0:
-                listener.close()
-                keep(connection)
-            connection.close()
+            for key, _ in waiting.select():
+                key.data(waiting, key.fileobj)
 
 
-def keep(connection):
-    """Run what is asked for in a child, and answer with its number and then its status."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def start(waiting, listener):
+    """Run what is asked for in a child, and answer with its number."""
+    connection, _ = listener.accept()
     content, descriptors, *_ = socket.recv_fds(connection, MOST_REQUEST, 3)
     while not content.endswith(b"\n"):
         content += connection.recv(MOST_REQUEST)
     child = os.fork()
     if child == 0:
+        for key in waiting.get_map().values():
+            os.close(key.fd)
+        waiting.close()
         connection.close()
         run(json.loads(content), descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     connection.sendall(b"%d\n" % child)
-    end = os.waitid(
-        os.P_PID, child, os.WEXITED | os.WNOWAIT
-    )  # its number stays its own until the end of the connection
-    connection.sendall(b"%d\n" % (end.si_status if end.si_code == os.CLD_EXITED else -end.si_status))
-    connection.recv(1)
-    os._exit(0)
+    then = functools.partial(answer, child=child, connection=connection)
+    waiting.register(os.pidfd_open(child), selectors.EVENT_READ, then)
+
+
+def answer(waiting, ended, *, child, connection):
+    """Answer with the status of a child that ended; its number stays its own until the end of the connection."""
+    waiting.unregister(ended)
+    os.close(ended)
+    end = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    with contextlib.suppress(BrokenPipeError):  # who asked may have been killed
+        connection.sendall(b"%d\n" % (end.si_status if end.si_code == os.CLD_EXITED else -end.si_status))
+    waiting.register(connection, selectors.EVENT_READ, functools.partial(forget, child=child))
+
+
+def forget(waiting, connection, *, child):
+    waiting.unregister(connection)
+    connection.close()
+    os.waitpid(child, 0)
 
 
 def run(request, descriptors):
