@@ -153,4 +153,4 @@ def test_a_season_of_30_days_with_the_answers_of_gazette(tmp_path, capsys):
             print(f"\n{attack.__name__}: {learnt:.1%} of 123 buckets learnt, from {season.sent} outputs")
         assert learnt <= MOST
     assert board.settings.submissions_a_day == 1
-    assert math.isclose(board.settings.tests[0].step, 0.1)
+    assert math.isclose(board.settings.tests[0].step, 0.2)

@@ -28,7 +28,7 @@ from geval_py.reading.lines import LineReader
 from geval_py.text import named
 
 DATABASE_FILE = "board.sqlite"
-LARGE = 1000  # lines of a test set
+STEPS = ((200, 0.2), (1000, 0.1), (math.inf, 0.01))  # of the ladder, for a test set with fewer lines
 
 
 def create(
@@ -105,14 +105,15 @@ def _tests(challenge: Challenge, answers: str) -> str:
         )
     public = [name for name in challenge.split_names if name not in hidden and _has_answers(challenge.path, name)]
     public = [name for name in public if not name.startswith(splits.TRAINING_SET)]
-    lines = [f"  {scalar(name)}: {{disclosed: 2, ladder: true{_step(answers, name)}}}" for name in hidden]
+    lines = [f"  {scalar(name)}: {{disclosed: 2, ladder: true, step: {_step(answers, name)}}}" for name in hidden]
     return "\n".join(lines + [f"  {scalar(name)}: {{visible: true, disclosed: 4}}" for name in public])
 
 
-def _step(answers: str, name: str) -> str:
-    """Return a smaller step for a large test set, of which a score tells less."""
+def _step(answers: str, name: str) -> float:
+    """Return the step of a test set's ladder: large for a small set, of whose answers a score tells a larger share."""
     with LineReader(sources.find_file(os.path.join(answers, name, splits.EXPECTED_FILE)) or "") as reader:
-        return ", step: 0.01" if reader.count_rest() >= LARGE else ""
+        lines = reader.count_rest()
+    return next(step for limit, step in STEPS if lines < limit)
 
 
 def _has_answers(folder: str, name: str) -> bool:

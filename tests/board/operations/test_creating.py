@@ -22,7 +22,7 @@ def test_a_new_board_opens_with_few_digits_and_a_ladder_for_hidden_answers(chall
         metric="PerplexityHashed",
         also=("LikelihoodHashed",),
         tests=(
-            Test(name="test-A", disclosed=2, disclosed_after=2, ladder=True, step=0.1),
+            Test(name="test-A", disclosed=2, disclosed_after=2, ladder=True, step=0.2),
             Test(name="dev-0", visible=True, show="all"),
         ),
         submissions_a_day=1,
