@@ -110,7 +110,7 @@ def _tests(challenge: Challenge, answers: str) -> str:
 
 
 def _step(answers: str, name: str) -> float:
-    """Return the step of a test set's ladder: large for a small set, of whose answers a score tells a larger share."""
+    """Return the step of a ladder: large for a small test set, of whose answers a score tells a larger share."""
     with LineReader(sources.find_file(os.path.join(answers, name, splits.EXPECTED_FILE)) or "") as reader:
         lines = reader.count_rest()
     return next(step for limit, step in STEPS if lines < limit)
