@@ -268,13 +268,10 @@ def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
 
 
 def read_words(path: str) -> list[bytes]:
-    """Read a vocabulary: words with white space between them; raises EmptyFileError if there is no word."""
-    words = [
+    """Read a vocabulary: words, if any, with white space between them."""
+    return [
         word for _, block in blocks_of(path) for sentence in sentences_of(block, split_as_lmplz) for word in sentence
     ]
-    if not words:
-        raise EmptyFileError(what="vocabulary", path=path)
-    return words
 
 
 def with_marks(ids: Ids, lengths: Longs) -> Ids:

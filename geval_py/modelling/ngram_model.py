@@ -25,6 +25,7 @@ from geval_py.text import visible
 from geval_py.version import __version__
 
 Texts = NDArray[np.object_]
+UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
 UNKNOWN_CONVENTION = (
     "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "
     "including OOVs compare only between models with the same vocabulary and the same convention for <unk>"
@@ -244,7 +245,11 @@ def _read_counts(lines: _Lines) -> list[int]:
 def _read_unigrams(lines: _Lines, counts: Sequence[int]) -> NgramModel:
     """Read the 1-grams, which number the words."""
     numbering = Numbering(MARKS)
-    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, lambda words: numbering.number([list(words)]))
+
+    def number(words: Sequence[bytes]) -> Ids:
+        return numbering.number([[MARKS[UNKNOWN] if word == UNKNOWN_IN_CAPITALS else word for word in words]])
+
+    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, number)
     if len(np.unique(ids)) < len(ids):
         raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
     logs, backoffs = np.full(len(numbering), -np.inf), np.zeros(len(numbering))
@@ -264,10 +269,11 @@ def _read_unigrams(lines: _Lines, counts: Sequence[int]) -> NgramModel:
 
 def _with_ngrams(model: NgramModel, lines: _Lines, order: int, counts: Sequence[int]) -> NgramModel:
     """Read the n-grams of the next order, find their contexts, and sort them."""
+    ids_of = model.ids | {UNKNOWN_IN_CAPITALS: UNKNOWN}
 
     def number(words: Sequence[bytes]) -> Ids:
         try:
-            return np.fromiter(map(model.ids.__getitem__, words), np.int32, len(words))
+            return np.fromiter(map(ids_of.__getitem__, words), np.int32, len(words))
         except KeyError as error:
             word = visible(error.args[0].decode(errors="replace"))
             message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"

@@ -73,6 +73,19 @@ def test_a_model_without_unk_has_the_log_probability_of_kenlm(read, tmp_path):
     assert score.oov.tolist() == [0, 1]
 
 
+def test_unk_in_capitals_is_unk(read, tmp_path):
+    """As in KenLM's lm/vocab.cc."""
+    text = GOOD.replace("<s> a", "<s> <unk>")
+    small = read(text)
+    capitals = read(text.replace("<unk>", "<UNK>"))
+    assert capitals.words == small.words == [b"<unk>", b"<s>", b"</s>", b"a"]
+    assert capitals.missing == frozenset()
+    (tmp_path / "text").write_bytes(b"<UNK>\n<unk> b\n")
+    scores = [score_texts(model, [str(tmp_path / "text")]) for model in (small, capitals)]
+    assert scores[0].logs.tolist() == scores[1].logs.tolist() == pytest.approx([-0.1 - 0.5, -0.1 - 1 - 0.5])
+    assert scores[1].oov.tolist() == [1, 2]
+
+
 def test_a_model_without_marks_scores_texts_without(read, tmp_path):
     model = read("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\ta\n\n\\end\\\n")
     (tmp_path / "text").write_bytes(b"a\n")

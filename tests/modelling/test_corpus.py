@@ -95,9 +95,16 @@ def test_what_is_not_utf8_is_remembered(tmp_path):
 def test_a_vocabulary(tmp_path):
     (tmp_path / "words").write_bytes(b"a b\nc\r\n")
     assert read_words(str(tmp_path / "words")) == [b"a", b"b", b"c"]
-    (tmp_path / "words").write_bytes(b" \n")
-    with pytest.raises(EmptyFileError):
-        read_words(str(tmp_path / "words"))
+
+
+@pytest.mark.parametrize("content", [b"", b" \n"])
+def test_an_empty_vocabulary_is_one(content, tmp_path):
+    """All words of the text are <unk>; the marks are kept."""
+    (tmp_path / "words").write_bytes(content)
+    assert read_words(str(tmp_path / "words")) == []
+    how = Estimation(order=2, vocabulary=frozenset(), fallback=(0.5, 1.0, 1.5))
+    model = estimate(read(tmp_path, b"a b\nb a\n"), how).model
+    assert (model.words, len(model.levels[1])) == ([b"<unk>", b"<s>", b"</s>"], 0)
 
 
 def test_a_text_too_small_for_kneser_ney(tmp_path):
