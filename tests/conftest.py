@@ -18,6 +18,10 @@ load_profile(NORMAL)
 # Threads of linear algebra would wait for each other, busily, while another worker tests: read when numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+LONGEST = {
+    "test_docs.py", "test_faults.py", "test_no_part_leaks.py", "test_report_browser.py", "test_report_page.py",
+    "test_rescoring.py", "test_season.py", "test_site_browser.py", "test_workflows.py",
+}  # fmt: skip
 KERNELS = {"python": reference, "native": native}
 
 
@@ -30,6 +34,11 @@ def pytest_configure(config):
         load_profile(LONG)
         if config.option.markexpr == "not long":  # pyproject.toml's
             config.option.markexpr = ""
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that take longest: at the end, each process would wait for the one that has such a file."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 def pytest_collection_finish():
