@@ -250,7 +250,8 @@ def _read_unigrams(lines: _Lines, counts: Sequence[int]) -> NgramModel:
         return numbering.number([[MARKS[UNKNOWN] if word == UNKNOWN_IN_CAPITALS else word for word in words]])
 
     ids, own_logs, own_backoffs = _read_section(lines, 1, counts, number)
-    if len(np.unique(ids)) < len(ids):
+    known = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
+    if len(np.unique(known)) < len(known):
         raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
     logs, backoffs = np.full(len(numbering), -np.inf), np.zeros(len(numbering))
     logs[UNKNOWN] = MISSING_UNKNOWN

@@ -86,6 +86,12 @@ def test_unk_in_capitals_is_unk(read, tmp_path):
     assert scores[1].oov.tolist() == [1, 2]
 
 
+def test_a_model_of_a_text_with_unk_in_capitals_is_read(read, tmp_path):
+    """Its ARPA file has <unk> and <UNK>, of which the last row stands."""
+    model = read(GOOD.replace("-1\t<unk>\n", "-1\t<unk>\n-0.7\t<UNK>\n").replace("1=4", "1=5"))
+    assert (model.words, model.levels[0].log_probabilities[0]) == ([b"<unk>", b"<s>", b"</s>", b"a"], -0.7)
+
+
 def test_a_model_without_marks_scores_texts_without(read, tmp_path):
     model = read("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\ta\n\n\\end\\\n")
     (tmp_path / "text").write_bytes(b"a\n")
