@@ -144,10 +144,9 @@ class LineReader:
         filled = len(self._first)
         if filled:
             buffer[:filled], self._first = self._first, b""
-        filled = self._fill(buffer, filled, min(size, READ_AHEAD_BYTES))
-        if (
-            filled >= READ_AHEAD_BYTES
-        ):  # else the file is small: memory for a whole block takes longer than reading it
+        if len(buffer) < size:  # for a small file, memory for a whole block would take longer than reading
+            filled = self._fill(buffer, filled, min(size, READ_AHEAD_BYTES))
+        if len(buffer) >= size or filled >= READ_AHEAD_BYTES:
             filled = self._fill(buffer, filled, size)
         if filled and buffer[filled - 1] != LF:
             rest = self._read_line()
