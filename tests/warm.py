@@ -136,12 +136,13 @@ def serve(address):
 
 
 def start(waiting, listener):
-    """Run what is asked for in a child, and answer with its number."""
+    """Run what is asked for in a child, and answer with its number; whoever asks may be killed meanwhile."""
     connection, _ = listener.accept()
     content, descriptors, *_ = socket.recv_fds(connection, MOST_REQUEST, 3)
-    while not content.endswith(b"\n"):
-        content += connection.recv(MOST_REQUEST)
-    child = os.fork()
+    while content and not content.endswith(b"\n"):
+        more = connection.recv(MOST_REQUEST)
+        content = content + more if more else b""
+    child = os.fork() if content else None
     if child == 0:
         for key in waiting.get_map().values():
             os.close(key.fd)
@@ -150,9 +151,17 @@ def start(waiting, listener):
         run(json.loads(content), descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
-    connection.sendall(b"%d\n" % child)
+    if child is None:
+        connection.close()
+        return
+    send(connection, child)
     then = functools.partial(answer, child=child, connection=connection)
     waiting.register(os.pidfd_open(child), selectors.EVENT_READ, then)
+
+
+def send(connection, number):
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(b"%d\n" % number)
 
 
 def answer(waiting, ended, *, child, connection):
@@ -160,8 +169,7 @@ def answer(waiting, ended, *, child, connection):
     waiting.unregister(ended)
     os.close(ended)
     end = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    with contextlib.suppress(BrokenPipeError):  # who asked may have been killed
-        connection.sendall(b"%d\n" % (end.si_status if end.si_code == os.CLD_EXITED else -end.si_status))
+    send(connection, end.si_status if end.si_code == os.CLD_EXITED else -end.si_status)
     waiting.register(connection, selectors.EVENT_READ, functools.partial(forget, child=child))
 
 
