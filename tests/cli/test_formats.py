@@ -57,7 +57,8 @@ def there(tmp_path_factory):
         patch.chdir(folder)
         assert main(["board", "init", "board", "--challenge", ".", "--answers", "."]) == 0
         settings = folder / "board" / "board.yaml"
-        text = settings.read_text().replace("ladder: true,", "ladder: true, split: 40 %,")
+        text, found = re.subn("ladder: true(?=[,}])", "ladder: true, split: 40 %", settings.read_text())
+        assert found == 1
         settings.write_text(text.replace("seed: 12345", "seed: 54321").replace("finals: 0", "finals: 2"))
         assert main(["lm", "train", "-o", "2", "text.txt", "--arpa", "text.arpa", "--discount-fallback"]) == 0
     return folder

@@ -46,8 +46,10 @@ def new_board(folder, answers=None, *, ladder="false"):
     correct(folder, answers or {})
     story.fine("init", folder / "board", "--challenge", challenge, "--answers", folder / "answers")
     path = folder / "board/board.yaml"
+    begins = "  test-A: {disclosed: 2, ladder: true"
     text = path.read_text(encoding="utf-8")
-    text = text.replace("  test-A: {disclosed: 2, ladder: true", f"{TESTS}, ladder: {ladder}")
+    assert begins in text
+    text = text.replace(begins, f"{TESTS}, ladder: {ladder}")
     path.write_text(text, encoding="utf-8")
     story.edit(**SETTINGS)
     return story
