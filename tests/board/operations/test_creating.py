@@ -34,6 +34,14 @@ def test_a_new_board_opens_with_few_digits_and_a_ladder_for_hidden_answers(chall
         assert connection.execute(text("SELECT count(*) FROM submissions")).scalar() == 0
 
 
+@pytest.mark.parametrize(("lines", "step"), [(199, 0.2), (200, 0.1), (999, 0.1), (1000, 0.01)])
+def test_the_step_of_a_ladder_is_smaller_for_a_larger_test_set(lines, step, challenge, tmp_path):
+    (tmp_path / "answers/test-A/expected.tsv").write_text("word\n" * lines)
+    (challenge / "test-A/in.tsv").write_text("left\tright\n" * lines)
+    created = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
+    assert created.settings.tests[0].step == step
+
+
 def test_each_key_stands_below_a_comment_in_the_order_of_the_settings(sqlite_board, tmp_path):
     content = (tmp_path / "board" / "board.yaml").read_text()
     assert re.findall(r"^(\w+):", content, re.MULTILINE) == list(FIELDS)
