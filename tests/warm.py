@@ -27,7 +27,8 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from types import SimpleNamespace
+
+from geval_py.board.intake import sandbox
 
 LIBRARIES = (
     "numpy",
@@ -76,27 +77,24 @@ class Warm:
         shutil.rmtree(self.folder)
 
 
-def warm_subprocess(address):
-    """Return what stands for the module subprocess where children are started as the sandbox starts them."""
-
-    def popen(words, **settings):
-        return WarmChild(address, words, **settings)
-
-    return SimpleNamespace(**vars(subprocess) | {"Popen": popen})
+def warm_children(address):
+    """Return what stands for the sandbox's start of a child."""
+    return functools.partial(WarmChild, address)
 
 
 class WarmChild:
-    """A child of the server that runs ``python -I -c CODE ARGUMENT…``, with what tests need of a Popen."""
+    """A child of the server that does a job of the sandbox, with what that needs of a Popen."""
 
-    def __init__(self, address, words, *, cwd, env, **_):
-        _, _, _, code, *arguments = words
+    def __init__(self, address, place):
         self.returncode = None
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(address)
-        request = {"words": ["-c", *arguments], "code": code, "folder": cwd, "environment": env, "session": True}
+        environment = sandbox._environment(place)
+        request = {"words": ["-c", place], "code": sandbox.PROGRAM, "folder": place, "environment": environment}
         end, start = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
-        socket.send_fds(self._connection, [json.dumps(request).encode() + b"\n"], [null, null, start])
+        content = json.dumps(request | {"session": True}).encode() + b"\n"
+        socket.send_fds(self._connection, [content], [null, null, start])
         for descriptor in (null, start):
             os.close(descriptor)
         self.stderr = open(end, "rb")
@@ -122,7 +120,7 @@ def serve(address):
     for module in pkgutil.walk_packages(geval_py.__path__, "geval_py."):
         if module.name != RUN_BY_ALEMBIC:
             importlib.import_module(module.name)
-    sys.modules["geval_py.board.intake.sandbox"].subprocess = warm_subprocess(address)
+    sandbox.start_child = warm_children(address)
     gc.collect()
     gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as waiting:

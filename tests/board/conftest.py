@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
-from warm import warm_subprocess
+from warm import warm_children
 
 from geval_py.board.database import migrations
 from geval_py.board.database.store import DATABASE_VARIABLE, engine_at
@@ -74,9 +74,9 @@ def postgresql():
 
 @pytest.fixture(scope="session", autouse=True)
 def warm_workers(warm):
-    """Children that look into submissions are forked, but in the tests of the intake, which start real ones."""
+    """Children that look into submissions are the warm server's, but in the tests of the intake, which start real ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "subprocess", warm_subprocess(warm.address))
+        patch.setattr(sandbox, "start_child", warm_children(warm.address))
         yield
 
 

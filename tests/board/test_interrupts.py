@@ -17,31 +17,29 @@ from geval_py.board.database.store import LOCK
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.submissions import add
 
-# The command, whose children that see a name with "stall" start one of their own and sleep for ten minutes.
+# The command, whose children that see a name with "stall" start one of their own and sleep for ten minutes: at once, or
+# if all are slow, when they have begun.
 RUN = """
 import sys
-import geval_py.board.intake.sandbox as sandbox
-sandbox.PROGRAM = '''
-import os, subprocess, sys, time
-place = sys.argv[1]
-if "stall" in open(place + "/job.json").read():
+from geval_py.board.intake import fork_server
+fork_server.PROGRAM = '''
+import os, subprocess, time
+from geval_py.board.intake import worker
+main = worker.main
+def sleep(*_):
     sleeper = subprocess.Popen(["sleep", "600"])
     with open({pids!r} + "/" + str(os.getpid()), "w") as file:
         file.write(f"{{os.getpid()}} {{sleeper.pid}}")
     time.sleep(600)
-''' + sandbox.PROGRAM
+def stalling(place):
+    if "stall" in open(place + "/job.json").read():
+        sleep()
+    return main(place)
 if {slow}:
-    sandbox.PROGRAM = '''
-import os, subprocess, sys, time
-import geval_py.board.intake.worker as worker
-def job(*_):
-    sleeper = subprocess.Popen(["sleep", "600"])
-    with open({pids!r} + "/" + str(os.getpid()), "w") as file:
-        file.write(f"{{os.getpid()}} {{sleeper.pid}}")
-    time.sleep(600)
-worker.JOBS["receive"] = job
-worker.main(sys.argv[1])
-'''
+    worker.JOBS["receive"] = sleep
+else:
+    worker.main = stalling
+''' + fork_server.PROGRAM
 from geval_py.__main__ import main
 sys.exit(main())
 """
@@ -61,7 +59,7 @@ class Command:
             path.mkdir(exist_ok=True)
         code = RUN.format(pids=str(self.pids), slow=slow)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, "board", *map(str, words)],
+            [sys.executable, "-P", "-c", code, "board", *map(str, words)],
             env=os.environ | {"TMPDIR": str(self.temporary)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -11,6 +11,7 @@ each with its own place.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import selectors
@@ -26,6 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.board import submission
 from geval_py.board.answers import References, references_of, sets_to_come
+from geval_py.board.intake.fork_server import ForkedChild, ForkServer
 from geval_py.board.intake.identity import GIT, check_source
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.settings import Limits, Settings
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
 
 
 Wanted: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"  # tests, names of files, metrics
+Child: TypeAlias = "subprocess.Popen[bytes] | ForkedChild"
 Scorer: TypeAlias = "Callable[[submission.Parcel, str, Settings, Wanted], submission.Findings]"
 
+FORKS = sys.platform == "linux"
 # It starts faster than with -m.
 PROGRAM = "import sys, geval_py.board.intake.worker as worker; sys.exit(worker.main(sys.argv[1]))"
 STOP_SECONDS = 1  # for which an interrupt waits
@@ -102,21 +106,47 @@ def run_in_sandbox(job: str, arguments: submission.Document, *, limits: Limits, 
     answer = os.path.join(place, submission.ANSWER_FILE)
     if os.path.exists(answer):
         os.remove(answer)
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-c", PROGRAM, place],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        cwd=place,
-        env=_environment(place),
-        start_new_session=True,
-    )
+    child = start_child(place)
     with _lock:
-        _running[place] = process
-    error, in_time = _wait(process, place, limits.seconds + GRACE_SECONDS)
+        _running[place] = child
+    error, in_time = _wait(child, place, limits.seconds + GRACE_SECONDS)
     if not in_time:
         raise submission.FailedError(path=place, reason=f"it took more than {limits.seconds} seconds")
-    return _result(answer, process.returncode, error)
+    return _result(answer, child.returncode, error)
+
+
+def start_child(place: str) -> Child:
+    """Start the child that does the job in a place: fork it or, where that is not possible, start an interpreter."""
+    environment = _environment(place)
+    if not FORKS:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-c", PROGRAM, place],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd=place,
+            env=environment,
+            start_new_session=True,
+        )
+    server = fork_server()
+    try:
+        return server.start(place, environment)
+    except ConnectionError:  # the server was killed
+        with _lock:
+            _fork_servers.discard(server)
+        server.close()
+        return fork_server().start(place, environment)
+
+
+def fork_server() -> ForkServer:
+    """Return the server that forks children, which a first call starts; it is ready a little later."""
+    with _lock:
+        if not _fork_servers:
+            server = ForkServer(_environment("/"))
+            atexit.register(server.close)
+            _fork_servers.add(server)
+        (server,) = _fork_servers
+        return server
 
 
 def _environment(place: str) -> dict[str, str]:
@@ -127,7 +157,7 @@ def _environment(place: str) -> dict[str, str]:
     return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def _wait(process: subprocess.Popen[bytes], place: str, seconds: float) -> tuple[str, bool]:
+def _wait(process: Child, place: str, seconds: float) -> tuple[str, bool]:
     """Wait for a child, at most some seconds, and kill what is left of its session.
 
     Return the last line of its standard error, and whether it ended by itself.
@@ -162,7 +192,8 @@ def _last_bytes(pipe: IO[bytes], deadline: float) -> tuple[bytes, bool]:
 
 
 _lock = threading.Lock()
-_running: dict[str, subprocess.Popen[bytes]] = {}  # children that are not waited for yet, by their places
+_fork_servers: set[ForkServer] = set()  # at most one
+_running: dict[str, Child] = {}  # children that are not waited for yet, by their places
 
 
 def end_children(folder: str, waiting: Iterable[Future[Any]]) -> None:
@@ -181,7 +212,7 @@ def end_children(folder: str, waiting: Iterable[Future[Any]]) -> None:
         wait(left, timeout=STOP_SECONDS / 20)
 
 
-def _kill_session(process: subprocess.Popen[bytes]) -> None:
+def _kill_session(process: Child) -> None:
     """Kill a child and its children. The child is not waited for yet, so no other process can have its id."""
     if sys.platform == "win32":
         process.kill()

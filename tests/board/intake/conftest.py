@@ -1,6 +1,5 @@
 """What the tests of strangers' submissions share: receiving in this process, under a small budget."""
 
-import subprocess
 import time
 
 import pytest
@@ -10,11 +9,13 @@ from geval_py.board.intake.members import Budget
 from geval_py.board.intake.receiving import Sets, receive
 from geval_py.board.submission import RejectedError
 
+START = sandbox.start_child
+
 
 @pytest.fixture(scope="module", autouse=True)
 def real_workers(warm_workers):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "subprocess", subprocess)
+        patch.setattr(sandbox, "start_child", START)
         yield
 
 

@@ -3,10 +3,12 @@
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tarfile
+import textwrap
 import threading
 import time
 from dataclasses import replace
@@ -17,8 +19,8 @@ import pytest
 from processes import is_alive
 
 from geval_py import evaluate
+from geval_py.board.intake import fork_server, worker
 from geval_py.board.intake import sandbox as isolation
-from geval_py.board.intake import worker
 from geval_py.board.intake.sandbox import receive_in_sandbox, run_in_sandbox, score_in_sandbox
 from geval_py.board.settings import Limits, Settings, Test
 from geval_py.board.submission import FailedError, RejectedError, unpack
@@ -51,6 +53,11 @@ def place(tmp_path):
     path = tmp_path / "place"
     path.mkdir()
     return str(path)
+
+
+def empty(place):
+    shutil.rmtree(place)
+    os.mkdir(place)
 
 
 @pytest.fixture
@@ -102,6 +109,14 @@ def _zst(data):
     else:
         from backports import zstd
     return zstd.compress(data)
+
+
+def test_children_are_interpreters_where_they_cannot_be_forked(look, place, monkeypatch):
+    forked = look({OUT: BIGRAM})
+    empty(place)
+    monkeypatch.setattr(isolation, "FORKS", False)
+    monkeypatch.setattr(isolation, "fork_server", None)
+    assert look({OUT: BIGRAM}) == forked
 
 
 def test_the_same_bytes_packed_otherwise_have_the_same_digest(look):
@@ -269,12 +284,28 @@ def test_a_branch_through_the_child(place, settings, submission, tmp_path):
 
 
 @pytest.fixture
-def child(monkeypatch):
-    """Replace the child's program."""
+def with_server(monkeypatch):
+    """Return a function that gives the children a server of another program."""
+    servers = []
+
+    def start(program):
+        monkeypatch.setattr(fork_server, "PROGRAM", program)
+        servers.append(fork_server.ForkServer(isolation._environment("/")))
+        monkeypatch.setattr(isolation, "fork_server", lambda: servers[-1])
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def child(monkeypatch, with_server):
+    """Run a child of another program."""
 
     def run(code, place, limits):
         monkeypatch.setattr(isolation, "GRACE_SECONDS", 0)
-        monkeypatch.setattr(isolation, "PROGRAM", f"{HARNESS}\n{code}")
+        with_server(HARNESS.format(code=textwrap.indent(code, "    ")))
         return run_in_sandbox("job", {}, limits=limits, place=place)
 
     return run
@@ -282,11 +313,16 @@ def child(monkeypatch):
 
 HARNESS = """
 import json, os, resource, subprocess, sys, time
-import geval_py.board.intake.worker as worker
-place = sys.argv[1]
-def do(job):
-    worker.JOBS["job"] = lambda arguments, limits, place: job()
-    sys.exit(worker.main(place))
+from geval_py.board.intake import fork_server, worker
+main = worker.main
+def child(place):
+    def do(job):
+        worker.JOBS["job"] = lambda arguments, limits, place: job()
+        sys.exit(main(place))
+{code}
+    return 0
+worker.main = child
+fork_server.main(int(sys.argv[1]))
 """
 LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
 
@@ -378,6 +414,69 @@ def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
     del seen["environment"]
     nice = min(os.nice(0) + worker.NICENESS, 19)
     assert seen == {"input": "", "session": True, "nice": nice, "core": 0, "isolated": 1}
+
+
+def test_what_a_child_inherits(child, place):
+    """Nothing of the server's, nor of other children: standard input and output, and an error of its own."""
+    code = "do(lambda: {'open': sorted(int(name) for name in os.listdir('/proc/self/fd'))})"
+    seen = child(code, place, LIMITS)["open"]
+    assert seen[:3] == [0, 1, 2]
+    assert len(seen) == 4  # and the folder that it lists
+
+
+def test_a_server_that_was_killed_is_replaced(place, submission, settings):
+    source = submission({OUT: BIGRAM})
+    first = receive_in_sandbox(source, place, settings)
+    server = isolation.fork_server()
+    server._process.kill()
+    server._process.wait()
+    empty(place)
+    assert receive_in_sandbox(source, place, settings) == first
+    assert isolation.fork_server() is not server
+
+
+def test_a_server_that_is_killed_takes_its_child_along(with_server, place):
+    code = "open(place + '/pid', 'w').write(str(os.getpid()))\ndo(lambda: time.sleep(60))"
+    server = with_server(HARNESS.format(code=textwrap.indent(code, "    ")))
+    raised = []
+
+    def run():
+        try:
+            run_in_sandbox("job", {}, limits=LIMITS, place=place)
+        except FailedError as error:
+            raised.append(error.reason)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    pid = Path(place, "pid")
+    while not (pid.exists() and pid.read_text()):
+        time.sleep(0.02)
+    server._process.kill()
+    thread.join()
+    assert raised == ["the sandbox process was killed (SIGKILL)"]
+    assert not is_alive(int(pid.read_text()))
+
+
+def test_a_server_whose_parent_is_gone_ends_with_its_children(with_server, place):
+    server = with_server(
+        fork_server.PROGRAM.replace(
+            "server.main",
+            "import geval_py.board.intake.worker, time; "
+            "geval_py.board.intake.worker.main = lambda place: time.sleep(60); server.main",
+        )
+    )
+    one = server.start(place, isolation._environment(place))
+    server.close()
+    assert not is_alive(one.pid)
+    one.stderr.close()
+    assert one.wait() == -signal.SIGKILL
+
+
+def test_a_child_that_cannot_be_forked(with_server, place):
+    program = "import os\ndef fork(): raise OSError(11, '')\nos.fork = fork\n"
+    server = with_server(program + fork_server.PROGRAM)
+    with pytest.raises(BlockingIOError, match="Resource temporarily unavailable"):
+        server.start(place, {})
 
 
 def test_an_old_answer_is_not_taken_for_a_new_one(child, place):
