@@ -120,7 +120,7 @@ def serve(address):
     for module in pkgutil.walk_packages(geval_py.__path__, "geval_py."):
         if module.name != RUN_BY_ALEMBIC:
             importlib.import_module(module.name)
-    sandbox.start_child = warm_children(address)
+    sandbox.start_child, sandbox.get_ready = warm_children(address), lambda: None
     gc.collect()
     gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as waiting:

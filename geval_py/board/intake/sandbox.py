@@ -138,6 +138,12 @@ def start_child(place: str) -> Child:
         return fork_server().start(place, environment)
 
 
+def get_ready() -> None:
+    """Start what makes the start of the first child quick, and do not wait for it."""
+    if FORKS:
+        fork_server()
+
+
 def fork_server() -> ForkServer:
     """Return the server that forks children, which a first call starts; it is ready a little later."""
     with _lock:

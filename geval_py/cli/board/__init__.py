@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from geval_py.cli.parsers import STATUS, Group, QuietParser, command_parser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SUBMISSIONS, PAGES, TRANSFER = (f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer"))
 SUBCOMMANDS = {  # what each does, and where it is
@@ -22,6 +26,7 @@ SUBCOMMANDS = {  # what each does, and where it is
     "import": ("make a board of such an archive", TRANSFER),
     "verify": ("rebuild a published site, and list what differs", TRANSFER),
 }
+SANDBOXED = {"add", "scan", "rescore"}
 EXAMPLES = """\
   geval board init gazette-board --challenge gazette --answers hidden
   geval board scan gazette-board uploads   add what is new in a folder
@@ -38,7 +43,18 @@ GROUP = Group(
     extra="board",
 )
 make_parser = GROUP.make_parser
-run = GROUP.run
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``geval board``; returns the exit status, raises GevalError.
+
+    The server that forks the sandbox's children loads what they need while this process loads SQLAlchemy.
+    """
+    if words and words[0] in SANDBOXED and not {"-h", "--help"}.intersection(words):
+        from geval_py.board.intake import sandbox
+
+        sandbox.get_ready()
+    return GROUP.run(words)
 
 
 def board_parser(name: str, description: str, examples: str, status: str = STATUS) -> QuietParser:
