@@ -37,7 +37,7 @@ def read_only(sqlite_board, submission, tmp_path):
 
     yield mount
     for path in mounted:
-        subprocess.run(["umount", str(path)], check=True)
+        subprocess.run(["umount", "-l", str(path)], check=True)
 
 
 def test_what_is_shown_is_the_same(read_only, sqlite_board, submission, tmp_path, geval):
