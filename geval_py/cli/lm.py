@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import estimation, ngram_model, perplexity
+from geval_py.modelling import estimation, kenlm_models, ngram_model, perplexity
 from geval_py.modelling.corpus import read_corpus, read_words
 from geval_py.reading import compression, config, rewriting, sources
 from geval_py.tables.formats import Shown
+from geval_py.tables.table import Table
 from geval_py.text import named
 
 SUBCOMMANDS = {  # what each does, and where it is
@@ -35,6 +37,7 @@ GROUP = parsers.Group(
 make_parser = GROUP.make_parser
 run = GROUP.run
 DEFAULT_ORDER = 5
+MODEL_HELP = "a model: an ARPA file, maybe compressed, or a binary file of KenLM"
 OF_KNESER_NEY = (
     "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts",
 )  # fmt: skip
@@ -168,7 +171,7 @@ def make_perplexity_parser() -> parsers.QuietParser:
         f"examples:\n{PERPLEXITY_EXAMPLES}\n{parsers.STATUS}",
     )
     add = parser.add_argument
-    add("model", nargs="?", metavar="FILE", help="a model: an ARPA file, maybe compressed")
+    add("model", nargs="?", metavar="FILE", help=MODEL_HELP)
     add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
     marks = "without <s> in front of a line, and without predicting </s> behind it"
     add("--no-sentence-marks", dest="marks", action="store_false", help=marks)
@@ -195,12 +198,7 @@ def run_perplexity(words: Sequence[str]) -> int:
         raise UsageError(message="--seed goes with --bootstrap")
     if given.sentences and (given.bootstrap is not None or given.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
-    model = ngram_model.read_arpa(given.model)
-    if b"<unk>" in model.missing:
-        terminal.note(
-            f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM"
-        )
-    score = perplexity.score_texts(model, given.texts, sentence_marks=given.marks)
+    score = _score(given.model, given.texts, marks=given.marks)
     unknown = int(score.oov.sum())
     if unknown:
         terminal.note(
@@ -225,11 +223,22 @@ def run_perplexity(words: Sequence[str]) -> int:
     return 0
 
 
+def _score(path: str, texts: Sequence[str], *, marks: bool) -> perplexity.TextScore:
+    if kenlm_models.is_binary(path):
+        return perplexity.score_by_kenlm(path, texts, sentence_marks=marks)
+    model = ngram_model.read_arpa(path)
+    if b"<unk>" in model.missing:
+        terminal.note(
+            f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM"
+        )
+    return perplexity.score_texts(model, texts, sentence_marks=marks)
+
+
 def make_info_parser() -> parsers.QuietParser:
     """Make the parser of ``geval lm info``."""
     what = "Show the order of a model, how many n-grams it has, and its vocabulary; the file is read strictly."
     parser = parsers.command_parser("lm info", what, "  geval lm info text.arpa\n")
-    parser.add_argument("model", nargs="?", metavar="FILE", help="a model: an ARPA file, maybe compressed")
+    parser.add_argument("model", nargs="?", metavar="FILE", help=MODEL_HELP)
     parsers.add_format(parser)
     return parser.with_help()
 
@@ -241,12 +250,19 @@ def run_info(words: Sequence[str]) -> int:
         return 0
     if given.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
-    model = ngram_model.read_arpa(given.model)
-    table = ngram_model.model_table(model)
+    table, document = _sizes(given.model)
     shown = Shown(
-        to_dict=lambda: ngram_model.model_document(model),
+        to_dict=document,
         table=lambda: table,
         text=lambda width: table.text(header=False) if width is None else table.terminal(width, header=False),
     )
     terminal.show(shown, given.format)
     return 0
+
+
+def _sizes(path: str) -> tuple[Table, Callable[[], dict[str, Any]]]:
+    if kenlm_models.is_binary(path):
+        head = kenlm_models.read_head(path)
+        return kenlm_models.head_table(head), lambda: kenlm_models.head_document(head)
+    model = ngram_model.read_arpa(path)
+    return ngram_model.model_table(model), lambda: ngram_model.model_document(model)

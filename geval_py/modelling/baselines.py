@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from geval_py.errors import MissingFileError, ModelError, UsageError
-from geval_py.modelling import corpus, gap_models, ngram_model
+from geval_py.errors import UsageError
+from geval_py.modelling import corpus, gap_models, kenlm_models, ngram_model
 from geval_py.reading import writing
 from geval_py.reading.items import Item
 from geval_py.text import nearest, visible
@@ -84,7 +82,7 @@ class KenlmModel:
     """A KenLM model, ARPA or binary, which scores the ``top`` most frequent words of train (0: all) in each gap."""
 
     def __init__(self, path: str, top: int) -> None:
-        self._kenlm, self._model = _open(path)
+        self._kenlm, self._model = kenlm_models.open_model(path, "kenlm:FILE")
         self._top = top
         self._words: list[str] = []
         self._rest = 1.0
@@ -127,27 +125,6 @@ class KenlmModel:
 
 def _texts(words: corpus.Sentence) -> list[str]:
     return [word.decode(errors="replace") for word in words]
-
-
-def _open(path: str) -> tuple[Any, Any]:
-    """Import the package kenlm and open a model; raises UsageError, MissingFileError and ModelError."""
-    if not os.path.isfile(path):
-        raise MissingFileError(what="No file with the model", path=path)
-    try:
-        kenlm = import_module("kenlm")
-    except ImportError as error:
-        message = (
-            "kenlm:FILE needs the package kenlm, which is built from source by cmake and a C++ compiler, in minutes:"
-            "\n  pip install ./geval-py[models]"
-        )
-        raise UsageError(message=message) from error
-    config = kenlm.Config()
-    config.show_progress = False
-    config.arpa_complain = kenlm.ARPALoadComplain.NONE
-    try:
-        return kenlm, kenlm.Model(path, config)
-    except (OSError, RuntimeError) as error:
-        raise ModelError(path=path, message="KenLM cannot read this model") from error
 
 
 class WordModel(Protocol):

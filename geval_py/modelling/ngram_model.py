@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import MalformedLineError, ModelError
+from geval_py.modelling import kenlm_models
 from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Doubles, Ids, Longs, Numbering
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Writable
@@ -155,7 +156,6 @@ def _counts(model: NgramModel) -> list[int]:
 
 LOG_ZERO = -99.0
 MISSING_UNKNOWN = -100.0
-KENLM_BINARY = b"mmap lm http://kheafield.com/code"
 MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
 _ROWS = 1 << 14  # read at a time
 _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
@@ -225,11 +225,10 @@ def _read_counts(lines: _Lines) -> list[int]:
     while (line := lines.next()) != b"\\data\\":
         if line is None:
             raise ModelError(path=lines.path, message="This is no ARPA file: it has no line \\data\\")
-        if line.startswith(KENLM_BINARY):
+        if line.startswith(kenlm_models.MAGIC):
             raise ModelError(
                 path=lines.path,
-                message="This is a binary model of KenLM\n  take the ARPA file that it was built from; "
-                "geval baseline can use it as it is",
+                message="This is a binary model of KenLM, compressed\n  unpack it: kenlm reads it as it is",
             )
     counts: list[int] = []
     while (line := lines.next_text()) is not None and line.startswith(b"ngram"):

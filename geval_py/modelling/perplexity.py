@@ -13,7 +13,7 @@ query does not count the last line of a text if its line end is missing; here it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
@@ -23,7 +23,7 @@ import numpy as np
 
 from geval_py import errors, version
 from geval_py.explaining import resampling, significance
-from geval_py.modelling import corpus, ngram_model
+from geval_py.modelling import corpus, kenlm_models, ngram_model
 from geval_py.reading.config import check_sampling
 from geval_py.scoring.blocks import Progress
 from geval_py.tables import numbers, table
@@ -111,6 +111,37 @@ def score_texts(model: ngram_model.NgramModel, paths: Sequence[str], *, sentence
         oov=np.concatenate([score.oov for score in scores]),
         tokens=np.concatenate([score.tokens for score in scores]),
     )
+
+
+def score_by_kenlm(path: str, texts: Sequence[str], *, sentence_marks: bool = True) -> TextScore:
+    """Score the lines of several texts by a model that the package kenlm reads, as :func:`score_texts` does.
+
+    kenlm computes in single precision, so that a sentence differs by about 1e-6 of its log10 probability.
+    """
+    _, model = kenlm_models.open_model(path, "a binary model of KenLM")
+    rows = [
+        _sums_of(model.full_scores(b" ".join(words), bos=sentence_marks, eos=sentence_marks))
+        for text in texts
+        for _, block in corpus.blocks_of(text)
+        for words in corpus.sentences_of(block, bytes.split)
+    ]
+    if not rows:
+        raise errors.EmptyFileError(what="text", path=texts[0])
+    logs, known_logs, oov, tokens = zip(*rows, strict=True)
+    return TextScore(
+        logs=np.array(logs, np.float64),
+        known_logs=np.array(known_logs, np.float64),
+        oov=np.array(oov, np.int64),
+        tokens=np.array(tokens, np.int64),
+    )
+
+
+def _sums_of(scored: Iterable[tuple[float, int, bool]]) -> tuple[float, float, int, int]:
+    """Return a sentence's log10 probability, the same without unknown words, their number, and that of the tokens."""
+    of = list(scored)
+    unknown = sum(is_unknown for _, _, is_unknown in of)
+    known = math.fsum(log for log, _, is_unknown in of if not is_unknown)
+    return math.fsum(log for log, _, _ in of), known, unknown, len(of)
 
 
 def score_sentences(
