@@ -69,8 +69,8 @@ def test_planted_leaks_are_found(kind, code, column, found):
 
 @pytest.mark.long
 def test_time_and_memory(challenge):
-    words = [sys.executable, "-m", "geval_py", "challenge", "leaks", challenge]
-    run = subprocess.run([sys.executable, "-c", _MEASURED, *words], capture_output=True, text=True, check=True)
+    words = [sys.executable, "-I", "-m", "geval_py", "challenge", "leaks", challenge]
+    run = subprocess.run([sys.executable, "-I", "-c", _MEASURED, *words], capture_output=True, text=True, check=True)
     seconds, megabytes = map(float, run.stdout.split())
     print(f"{seconds:.1f} s, {megabytes:.0f} MB")
     assert seconds < MOST_SECONDS

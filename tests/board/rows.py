@@ -1,5 +1,6 @@
 """Boards filled without scoring anything: rows straight into the tables."""
 
+import contextlib
 import hashlib
 import math
 from array import array
@@ -45,6 +46,7 @@ class Rows:
         self.folder, self.keys, self.count = str(folder), keys, 0
         of = settings(self.folder, **keys)
         self.board = Board(self.folder, of, engine_of(self.folder, of))
+        self.connection = None
         migrate(self.board.engine)
 
     def edit(self, **keys):
@@ -52,9 +54,21 @@ class Rows:
         self.keys |= keys
         self.board = Board(self.folder, settings(self.folder, **self.keys), self.board.engine)
 
+    @contextlib.contextmanager
+    def together(self):
+        """Run all statements in one transaction."""
+        if self.connection is not None:
+            yield
+            return
+        with self.board.writing() as self.connection:
+            try:
+                yield
+            finally:
+                self.connection = None
+
     def run(self, statement):
-        with self.board.writing() as connection:
-            result = connection.execute(statement)
+        with self.together():
+            result = self.connection.execute(statement)
             if statement.is_insert:
                 return result.inserted_primary_key[0]
             return result.all() if result.returns_rows else None
@@ -71,7 +85,6 @@ class Rows:
         code = f"{self.count:012x}"
         values = {
             "code": code,
-            "submitter_id": self.submitter(name),
             "name": name,
             "source": name,
             "digest": code,
@@ -87,9 +100,11 @@ class Rows:
             "scorer": "",
             **more,
         }
-        submission = self.run(insert(submissions).values(values))
-        for number, variant in enumerate(variants):
-            self.output(submission, test, f"k={number}" if number else "", variant)
+        with self.together():
+            values["submitter_id"] = self.submitter(name)
+            submission = self.run(insert(submissions).values(values))
+            for number, variant in enumerate(variants):
+                self.output(submission, test, f"k={number}" if number else "", variant)
         return code
 
     def submitter(self, name):

@@ -259,5 +259,5 @@ def test_a_command_imports_only_what_it_needs():
         "run(['--help'])\n"
         "print([m for m in ('sqlalchemy', 'numpy', 'alembic', 'pandas', 'rich') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

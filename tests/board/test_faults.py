@@ -40,7 +40,7 @@ KILLS = [pytest.param(QUICK, id="quick"), pytest.param(LONG, id="long", marks=py
 RUN = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 
 
-def start(*words, command=(sys.executable, "-c", RUN)):
+def start(*words, command=(sys.executable, "-I", "-c", RUN)):
     """Start the command in a process of its own."""
     words = [*command, *map(str, words)]
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

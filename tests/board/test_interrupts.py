@@ -59,7 +59,7 @@ class Command:
             path.mkdir(exist_ok=True)
         code = RUN.format(pids=str(self.pids), slow=slow)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", code, "board", *map(str, words)],
+            [sys.executable, "-I", "-c", code, "board", *map(str, words)],
             env=os.environ | {"TMPDIR": str(self.temporary)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

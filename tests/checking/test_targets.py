@@ -382,7 +382,7 @@ def test_a_folder_that_may_not_be_read_is_not_empty(closed, mode, words, status,
         (folder / closed).chmod(mode)
         try:
             run = subprocess.run(
-                [sys.executable, "-c", CODE, *words], cwd=folder, capture_output=True, text=True, check=False
+                [sys.executable, "-I", "-c", CODE, *words], cwd=folder, capture_output=True, text=True, check=False
             )
         finally:
             (folder / closed).chmod(0o755)

@@ -156,7 +156,7 @@ def test_the_package_kenlm_scores_them(folder):
         ("baseline -t dev-0 kenlm:m.arpa --top 50", "wrote `./dev-0/out-model=kenlm-m.arpa.tsv`\n"),
         ("check -t dev-0 --select E", None),
     ):
-        run = subprocess.run([sys.executable, "-m", "geval_py", *words.split()], capture_output=True, text=True)
+        run = subprocess.run([sys.executable, "-I", "-m", "geval_py", *words.split()], capture_output=True, text=True)
         assert (run.returncode, run.stderr) == (0, "")
         assert said is None or run.stdout == said
 

@@ -139,7 +139,7 @@ def test_kenlm_reads_what_is_written(text, run, tmp_path):
     with path.open("wb") as file:
         write_arpa(estimated(text, run).model, file)
     test = text["test"].removesuffix("\n").replace("\0", "") + "\n"  # its words end at a NUL, unlike query's
-    words = [sys.executable, "-c", CODE, str(path)]
+    words = [sys.executable, "-I", "-c", CODE, str(path)]
     done = subprocess.run(words, input=test, capture_output=True, text=True, check=True)
     score = score_sentences(read_arpa(str(path)), sentences_of(test.encode(), bytes.split))
     assert list(map(float, done.stdout.split())) == pytest.approx(score.logs.tolist(), abs=2e-4, rel=0)

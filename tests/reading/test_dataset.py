@@ -236,7 +236,9 @@ def test_a_large_set_is_not_held_in_memory(challenge):
     )
 
     def measure():
-        run = subprocess.run([sys.executable, "-c", code, challenge], capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-I", "-c", code, challenge], capture_output=True, text=True, check=True
+        )
         return tuple(map(int, run.stdout.split()))
 
     lines, small = measure()

@@ -34,7 +34,7 @@ def temporary(tmp_path, monkeypatch):
 def other_run(temporary):
     """Start a process that holds a workspace."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDING],
+        [sys.executable, "-I", "-c", HOLDING],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"TMPDIR": str(temporary)},

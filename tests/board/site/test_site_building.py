@@ -171,7 +171,7 @@ def test_a_run_that_is_killed_at_any_moment_leaves_a_whole_site(tmp_path):
     place = tmp_path / "public"
     chance = random.Random(1)
     for _ in range(KILLED):
-        with subprocess.Popen([sys.executable, "-c", WRITE, str(place)], stdout=subprocess.PIPE) as child:
+        with subprocess.Popen([sys.executable, "-I", "-c", WRITE, str(place)], stdout=subprocess.PIPE) as child:
             child.stdout.readline()
             time.sleep(0.02 + 0.1 * chance.random())
             child.kill()
