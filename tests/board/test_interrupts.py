@@ -113,7 +113,8 @@ def test_two_folders_of_95_000_files_and_4_600_globs_delay_a_good_one_by_little(
     command = Command(tmp_path, ["scan", sqlite_board.folder, tmp_path / "uploads"])
     command.wait_until(lambda: "good" in stored(sqlite_board))
     print(f"the good one was stored after {time.monotonic() - began:.1f} s")
-    assert command.process.wait(timeout=60) == 0
+    assert command.process.communicate(timeout=60)[1] == b"geval: note: 2 rejected, 1 scored\n"
+    assert command.process.returncode == 0
     assert stored(sqlite_board) == {"a-first": "rejected", "b-second": "rejected", "good": "scored"}
 
 
