@@ -228,7 +228,7 @@ def _read_counts(lines: _Lines) -> list[int]:
         if line.startswith(kenlm_models.MAGIC):
             raise ModelError(
                 path=lines.path,
-                message="This is a binary model of KenLM, compressed\n  unpack it: kenlm reads it as it is",
+                message="This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed",
             )
     counts: list[int] = []
     while (line := lines.next_text()) is not None and line.startswith(b"ngram"):

@@ -150,7 +150,7 @@ MODELS = {
     "none": ((GOOD, "text\n"), "This is no ARPA file: it has no line \\data\\"),
     "binary": (
         (GOOD, "mmap lm http://kheafield.com/code format version 5\n"),
-        "This is a binary model of KenLM, compressed\n  unpack it: kenlm reads it as it is",
+        "This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed",
     ),
     "unknown word": (("<s> a", "<s> b"), "Not a model: `b` stands in a 2-gram, and is no 1-gram"),
     "a word twice": (("</s>\n", "a\n"), "Not a model: a word stands twice among the 1-grams"),
