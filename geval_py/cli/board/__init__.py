@@ -26,7 +26,6 @@ SUBCOMMANDS = {  # what each does, and where it is
     "import": ("make a board of such an archive", TRANSFER),
     "verify": ("rebuild a published site, and list what differs", TRANSFER),
 }
-SANDBOXED = {"add", "scan", "rescore"}
 EXAMPLES = """\
   geval board init gazette-board --challenge gazette --answers hidden
   geval board scan gazette-board uploads   add what is new in a folder
@@ -48,9 +47,10 @@ make_parser = GROUP.make_parser
 def run(words: Sequence[str]) -> int:
     """Run ``geval board``; returns the exit status, raises GevalError.
 
-    The server that forks the sandbox's children loads what they need while this process loads SQLAlchemy.
+    The server that forks the sandbox's children loads what they need while this process loads SQLAlchemy; only
+    ``add`` is sure to need it.
     """
-    if words and words[0] in SANDBOXED and not {"-h", "--help"}.intersection(words):
+    if words[:1] == ["add"] and not {"-h", "--help"}.intersection(words):
         from geval_py.board.intake import sandbox
 
         sandbox.get_ready()
