@@ -182,8 +182,6 @@ def _be_child(request: dict[str, Any], stderr: int) -> NoReturn:
         os.environ.clear()
         os.environ.update(request["environment"])
         status = worker.main(request["place"])
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 1
     except BaseException:
         traceback.print_exc()
     finally:

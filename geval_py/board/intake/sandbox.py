@@ -133,8 +133,7 @@ def start_child(place: str) -> Child:
         return server.start(place, environment)
     except ConnectionError:  # the server was killed
         with _lock:
-            _fork_servers.discard(server)
-        server.close()
+            _fork_servers.discard(server)  # not closed here: other threads may still find out
         return fork_server().start(place, environment)
 
 

@@ -318,7 +318,7 @@ main = worker.main
 def child(place):
     def do(job):
         worker.JOBS["job"] = lambda arguments, limits, place: job()
-        sys.exit(main(place))
+        os._exit(main(place))
 {code}
     return 0
 worker.main = child
@@ -334,7 +334,7 @@ LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
         ("os.kill(os.getpid(), 9)", "the sandbox process was killed (SIGKILL)"),
         ("os.abort()", "the sandbox process was killed (SIGABRT)"),
         ("import ctypes; ctypes.string_at(0)", "the sandbox process was killed (SIGSEGV)"),
-        ("sys.exit(3)", "the sandbox process ended with status 3"),
+        ("os._exit(3)", "the sandbox process ended with status 3"),
         ("1 / 0", "the sandbox process ended with status 1 (ZeroDivisionError)"),
         (
             "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
