@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
+from altair.utils.schemapi import debug_mode
 from markupsafe import Markup
 
 from geval_py.reports import axes, contents, loss_panels, overview_panels, quality_panels
@@ -90,7 +91,8 @@ def _sections(report: contents.Report | contents.Overview, palette: axes.Palette
         if isinstance(report, contents.Overview)
         else _report_panels(report, palette)
     )
-    sections = ((title, tuple(panel for panel in some if panel is not None)) for title, some in found)
+    with debug_mode(False):  # else Altair checks each part of each chart by a schema, which takes as long as the rest
+        sections = [(title, tuple(panel for panel in some if panel is not None)) for title, some in found]
     return [axes.Section(title=title, panels=some) for title, some in sections if some]
 
 
@@ -140,7 +142,7 @@ def svg(chart: axes.Chart) -> str:
     """Draw a chart as an SVG file; Vega runs in this process and loads nothing."""
     from vl_convert import vegalite_to_svg
 
-    return renumbered(str(vegalite_to_svg(chart.to_dict(), allowed_base_urls=[])))
+    return renumbered(str(vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])))
 
 
 def renumbered(drawing: str, beginning: str = "id") -> str:

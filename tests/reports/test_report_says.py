@@ -5,14 +5,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from translations import write
 
-from geval_py import __version__, evaluate, evaluate_all
-from geval_py.reports.contents import overview, report
-from geval_py.reports.page import page
+from geval_py import __version__
 
 EXPECTED = Path(__file__).parent / "expected"
-GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 SILENT = {"script", "style", "title"}
 AXIS = re.compile("[XY]-axis|(Symbol|Gradient) legend")  # described by Vega
 LINES = {"h1", "h2", "h3", "p", "li", "tr", "article", "section", "summary", "dt", "dd", "caption", "svg", "div"}
@@ -54,17 +50,12 @@ def said(text):
     return "".join(f"{line}\n" for line in lines if line.strip())
 
 
-def test_on_the_gazette():
-    first, *others = evaluate_all(GAZETTE, "dev-0")
-    text = said(page(report(first, others), "Gazette")).replace(__version__, "VERSION")
+def test_on_the_gazette(gazette):
+    text = said(gazette).replace(__version__, "VERSION")
     assert text == (EXPECTED / "gazette.txt").read_text()
 
 
 @pytest.mark.parametrize("metric", ["BLEU", "TER"])
-def test_on_translations(tmp_path, metric):
-    folder = write(tmp_path / "sayings")
-    first, *others = [
-        evaluate(folder, "dev-0", out=f"out-{name}.tsv", metrics=metric) for name in ("middling", "good", "bad")
-    ]
-    text = said(page(overview(first, others), "Sayings")).replace(__version__, "VERSION")
+def test_on_translations(page_of, metric):
+    text = said(page_of(metric, "middling", "good", "bad")).replace(__version__, "VERSION")
     assert text == (EXPECTED / f"translations-{metric}.txt").read_text()

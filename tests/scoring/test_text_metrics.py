@@ -24,7 +24,7 @@ from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
 from geval_py.scoring.metrics.labels import calibration, fitted, probable_labels
 from geval_py.scoring.metrics.tags import Entity, entities_of
-from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS
+from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS, load
 from geval_py.scoring.metrics.translation import bleu_row, brevity_penalty, error_rate
 from geval_py.scoring.selection import beside_input
 
@@ -135,6 +135,7 @@ def test_the_numbered_ones_are_in_the_table():
 def test_a_library_that_is_not_there(monkeypatch):
     monkeypatch.delitem(sys.modules, "geval_py.scoring.metrics.translation", raising=False)
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    load.cache_clear()
     with pytest.raises(UsageError) as caught:
         column_of(find_metric("WER"), frozenset())
     assert str(caught.value) == "this metric needs rapidfuzz.distance: pip install ./geval-py[text]"

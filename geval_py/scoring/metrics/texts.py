@@ -6,7 +6,7 @@ Some names end in a number, such as the β of an F-score. Those that are not in 
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 
 from geval_py.errors import UsageError
@@ -25,6 +25,7 @@ _INFINITE = float("inf")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
+@cache  # it is asked for on each line, and for each of many resamples
 def load(module: str, name: str, needs: str = "") -> Any:
     """Return a function of a module of metrics; raises UsageError if the library that it ``needs`` is missing."""
     try:

@@ -1,0 +1,54 @@
+"""Reports that several files look at; each is made once."""
+
+import functools
+from pathlib import Path
+
+import pytest
+from translations import write
+
+from geval_py import evaluate, evaluate_all
+from geval_py.reports.contents import overview, report
+from geval_py.reports.page import page
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+
+
+@pytest.fixture(scope="session")
+def make_gazette():
+    """Make the page on the outputs of gazette's dev-0."""
+
+    def make():
+        first, *others = evaluate_all(GAZETTE, "dev-0")
+        return page(report(first, others), "Gazette")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def gazette(make_gazette):
+    """The page on the outputs of gazette's dev-0."""
+    return make_gazette()
+
+
+@pytest.fixture(scope="session")
+def sayings(tmp_path_factory):
+    """The folder of a challenge of translation."""
+    return write(tmp_path_factory.mktemp("sayings") / "sayings")
+
+
+@pytest.fixture(scope="session")
+def made(sayings):
+    """Return what is on a page about outputs of that challenge, by a metric."""
+
+    @functools.cache
+    def make(metric, *names):
+        first, *others = [evaluate(sayings, "dev-0", out=f"out-{name}.tsv", metrics=metric) for name in names]
+        return overview(first, others)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def page_of(made):
+    """Return such a page."""
+    return functools.cache(lambda metric, *names: page(made(metric, *names), "Sayings"))
