@@ -18,6 +18,7 @@ from hashlib import sha256
 from typing import Any, TypeAlias
 
 from geval_py.errors import DataError
+from geval_py.reading.compression import zstd_module
 
 
 class SubmissionError(DataError):
@@ -178,14 +179,14 @@ def digest_of(files: Sequence[ReceivedFile]) -> str:
 
 def pack(columns: Iterable[array[float]]) -> bytes:
     """Compress columns of equal length."""
-    return bytes(_zstd().compress(b"".join(_little_endian(array("d", column)).tobytes() for column in columns)))
+    return bytes(zstd_module().compress(b"".join(_little_endian(array("d", column)).tobytes() for column in columns)))
 
 
 def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
     """Read the columns, each of as many lines; raises ValueError for damaged data."""
     try:
-        values = array("d", _zstd().decompress(data))
-    except _zstd().ZstdError as error:
+        values = array("d", zstd_module().decompress(data))
+    except zstd_module().ZstdError as error:
         raise ValueError(str(error)) from error
     if not lines or not values or len(values) % lines:
         raise ValueError(f"{len(values)} values are no columns of {lines} lines")
@@ -197,14 +198,6 @@ def _little_endian(values: array[float]) -> array[float]:
     if sys.byteorder == "big":
         values.byteswap()
     return values
-
-
-def _zstd() -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd
 
 
 # JSON documents between a board and its child processes (board.intake.sandbox and worker).

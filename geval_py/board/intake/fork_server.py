@@ -23,6 +23,8 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import IO, Any, NoReturn
 
+from geval_py.reading.compression import zstd_module
+
 PROGRAM = "import sys, geval_py.board.intake.fork_server as server; server.main(int(sys.argv[1]))"
 LOADED = ("geval_py.board.intake.worker", "geval_py.board.intake.receiving", "geval_py.checking.check")
 MOST_REQUEST = 1 << 17  # bytes; an environment has a few hundred
@@ -109,6 +111,7 @@ def main(descriptor: int) -> None:
     """Fork a child for each request, and answer with its status when asked, until the other end is closed."""
     for name in LOADED:
         importlib.import_module(name)
+    zstd_module()
     gc.collect()
     gc.freeze()  # else a child's first collection would visit all that was loaded, and copy its pages
     children: dict[socket.socket, int] = {}
