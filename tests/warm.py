@@ -29,6 +29,7 @@ import traceback
 from pathlib import Path
 
 from geval_py.board.intake import sandbox
+from geval_py.reading.compression import zstd_module
 
 LIBRARIES = (
     "numpy",
@@ -115,6 +116,7 @@ class WarmChild:
 def serve(address):
     for name in LIBRARIES:
         importlib.import_module(name)
+    zstd_module()
     import geval_py
 
     for module in pkgutil.walk_packages(geval_py.__path__, "geval_py."):
@@ -122,6 +124,7 @@ def serve(address):
             importlib.import_module(module.name)
     sandbox.start_child, sandbox.get_ready = warm_children(address), lambda: None
     gc.collect()
+    gc.set_threshold(100_000, 20, 100)
     gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as waiting:
         listener.bind(f"{address}.new")

@@ -175,7 +175,7 @@ def test_making_is_repeatable(made, tmp_path):
 NAMES = st.text(min_size=1, max_size=9)
 
 
-@PROPERTY
+@settings(PROPERTY, max_examples=examples(60, most=12))
 @given(st.sets(NAMES, max_size=30), st.sets(NAMES, max_size=30), st.text(max_size=5))
 def test_adding_documents_moves_none(first, more, salt):
     """The corpus may grow, and none moves; nor is another gap cut."""

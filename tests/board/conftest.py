@@ -15,12 +15,15 @@ from pathlib import Path
 import pytest
 from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
+from story import run_here
 from warm import warm_children
 
 from geval_py.board.database import migrations
 from geval_py.board.database.store import DATABASE_VARIABLE, engine_at
 from geval_py.board.intake import sandbox
 from geval_py.board.operations import creation as creating
+
+RUN = sandbox.run_in_sandbox
 
 
 def programme(name):
@@ -73,11 +76,20 @@ def postgresql():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def warm_workers(warm):
-    """Children that look into submissions are the warm server's, but in the tests of the intake, which start real ones."""
+def jobs_here():
+    """Jobs of the sandbox are run in this process: that takes a third of the time, and is the same but for the limits."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "start_child", warm_children(warm.address))
+        patch.setattr(sandbox, "run_in_sandbox", run_here)
         patch.setattr(sandbox, "get_ready", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def children(warm):
+    """In the modules that ask for it, jobs are run by children, as they are for users; these are the warm server's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "run_in_sandbox", RUN)
+        patch.setattr(sandbox, "start_child", warm_children(warm.address))
         yield
 
 

@@ -44,10 +44,11 @@ class Story:
 def run_here(job, arguments, *, limits, place):
     """Run a job of the sandbox in this process."""
     document = json.loads(json.dumps({"job": job, "arguments": arguments}))
-    (kind, value), *_ = worker._answer(document, asdict(limits), place).items()
-    if kind == "result":
-        return json.loads(json.dumps(value))
-    raise {"rejected": RejectedError, "failed": FailedError}[kind](path=place, reason=value)
+    answer = worker._answer(document, asdict(limits), place)
+    if "result" in answer:
+        return json.loads(json.dumps(answer["result"]))
+    kind = FailedError if "failed" in answer else RejectedError
+    raise kind(path=place, reason=answer[kind.__name__.removesuffix("Error").lower()], aside=answer.get("aside", ""))
 
 
 def set_clock(patch, moment):

@@ -1,7 +1,6 @@
 """A season of forty teams: two phases with their own settings, a private part that decides, final submissions.
 
 All is done by the command line, on SQLite and with --long on PostgreSQL; what it must print is in expected/season-*.
-The jobs of the sandbox are run in this process: other tests run them where they belong.
 """
 
 import csv
@@ -13,12 +12,11 @@ from typing import NamedTuple
 
 import pytest
 from samples import LINES, WORDS, output, words_of, write, write_challenge
-from story import Story, run_here, set_clock
+from story import Story, set_clock
 
 from geval_py import evaluate
 from geval_py.board.answers import documents_of
 from geval_py.board.database.store import Board
-from geval_py.board.intake import sandbox
 from geval_py.board.ranking.parts import public_lines
 
 EXPECTED = Path(__file__).with_name("expected")
@@ -142,7 +140,6 @@ def told(request, tmp_path_factory):
         place = request.getfixturevalue("postgresql").new_database()
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("GEVAL_BOARD_DATABASE", raising=False)
-        patch.setattr(sandbox, "run_in_sandbox", run_here)
         yield tell(tmp_path_factory.mktemp("season"), place, patch)
 
 

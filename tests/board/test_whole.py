@@ -17,6 +17,8 @@ from story import Story
 
 from geval_py import evaluate
 
+pytestmark = pytest.mark.usefixtures("children")
+
 EXPECTED = Path(__file__).with_name("expected")
 SETTINGS = {
     "phases": "[{name: main, until: 2025-01-31T23:59:00+01:00}]",

@@ -9,13 +9,13 @@ from geval_py.board.intake.members import Budget
 from geval_py.board.intake.receiving import Sets, receive
 from geval_py.board.submission import RejectedError
 
-START = sandbox.start_child
+RUN = sandbox.run_in_sandbox
 
 
 @pytest.fixture(scope="module", autouse=True)
-def real_workers(warm_workers):
+def real_children(jobs_here):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "start_child", START)
+        patch.setattr(sandbox, "run_in_sandbox", RUN)
         yield
 
 

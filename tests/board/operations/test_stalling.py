@@ -20,6 +20,8 @@ from geval_py.board.operations.submissions import add, scan
 from geval_py.board.submission import FailedError
 from geval_py.text import shorten
 
+pytestmark = pytest.mark.usefixtures("children")
+
 LISTED = 300
 
 

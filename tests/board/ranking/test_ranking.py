@@ -326,7 +326,7 @@ def test_a_variant_without_a_score_does_not_stand_for_an_infinite_one(rows):
 
 
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
-@hypothesis_settings(max_examples=examples(40, most=15), deadline=None)
+@hypothesis_settings(max_examples=examples(40, most=8), deadline=None)
 def test_the_order_is_that_of_a_plain_sort(submissions, by):
     with tempfile.TemporaryDirectory() as folder:
         check_against_a_plain_sort(folder, submissions, by)
@@ -334,7 +334,7 @@ def test_the_order_is_that_of_a_plain_sort(submissions, by):
 
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
 @hypothesis_settings(
-    max_examples=examples(8, most=4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(8, most=2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_the_order_is_that_of_a_plain_sort_on_postgresql(submissions, by, postgresql):
     with tempfile.TemporaryDirectory() as folder:

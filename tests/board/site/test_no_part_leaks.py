@@ -7,12 +7,11 @@ from functools import partial
 
 import pytest
 from samples import LINES, WORDS, output, words_of, write, write_challenge
-from story import Story, run_here, set_clock
+from story import Story, set_clock
 
 from geval_py import evaluate
 from geval_py.board.answers import documents_of
 from geval_py.board.database.store import Board
-from geval_py.board.intake import sandbox
 from geval_py.board.ranking.parts import public_lines
 
 pytestmark = pytest.mark.no_cover
@@ -32,8 +31,7 @@ SETTINGS = {
 
 @pytest.fixture
 def at(monkeypatch):
-    """What sets the clock of the commands; the jobs of the sandbox are run in this process."""
-    monkeypatch.setattr(sandbox, "run_in_sandbox", run_here)
+    """What sets the clock of the commands."""
     set_clock(monkeypatch, BEFORE)
     return partial(set_clock, monkeypatch)
 
