@@ -15,8 +15,8 @@ from typing import NamedTuple
 import geval_py
 from geval_py.authoring.leak_items import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
-from geval_py.cli.help import group_of, parser_of
 from geval_py.cli.options import COMMANDS
+from geval_py.cli.parsers import group_of, parser_of
 from geval_py.errors import GevalError
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import Metric

@@ -16,7 +16,7 @@ from geval_py.reading.preparation import lower_case
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring import blocks, kernel
 from geval_py.scoring.metrics.exact import best_guess, is_class_line, read_number
-from geval_py.scoring.metrics.labels import probable_labels
+from geval_py.scoring.metrics.rows import probable_labels
 from geval_py.text import nearest, shorten, split_words, strip_spaces, visible
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli import help, options, parsers
+from geval_py.cli import options, parsers
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
 from geval_py.reading.preparation import TOKENIZERS
@@ -71,12 +71,12 @@ def script(shell: str) -> str:
 
 def _whole_parser() -> argparse.ArgumentParser:
     """Make the parser of the plain command line, with the commands below it and completions of all values."""
-    parser = help.parser_of()
+    parser = parsers.parser_of()
     _complete_values(parser)
     commands = parser.add_subparsers(metavar="COMMAND")
     for name, (summary, _) in options.COMMANDS.items():
-        group = help.group_of(name)
-        own = help.parser_of(name) if group is None else _parser_of_group(group)
+        group = parsers.group_of(name)
+        own = parsers.parser_of(name) if group is None else _parser_of_group(group)
         _complete_values(own)
         commands.add_parser(name, parents=[own], help=summary)
     return parser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from geval_py.cli import options, parsers, score, terminal, tune
+from geval_py.cli import new_outputs, options, parsers, score, terminal
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation, mixing
 from geval_py.reading.challenge import Challenge
@@ -30,7 +30,7 @@ def make_parser() -> parsers.QuietParser:
     outputs = "an output, looked for in DIR/NAME, then as a path; two or more (default: all of the test set)"
     parser.add_argument("outputs", nargs="*", default=[], metavar="OUT", help=outputs)
     parsers.add_fields(parser, "test_name", *parsers.PLACES)
-    tune.add_options(
+    new_outputs.add_options(
         parser,
         words=0,
         words_help="with the K commonest words of train as one more output (default: without)",
@@ -47,7 +47,7 @@ def run(words: Sequence[str]) -> int:
     if understood is None:
         return 0
     given = vars(understood)
-    own = {name: given.pop(name) for name in (*tune.OWN, "outputs")}
+    own = {name: given.pop(name) for name in (*new_outputs.OWN, "outputs")}
     task, settings = options.task_and_settings(given, own["metrics"], "documents")
     options.check_one_metric(task, own["metrics"], "mix")
     task = task.replace(out_files=tuple(own["outputs"]))
@@ -68,9 +68,9 @@ def run(words: Sequence[str]) -> int:
             return []
         challenge = Challenge(path=task.directory, task=task)
         outputs = [evaluation.output for evaluation in evaluations]
-        sources = tune.sources_of(challenge, [task.test_name, *own["apply"]], outputs, task.test_name)
+        sources = new_outputs.sources_of(challenge, [task.test_name, *own["apply"]], outputs, task.test_name)
         make = mixture.mixing.mix_lines
-        return tune.derive(challenge, sources, mixture.derived, make, mixture.kept(), force=own["force"])
+        return new_outputs.derive(challenge, sources, mixture.derived, make, mixture.kept(), force=own["force"])
 
-    tune.show_and_write(task, mixture, settings.format, write)
+    new_outputs.show_and_write(task, mixture, settings.format, write)
     return 0

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from geval_py.cli.options import COMMANDS, OPTIONS, Option, option_of
-from geval_py.cli.suggestions import option_meant
+from geval_py.cli.suggestions import command_meant, option_meant
 from geval_py.errors import UsageError
 from geval_py.reading.config import digits_after_point, natural_number
 from geval_py.tables.formats import FORMATS
@@ -236,3 +236,33 @@ def add_hashed_options(parser: QuietParser) -> None:
     add_metrics(parser, "the metric on hashed words, with its bits and flags")
     add_format(parser)
     add_fields(parser, "threads")
+
+
+# Any parser, by the words of its command
+
+
+def group_of(command: str) -> Group | None:
+    """Return the sub-commands of a command; None where it has none."""
+    group: Group | None = getattr(import_module(COMMANDS[command][1]), "GROUP", None)
+    return group
+
+
+def parser_of(*command: str) -> QuietParser:
+    """Make the parser of a command, of a sub-command, or of the plain command line.
+
+    Raises UsageError for an unknown command, or without its extra.
+    """
+    if not command:
+        return make_parser()
+    name, *names = command
+    group = group_of(name) if name in COMMANDS else None
+    if group is not None and len(names) == 1:
+        return group.parser_of(names[0])
+    if name not in COMMANDS or names:
+        unknown = " ".join(command)
+        meant = command_meant(unknown, COMMANDS)
+        advice = "" if meant is None else f"did you mean {meant}? "
+        there = f"{advice}the commands are {', '.join(COMMANDS)}"
+        raise UsageError(message=f"there is no command `{visible(unknown)}`\n  {there}")
+    parser: QuietParser = import_module(COMMANDS[name][1]).make_parser()
+    return parser

@@ -9,8 +9,8 @@ import pytest
 
 from geval_py import evaluate
 from geval_py.cli import completion, parsers, sample
-from geval_py.cli.help import group_of, parser_of
 from geval_py.cli.options import COMMANDS, OPTIONS
+from geval_py.cli.parsers import group_of, parser_of
 from geval_py.cli.suggestions import OTHER_COMMANDS, SYNONYMS
 
 

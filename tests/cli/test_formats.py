@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.cli.help import group_of, parser_of
 from geval_py.cli.options import COMMANDS
+from geval_py.cli.parsers import group_of, parser_of
 from geval_py.tables.formats import FORMATS
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database import schema, store
 from geval_py.board.operations.arrivals import OPTIONS
-from geval_py.board.operations.finals import name_final
 from geval_py.board.operations.receipts import NOW, REFUSED, Receipt
-from geval_py.board.operations.submissions import add, note, scan, withdraw
+from geval_py.board.operations.submissions import add, name_final, note, scan, withdraw
 from geval_py.board.settings import moment_of
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now

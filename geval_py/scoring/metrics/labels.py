@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from math import inf, log, log1p, log2
 from typing import TYPE_CHECKING
 
-from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring.metrics.classes import f_score, harmonic, ratio
-from geval_py.scoring.metrics.rows import malformed, of_answer
+from geval_py.scoring.metrics.rows import malformed, of_answer, probable_labels
 from geval_py.text import split_words
 
 if TYPE_CHECKING:
@@ -88,22 +87,6 @@ def _rule(low: float, high: float) -> tuple[Array, Array]:
     weights = (4 * fine - np.where(is_coarse, 2 * fine, 0)) / 3
     half = (high - low) / 2
     return (low + high) / 2 + half * np.tanh(angles), half * weights
-
-
-def probable_labels(text: str) -> list[tuple[str, float]]:
-    """Read the labels of an output line with their probabilities.
-
-    >>> probable_labels("a:0.5 b c:1 :0.5")
-    [('a', 0.5), ('b', 1.0), ('c:1', 1.0), (':0.5', 1.0)]
-    """
-    return list(map(_label, split_words(text)))
-
-
-def _label(word: str) -> tuple[str, float]:
-    label, _, number = word.rpartition(":")
-    if label and "." in number and NUMBER.fullmatch(number) and 0 <= float(number) <= 1:
-        return label, float(number)
-    return word, 1.0
 
 
 def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:

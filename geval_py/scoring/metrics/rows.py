@@ -12,9 +12,10 @@ from typing import Any, Literal, TypeAlias
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.preparation import Preparation
-from geval_py.reading.wordprobs import NO_DIGIT
+from geval_py.reading.wordprobs import NO_DIGIT, NUMBER
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.exact import read_number
+from geval_py.text import split_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +90,22 @@ def number_of(text: str, line: int) -> float:
     if not text:
         raise malformed(NO_DIGIT, text, line, "the line is empty; write a number, such as 0.25")
     return read_number(text, line)
+
+
+def probable_labels(text: str) -> list[tuple[str, float]]:
+    """Read the labels of an output line with their probabilities.
+
+    >>> probable_labels("a:0.5 b c:1 :0.5")
+    [('a', 0.5), ('b', 1.0), ('c:1', 1.0), (':0.5', 1.0)]
+    """
+    return list(map(_label, split_words(text)))
+
+
+def _label(word: str) -> tuple[str, float]:
+    label, _, number = word.rpartition(":")
+    if label and "." in number and NUMBER.fullmatch(number) and 0 <= float(number) <= 1:
+        return label, float(number)
+    return word, 1.0
 
 
 def of_answer(parse: Parse, text: str, line: int) -> Any:

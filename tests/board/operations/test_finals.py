@@ -8,8 +8,8 @@ from samples import NOW as LATER
 from sqlalchemy import update
 
 from geval_py.board.database.schema import REJECTED, disclosures, submissions
-from geval_py.board.operations.finals import name_final
 from geval_py.board.operations.receipts import UnknownCodeError
+from geval_py.board.operations.submissions import name_final
 from geval_py.board.ranking.parts import public_lines
 from geval_py.errors import UsageError
 

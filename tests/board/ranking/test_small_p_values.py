@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py.explaining.permutation_tails import LEAST, exponential_tail, sign_flip_bound
+from geval_py.board.ranking.uncertainty import LEAST, exponential_tail, sign_flip_bound
 
 FORTY = 0.05 / 780  # what Holm's correction asks of the first of all pairs of forty
 

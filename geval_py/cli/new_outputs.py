@@ -1,0 +1,105 @@
+"""What ``geval tune`` and ``geval mix`` share: their options, and how new outputs are made of others and written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from geval_py.cli import options, parsers, score, terminal
+from geval_py.errors import ExistingFileError, UsageError
+from geval_py.reading import config, derived, splits
+from geval_py.reading.challenge import Challenge
+from geval_py.tables.formats import FOR_PEOPLE, Tabular
+from geval_py.text import named
+
+OWN = ("metrics", "words", "documents", "apply", "force")  # the options that scoring does not have
+
+
+def add_options(
+    parser: parsers.QuietParser, *, words: int | None, words_help: str, apply_help: str, force_help: str
+) -> None:
+    """Add the options that tuning and mixing share; ``words`` is the default of ``--words``."""
+    add = parser.add_argument
+    parsers.add_metrics(parser, "a hashed metric")
+    add("--words", type=parsers.number_type, default=words, metavar="K", help=words_help)
+    documents = (
+        "hold out together the lines with the same value in a column of the input (its name or number; "
+        "default: the column by which lines are alike, if there is one)"
+    )
+    add("--documents", default=None, metavar="COLUMN", help=documents)
+    each = "hold out each line by itself, be they alike or not"
+    add("--no-documents", dest="documents", action="store_const", const=False, default=None, help=each)
+    parsers.add_option(parser, options.option_of("seed"), f"of the random folds (default: {config.DEFAULT_SEED})")
+    add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
+    add("--force", action="store_true", default=False, help=force_help)
+    parsers.add_format(parser)
+    parsers.add_fields(parser, "threads")
+
+
+def show_and_write(task: splits.Task, value: Tabular, format: str, write: Callable[[], list[str]]) -> None:
+    """Show what was found and write the new outputs; text is shown before, other formats after."""
+    terminal.note(*value.notes)
+    if format == "text":
+        score.show_of_task(task, value, format)
+    written = write()
+    if format != "text":
+        score.show_of_task(task, value, format, written=written)
+    show_written(written, format)
+
+
+def show_written(paths: Sequence[str], format: str) -> None:
+    """Name the new files on standard output or, where a table for people stands there, on standard error."""
+    if format in FOR_PEOPLE:
+        stream = sys.stdout if format == "text" else sys.stderr
+        stream.writelines(f"wrote {named(path)}\n" for path in paths)
+
+
+def derive(
+    challenge: Challenge,
+    sources: Mapping[str, Sequence[str]],
+    plan: Callable[[Sequence[str], str], derived.Derived],
+    make: derived.LineMaker,
+    kept: Mapping[str, Any],
+    *,
+    force: bool,
+) -> list[str]:
+    """Write a new output into the folder of each test set, made of the outputs that lie there; return the paths.
+
+    ``sources`` are the outputs' paths, by the name of a test set; ``plan`` names the new output of some paths in a
+    folder. All is checked before anything is written. Raises UsageError for what would be written over without
+    ``force``, and the DataErrors of files.
+    """
+    plans: list[tuple[derived.Derived, int]] = []
+    for name, paths in sources.items():
+        test = challenge[name]
+        new = plan(paths, test.directory)
+        try:
+            new.check_free(force)
+        except ExistingFileError as error:
+            hint = "" if force else "\n  --force writes over it"
+            raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
+        plans.append((new, new.check_lines(test)))
+    for new, lines in plans:
+        _write(new, lines, make, kept)
+    return [new.path for new, _ in plans]
+
+
+def _write(new: derived.Derived, lines: int, make: derived.LineMaker, kept: Mapping[str, Any]) -> None:
+    with terminal.ProgressBar("lines", unit="items") as progress:
+        new.write(make, kept, progress=lambda done: progress(done, lines))
+
+
+def sources_of(
+    challenge: Challenge, tests: Sequence[str], outputs: Sequence[splits.Output], own_test: str
+) -> dict[str, list[str]]:
+    """Find the outputs of one test set in others, by their names; in their own they are known.
+
+    Raises MissingFileError for a test set, or an output, that is not there.
+    """
+    return {
+        name: [
+            output.path if name == own_test else derived.find_output(challenge[name], output) for output in outputs
+        ]
+        for name in tests
+    }
