@@ -4,8 +4,12 @@ An attacker knows the code, has a belief about each line's word (a share for eac
 logarithms of the buckets. What it learns is its share of right guesses at the end, less that of its first guesses.
 """
 
+import csv
+import io
 import math
-from contextlib import suppress
+import sqlite3
+import tarfile
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,13 +18,17 @@ import numpy as np
 from samples import write
 from sqlalchemy import func, select
 
-from geval_py.board.database.schema import disclosures, outputs, submissions, submitters
+from geval_py.board import exports, site
+from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
+from geval_py.board.exports import export
+from geval_py.board.intake import worker
 from geval_py.board.operations.receipts import QuotaError
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking import disclosure, leaderboard
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.ranking.uncertainty import SAMPLES
 from geval_py.board.settings import ALL
+from geval_py.checking import rules
 from geval_py.explaining.resampling import bootstrap_weights, expanded_tail
 
 TEST, ME, FRIEND = "test-A", "mallory", "friend"
@@ -80,12 +88,21 @@ class OldLadder(disclosure.Ladder):
         return bool(differences.mean() > error and badness <= rung.badness)
 
 
-def undefended(board, patch, *, ladder=False):
-    """The board as it was: each score has four digits, also absurd ones, and anything may be sent."""
+def undefended(board, patch, *, ladder=False, rejects=False):
+    """The board as it was, and worse: each score has four digits, also absurd ones, and anything may be sent.
+
+    An export for the public has the exact scores. A board that ``rejects`` does so where the right word is impossible.
+    """
     patch.setattr(disclosure, "uninformed_score", lambda metric: None)
     patch.setattr(leaderboard, "uninformed_score", lambda metric: None)
     patch.setattr(disclosure, "Ladder", OldLadder)
     test = replace(board.settings.tests[0], disclosed=4, ladder=ladder, show=ALL, step=0.0)
+    if rejects:
+        patch.setattr(rules, "RULES", tuple(replace(rule, needs_answers=False) for rule in rules.RULES))
+        target = worker._target
+        patch.setattr(worker, "_target", lambda *of: replace(target(*of), words_are_plain=True))
+        patch.setattr(worker, "_reason", lambda problems: "".join({one["rule"] for one in problems} & {"W301"}))
+    patch.setattr(exports, "remove_private", lambda connection: None)
     settings = replace(board.settings, tests=(test,), submissions_a_day=0, variants=1000)
     return replace(board, settings=settings)
 
@@ -118,7 +135,8 @@ class Season:
             variant = f"out-n={number}.tsv" if len(outputs) > 1 else "out.tsv"
             rows = zip(self.words, normalised(logs).tolist(), strict=True)
             text = "".join(
-                " ".join(f"{word}:{value!r}" for word, value in zip(*row, strict=True)) + "\n" for row in rows
+                " ".join(f"{word}:{value!r}" for word, value in zip(*row, strict=True) if value > -math.inf) + "\n"
+                for row in rows
             )
             write(source / TEST / variant, text)
         while self.day < self.days:
@@ -150,6 +168,25 @@ class Season:
         """The attacker's row of the leaderboard."""
         entries = standings(self.board, now=self.now).entries
         return next(entry for entry in entries if entry.submitter == ME)
+
+    def publish(self, page=None):
+        """Publish the site; gives the text of a file of it."""
+        site.build(self.board, str(self.folder / "public"), now=self.now)
+        return (self.folder / "public" / page).read_text(encoding="utf-8") if page else ""
+
+    def exported(self, code):
+        """The exact score that an export for the public has of a submission, or None."""
+        path = self.folder / "public.tar"
+        export(self.board, str(path), now=self.now, public=True)
+        with tarfile.open(path) as archive, closing(sqlite3.connect(":memory:")) as connection:
+            connection.deserialize(archive.extractfile("board.sqlite").read())
+            query = (
+                "SELECT evaluations.score FROM evaluations JOIN scores ON scores.evaluation_id = evaluations.id "
+                "JOIN outputs ON outputs.id = scores.output_id JOIN submissions ON submissions.id = submission_id "
+                "WHERE submissions.code = ?"
+            )
+            found = connection.execute(query, [code]).fetchone()
+        return found and found[0]
 
     def learnt(self, guesses):
         """The share of lines that are guessed right, less that of what was believed at first."""
@@ -335,6 +372,65 @@ def by_ranges(season, most=3):
         return len(groups) < 2 or bool(groups[0] & groups[1])
 
     return bisected(season, ask, most)
+
+
+def by_place_changes(season, most=3):
+    """A friend is always a little better at first; a mark on the next site tells if the attacker got ahead."""
+    base = 6.0
+    season.send(wasteful(season, knows_nothing(season), base))
+
+    def ask(line, half):
+        nonlocal base
+        base *= 0.95
+        season.send(wasteful(season, knows_nothing(season), base), name=FRIEND)
+        season.publish()
+        logs = wasteful(season, knows_nothing(season), base * 0.99)
+        others = np.setdiff1d(np.arange(season.buckets), half)
+        logs[line, others] = -DISASTER * season.lines
+        season.send(logs)
+        rows = season.publish("index.html").split("</tr>")
+        return "▲" in next(row for row in rows if f'data-key="{ME}"' in row)
+
+    return bisected(season, ask, most)
+
+
+def by_rejection(season, most=3):
+    """An output gives the right word no probability, unless its bucket is one of some: is it rejected for that?"""
+
+    def ask(line, half):
+        logs = knows_nothing(season)
+        logs[line] = -math.inf
+        logs[line, half] = 0.0
+        return season.send(logs).state == SCORED
+
+    return bisected(season, ask, most)
+
+
+# The same figures elsewhere.
+
+
+def by_parameters(season, lines=10):
+    """As by variants, each of which has a parameter of its own, from the data of the pages on parameters."""
+    guesses = season.belief.argmax(axis=1)
+    sent = [spaced(season, [line], 1e-3) for line in range(lines)]
+    with suppress(SeasonOverError):
+        season.send(*sent)
+        for row in csv.DictReader(io.StringIO(season.publish("data/outputs.csv"))):
+            line = int(row["params"].removeprefix("n=") or 0)
+            read_spaced(sent[line], [line], float(row["score"]), guesses)
+    return guesses
+
+
+def by_public_export(season, at_once=2, most=6):
+    """As by spaced masses, from the most exact figure that the public's copy of the database has."""
+    guesses = season.belief.argmax(axis=1)
+    with suppress(SeasonOverError):
+        for first in range(0, most, at_once):
+            lines = list(range(first, first + at_once))
+            logs = spaced(season, lines, 1e-3)
+            code = season.send(logs).code
+            read_spaced(logs, lines, season.exported(code) or season.score(), guesses)
+    return guesses
 
 
 def by_threats(season):

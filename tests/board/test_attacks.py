@@ -39,6 +39,10 @@ def new_season(folder, *, days, answers=1):
         (attackers.by_infinity, {"most": 1}, False, 1),
         (attackers.by_places, {"most": 1}, False, 1),
         (attackers.by_ranges, {"most": 1}, False, 1),
+        (attackers.by_place_changes, {"most": 1}, False, 1),
+        (attackers.by_rejection, {"most": 1}, False, 1),
+        (attackers.by_parameters, {}, False, 5),
+        (attackers.by_public_export, {}, False, 3),
     ],
 )
 def test_an_attack_reads_answers_without_a_defence_and_none_by_default(
@@ -49,7 +53,8 @@ def test_an_attack_reads_answers_without_a_defence_and_none_by_default(
     learnt = defended.learnt(attack(defended, **more))
     with monkeypatch.context() as patch:
         opened = new_season(tmp_path / "open", days=3)
-        opened.board = attackers.undefended(opened.board, patch, ladder=ladder)
+        rejects = attack is attackers.by_rejection
+        opened.board = attackers.undefended(opened.board, patch, ladder=ladder, rejects=rejects)
         guesses = attack(opened, **more)
     name = f"{attack.__name__} {more}".replace("_", " ")
     with capsys.disabled():
