@@ -230,7 +230,9 @@ def validate_challenge(directory: str, given: splits.Task | None = None) -> Vali
     for name in names:
         faults += _set_faults(directory, name, task, schemes)
     warnings, of_train = _check_train(directory, task, schemes)
-    return Validation(faults=tuple(dict.fromkeys([*faults, *of_train])), warnings=warnings)
+    train = [splits.TRAINING_SET] if os.path.isdir(os.path.join(directory, splits.TRAINING_SET)) else []
+    of_headers = _header_faults(directory, task, names + train)
+    return Validation(faults=tuple(dict.fromkeys([*faults, *of_train, *of_headers])), warnings=warnings)
 
 
 def _read_config(directory: str, given: splits.Task, faults: list[Fault]) -> tuple[splits.Task, list[evaluate.Named]]:
@@ -317,6 +319,33 @@ def _file_faults(
         faults, counted = text_faults(paths[0], columns=columns)
         lines |= {} if counted is None else {paths[0]: counted}
         yield from faults
+
+
+def _header_faults(directory: str, task: splits.Task, names: Sequence[str]) -> Iterator[Fault]:
+    """Find the faults of the files of headers, which GEval does not look at; a missing one is found in scoring."""
+    for header, file in ((task.in_header, splits.INPUT_FILE), (task.out_header, splits.EXPECTED_FILE)):
+        path = os.path.join(directory, header or "")
+        if not os.path.isfile(path):
+            continue
+        faults, lines = text_faults(path)
+        yield from faults
+        if lines is not None and lines > 1:
+            yield Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
+        width = _first_width(path)
+        for name in names:
+            for items in files_named(os.path.join(directory, name), file):
+                if width is not None and (own := _first_width(items)) is not None and own != width:
+                    detail = f"the header has {width}, line 1 has {own}"
+                    yield Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
+
+
+def _first_width(path: str) -> int | None:
+    """Return the number of columns of the first line; None if there is none, or it cannot be read."""
+    try:
+        first = next(read_lines(path), None)
+    except DataError:
+        return None
+    return None if first is None else first.count("\t") + 1
 
 
 def _check_train(

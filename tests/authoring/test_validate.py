@@ -121,6 +121,22 @@ BROKEN = {
         ["Found space at the end of line: `C/config.txt`\n  line 1"],
     ),
     "a no-break space at a line end is none": (write("README.md", "a\u00a0\n"), []),
+    "a header of two lines": (
+        append("in-header.tsv", "a\tb\n"),
+        ["A header is one line, with a name for each column: `C/in-header.tsv`\n  it has 2"],
+    ),
+    "a header with a carriage return": (
+        write("in-header.tsv", "LeftContext\tRightContext\r\n"),
+        ["Found CR (Carriage Return, 0x0D) character: `C/in-header.tsv`\n  line 1"],
+    ),
+    "a header with another number of columns": (
+        write("out-header.tsv", "Word\tProbability\n"),
+        [
+            f"A header and a file differ in their columns: `C/out-header.tsv`, `C/{name}/expected.tsv`\n"
+            "  the header has 2, line 1 has 1"
+            for name in ("dev-0", "test-A", "train")
+        ],
+    ),
     "no UTF-8": (write("README.md", b"a\n\xff\n"), [NO_UTF8.format("ff")]),
     "no test set": (
         remove_sets,
@@ -162,7 +178,11 @@ BROKEN = {
     ),
     "columns of the answers": (
         write("dev-0/expected.tsv", "a\tb\nc\n"),
-        ["The file contains varying number of columns: `C/dev-0/expected.tsv`\n  line 1 has 2, line 2 has 1"],
+        [
+            "The file contains varying number of columns: `C/dev-0/expected.tsv`\n  line 1 has 2, line 2 has 1",
+            "A header and a file differ in their columns: `C/out-header.tsv`, `C/dev-0/expected.tsv`\n"
+            "  the header has 1, line 1 has 2",
+        ],
     ),
     "lines": (
         append("dev-0/in.tsv", "a\tb\n"),
@@ -206,6 +226,8 @@ BROKEN = {
             "Found CR (Carriage Return, 0x0D) character: `C/train/in.tsv`\n  line 1",
             "The number of lines in input and expected file is not the same\n"
             "  `C/train/in.tsv` has 1; `C/train/expected.tsv` has 4",
+            "A header and a file differ in their columns: `C/in-header.tsv`, `C/train/in.tsv`\n"
+            "  the header has 2, line 1 has 1",
         ],
     ),
     "in GEval's order": (
