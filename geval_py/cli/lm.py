@@ -11,7 +11,7 @@ from typing import Any
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
 from geval_py.modelling import estimation, kenlm_models, ngram_model, perplexity
-from geval_py.modelling.corpus import read_corpus, read_words
+from geval_py.modelling.corpus import lacks_spaces, read_corpus, read_words
 from geval_py.reading import compression, config, rewriting, sources
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Table
@@ -106,6 +106,11 @@ def run_train(words: Sequence[str]) -> int:
     if corpus.not_utf8 is not None:
         path, line = corpus.not_utf8
         terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
+    if lacks_spaces(corpus):
+        terminal.note(
+            f"{named(corpus.name)} has no spaces between words: each run of letters counts as one word\n"
+            "  split it into words, by jieba, MeCab or PyThaiNLP for example, or into letters; so too all other texts"
+        )
     if given.counts:
         _write(estimation.plain_model(corpus, given.order, given.counts), given.arpa)
         return 0

@@ -106,6 +106,31 @@ def test_a_vocabulary_and_marks_in_the_text(geval, folder):
     assert geval(*words, "--skip-symbols")[1].splitlines()[0] == "1\t6\t5\t0.5\t1\t1.5"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u6625\u7720\u4e0d\u89c9\u6653",
+        "\u3044\u308d\u306f\u306b\u307b\u3078\u3068",
+        "\u0e44\u0e21\u0e48\u0e21\u0e35\u0e1b\u0e31\u0e0d\u0e2b\u0e32",
+    ],
+)
+def test_a_text_without_spaces_between_words(geval, folder, text):
+    (folder / "text.txt").write_text("".join(f"{text * 3}\n" for _ in range(9)))
+    status, _, err = geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")
+    assert status == 0
+    assert err == (
+        "geval: note: `text.txt` has no spaces between words: each run of letters counts as one word\n"
+        "  split it into words, by jieba, MeCab or PyThaiNLP for example, or into letters; so too all other texts\n"
+    )
+    (folder / "text.txt").write_text("".join(f"{text[:2]} {text[2:]}\n" for _ in range(9)))
+    assert geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")[2] == ""
+
+
+def test_long_words_of_a_script_with_spaces_are_words(geval, folder):
+    (folder / "text.txt").write_text("https://example.org/a/long/address " * 9 + "\n")
+    assert geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")[2] == ""
+
+
 def test_a_text_that_is_not_utf8(geval, folder):
     (folder / "text.txt").write_bytes(b"a\ncaf\xe9\n")
     err = geval("lm", "train", "text.txt", "-o", "1", "--discount-fallback", "--arpa", "m.arpa")[2]
