@@ -125,12 +125,17 @@ def run_train(words: Sequence[str]) -> int:
 
 
 def _estimation(given: argparse.Namespace) -> estimation.Estimation:
-    """Return the settings of the estimation; raises UsageError for Kneser-Ney options together with ``--counts``."""
+    """Return the settings of the estimation; raises UsageError for options that do not go together."""
     values = vars(given)
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
     if given.counts and useless:
         option = f"--{useless[0].replace('_', '-')}"
         raise UsageError(message=f"{option} is for Kneser-Ney: leave it out, or --counts")
+    if given.vocab_pad and given.interpolate_unigrams == "0":
+        raise UsageError(
+            message="--vocab-pad is the number of words that share what unigrams leave\n"
+            "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out"
+        )
     return estimation.Estimation(
         order=given.order,
         prune=tuple(given.prune),

@@ -87,7 +87,7 @@ def test_models_are_compressed_by_their_ending(geval, folder):
 def test_the_options_of_lmplz(geval):
     out = geval(
         "lm", "train", "text.txt", "-o", "3", "--prune", "0", "0", "1", "--discount-fallback", "0.4", "0.9",
-        "--interpolate-unigrams", "0", "--vocab-pad", "100", "--exact-discounts", "--arpa", "m.arpa",
+        "--interpolate-unigrams", "1", "--vocab-pad", "100", "--exact-discounts", "--arpa", "m.arpa",
     )[1]  # fmt: skip
     assert [line.split("\t") for line in out.splitlines()] == [
         ["1", "7", "7", "0.2", "1.7", "3"],
@@ -124,6 +124,19 @@ def test_a_text_without_spaces_between_words(geval, folder, text):
     )
     (folder / "text.txt").write_text("".join(f"{text[:2]} {text[2:]}\n" for _ in range(9)))
     assert geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")[2] == ""
+
+
+def test_unigrams_that_leave_nothing_to_share(geval, folder):
+    """As in lmplz, which refuses the two options together."""
+    (folder / "text.txt").write_text("a b c\n")
+    words = ("lm", "train", "text.txt", "--arpa", "t.arpa", "--vocab-pad", "9", "--interpolate-unigrams")
+    assert geval(*words, "0") == (
+        2,
+        "",
+        "geval: --vocab-pad is the number of words that share what unigrams leave\n"
+        "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out\n",
+    )
+    assert geval(*words, "1", "--discount-fallback")[0] == 0
 
 
 def test_long_words_of_a_script_with_spaces_are_words(geval, folder):
