@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from geval_py.board.ranking.disclosure import difference, figure
 from geval_py.board.submission import Entry, Standings
@@ -61,12 +60,13 @@ def told_apart(
     for number, (_, evaluation) in enumerate(ranked):
         by_evaluation.setdefault(evaluation, []).append(number)
     for one, other, p_value in p_values:
-        for a, b in product(by_evaluation.get(one, ()), by_evaluation.get(other, ())):
-            if ranked[a][0] != ranked[b][0]:
-                if left * p_value >= LEVEL:
-                    return
-                yield min(a, b), max(a, b)
-                left -= 1
+        for a in by_evaluation.get(one, ()):
+            for b in by_evaluation.get(other, ()):
+                if ranked[a][0] != ranked[b][0]:
+                    if left * p_value >= LEVEL:
+                        return
+                    yield (a, b) if a < b else (b, a)
+                    left -= 1
 
 
 def _by_shown_scores(

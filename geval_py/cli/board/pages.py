@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board.database.schema import FAILED
 from geval_py.board.database.store import Board
-from geval_py.board.intake.lookalikes import differing
-from geval_py.board.operations.status import Status, status_of
-from geval_py.board.ranking import leaderboard, likeness
+from geval_py.board.ranking import leaderboard
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.tables.formats import Shown
@@ -17,6 +15,8 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from geval_py.board.operations.status import Status
 
 MOST_CODES = 5  # that are listed; the JSON document has all
 SHOW_EXAMPLES = """\
@@ -92,6 +92,8 @@ def run_status(words: Sequence[str]) -> int:
     if given.copies:
         _show_copies(board, given.format)
         return 0
+    from geval_py.board.operations.status import status_of
+
     status = status_of(board, now())
     summary = [visible(line) for line in _summary(status)]
 
@@ -106,6 +108,8 @@ def run_status(words: Sequence[str]) -> int:
 
 
 def _summary(status: Status) -> Iterator[str]:
+    from geval_py.board.intake.lookalikes import differing
+
     states = ", ".join(f"{count} {state}" for state, count in status.states.items())
     yield f"{status.title}" + (f", phase {status.phase}" if status.phase else "")
     yield f"{len(status.lines)} submissions of {status.submitters} submitters: {states}, {status.withdrawn} withdrawn"
@@ -133,6 +137,8 @@ def _summary(status: Status) -> Iterator[str]:
 
 
 def _show_copies(board: Board, chosen: str) -> None:
+    from geval_py.board.ranking import likeness
+
     with board.reading() as connection:
         pairs = tuple(likeness.likenesses(connection, board.settings))
     found = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
