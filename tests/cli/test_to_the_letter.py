@@ -98,6 +98,7 @@ def test_the_brackets_of_an_f_score_are_gevals(geval):
 NAMES = {
     "F1": "F1.0",
     "F0.05": "F5.0e-2",
+    "F0": "F0.0",
     "Macro-F2": "Macro-F2.0",
     "MultiLabel-F0.25": "MultiLabel-F0.25",
     "Mean/MultiLabel-F1": "Mean/MultiLabel-F1.0",
@@ -290,11 +291,20 @@ def test_several_outputs_without_a_metric(geval):
     assert says("geval.md", "Several outputs", "without a metric", "are an error")
 
 
-@pytest.mark.parametrize("name", ["F0", "F0.0", "Macro-F0", "NDCG@0"])
-def test_numbers_of_zero(name):
-    with pytest.raises(UsageError, match=f"^Unknown or broken metric definition: {name}"):
-        find_metric(name)
-    assert says("geval.md", "`NDCG@0`", "`F0`", "are an error")
+def test_a_rank_of_zero():
+    with pytest.raises(UsageError, match=r"^Unknown or broken metric definition: NDCG@0"):
+        find_metric("NDCG@0")
+    assert says("geval.md", "`NDCG@0`", "is an error")
+
+
+def test_an_f_score_of_zero_is_the_precision(geval):
+    """As in GEval, whose formula has no recall then; a public challenge has such a metric (kleister-nda)."""
+    files = {"e.tsv": "a b\n\nc\n", "o.tsv": "a c d\n\nc\n"}
+    assert geval("-o", "o.tsv", "-e", "e.tsv", "--metric", "MultiLabel-F0", "-p", "4", **files) == (0, "0.5000\n", "")
+    of_classes = {"e.tsv": "1\n1\n0\n", "o.tsv": "1\n0\n1\n"}
+    assert geval("-o", "o.tsv", "-e", "e.tsv", "--metric", "F0", "-p", "4", **of_classes) == (0, "0.5000\n", "")
+    nothing_right = {"e.tsv": "1\n0\n", "o.tsv": "0\n1\n"}
+    assert geval("-o", "o.tsv", "-e", "e.tsv", "--metric", "F0", "-p", "4", **nothing_right) == (0, "0.0000\n", "")
 
 
 def test_a_feature_that_no_line_has():

@@ -113,7 +113,7 @@ def test_a_score_of_arrays_is_that_of_each(metric):
         assert found.tolist() == pytest.approx(list(metric.line_scores(statistics)))
 
 
-@pytest.mark.parametrize("name", ["F2", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3"])
+@pytest.mark.parametrize("name", ["F2", "F0", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3"])
 def test_a_number_may_end_a_name(name):
     metric = find_metric(name)
     assert metric.name == name
@@ -121,9 +121,7 @@ def test_a_number_may_end_a_name(name):
     assert column_of(metric, frozenset()) == column_of(find_metric(name), frozenset())
 
 
-@pytest.mark.parametrize(
-    "name", ["F", "F0", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10]
-)
+@pytest.mark.parametrize("name", ["F", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10])
 def test_other_numbers_make_no_name(name):
     with pytest.raises(SchemeError):
         find_metric(name)

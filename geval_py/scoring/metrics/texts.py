@@ -263,10 +263,10 @@ NUMBERED: dict[str, Callable[[float, str], Metric]] = {
 
 
 def find_numbered(name: str) -> Metric | None:
-    """Make the metric of a name that ends in a number above 0 (for NDCG@ a whole number); None if there is none."""
+    """Make the metric of a name that ends in a number, for NDCG@ a whole one above 0; None if there is none."""
     number = _NUMBER.search(name)
     make = NUMBERED.get(name[: number.start()]) if number and number.end() == len(name) else None
-    if number is None or make is None or not float(number[0]) or (make is _ndcg and not number[0].isdigit()):
+    if number is None or make is None or (make is _ndcg and not (number[0].isdigit() and int(number[0]))):
         return None
     return make(float(number[0]), name)
 
