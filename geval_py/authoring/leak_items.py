@@ -36,6 +36,7 @@ SHINGLE = 4  # words; of these, 41 % remain where one word in five was replaced
 LEAST_SHINGLES = 7  # shared by a copy: set phrases, as of market reports, share fewer
 SHARED_SHINGLES = 0.12  # of an item's, that a copy has
 MANY_IN_TEXTS = 0.2  # of a part's gaps, readable in train or in public files: texts repeat much less
+FEW = 2  # lines that any text may repeat: they are never many
 MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
 LEAST_NGRAM, MOST_NGRAM = 8, 13  # words; as for GPT-3 (Brown et al. 2020, appendix C)
 LENGTH_PERCENTILE = 5  # of the items' lengths, which gives n within those bounds (the same)
@@ -68,8 +69,9 @@ LEAK_RULES = (
     ),
     Rule(
         "E404", "readable-in-inputs", "answers can be read in other inputs",
-        f"The {NEIGHBOURS} words on each side of more than {MANY_READABLE:.0%} of the gaps stand in another input of "
-        "this part, of dev or of test, with the answer between them, or 8 words on one side: no model is needed.",
+        f"The {NEIGHBOURS} words on each side of more than {MANY_READABLE:.0%} of the gaps, at least {FEW + 1}, "
+        "stand in another input of this part, of dev or of test, with the answer between them, or 8 words on one "
+        "side: no model is needed.",
         "Cut windows that do not overlap, with one gap each: geval challenge make does.",
     ),
     Rule(
@@ -80,8 +82,8 @@ LEAK_RULES = (
     ),
     Rule(
         "E405", "much-readable-in-train", "many answers can be read in the training set",
-        f"The {NEIGHBOURS} words on each side of more than {MANY_IN_TEXTS:.0%} of the gaps stand there, with a word "
-        "between them: the texts of the set are in train.",
+        f"The {NEIGHBOURS} words on each side of more than {MANY_IN_TEXTS:.0%} of the gaps, at least {FEW + 1}, "
+        "stand there, with a word between them: the texts of the set are in train.",
         "Put texts that are the same in one part; look for documents with two names.",
     ),
     Rule(

@@ -180,15 +180,16 @@ def _add_readable(part: leak_search.HiddenPart, leaks: PartLeaks, paths: Sequenc
     for item, (_, line, source) in _first_of_items(part, part.gaps_in_sets).items():
         messages.setdefault(item, f"its gap stands in line {line} of {paths[source]}, with a word there")
     share = len(messages) / max(1, part.block.items)
+    is_many = share > leak_items.MANY_READABLE and len(messages) > leak_items.FEW
     if share > leak_items.SOME_READABLE:
         for item, message in sorted(messages.items()):
-            leaks.add_item("E404" if share > leak_items.MANY_READABLE else "W404", item, message, gap=True)
+            leaks.add_item("E404" if is_many else "W404", item, message, gap=True)
 
 
 def _add_shared(part: leak_search.HiddenPart, leaks: PartLeaks, paths: Sequence[str]) -> None:
     """Add the items whose gaps, runs of words or sentences stand in the training set, or that are copies."""
     gaps = _first_of_items(part, part.gaps)
-    is_much = len(gaps) > max(1, leak_items.MANY_IN_TEXTS * part.block.items)
+    is_much = len(gaps) > max(leak_items.FEW, leak_items.MANY_IN_TEXTS * part.block.items)
     for item, (place, line, _) in gaps.items():
         message = f"its gap stands in train, with a word there, on line {line}"
         leaks.add_item("E405" if is_much else "W405", item, message, word=place, gap=True)

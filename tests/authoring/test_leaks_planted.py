@@ -249,6 +249,16 @@ def test_half_of_a_set_readable_in_train_is_an_error(planted):
     assert ("test-A/in.tsv", "E405") in planted.found()
 
 
+@pytest.mark.parametrize(("lines", "kind"), [(2, "W"), (3, "E")])
+@pytest.mark.parametrize(("part", "rule"), [("train", "405"), ("dev-0", "404")])
+def test_one_or_two_lines_of_a_small_set_are_not_many(part, rule, lines, kind, planted):
+    """Real texts repeat themselves: a line of fifteen in a history of Debian."""
+    planted.windows["test-A"] = planted.windows["test-A"][:10]
+    planted.windows[part][:lines, 5:] = planted.windows["test-A"][:lines, :-5]
+    planted.write()
+    assert {code for path, code in planted.found() if path == "test-A/in.tsv" and rule in code} == {f"{kind}{rule}"}
+
+
 COPIES = {
     "soft hyphens": lambda text: "\u00ad".join(text),
     "NFD": lambda text: unicodedata.normalize("NFD", text),
