@@ -180,16 +180,21 @@ def _add_readable(part: leak_search.HiddenPart, leaks: PartLeaks, paths: Sequenc
     for item, (_, line, source) in _first_of_items(part, part.gaps_in_sets).items():
         messages.setdefault(item, f"its gap stands in line {line} of {paths[source]}, with a word there")
     share = len(messages) / max(1, part.block.items)
-    is_many = share > leak_items.MANY_READABLE and len(messages) > leak_items.FEW
+    is_many = _are_many(len(messages), part, leak_items.MANY_READABLE)
     if share > leak_items.SOME_READABLE:
         for item, message in sorted(messages.items()):
             leaks.add_item("E404" if is_many else "W404", item, message, gap=True)
 
 
+def _are_many(found: int, part: leak_search.HiddenPart, share: float) -> bool:
+    """Whether so many gaps of a part are more than texts repeat: a share of them, and not just a few."""
+    return found > max(leak_items.FEW, share * part.block.items)
+
+
 def _add_shared(part: leak_search.HiddenPart, leaks: PartLeaks, paths: Sequence[str]) -> None:
     """Add the items whose gaps, runs of words or sentences stand in the training set, or that are copies."""
     gaps = _first_of_items(part, part.gaps)
-    is_much = len(gaps) > max(leak_items.FEW, leak_items.MANY_IN_TEXTS * part.block.items)
+    is_much = _are_many(len(gaps), part, leak_items.MANY_IN_TEXTS)
     for item, (place, line, _) in gaps.items():
         message = f"its gap stands in train, with a word there, on line {line}"
         leaks.add_item("E405" if is_much else "W405", item, message, word=place, gap=True)
@@ -364,8 +369,8 @@ class _Search:
         """Yield the first text in which gaps can be read, if that is so of many gaps of a set, and how."""
         for part in self.parts:
             found = np.flatnonzero(part.gaps_in_public.lines())
-            share = len(found) / max(1, part.block.items)
-            if len(found) > 1 and share > leak_items.MANY_IN_TEXTS:
+            if _are_many(len(found), part, leak_items.MANY_IN_TEXTS):
+                share = len(found) / part.block.items
                 texts, counts = np.unique(part.gaps_in_public.sources()[found], return_counts=True)
                 others = f" and {len(texts) - 1} other texts" if len(texts) > 1 else ""
                 path = self.paths[int(texts[np.argmax(counts)])]
