@@ -109,7 +109,7 @@ def run_train(words: Sequence[str]) -> int:
     if lacks_spaces(corpus):
         terminal.note(
             f"{named(corpus.name)} has no spaces between words: each run of letters counts as one word\n"
-            "  split it into words, by jieba, MeCab or PyThaiNLP for example, or into letters; so too all other texts"
+            "  split this text and all others into words (jieba, MeCab and PyThaiNLP can do that) or into letters"
         )
     if given.counts:
         _write(estimation.plain_model(corpus, given.order, given.counts), given.arpa)

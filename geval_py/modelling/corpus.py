@@ -156,7 +156,7 @@ MARKS = (b"<unk>", b"<s>", b"</s>")
 UNSPACED = re.compile(  # letters of scripts that are written without spaces between words
     "[\u0e00-\u0eff\u0f00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]"
 )
-LOOKED_AT = 10_000  # words at the beginning of a text
+LOOKED_AT = 10_000  # tokens at the beginning of a text
 LONG_WORD = 8  # letters; no text in one of these scripts has so long words on average
 _BLOCK_BYTES = 1 << 20
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -214,7 +214,8 @@ def lacks_spaces(corpus: Corpus) -> bool:
 
     Words of these scripts have some two to five letters on average.
     """
-    ids = corpus.tokens[corpus.tokens >= len(MARKS)][:LOOKED_AT]
+    beginning = corpus.tokens[:LOOKED_AT]
+    ids = beginning[beginning >= len(MARKS)]
     text = b"".join(map(corpus.words.__getitem__, ids.tolist())).decode("utf-8", "replace")
     return len(text) > LONG_WORD * len(ids) and 2 * len(UNSPACED.findall(text)) > len(text)
 

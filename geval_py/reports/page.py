@@ -91,7 +91,7 @@ def _sections(report: contents.Report | contents.Overview, palette: axes.Palette
         if isinstance(report, contents.Overview)
         else _report_panels(report, palette)
     )
-    with debug_mode(False):  # else Altair checks each part of each chart by a schema, which takes as long as the rest
+    with debug_mode(False):  # else Altair checks each part of each chart by a schema, which a test does
         sections = [(title, tuple(panel for panel in some if panel is not None)) for title, some in found]
     return [axes.Section(title=title, panels=some) for title, some in sections if some]
 

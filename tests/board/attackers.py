@@ -20,7 +20,6 @@ from sqlalchemy import func, select
 
 from geval_py.board import exports, site
 from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
-from geval_py.board.exports import export
 from geval_py.board.intake import worker
 from geval_py.board.operations.receipts import QuotaError
 from geval_py.board.operations.submissions import add
@@ -177,7 +176,7 @@ class Season:
     def exported(self, code):
         """The exact score that an export for the public has of a submission, or None."""
         path = self.folder / "public.tar"
-        export(self.board, str(path), now=self.now, public=True)
+        exports.export(self.board, str(path), now=self.now, public=True)
         with tarfile.open(path) as archive, closing(sqlite3.connect(":memory:")) as connection:
             connection.deserialize(archive.extractfile("board.sqlite").read())
             query = (

@@ -77,7 +77,7 @@ def postgresql():
 
 @pytest.fixture(scope="session", autouse=True)
 def jobs_here():
-    """Jobs of the sandbox are run in this process: that takes a third of the time, and is the same but for the limits."""
+    """Jobs of the sandbox are run in this process: that is quicker, and the same but for the limits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "run_in_sandbox", run_here)
         patch.setattr(sandbox, "get_ready", lambda: None)

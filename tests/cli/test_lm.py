@@ -120,7 +120,7 @@ def test_a_text_without_spaces_between_words(geval, folder, text):
     assert status == 0
     assert err == (
         "geval: note: `text.txt` has no spaces between words: each run of letters counts as one word\n"
-        "  split it into words, by jieba, MeCab or PyThaiNLP for example, or into letters; so too all other texts\n"
+        "  split this text and all others into words (jieba, MeCab and PyThaiNLP can do that) or into letters\n"
     )
     (folder / "text.txt").write_text("".join(f"{text[:2]} {text[2:]}\n" for _ in range(9)))
     assert geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")[2] == ""

@@ -79,7 +79,7 @@ def test_made_twice_it_is_the_same(gazette, make_gazette):
 
 
 def test_each_chart_is_what_the_schema_of_vega_lite_allows(hostile):
-    """It is drawn without asking, which takes half as long."""
+    """It is drawn without asking, which would take longer."""
     drawn = [panel.chart for section in _sections(hostile, NOTEBOOK) for panel in section.panels if panel.chart]
     assert len(drawn) > 9
     for chart in drawn:
