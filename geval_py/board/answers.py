@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading import lines, sources, splits
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.features import Fields, columns_there_are
 from geval_py.scoring.metrics import find_metric
 from geval_py.text import visible
 
@@ -83,6 +82,8 @@ def _column(rows: Sequence[Sequence[str]], number: int) -> list[str]:
 
 
 def _column_number(settings: Settings, test: Test, rows: Sequence[Sequence[str]]) -> int:
+    from geval_py.reading.features import Fields, columns_there_are
+
     task = Challenge.open(settings.challenge).task
     header = splits.read_header(task.directory, task.in_header)
     try:

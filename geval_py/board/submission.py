@@ -107,6 +107,14 @@ class Scored:
     losses: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PartScore:
+    """The evaluation of an output on a part of a test, and its score."""
+
+    evaluation: int
+    score: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A row of a leaderboard, with public fields only.

@@ -10,9 +10,9 @@ from sqlalchemy import insert, select, update
 
 from geval_py.board.database.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import Board, engine_of, migrate
-from geval_py.board.ranking.comparisons import complete
 from geval_py.board.ranking.disclosure import disclose
 from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.ranking.order import complete
 from geval_py.board.settings import settings_of
 from geval_py.board.submission import pack
 

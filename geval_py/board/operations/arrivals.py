@@ -31,7 +31,6 @@ from geval_py.errors import ConfigError, DataError, UnreadableFileError, UsageEr
 from geval_py.reading.sources import naming
 from geval_py.text import named, visible
 
-OPTIONS = (MTIME, GIT, NOW)  # of --arrived
 COLUMNS = ["name", "moment"]
 GIT_SECONDS = 60
 MOST_LISTING = 32_000_000  # bytes of what git says

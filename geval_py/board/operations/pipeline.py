@@ -28,8 +28,15 @@ from geval_py.board.database import schema
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import Board, escape_unstorable
-from geval_py.board.intake.identity import folded, own_name, shown_source, submitter_of, unopened_digest
-from geval_py.board.intake.lookalikes import check_name, looks
+from geval_py.board.intake.identity import (
+    check_name,
+    folded,
+    looks,
+    own_name,
+    shown_source,
+    submitter_of,
+    unopened_digest,
+)
 from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_sandbox
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of

@@ -28,6 +28,7 @@ CODE_DIGITS, LEAST_DIGITS = 12, 4
 
 # What says when a submission arrived.
 NOW, AT, MTIME, GIT, MANIFEST = "now", "--at", "mtime", "git", "arrivals.csv"
+ARRIVED = (MTIME, GIT, NOW)  # the words of --arrived
 WAYS = {
     NOW: "when it was added",
     AT: "as --at says",

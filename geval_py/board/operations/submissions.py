@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import Connection, Row, select, update
 
@@ -22,7 +22,6 @@ from geval_py.board.database.store import Board, escape_unstorable, facts_about,
 from geval_py.board.intake.identity import fingerprint, folded, own_name, submissions_in, submitter_of
 from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
 from geval_py.board.intake.workspace import workspace
-from geval_py.board.operations.arrivals import Arrivals, arrivals_in
 from geval_py.board.operations.pipeline import Arrival, Prepared, prepare, settings_digest, store, tried_with
 from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of, written
 from geval_py.board.ranking.disclosure import refresh
@@ -31,6 +30,10 @@ from geval_py.board.submission import RejectedError
 from geval_py.errors import DataError, GevalError, UsageError
 from geval_py.reading.sources import naming
 from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.board.operations.arrivals import Arrivals
+
 
 Progress: TypeAlias = "Callable[[int, int], None]"
 GROUP = 16  # submissions that are stored in one transaction
@@ -124,15 +127,17 @@ def scan(
     """Add each sub-folder and archive of a folder that is new or has changed; its name is the submitter's.
 
     ``at`` is when all arrived; else ``arrivals.csv`` in the folder says when, and for submissions that are not in it
-    ``arrived``, one of arrivals.OPTIONS. The first to arrive is stored first. With ``again``, submissions that failed
+    ``arrived``, one of receipts.ARRIVED. The first to arrive is stored first. With ``again``, submissions that failed
     before are tried again. ``progress`` is called with the number of submissions done and the number of all. Rejected
     and failed ones are stored as such. A submission is refused if a quota is used up, if it cannot be read, if it is
     a link, or if it cannot have arrived when it is said to: it is not stored, its receipt has no code, and the next
     scan tries again. An interrupt kills all children; what was finished is stored.
 
     Raises UnreadableFileError, UsageError for a time in the future, StoreError, and the DataErrors of the challenge
-    and of :func:`arrivals_in`.
+    and of :func:`~geval_py.board.operations.arrivals.arrivals_in`.
     """
+    from geval_py.board.operations.arrivals import arrivals_in
+
     with naming(folder):
         sources = submissions_in(folder)
     arrivals = arrivals_in(board, folder, way=arrived, at=at, now=now)

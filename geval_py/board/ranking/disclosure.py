@@ -23,9 +23,7 @@ from sqlalchemy import Connection, case, delete, insert, select
 from geval_py.board.database import schema
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
 from geval_py.board.database.store import Board, is_read_only, remember, shadow
-from geval_py.board.ranking.comparisons import P_VALUES, complete
-from geval_py.board.ranking.order import arrived_in
-from geval_py.board.ranking.parts import PartScore, part_scores
+from geval_py.board.ranking.order import P_VALUES, arrived_in, complete
 from geval_py.board.settings import (
     BEST,
     MOST_DIGITS,
@@ -37,6 +35,7 @@ from geval_py.board.settings import (
     measure_of,
     uninformed_score,
 )
+from geval_py.board.submission import PartScore, unpack
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
 
@@ -348,6 +347,8 @@ def _scored_outputs(
         output: {row.metric: PartScore(row.evaluation_id, row.score) for row in of} for output, of in rows.items()
     }
     if part:
+        from geval_py.board.ranking.parts import part_scores
+
         wholes = {output: {metric: one.evaluation for metric, one in of.items()} for output, of in found.items()}
         found = part_scores(connection, settings, test, part, wholes)
     for output, (first, *_) in rows.items():
@@ -438,8 +439,6 @@ def _losses(settings: Settings, score: float, lines: int, packed: bytes | None) 
     A metric that is not made of losses has the logarithm of the score's distance from the best one in their place.
     """
     import numpy as np
-
-    from geval_py.board.submission import unpack
 
     measure = measure_of(settings.metric)
     if measure.of_losses and packed is not None:

@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.board.database.store import AFFILIATION, facts_about
-from geval_py.board.ranking import comparisons, disclosure, order, place_ranges
+from geval_py.board.ranking import disclosure, order, place_ranges
 from geval_py.board.ranking.parts import metrics_of, part_notes
 from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, uninformed_score
 from geval_py.board.submission import Entry, Standings
@@ -190,14 +190,14 @@ def _with_ranges(
     ranked = [(number, entry) for number, entry in enumerate(entries) if entry.place is not None]
     if floor is not None:
         ranked = [(number, entry) for number, entry in ranked if math.isfinite(entry.score or 0.0)]
-    compared = ranked[: comparisons.MOST_COMPARED]
+    compared = ranked[: order.MOST_COMPARED]
     if len(compared) < 2:
         return entries, ()
     ids = {entry.evaluation_id for _, entry in compared}
-    if not comparisons.are_compared(connection, settings, ids):
+    if not order.are_compared(connection, settings, ids):
         return entries, ("the entries were not compared yet: no range of places is shown",)
     scores = [(entry.score, entry.evaluation_id) for _, entry in compared]
-    found = place_ranges.positions(scores, comparisons.p_values(connection, settings, ids), of=len(ranked))
+    found = place_ranges.positions(scores, order.p_values(connection, settings, ids), of=len(ranked))
     shown = list(entries)
     for (number, entry), at in zip(compared, found, strict=True):
         shown[number] = replace(entry, first=at.first, last=at.last, groups=at.groups)

@@ -1,4 +1,4 @@
-"""The one query that decides the order of a leaderboard.
+"""The one query that decides the order of a leaderboard, and the stored p-values of its entries.
 
     candidates   all outputs of the test and phase that have a disclosure, and whether a ladder holds them back
     numbered     the candidates of each submitter (or submission, or tag), the best first
@@ -7,20 +7,37 @@
 
 A finite value is better than an infinite one, then the better value in the metric's own direction, then the earlier
 arrival. Entries without a value come last and have no place, nor do baselines; equal values share a place.
+
+The p-values of pairs of evaluations are computed when an entry is scored, and stored with the samples and the seed
+they were made with.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from datetime import datetime
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from geval_py.board.database.schema import SCORED, disclosures, evaluations, outputs, scores, submissions, submitters
+from geval_py.board.database.schema import (
+    SCORED,
+    comparisons,
+    disclosures,
+    evaluations,
+    exchanges,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
+from geval_py.board.database.store import facts_about, remember
 from geval_py.board.settings import ALL, BEST, BY_TAG, Settings, measure_of
 from geval_py.board.submission import Entry
+from geval_py.explaining.significance import LEVEL
 
 if TYPE_CHECKING:
     from sqlalchemy.sql import ColumnCollection
@@ -29,6 +46,9 @@ if TYPE_CHECKING:
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml
 KEYS = ("output_id", "submission_id", "evaluation_id", "submitter_id", "arrived", "baseline", "value", "low", "high")
+P_VALUES = "counted, or bounded if few"  # how p-values are made; others are made again
+MADE_BY = "p-values"  # the name of the fact that holds this
+MOST_COMPARED = 500  # entries of a ranking, the first ones
 TOLD = [one.name for one in fields(Entry) if one.name in submissions.c and one.name not in KEYS]  # by submissions
 
 
@@ -163,3 +183,80 @@ def _with_others(settings: Settings, chosen: sa.Subquery) -> tuple[sa.FromClause
         source = source.outerjoin(other, sa.and_(other.c.output_id == chosen.c.output_id, other.c.metric == metric))
         columns.append(other.c.value.label(f"other{number}"))
     return source, columns
+
+
+def are_compared(connection: sa.Connection, settings: Settings, evaluations: Iterable[int]) -> bool:
+    """Whether all pairs of some evaluations were compared, with the samples and the seed of the settings."""
+    ids = set(evaluations)
+    return _number_stored(connection, settings, ids) == len(ids) * (len(ids) - 1) // 2
+
+
+def p_values(
+    connection: sa.Connection, settings: Settings, evaluations: Iterable[int], below: float = LEVEL
+) -> Iterator[tuple[int, int, float]]:
+    """Yield the stored p-values below a level, the smallest first; of each pair the smaller id comes first."""
+    c = comparisons.c
+    query = sa.select(c.one_id, c.other_id, c.p).where(_stored_among(settings, set(evaluations)), c.p < below)
+    for row in connection.execute(query.order_by(c.p, c.one_id, c.other_id)):
+        yield row.one_id, row.other_id, row.p
+
+
+def _number_stored(connection: sa.Connection, settings: Settings, ids: set[int]) -> int:
+    query = sa.select(sa.func.count()).select_from(comparisons).where(_stored_among(settings, ids))
+    return connection.execute(query).scalar_one()
+
+
+def _stored_among(settings: Settings, ids: set[int]) -> sa.ColumnElement[bool]:
+    c = comparisons.c
+    made_with = sa.and_(c.samples == settings.samples, c.seed == settings.seed)
+    return sa.and_(c.one_id.in_(ids), c.other_id.in_(ids), made_with)
+
+
+def complete(connection: sa.Connection, settings: Settings, now: datetime) -> None:
+    """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
+    if facts_about(connection, MADE_BY).get("") != P_VALUES:
+        connection.execute(sa.delete(comparisons))
+        remember(connection, MADE_BY, P_VALUES)
+    ranked: set[int] = set()
+    by = GROUPINGS[settings.entries]
+    for phase, of in settings.by_phase.items():
+        for test in of.tests:
+            if of.digits_of(test, now).score:
+                rows = connection.execute(entries(of, test.name, phase, by, connection.dialect.name))
+                placed = (row.evaluation_id for row in rows if row.place is not None)
+                ids = set(islice(placed, MOST_COMPARED))
+                _compare_missing(connection, of, ids)
+                ranked.update(ids)
+    _forget_unranked(connection, settings, ranked)
+
+
+def _compare_missing(connection: sa.Connection, settings: Settings, ids: set[int]) -> None:
+    missing = list(_missing_pairs(connection, settings, ids))
+    if missing:
+        from geval_py.board.ranking.uncertainty import compare_pairs
+
+        connection.execute(sa.insert(comparisons), list(compare_pairs(connection, settings, missing)))
+
+
+def _missing_pairs(connection: sa.Connection, settings: Settings, ids: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs without a stored p-value; usually these are just the pairs with a new evaluation."""
+    c = comparisons.c
+    among = _stored_among(settings, ids)
+    ends = sa.union(sa.select(c.one_id).where(among), sa.select(c.other_id).where(among))
+    old = set(connection.execute(ends).scalars())
+    stored: set[tuple[int, int]] = set()
+    if _number_stored(connection, settings, ids) < len(old) * (len(old) - 1) // 2:
+        stored = {(one, other) for one, other in connection.execute(sa.select(c.one_id, c.other_id).where(among))}
+        old = set()
+    for one, other in combinations(sorted(ids), 2):
+        if not (one in old and other in old) and (one, other) not in stored:
+            yield one, other
+
+
+def _forget_unranked(connection: sa.Connection, settings: Settings, ranked: set[int]) -> None:
+    """Delete the prepared means of evaluations that are no longer ranked, and of other samples or seeds."""
+    c = exchanges.c
+    for evaluation, samples, seed in connection.execute(sa.select(c.evaluation_id, c.samples, c.seed)).all():
+        if evaluation not in ranked or (samples, seed) != (settings.samples, settings.seed):
+            this = sa.and_(c.evaluation_id == evaluation, c.samples == samples, c.seed == seed)
+            connection.execute(sa.delete(exchanges).where(this))

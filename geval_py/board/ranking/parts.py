@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
@@ -24,7 +24,7 @@ from sqlalchemy import Connection, Row, insert, select
 from geval_py.board.answers import documents_of
 from geval_py.board.database.schema import evaluations
 from geval_py.board.settings import PUBLIC, Settings, Test
-from geval_py.board.submission import Scored, pack, unpack
+from geval_py.board.submission import PartScore, Scored, pack, unpack
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import LineStatistics
@@ -35,14 +35,6 @@ FINALS_ONLY = "only final submissions are ranked, at most {} of a submitter"
 Wholes: TypeAlias = "Mapping[int, Mapping[str, int]]"  # evaluations of whole tests, by output and metric
 AT_A_TIME = 500  # ids in a query
 KEY = ("test", "output_sha256", "reference", "metric", "version")
-
-
-@dataclass(frozen=True, slots=True)
-class PartScore:
-    """The evaluation of an output on a part of a test, and its score."""
-
-    evaluation: int
-    score: float | None
 
 
 def public_lines(documents: Sequence[str], share: float, key: str) -> frozenset[int]:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, select
 from geval_py.board.answers import expected_of, input_of
 from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
 from geval_py.board.database.store import AFFILIATION, facts_about
-from geval_py.board.ranking import comparisons, disclosure, leaderboard, likeness, place_ranges
+from geval_py.board.ranking import disclosure, leaderboard, likeness, order, place_ranges
 from geval_py.board.settings import AFTER, NO_DIGITS, Digits, Settings, Test, measure_of, names_of, read_text
 from geval_py.board.site.place_changes import Published, last_published, published_of
 from geval_py.board.submission import Entry, Standings, unpack
@@ -282,7 +282,7 @@ def _view(connection: Connection, settings: Settings, now: datetime, *, organise
 
 def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
     """Advise on changing places; only the entries that are compared with each other."""
-    return place_ranges.what_it_takes(standings, entry) if (entry.place or 0) <= comparisons.MOST_COMPARED else ()
+    return place_ranges.what_it_takes(standings, entry) if (entry.place or 0) <= order.MOST_COMPARED else ()
 
 
 def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:

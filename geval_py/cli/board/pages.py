@@ -108,7 +108,7 @@ def run_status(words: Sequence[str]) -> int:
 
 
 def _summary(status: Status) -> Iterator[str]:
-    from geval_py.board.intake.lookalikes import differing
+    from geval_py.board.intake.identity import differing
 
     states = ", ".join(f"{count} {state}" for state, count in status.states.items())
     yield f"{status.title}" + (f", phase {status.phase}" if status.phase else "")

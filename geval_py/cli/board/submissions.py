@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database import schema, store
-from geval_py.board.operations.arrivals import OPTIONS
-from geval_py.board.operations.receipts import NOW, REFUSED, Receipt
+from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, scan, withdraw
 from geval_py.board.settings import moment_of
 from geval_py.cli import parsers, terminal
@@ -97,7 +96,7 @@ def make_scan_parser() -> parsers.QuietParser:
     times = parser.add_mutually_exclusive_group()
     times.add_argument("--at", metavar="TIME", help="when all of them arrived, with its zone")
     by = "what says when those arrived that arrivals.csv does not name: the times of their files, git, or the clock"
-    times.add_argument("--arrived", choices=OPTIONS, default=NOW, help=f"{by} (default: now)")
+    times.add_argument("--arrived", choices=ARRIVED, default=NOW, help=f"{by} (default: now)")
     parser.add_argument("--again", action="store_true", help="also try again those that failed")
     parsers.add_format(parser)
     return parser.with_help()

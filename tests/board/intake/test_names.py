@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py.board.intake.identity import folded
-from geval_py.board.intake.lookalikes import check_name, looks, skeleton
+from geval_py.board.intake.identity import check_name, folded, looks, skeleton
 from geval_py.board.submission import RejectedError
 from geval_py.text import visible
 

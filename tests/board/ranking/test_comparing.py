@@ -17,9 +17,8 @@ from rows import NOW, START, Rows
 
 from geval_py import evaluate
 from geval_py.board.database.schema import comparisons, exchanges, facts
-from geval_py.board.ranking import comparisons as comparing
 from geval_py.board.ranking import leaderboard as standings
-from geval_py.board.ranking import uncertainty
+from geval_py.board.ranking import order, uncertainty
 from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.board.ranking.uncertainty import p_value, swapped_means
 from geval_py.board.submission import pack
@@ -247,7 +246,7 @@ def test_a_score_that_says_the_contrary_of_the_mean_loss_is_surely_nothing(tmp_p
 
 
 def test_of_a_long_ranking_the_first_are_compared(rows, monkeypatch):
-    monkeypatch.setattr(comparing, "MOST_COMPARED", 3)
+    monkeypatch.setattr(order, "MOST_COMPARED", 3)
     for number in range(5):
         rows.submit(f"s{number}", some_losses(number))
     shown = rows.standings()

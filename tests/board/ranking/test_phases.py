@@ -10,7 +10,7 @@ from test_ladder import losses, rounded
 
 from geval_py.board import site
 from geval_py.board.database.schema import disclosures, outputs, submissions
-from geval_py.board.ranking import comparisons, leaderboard
+from geval_py.board.ranking import leaderboard, order
 from geval_py.board.ranking.place_ranges import what_it_takes
 from geval_py.board.site import pages, view
 from geval_py.errors import ConfigError, UsageError
@@ -217,7 +217,7 @@ def test_a_metric_that_is_not_made_of_losses_climbs_by_a_tenth_of_the_way_to_the
 def are_compared(rows, table):
     with rows.board.reading() as connection:
         ids = [entry.evaluation_id for entry in table.entries]
-        return comparisons.are_compared(connection, rows.board.settings, ids)
+        return order.are_compared(connection, rows.board.settings, ids)
 
 
 def test_pairs_are_compared_in_each_phase(rows):
