@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 from altair.utils.schemapi import debug_mode
 from markupsafe import Markup
 
-from geval_py.reports import axes, contents, loss_panels, overview_panels, quality_panels
+from geval_py.reports import axes, contents, loss_panels, quality_panels
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import environment, short
 from geval_py.version import __version__
@@ -123,11 +123,11 @@ def _overview_panels(
     overview: contents.Overview, palette: axes.Palette
 ) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
     comparison = quality_panels.comparison_panel(overview.comparison, palette)
-    standing = overview_panels.standing_panel(overview, palette)
-    yield "How good, how sure", [standing, comparison, overview_panels.scores_panel(overview, palette)]
-    expected = overview_panels.expected_panel(overview, palette)
-    features = overview_panels.features_panel(overview, palette)
-    yield "Which lines are hard", [expected, features, *overview_panels.input_panels(overview, palette)]
+    standing = loss_panels.standing_panel(overview, palette)
+    yield "How good, how sure", [standing, comparison, loss_panels.scores_panel(overview, palette)]
+    expected = loss_panels.expected_panel(overview, palette)
+    features = loss_panels.features_panel(overview, palette)
+    yield "Which lines are hard", [expected, features, *loss_panels.input_panels(overview, palette)]
 
 
 # Charts as SVG, adapted to a page that holds several

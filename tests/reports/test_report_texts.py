@@ -15,7 +15,7 @@ from translations import LINES
 from geval_py import evaluate
 from geval_py.explaining import losses
 from geval_py.explaining.significance import LEAST_LINES, Interval
-from geval_py.reports import loss_panels, overview_panels, quality_panels
+from geval_py.reports import loss_panels, quality_panels
 from geval_py.reports.axes import PAGE
 from geval_py.reports.contents import (
     ScoredPart,
@@ -224,7 +224,7 @@ def test_the_worst_and_the_best_part_by_a_score(direction, kind, parts, sentence
     ]
     of = ScoredParts(column="C", kind=kind, parts=tuple(found))
     score = SimpleNamespace(name="M", direction=direction)
-    assert overview_panels._worst_and_best(of, "C", score) == sentence
+    assert loss_panels._best_and_worst_mean(of, "C", score) == sentence
 
 
 @pytest.mark.parametrize(
