@@ -246,11 +246,11 @@ def test_near_duplicates_have_changed_words(folder, windows):
 SENTENCE = "It was late when the ship came in."
 
 
-def sentence_in(folder, name, line, before="Nobody saw it. ", after=" Then all was still."):
+def sentence_in(folder, name, line, before="Nobody saw it. ", after=" Then all was still.", sentence=SENTENCE):
     path = folder / name / "in.tsv"
     rows = path.read_text().split("\n")
     document, left, right = rows[line].split("\t")
-    rows[line] = f"{document}\t{before}{SENTENCE}{after} {left}\t{right}"
+    rows[line] = f"{document}\t{before}{sentence}{after} {left}\t{right}"
     path.write_text("\n".join(rows))
 
 
@@ -264,6 +264,14 @@ def test_a_sentence_in_train(folder, windows):
 def test_a_sentence_that_may_not_be_whole_is_not_compared(folder, windows):
     sentence_in(folder, "train", 5)
     sentence_in(folder, "test-A", 7, before="")
+    assert found(folder) == {}
+
+
+def test_a_set_phrase_is_no_leak(folder, windows):
+    phrase = SENTENCE.replace("the ship", "she")
+    assert len(phrase.split()) == 7
+    sentence_in(folder, "train", 5, sentence=phrase)
+    sentence_in(folder, "test-A", 7, before="Some say so! ", after=" Others do not.", sentence=phrase)
     assert found(folder) == {}
 
 
