@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import distributed
     import pandas as pd
 
-    from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
+    from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Progress
 
     FilePath: TypeAlias = "str | os.PathLike[str]"

@@ -17,7 +17,7 @@ NAMES = {
     "parse_line", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
 SIGNATURES = {
-    "calibration": "(evaluation)",
+    "calibration": "(evaluation, *, documents=None)",
     "luck": "(evaluation, *, seeds=25, vocabulary=frozenset())",
     "tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
     "mix": "(evaluations, *, words=0, documents=None, seed=12345, force=False)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from geval_py.cli import options, parsers, score
+from geval_py.cli import options, parsers, score, terminal
 from geval_py.explaining import calibration, reliability
 from geval_py.reading.splits import locate, only_output
 from geval_py.scoring import evaluate, scores
@@ -28,6 +28,7 @@ def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval calibration``."""
     parser = parsers.command_parser("calibration", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
     parsers.add_hashed_options(parser)
+    parsers.add_documents(parser)
     return parser.with_help()
 
 
@@ -38,13 +39,14 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     metrics = given.pop("metrics")
-    task, settings = options.task_and_settings(given, metrics)
+    task, settings = options.task_and_settings(given, metrics, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         schemes = calibration.calibration_schemes(reliability.hashed_scheme(evaluate.select_schemes(task)))
         split = locate(task)
         only_output(split.outputs)
         sign = settings.format not in FOR_PEOPLE
         (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=sign))
-    found = calibration.calibration_of(evaluation)
+    found = calibration.calibration_of(evaluation, documents=settings.documents_by)
+    terminal.note(*found.notes)
     score.show_of_task(task, found, settings.format)
     return 0

@@ -25,7 +25,7 @@ EXAMPLES = """\
                                        the baseline is out-model=unigram.tsv
   geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
   geval compare -t dev-0 --documents FileId
-                                       lines of one file are alike: draw whole files
+                                       lines of one file belong together
   geval compare -t dev-0 --format latex >table.tex
 """
 OUTPUTS = (
@@ -48,8 +48,7 @@ def make_parser() -> parsers.QuietParser:
     samples = f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES})"
     add("--samples", type=parsers.number_type, default=config.DEFAULT_SAMPLES, metavar="N", help=samples)
     parsers.add_option(parser, options.option_of("seed"), f"of the random numbers (default: {config.DEFAULT_SEED})")
-    documents = "by documents, the lines with the same value in a column of the input (its name or number)"
-    parsers.add_option(parser, options.option_of("documents"), documents)
+    parsers.add_documents(parser)
     digits = "digits after the point (default: as many as the intervals make worth showing)"
     add("-p", "--precision", dest="digits", type=parsers.digits_type, default=None, metavar="N", help=digits)
     parsers.add_format(parser)
@@ -77,7 +76,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in ("outputs", "metrics", "baseline", "samples", "digits")}
-    task, settings = options.task_and_settings(given, own["metrics"], "documents", "cluster")
+    task, settings = options.task_and_settings(given, own["metrics"], *options.BY_DOCUMENTS, "cluster")
     options.check_one_metric(task, own["metrics"], "compare")
     task = task.replace(out_files=tuple(own["outputs"]), needs_items=settings.documents is not None)
     with score.blaming_config(task):
@@ -95,11 +94,9 @@ def run(words: Sequence[str]) -> int:
             baseline=own["baseline"],
             samples=own["samples"],
             seed=settings.seed,
-            documents=settings.documents,
+            documents=settings.documents_by,
             progress=progress,
         )
-    if settings.documents is None:
-        score.advise_documents(evaluations, settings.seed)
     score.warn_of_ruin(evaluations)
     failures = [result for result in results if isinstance(result, scores.Failure)]
     notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]

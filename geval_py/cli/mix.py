@@ -48,7 +48,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in (*new_outputs.OWN, "outputs")}
-    task, settings = options.task_and_settings(given, own["metrics"], "documents")
+    task, settings = options.task_and_settings(given, own["metrics"], *options.BY_DOCUMENTS)
     options.check_one_metric(task, own["metrics"], "mix")
     task = task.replace(out_files=tuple(own["outputs"]))
     with score.blaming_config(task):
@@ -58,8 +58,13 @@ def run(words: Sequence[str]) -> int:
         evaluations = scores.evaluations_of(
             score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)
         )
-    documents = settings.documents if own["documents"] is None else own["documents"]
-    mixture = mixing.mix(evaluations, words=own["words"], documents=documents, seed=settings.seed, force=own["force"])
+    mixture = mixing.mix(
+        evaluations,
+        words=own["words"],
+        documents=settings.documents_by,
+        seed=settings.seed,
+        force=own["force"],
+    )
 
     def write() -> list[str]:
         if not mixture.taken and not own["force"]:

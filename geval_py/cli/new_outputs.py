@@ -13,7 +13,7 @@ from geval_py.reading.challenge import Challenge
 from geval_py.tables.formats import FOR_PEOPLE, Tabular
 from geval_py.text import named
 
-OWN = ("metrics", "words", "documents", "apply", "force")  # the options that scoring does not have
+OWN = ("metrics", "words", "apply", "force")  # the options that scoring does not have
 
 
 def add_options(
@@ -27,9 +27,8 @@ def add_options(
         "hold out together the lines with the same value in a column of the input (its name or number; "
         "default: the column by which lines are alike, if there is one)"
     )
-    add("--documents", default=None, metavar="COLUMN", help=documents)
     each = "hold out each line by itself, be they alike or not"
-    add("--no-documents", dest="documents", action="store_const", const=False, default=None, help=each)
+    parsers.add_documents(parser, documents, each)
     parsers.add_option(parser, options.option_of("seed"), f"of the random folds (default: {config.DEFAULT_SEED})")
     add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
     add("--force", action="store_true", default=False, help=force_help)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
+    from geval_py.explaining.documents import DocumentsBy
+
 COMMANDS = {  # what each does, and its module, which has make_parser and run
     "baseline": ("outputs of simple models, trained on the challenge's train", "geval_py.cli.baseline"),
     "board": ("submissions collected, scored, ranked and published", "geval_py.cli.board"),
@@ -123,8 +125,10 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
          {"goes_with": (SCORES,), "otherwise": ", not with another mode"}),
         ("seed", "S", f"with -B: the seed of its random numbers (default: {config.DEFAULT_SEED})", {}),
         ("documents", "COLUMN",
-         "with -B: resample documents, the lines with the same value in a column of the input (its name or "
-         "number); with -w and --format json: count the documents of a feature",
+         "with -B: by documents, the lines with the same value in a column of the input (its name or number); with "
+         "-w and --format json: count the documents of a feature",
+         {"goes_with": (SCORES, *FEATURES)}),
+        ("no_documents", "", "with -B: do not look whether lines are alike by a column of the input",
          {"goes_with": (SCORES, *FEATURES)}),
         ("by_score", "", "of several outputs, the best first, by the first metric",
          {"goes_with": (SCORES,), "otherwise": "; lines have --sort and --reverse-sort"}),
@@ -162,6 +166,7 @@ OPTIONS = [
     for group, rows in OPTIONS_BY_GROUP.items()
     for field, metavar, help, more in rows
 ]
+BY_DOCUMENTS = ("documents", "no_documents")  # the settings that say which lines belong together
 MODES = tuple(option.field for option in OPTIONS if option.mode)
 
 
@@ -208,6 +213,7 @@ class Settings(Value):
     bootstrap: int | None = None
     seed: int = config.DEFAULT_SEED
     documents: str | None = None
+    no_documents: bool = False
     by_score: bool = False
     format: str = "text"
     threads: int | None = None
@@ -247,10 +253,17 @@ class Settings(Value):
             raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
         if self.mode in WITHOUT_FORMAT and self.format != "text":
             raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
+        if self.no_documents and self.documents is not None:
+            raise UsageError(message="--documents and --no-documents are opposites: take one")
         if self.mark_worst_features and self.show_preprocessed:
             raise UsageError(message="--mark-worst-features marks lines as they are: leave --show-preprocessed out")
         if self.oracle_item_based and not self.alt_out_files:
             raise UsageError(message="--oracle-item-based chooses between outputs: name others with --alt-out-file")
+
+    @property
+    def documents_by(self) -> DocumentsBy:
+        """The column of the documents; None: find one; False: none."""
+        return False if self.no_documents else self.documents
 
     def _modes(self) -> list[str]:
         return [mode for mode in MODES if getattr(self, mode) not in (False, None)]
@@ -281,8 +294,10 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     _check_mode_of(given.keys(), settings.mode)
     if "seed" in given and settings.bootstrap is None:
         raise UsageError(message="--seed goes with --bootstrap")
-    if "documents" in given and settings.mode == SCORES and settings.bootstrap is None:
-        raise UsageError(message="--documents goes with --bootstrap, --worst-features or geval compare")
+    for field in ("documents", "no_documents"):
+        if field in given and settings.mode == SCORES and settings.bootstrap is None:
+            name = option_of(field).long_name
+            raise UsageError(message=f"{name} goes with --bootstrap, --worst-features or geval compare")
     return config.task_of(values | {"needs_items": settings.needs_items}), settings
 
 
@@ -331,7 +346,7 @@ def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str], *heeded:
     """
     values = merged(given)
     heeded = ("format", "seed", "threads", "ignored", *heeded)
-    settings = Settings(**{name: values[name] for name in heeded if name in values})
+    settings = _settings_of({name: values[name] for name in heeded if name in values})
     task = config.task_of(values)
     return (task.replace(alt_metrics=tuple(metrics), select_metrics=()) if metrics else task), settings
 

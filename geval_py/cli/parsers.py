@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 HELP = ("-h", "--help")
 STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
+BY_DOCUMENTS = (
+    "by documents, the lines with the same value in a column of the input (its name or number; default: the column "
+    "by which lines are alike, if there is one)"
+)
+BY_LINE = "each line by itself, be they alike or not"
 PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
 EXAMPLES = f"""\
 examples:
@@ -134,6 +139,12 @@ def add_metrics(group: argparse._ActionsContainer, help: str) -> None:
     group.add_argument(
         "-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric"
     )
+
+
+def add_documents(group: argparse._ActionsContainer, by: str = BY_DOCUMENTS, each: str = BY_LINE) -> None:
+    """Add the options on documents, with the help of scoring's or another."""
+    add_option(group, option_of("documents"), by)
+    add_option(group, option_of("no_documents"), each)
 
 
 def add_format(group: argparse._ActionsContainer, *more: str) -> None:

@@ -41,6 +41,7 @@ def make_parser() -> parsers.QuietParser:
     add("--html", default=None, metavar="FILE", help="the page, one file that loads nothing")
     add("--svg", default=None, metavar="DIR", help="the charts alone, a file each, in this folder")
     parsers.add_metrics(parser, "the metric")
+    parsers.add_documents(parser)
     parsers.add_fields(parser, "vocabulary", "tokenizer", *parsers.PLACES, "threads")
     return parser.with_help()
 
@@ -62,12 +63,12 @@ def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, s
     from geval_py.reports.contents import has_log_losses, overview, report
     from geval_py.reports.page import charts, page
 
-    task, settings = options.task_and_settings(given, metrics)
+    task, settings = options.task_and_settings(given, metrics, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
     explain = report if has_log_losses(evaluation.scores[0]) else overview
     with terminal.ProgressBar("samples", unit="items") as progress:
-        contents = explain(evaluation, others, progress=progress)
+        contents = explain(evaluation, others, documents=settings.documents_by, progress=progress)
     if html is not None:
         _write_text(html, page(contents, challenge.Challenge(path=task.directory, task=task).title))
     if svg is not None:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from geval_py.cli.options import Settings
-    from geval_py.explaining.documents import Documents
+    from geval_py.explaining.documents import DocumentsBy
     from geval_py.explaining.significance import Interval
+    from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Workers
     from geval_py.tables.table import Table
 
@@ -94,7 +95,7 @@ def _interval(
         score_interval,
         samples=settings.bootstrap,
         seed=settings.seed,
-        documents=_documents(evaluations, settings.documents, settings.seed),
+        documents=_documents(evaluations, settings.documents_by),
         as_geval=settings.format in FOR_PEOPLE,
         progress=progress,
     )
@@ -342,32 +343,27 @@ def _note_infinite_losses(evaluation: ScoredOutput) -> None:
         note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
 
 
-def _documents(evaluations: Sequence[ScoredOutput], column: str | None, seed: int) -> Documents | None:
-    """Return the documents by which intervals are wanted; if none are, advise those that would widen them."""
-    from geval_py.explaining.documents import documents_in
+def _documents(evaluations: Sequence[ScoredOutput], by: DocumentsBy) -> Documents | None:
+    """Return the documents by which intervals are wanted; if none are named, advise those that would widen them."""
+    from geval_py.explaining.documents import choose_documents, notes_on_sizes
 
-    if column is None:
-        advise_documents(evaluations, seed)
-        return None
     if not evaluations:
         return None
-    documents = documents_in(evaluations[0], column)
-    if documents.are_lines:
-        note(documents.nothing_gained)
-    return documents
-
-
-def advise_documents(evaluations: Sequence[ScoredOutput], seed: int) -> None:
-    """Name the column of the input by whose documents an interval would be wider, if there is one."""
-    from geval_py.explaining.documents import find_dependence
-
-    found = find_dependence(evaluations, seed=seed)
-    if found is not None:
-        column = visible(found.column)
+    documents, dependence = choose_documents(evaluations, by)
+    if dependence is None:
+        if documents is not None:
+            note(*([documents.nothing_gained] if documents.are_lines else ()))
+            of_lines = documents.of_score(evaluations[0].scores[0])
+            note(*notes_on_sizes(of_lines, (of.scores[0] for of in evaluations)))
+        return documents
+    if dependence.documents is not None:
+        column = visible(dependence.column)
         note(
-            f"lines with the same {column} are alike: by document, an interval is {found.widening:.1f} times as wide"
-            f"\n  --documents {column} shows it"
+            f"lines with the same {column} are alike: by document, an interval is {dependence.widening:.1f} times as "
+            f"wide\n  --documents {column} shows it"
         )
+    note(*dependence.coarse_notes())
+    return None  # GEval's interval is by lines
 
 
 def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:

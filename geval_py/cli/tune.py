@@ -53,7 +53,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     given = vars(understood)
     own = {name: given.pop(name) for name in (*new_outputs.OWN, "temperature", "parameters")}
-    task, settings = options.task_and_settings(given, own["metrics"], "documents")
+    task, settings = options.task_and_settings(given, own["metrics"], *options.BY_DOCUMENTS)
     options.check_one_metric(task, own["metrics"], "tune")
     if own["parameters"] is not None:
         if not own["apply"]:
@@ -73,7 +73,7 @@ def run(words: Sequence[str]) -> int:
             evaluation,
             words=own["words"],
             temperature=own["temperature"],
-            documents=settings.documents if own["documents"] is None else own["documents"],
+            documents=settings.documents_by,
             seed=settings.seed,
             force=own["force"],
             threads=settings.threads,

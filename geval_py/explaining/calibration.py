@@ -9,17 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geval_py.explaining import reliability, significance
+from geval_py.explaining.documents import choose_documents
+from geval_py.explaining.spread import spread_of_mean
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.metrics import base, hashed
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import counted, fixed
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.explaining.documents import Dependence, DocumentsBy
+    from geval_py.explaining.spread import Documents
+
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
 SETS = "the smallest sets"
@@ -30,9 +37,10 @@ HONEST = "honest: what 95 % of outputs would show whose probabilities come true.
 class Claim:
     """The loss that an output expects of itself, and the loss it gets, on the lines with a finite loss.
 
-    ``entropy`` is the loss that the distributions expect, ``loss`` the actual one, ``gap`` the difference with its
-    95 % interval from ``low`` to ``high``: all are means in nats a word. ``z`` is the gap in standard errors, None
-    without spread. ``lines`` were counted; the ``infinite`` lines with an infinite loss were left out.
+    ``entropy`` is the loss that the distributions expect, ``loss`` the actual one, ``gap`` the difference with its 95
+    % interval from ``low`` to ``high``, by documents if lines are alike by them: all are means in nats a word. ``z``
+    is the gap in standard errors, None without spread. ``lines`` were counted; the ``infinite`` lines with an
+    infinite loss were left out.
     """
 
     lines: int
@@ -57,7 +65,7 @@ class Claim:
     @property
     def is_significant(self) -> bool:
         """Whether the gap is more than chance, at 5 %."""
-        return self.z is not None and abs(self.z) > significance.NORMAL
+        return self.z is not None and not self.low <= 0.0 <= self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +78,9 @@ class Calibration(Tabular):
     ``claim`` compares the loss that the distributions expect of themselves with the actual loss; ``words`` are all
     listed words; ``guess`` is the likeliest word of each line that lists any, with its error ``guess_error`` and its
     curve ``corp``; ``rest`` is the mass of all other words on these lines, compared with how often the word was not
-    listed. ``sets`` has a point for each level: how often the smallest set of words with that probability held the
-    word (a word at its edge counts by the part that is needed). Parts without data are None.
+    listed. ``documents`` is the column by which the claim's interval is, None if it is by lines. ``sets`` has a point
+    for each level: how often the smallest set of words with that probability held the word (a word at its edge counts
+    by the part that is needed). Parts without data are None.
     """
 
     test: str
@@ -81,6 +90,8 @@ class Calibration(Tabular):
     vectors: int
     signature: str | None
     claim: Claim
+    documents: str | None
+    notes: tuple[str, ...] = field(repr=False)
     words: reliability.Reliability | None = field(repr=False)
     guess: reliability.Reliability | None = field(repr=False)
     guess_error: reliability.CalibrationError | None = field(repr=False)
@@ -204,17 +215,19 @@ def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}"
 
 
-def calibration(evaluation: scores.ScoredOutput) -> Calibration:
+def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
     """Compare an output's probabilities with what came true.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
-    have a seed: the same output gives the same result.
+    have a seed: the same output gives the same result. The interval of the claim is by ``documents``, as in
+    :func:`geval_py.compare`.
 
     Raises UsageError if there is no such metric, the output can be read only once, or SciPy is missing; DataError if
     the files have changed and are malformed.
     """
     schemes = calibration_schemes(reliability.hashed_scheme(reliability.schemes_of(evaluation)))
-    return calibration_of(reliability.reread(evaluation, schemes, sign=evaluation.signature is not None))
+    again = reliability.reread(evaluation, schemes, sign=evaluation.signature is not None)
+    return calibration_of(again, documents=documents)
 
 
 def calibration_schemes(named: evaluate.Named) -> list[evaluate.Named]:
@@ -222,9 +235,12 @@ def calibration_schemes(named: evaluate.Named) -> list[evaluate.Named]:
     return [reliability.profile_scheme(named, reliability.DRAWS)]
 
 
-def calibration_of(evaluation: scores.ScoredOutput) -> Calibration:
+def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
     """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
     statistics = reliability.profile_of(evaluation)
+    gaps = statistics.column("loss") - statistics.column("entropy")
+    of_file, dependence = choose_documents([evaluation], documents, values=[gaps])
+    grouped = of_file and of_file.of_score(evaluation.scores[0]).several()
     vectors = statistics.column("vector") > 0
     lists = statistics.column("words") > 0
     guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
@@ -236,7 +252,9 @@ def calibration_of(evaluation: scores.ScoredOutput) -> Calibration:
         lines=statistics.lines,
         vectors=int(vectors.sum()),
         signature=None if evaluation.signature is None else str(evaluation.signature),
-        claim=_claim(statistics),
+        claim=_claim(statistics, grouped),
+        documents=None if grouped is None else grouped.column,
+        notes=tuple(_notes(of_file, dependence)),
         words=reliability.words_reliability(statistics),
         guess=None if guess is None else reliability.reliability_of(guess),
         guess_error=None if guess is None else reliability.calibration_error(guess),
@@ -252,7 +270,18 @@ def _forecasts(
     return reliability.Forecasts(probabilities[of], outcomes[of]) if of.any() else None
 
 
-def _claim(statistics: hashed.ProfileStatistics) -> Claim:
+def _notes(documents: Documents | None, dependence: Dependence | None) -> Iterator[str]:
+    if documents is not None and documents.are_lines:
+        yield documents.nothing_gained
+    if dependence is not None:
+        if documents is not None:
+            wider = f"{dependence.widening:.1f} times as wide as by line"
+            column = visible(documents.column)
+            yield f"lines with the same {column} are alike: the claim's interval is by document, {wider}"
+        yield from dependence.coarse_notes()
+
+
+def _claim(statistics: hashed.ProfileStatistics, documents: Documents | None) -> Claim:
     losses = statistics.column("loss")
     finite = np.isfinite(losses)
     lines = int(finite.sum())
@@ -264,6 +293,10 @@ def _claim(statistics: hashed.ProfileStatistics) -> Claim:
     loss, entropy = losses[finite], statistics.column("entropy")[finite]
     gaps = loss - entropy
     error = float(gaps.std(ddof=1)) / math.sqrt(lines) if lines > 1 else 0.0
+    half = significance.NORMAL * error
+    if documents is not None:
+        spread = spread_of_mean(gaps, documents.only(np.flatnonzero(finite)).of_line)
+        error, half = spread.deviation, spread.half_width
     gap = float(gaps.mean())
     return Claim(
         lines=lines,
@@ -271,8 +304,8 @@ def _claim(statistics: hashed.ProfileStatistics) -> Claim:
         entropy=float(entropy.mean()),
         loss=float(loss.mean()),
         gap=gap,
-        low=gap - significance.NORMAL * error,
-        high=gap + significance.NORMAL * error,
+        low=gap - half,
+        high=gap + half,
         z=gap / error if error > base.NOISE else None,
     )
 

@@ -27,8 +27,9 @@ from geval_py.text import named, nearest, shown, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.explaining.documents import Documents
+    from geval_py.explaining.documents import Dependence, DocumentsBy
     from geval_py.explaining.paired import Ranking, System
+    from geval_py.explaining.spread import Documents
 
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 
@@ -40,10 +41,11 @@ class Comparison(formats.Tabular):
     ``test`` is the name of the test set; scores are of a ``metric``, in its ``unit``; ``direction`` says which are
     better. Of ``lines`` lines, ``compared`` have finite statistics, such as losses, for every system. ``groups`` are
     the greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
-    Holm's correction, 5 %). If whole documents were drawn, ``documents`` is their column and ``compared_documents``
-    their number. ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not
-    by other statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their
-    intervals make worth showing.
+    Holm's correction, 5 %; a system that is finite on all lines is better than one that is not, without a test). If
+    intervals and tests are by documents, ``documents`` is their column and ``compared_documents`` their number.
+    ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not by other
+    statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their intervals make
+    worth showing.
     """
 
     test: str
@@ -84,6 +86,7 @@ class Comparison(formats.Tabular):
             "low": system.interval.low,
             "high": system.interval.high,
             "infinite": system.infinite,
+            "compared": system.compared,
             "finite_score": system.finite_score,
             "difference": system.difference,
             "difference_low": versus.low if versus else None,
@@ -100,6 +103,16 @@ class Comparison(formats.Tabular):
         names = [known.name for known in fields(self) if known.name not in ("of_losses", "precision")]
         systems = [system.to_dict() for system in self.systems]
         return {name: getattr(self, name) for name in names} | {"systems": systems}
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether the baseline and another system have finite lines in common."""
+        return any(system.compared for system in self.systems if system.name != self.baseline)
+
+    @property
+    def first_test(self) -> str:
+        """What the column of the first test is called: by documents there is no bootstrap."""
+        return "p boot" if self.documents is None else "p t"
 
     def table(self) -> Table:
         """Return the table for people: a row per system.
@@ -126,19 +139,22 @@ class Comparison(formats.Tabular):
                 f"Intervals and tests are by document: {self.compared_documents} of them, given by the column "
                 f"{self.documents}."
             )
-        if 0 < self.compared < self.lines:
+        if self.compared < self.lines and self.is_tested:
             what = "loss" if self.of_losses else "score"
             yield (
-                f"score on {self.compared}, diff. [95 %], p boot, p rand and group are of the {self.compared} lines "
-                f"with a finite {what} for all; the rest is of all {self.lines}."
+                f"score there, diff. [95 %], {self.first_test} and p rand are of the lines compared, with a finite "
+                f"{what} in the system and in the baseline; the rest is of all {self.lines}."
             )
+            yield "No difference is shown where it favours the one of the two with more infinite lines."
         better = "a lower loss" if self.of_losses else "a better score"
         yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
-        if self.compared:
-            yield "p boot: paired bootstrap test; p rand: approximate randomisation; two-sided, against the baseline."
+        if self.is_tested:
+            first = "paired bootstrap test" if self.documents is None else "t test on the documents"
+            yield f"{self.first_test}: {first}; p rand: approximate randomisation; two-sided, against the baseline."
+            decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
             yield (
                 "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, "
-                "5 %)."
+                f"5 %{decided})."
             )
 
 
@@ -148,7 +164,7 @@ def compare(
     baseline: Baseline = None,
     samples: int = config.DEFAULT_SAMPLES,
     seed: int = config.DEFAULT_SEED,
-    documents: str | int | None = None,
+    documents: DocumentsBy = None,
     progress: blocks.Progress | None = None,
 ) -> Comparison:
     """Compare two evaluations or more with a baseline, and all with each other.
@@ -159,13 +175,14 @@ def compare(
     ``seed`` is for the random numbers; ``progress`` is called now and then.
 
     ``documents`` is a column of the input (its name or number, from 1): lines on which it is the same belong
-    together, intervals are by documents, and the tests draw, or swap, whole documents. Lines with an infinite loss of
-    some system are counted; they are left out of the differences and tests, but not of the shares won, lost and tied.
+    together, and intervals and tests are by documents. By default the column is found by whose documents the lines'
+    losses, or the differences of two systems, are alike, if there is one; False takes each line by itself. Two
+    systems are compared on the lines that are finite in both; the shares won, lost and tied are of all lines.
 
     Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline
     or column, samples or a seed out of range, a single document; LineCountError for different numbers of lines.
     """
-    from geval_py.explaining.documents import documents_of
+    from geval_py.explaining.documents import choose_documents
     from geval_py.explaining.paired import Systems
 
     config.check_sampling(samples, seed)
@@ -176,7 +193,8 @@ def compare(
     outputs = [evaluation.output for evaluation in evaluations]
     names = splits.unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
-    grouped = None if documents is None else documents_of(evaluations[0], documents)
+    of_file, dependence = choose_documents(evaluations, documents, differences=True)
+    grouped = of_file and of_file.of_score(evaluations[0].scores[0])
     ranking = Systems(
         metric=evaluations[0].scores[0].metric,
         names=names,
@@ -187,7 +205,10 @@ def compare(
         documents=grouped and grouped.several(),
         progress=progress,
     ).rank()
-    return _comparison(evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped)
+    notes = [*_notes_on_documents(evaluations, grouped, dependence), *_notes(evaluations, ranking, samples)]
+    return _comparison(
+        evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped, notes=notes
+    )
 
 
 def _comparison(
@@ -199,6 +220,7 @@ def _comparison(
     samples: int,
     seed: int,
     documents: Documents | None,
+    notes: Sequence[str],
 ) -> Comparison:
     first = evaluations[0].scores[0]
     signatures = {name: of.signature for name, of in zip(names, evaluations, strict=True)}
@@ -216,7 +238,7 @@ def _comparison(
         compared_documents=ranking.documents,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
-        notes=tuple(_notes(evaluations, documents, ranking, samples)),
+        notes=tuple(notes),
         of_losses=first.metric.measure.of_losses,
     )
 
@@ -273,11 +295,25 @@ def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[splits.Out
     )
 
 
-def _notes(
-    evaluations: Sequence[scores.ScoredOutput], documents: Documents | None, ranking: Ranking, samples: int
+def _notes_on_documents(
+    evaluations: Sequence[scores.ScoredOutput], documents: Documents | None, dependence: Dependence | None
 ) -> Iterator[str]:
+    from geval_py.explaining.documents import notes_on_sizes
+
     if documents is not None and documents.are_lines:
         yield documents.nothing_gained
+    if dependence is not None:
+        if dependence.documents is not None:
+            yield (
+                f"lines with the same {visible(dependence.column)} are alike: intervals and tests are by document, "
+                f"up to {dependence.widening:.1f} times as wide as by line"
+            )
+        yield from dependence.coarse_notes()
+    if documents is not None:
+        yield from notes_on_sizes(documents, (of.scores[0] for of in evaluations))
+
+
+def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples: int) -> Iterator[str]:
     few = ranking.documents
     if few is not None and 2 ** (1 - few) > LEVEL:
         yield f"{few} document{'s' if few > 1 else ''}: with so few, p rand cannot be below {2 ** (1 - few):g}"
@@ -286,19 +322,20 @@ def _notes(
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
     what = "loss" if evaluations[0].scores[0].metric.measure.of_losses else "score"
     infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"
+    together = max(system.compared for system in ranking.systems if system.won is not None)
     for *others, last in ranking.equal:
         yield f"{visible(', '.join(others))} and {visible(last)} have the same {what} on every line"
-    if compared == 0:
+    if not together:
         yield f"{infinite}: no line is left for differences and tests"
     elif compared < lines:
-        yield f"{infinite}: the differences and tests are of the other {compared}"
+        yield f"{infinite}: two systems are compared on the lines that are finite in both"
     if unknown and compared < lines:
         yield (
             f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "
             "its loss is infinite"
         )
-    if 0 < compared < LEAST_TESTED:
-        yield f"{compared} line{'s' if compared > 1 else ''}: a test on so few means little"
+    if 0 < together < LEAST_TESTED:
+        yield f"{together} line{'s' if together > 1 else ''}: a test on so few means little"
     if samples < samples_needed(pairs):
         yield (
             f"{samples} samples are too few for any of {pairs} pairs to be told apart: take {samples_needed(pairs)} "
@@ -348,16 +385,17 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
     yield figure("score [95 %]", lambda system: measured(system.score, system.interval))
     if comparison.compared < comparison.lines:
         yield figure("infinite", lambda system: str(system.infinite))
-    if 0 < comparison.compared < comparison.lines:
-        yield figure(f"score on {comparison.compared}", finite_score)
-    if comparison.compared:
+    if comparison.is_tested and comparison.compared < comparison.lines:
+        yield figure("compared", lambda system: str(system.compared))
+        yield figure("score there", finite_score)
+    if comparison.is_tested:
         yield figure("diff. [95 %]", difference)
-        yield figure("p boot", lambda system: p_value_text(system.p_bootstrap))
+        yield figure(comparison.first_test, lambda system: p_value_text(system.p_bootstrap))
         yield figure("p rand", lambda system: p_value_text(system.p_randomisation))
     yield figure("won", lambda system: share_text(system.won))
     yield figure("lost", lambda system: share_text(system.lost))
     yield figure("tied", lambda system: share_text(system.tied))
-    if comparison.compared:
+    if comparison.is_tested:
         yield Column(name="group", write=groups)
 
 

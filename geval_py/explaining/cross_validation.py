@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.documents import Documents, documents_of, find_dependence
+from geval_py.explaining.documents import documents_of, find_dependence
 from geval_py.explaining.guesses import Guesses, hashed_bits
-from geval_py.explaining.significance import CONFIDENCE, Array, Flags, Integers
+from geval_py.explaining.significance import Array, Flags, Integers
+from geval_py.explaining.spread import Documents, spread_of_mean
 from geval_py.reading.derived import Parameters
 from geval_py.tables import numbers, table
 from geval_py.text import visible
@@ -73,21 +74,21 @@ def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: 
     """
     if evaluations[0].line_count < 2:
         raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")
-    documents, notes = _documents(evaluations, together, seed)
+    documents, notes = _documents(evaluations, together)
     lines = evaluations[0].line_count
     return Folds.of(np.arange(lines) if documents is None else documents.of_line, seed), notes
 
 
-def _documents(
-    evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int
-) -> tuple[Documents | None, list[str]]:
+def _documents(evaluations: Sequence[ScoredOutput], together: HeldTogether) -> tuple[Documents | None, list[str]]:
     if together is False:
         return None, []
     if together is None:
-        found = find_dependence(evaluations, seed=seed)
-        if found is None:
-            return None, []
-        return found.documents, [f"lines with the same {visible(found.column)} are alike: they are held out together"]
+        found = find_dependence(evaluations)
+        notes = list(found.coarse_notes())
+        if found.documents is None:
+            return None, notes
+        together_note = f"lines with the same {visible(found.column)} are alike: they are held out together"
+        return found.documents, [together_note, *notes]
     if isinstance(together, (str, int)):
         documents = documents_of(evaluations[0], together)
         return documents.several(), [documents.nothing_gained] if documents.are_lines else []
@@ -152,23 +153,8 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     differences = np.where(np.isinf(base), 0.0, losses - np.where(np.isinf(base), 0.0, base))
     differences[np.isinf(base)] = 0.0
     mean = float(differences.mean())
-    sums = np.bincount(groups, differences - mean)
-    count = len(sums)
-    deviation = math.sqrt(count / (count - 1) * float(sums @ sums)) / len(differences)
-    half = _students_quantile(1 - (1 - CONFIDENCE) / 2, count - 1) * deviation
+    half = spread_of_mean(differences, groups).half_width
     return Change(mean=mean, low=mean - half, high=mean + half)
-
-
-def _students_quantile(probability: float, freedom: int) -> float:
-    try:
-        from scipy.special import stdtrit
-    except ImportError as error:
-        raise _missing() from error
-    return float(stdtrit(freedom, probability))
-
-
-def _missing() -> UsageError:
-    return UsageError(message="tuning and mixing need scipy\n  pip install ./geval-py[report]")
 
 
 def score_of(score: MetricScore, losses: Array) -> float:
@@ -285,7 +271,8 @@ def _minimum(
     try:
         from scipy.optimize import minimize
     except ImportError as error:
-        raise _missing() from error
+        message = "tuning and mixing need scipy\n  pip install ./geval-py[report]"
+        raise UsageError(message=message) from error
     options = {"ftol": 1e-12, "gtol": 1e-7}
     found = minimize(function, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return [float(value) for value in found.x]

@@ -1,32 +1,26 @@
 """Documents: lines that belong together, are alike, and tell less than as many lines of different documents.
 
-A document is the lines on which a column of the input is the same, such as the lines of one file. With N lines in G
-documents g, their losses L and the mean loss m, the variance of m is estimated by
+A document is the lines on which a column of the input is the same, such as the lines of one file.
+:mod:`geval_py.explaining.spread` has the intervals and the tests by documents.
 
-    v = G / (G - 1) * sum over g of (sum over the lines of g of (L - m))^2 / N^2,
-
-and (mean - m) / sqrt(v) has about Student's distribution with G - 1 degrees of freedom (Liang and Zeger,
-"Longitudinal data analysis using generalized linear models", 1986; Cameron and Miller, "A practitioner's guide to
-cluster-robust inference", 2015). If each line is a document, v is the usual variance of a mean.
-
-In this order: the documents of an evaluation's lines; the variance of the mean loss by documents; the search for a
-column of the input by whose documents lines are so alike that an interval by lines is too narrow.
+In this order: the documents of an evaluation's lines; the choice of a column of the input by whose documents lines
+are so alike that an interval by lines is too narrow.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, zip_longest
-from typing import TYPE_CHECKING
+from itertools import combinations, zip_longest
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from geval_py.errors import DataError, UsageError
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers
+from geval_py.explaining.resampling import line_values
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, holm
+from geval_py.explaining.spread import Documents, alike_p, centred_ranks, spread_of_mean, widening
 from geval_py.reading import features, sources
 from geval_py.text import visible
 
@@ -34,64 +28,26 @@ if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 
-PERMUTATIONS = 39  # the fewest with which p can be below 0.05
-LEAST_EFFECT = 1.2  # below which an interval is at most a tenth too narrow
+LEAST_DOCUMENTS = 10  # if all have as many lines: with fewer, an interval is very wide
+LEAST_WIDENING = 1.05  # below which it does not matter that lines are alike
+FEW_DEGREES = 4  # with fewer, some large documents decide
 LOOKED_AT = 500  # lines, to find the columns that may name documents
 MOST_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 
+# A column of the input, by its name or its number from 1; None: find one; False: no documents.
+DocumentsBy: TypeAlias = "str | int | Literal[False] | None"
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Documents:
-    """The documents of the scored lines.
 
-    ``column`` is the name or the number of the input's column; ``of_line`` has the document of each scored line,
-    numbered from 0 in order of appearance; ``count`` is the number of documents.
-    """
-
-    column: str
-    of_line: Integers
-    count: int
-
-    @classmethod
-    def of(cls, column: str, values: Iterable[Hashable]) -> Documents:
-        """Make documents from the values of a column, one a line."""
-        numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
-        of_line = np.fromiter(map(numbers.__getitem__, values), np.int64)
-        return cls(column=column, of_line=of_line, count=len(numbers))
-
-    @property
-    def are_lines(self) -> bool:
-        """Whether each line is a document of its own, which is the same as no documents."""
-        return self.count == len(self.of_line)
-
-    @property
-    def nothing_gained(self) -> str:
-        """The note for documents that are single lines."""
-        return f"each line is a document of its own by the column {visible(self.column)}: the same as no documents"
-
-    def several(self) -> Documents | None:
-        """Return the documents, or None if each line is one; raises UsageError if all lines are one document."""
-        if self.are_lines:
-            return None
-        if self.count == 1:
-            column, lines = visible(self.column), len(self.of_line)
-            raise UsageError(
-                message=f"all {lines} lines are of one document, since the column {column} is the same on all of them"
-                "\n  an interval by documents needs two or more"
-            )
-        return self
-
-    def of_score(self, score: MetricScore) -> Documents:
-        """Keep the lines that a metric scored, of all lines of the file."""
-        return self if score.line_numbers is None else self.only(np.array(score.line_numbers) - 1)
-
-    def only(self, places: Sequence[int] | Integers) -> Documents:
-        """Keep the lines at some places, counted from 0, in this order."""
-        values = self.of_line[np.asarray(places, np.int64)]
-        numbers, first, of_line = np.unique(values, return_index=True, return_inverse=True)
-        rank = np.empty(len(numbers), np.int64)
-        rank[np.argsort(first)] = np.arange(len(numbers))
-        return Documents(column=self.column, of_line=rank[of_line], count=len(numbers))
+def notes_on_sizes(documents: Documents, all_scores: Iterable[MetricScore]) -> Iterator[str]:
+    """Yield a note if few large documents decide an interval; the documents are of the scored lines."""
+    if documents.count < 2:
+        return
+    columns = (line_values(score.metric, score.statistics) for score in all_scores)
+    finite = (column for column in columns if column is not None and np.isfinite(column).all())
+    spreads = (spread_of_mean(column, documents.of_line) for column in finite)
+    few = min(FEW_DEGREES, (documents.count - 1) / 2)  # there are more if documents have about as many lines
+    if any(spread.degrees < few for spread in spreads):
+        yield f"of the {documents.count} documents, a few large ones decide: an interval by them is wide, and unsure"
 
 
 def documents_of(evaluation: ScoredOutput, column: str | int) -> Documents:
@@ -142,102 +98,163 @@ def _no_column(name: str, header: Sequence[str]) -> UsageError:
     return UsageError(message=f"Unknown column `{visible(name)}'\n  {features.columns_there_are(name, header)}")
 
 
-# The spread of the mean loss by documents
+# The documents of an interval or a test
 
 
-def cluster_variance(losses: Array, of_line: Integers) -> float:
-    """Estimate the variance of the mean loss; ``of_line`` numbers the documents (at least two) from 0."""
-    sums = np.bincount(of_line, losses - losses.mean())
-    return float(len(sums) / (len(sums) - 1) * (sums**2).sum() / len(losses) ** 2)
-
-
-def design_effect(losses: Array, of_line: Integers) -> float:
-    """Divide the variance by documents by the variance by lines; 1 if documents, or losses, do not differ."""
-    by_line = float(losses.var(ddof=1)) / len(losses)
-    return cluster_variance(losses, of_line) / by_line if by_line > 0 else 1.0
-
-
-def permutation_p(losses: Array, of_line: Integers, *, seed: int) -> float:
-    """Test whether losses vary more by documents than if lines were dealt out to documents at random.
-
-    The p-value counts the true documents as one permutation. No more are drawn once p cannot be below 0.05.
-    """
-    rng = np.random.default_rng(seed)
-    centred = losses - losses.mean()
-    dealt = of_line.copy()
-
-    def spread(numbers: Integers) -> float:
-        sums = np.bincount(numbers, centred)
-        return float(sums @ sums)
-
-    observed = spread(of_line)
-    extreme = 1
-    for _ in range(PERMUTATIONS):
-        rng.shuffle(dealt)
-        extreme += spread(dealt) >= observed
-        if extreme >= LEVEL * (PERMUTATIONS + 1):
-            break
-    return extreme / (PERMUTATIONS + 1)
-
-
-# Documents that an interval should know about
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dependence:
-    """A column of the input whose documents matter.
+    """Which lines are alike: ``documents``, of all lines of the file, or None if no column tells.
 
-    ``documents`` are of all lines. ``effect`` is the design effect: the variance of the mean loss by documents
-    divided by the variance by lines; ``p_value`` is of the permutation test.
+    Intervals by them are up to ``widening`` times as wide as by lines; ``p_value`` is of the test that lines of a
+    document are no more alike than others, corrected for the number of columns. ``coarse`` are the names of columns
+    whose lines are alike too, with their numbers of values, which are too few.
     """
 
-    documents: Documents = field(repr=False)
-    effect: float
+    documents: Documents | None = field(repr=False)
+    widening: float
     p_value: float
+    coarse: tuple[tuple[str, int], ...] = ()
 
     @property
     def column(self) -> str:
-        """The name, or the number, of the column."""
-        return self.documents.column
+        """The name, or the number, of the column; "" for none."""
+        return "" if self.documents is None else self.documents.column
 
-    @property
-    def widening(self) -> float:
-        """How many times wider an interval by documents is than an interval by lines."""
-        return math.sqrt(self.effect)
+    def coarse_notes(self) -> Iterator[str]:
+        """Yield a note on each column that is too coarse."""
+        for column, values in self.coarse:
+            alike = f"lines with the same {visible(column)} are alike{'' if self.documents is None else ', too'}"
+            yield f"{alike}: {values} are too few to know how another would score"
 
 
-def find_dependence(evaluations: Sequence[ScoredOutput], *, seed: int) -> Dependence | None:
-    """Find the column by whose documents the lines of some evaluation are most alike; all are of one test set.
+def choose_documents(
+    evaluations: Sequence[ScoredOutput],
+    by: DocumentsBy,
+    *,
+    differences: bool = False,
+    values: Sequence[Array] = (),
+) -> tuple[Documents | None, Dependence | None]:
+    """Return the documents, of all lines of the file, of intervals and tests of evaluations of one test set.
 
-    Of the columns that may name documents (at least two documents, with two lines each on average), the one with the
-    greatest design effect is tested by permutations. None if there is no such column, the effect is below 1.2 or p
-    is not below 0.05, and if finding out would be costly or impossible: few lines, infinite losses, or no input file
+    Those that are asked for, or those of the column by which lines are most alike, with what was found about columns;
+    None where each line is by itself. See :func:`find_dependence`. Raises the errors of :func:`documents_in`.
+    """
+    if by is False:
+        return None, None
+    if by is not None:
+        return documents_in(evaluations[0], by), None
+    found = find_dependence(evaluations, differences=differences, values=values)
+    return found.documents, found
+
+
+def find_dependence(
+    evaluations: Sequence[ScoredOutput], *, differences: bool = False, values: Sequence[Array] = ()
+) -> Dependence:
+    """Find the column of the input by whose documents lines are alike; all evaluations are of one test set.
+
+    A column is tested on the finite lines of each evaluation by the first metric and, if ``differences`` are wanted,
+    of each two, by the differences of their lines; or only by other ``values`` of the scored lines. p is corrected
+    for the number of these, and by Holm's method for the number of columns. Of the columns with p below 0.05 and so
+    many documents that they would be as good as ten equal ones, that with the widest interval is chosen. No column is
+    found if finding out would be costly or impossible: few lines, a metric without figures of lines, or no input file
     of moderate size with as many lines.
     """
-    losses = [np.array(of.line_losses) for of in evaluations if _has_all_losses(of)]
-    losses = [column for column in losses if np.isfinite(column).all()]
-    if not losses:
-        return None
-    candidates = (
-        (design_effect(of_system, documents.of_line), documents, of_system)
-        for documents in _possible_documents(evaluations[0])
-        for of_system in losses
-    )
-    effect, documents, of_system = max(candidates, key=lambda found: found[0], default=(0.0, None, losses[0]))
-    if documents is None or effect <= LEAST_EFFECT:
-        return None
-    p_value = permutation_p(of_system, documents.of_line, seed=seed)
-    return Dependence(documents=documents, effect=effect, p_value=p_value) if p_value < LEVEL else None
+    figures = [known for known in map(_Figures.of, values) if known is not None]
+    figures = figures or list(_figures(evaluations, differences=differences))
+    possible = list(_possible_documents(evaluations[0])) if figures else []
+
+    def scored(documents: Documents) -> Documents:
+        return documents.of_score(evaluations[0].scores[0])
+
+    tested = [(documents, *_test(scored(documents), figures)) for documents in possible]
+    fine = [one for one in tested if one[0].effective >= LEAST_DOCUMENTS]
+    passed = [(p, *one) for p, one in zip(holm([p for _, p, _ in fine]), fine, strict=True) if p < LEVEL]
+    widest = max(passed, key=lambda one: one[3], default=None)
+    chosen = None if widest is None or widest[3] < LEAST_WIDENING else widest[1]
+    coarse = tuple(_coarse([one[0] for one in tested if one[0].effective < LEAST_DOCUMENTS], chosen, figures, scored))
+    if widest is None or chosen is None:
+        return Dependence(documents=None, widening=1.0, p_value=1.0, coarse=coarse)
+    return Dependence(documents=chosen, widening=widest[3], p_value=widest[0], coarse=coarse)
 
 
-def _has_all_losses(evaluation: ScoredOutput) -> bool:
-    first = evaluation.scores[0]
-    every_line = first.metric.measure.of_losses and first.line_numbers is None
-    return every_line and evaluation.line_count >= LEAST_TESTED
+def _coarse(
+    columns: Sequence[Documents],
+    chosen: Documents | None,
+    every: Sequence[_Figures],
+    scored: Callable[[Documents], Documents],
+) -> Iterator[tuple[str, int]]:
+    """Yield the names of columns with few values whose lines are alike, and how many values they have.
+
+    Where whole documents of the chosen column have a value, they are what is dealt out, by the means of their lines.
+    """
+    p_values = []
+    for column in columns:
+        of_line = scored(column).of_line
+        units = None if chosen is None else scored(chosen).of_line
+        if units is not None and len(np.unique(np.stack([units, of_line]), axis=1).T) == units.max() + 1:
+            means = [_Figures.of(figures.means(units)) for figures in every]
+            of_unit = np.empty(units.max() + 1, np.int64)
+            of_unit[units] = of_line
+            known = [of_means for of_means in means if of_means is not None]
+            p_values.append(_test(Documents(column=column.column, of_line=of_unit, count=column.count), known)[0])
+        else:
+            p_values.append(_test(scored(column), every)[0])
+    for p_value, column in zip(holm(p_values), columns, strict=True):
+        if p_value < LEVEL:
+            yield column.column, column.count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Figures:
+    """Figures of lines, or differences of two systems, with the places of these lines, and their ranks."""
+
+    places: Integers
+    values: Array
+    ranks: Array
+
+    @classmethod
+    def of(cls, values: Array) -> _Figures | None:
+        """Take the finite values; None if they are few."""
+        places = np.flatnonzero(np.isfinite(values))
+        few = len(places) < LEAST_TESTED
+        return None if few else cls(places, values[places], centred_ranks(values[places]))
+
+    def means(self, of_line: Integers) -> Array:
+        """Return the mean of each document; NaN where it has no figure."""
+        documents = of_line[self.places]
+        size = int(of_line.max()) + 1
+        with np.errstate(invalid="ignore"):
+            means: Array = np.bincount(documents, self.values, size) / np.bincount(documents, minlength=size)
+        return means
+
+
+def _figures(evaluations: Sequence[ScoredOutput], *, differences: bool) -> Iterator[_Figures]:
+    """Yield the figures of the finite lines of each evaluation and of pairs, if there are enough lines."""
+    columns = [line_values(of.scores[0].metric, of.scores[0].statistics) for of in evaluations]
+    known = [column for column in columns if column is not None]
+    pairs = combinations(known, 2) if differences else ()
+    with np.errstate(invalid="ignore"):
+        every = (*known, *(one - other for one, other in pairs))
+    for values in every:
+        figures = _Figures.of(values)
+        if figures is not None:
+            yield figures
+
+
+def _test(documents: Documents, every: Sequence[_Figures]) -> tuple[float, float]:
+    """Return the least p-value of some figures, corrected for their number, and how much wider their interval is."""
+    least, widest = 1.0, 1.0
+    for figures in every:
+        kept = documents if len(figures.places) == len(documents.of_line) else documents.only(figures.places)
+        p_value = min(1.0, len(every) * alike_p(figures.ranks, kept.of_line))
+        if p_value < LEVEL:
+            widest = max(widest, widening(figures.values, kept.of_line))
+        least = min(least, p_value)
+    return least, widest
 
 
 def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
-    """Yield the documents by each column of the input with at least two values, and at most half as many as lines."""
+    """Yield the documents by each column of the input with two values or more, some of them on several lines."""
     path, lines = evaluation.split.input, evaluation.file_lines
     if path is None or not sources.can_be_reread(path) or os.path.getsize(path) > MOST_INPUT_BYTES:
         return
@@ -253,6 +270,8 @@ def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     cells = [row.split(b"\t", max(indices) + 1) for row in rows] if indices else []
     fields = features.Fields(evaluation.split.in_header)
     for index in indices:
-        column = [row[index] if index < len(row) else b"" for row in cells]
-        if 2 <= len(set(column)) <= lines / 2:
-            yield Documents.of(fields.column(index).column_name, column)
+        documents = Documents.of(
+            fields.column(index).column_name, (row[index] if index < len(row) else b"" for row in cells)
+        )
+        if 2 <= documents.count < lines:
+            yield documents

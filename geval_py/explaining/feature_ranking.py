@@ -19,7 +19,7 @@ from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Flags, Inte
 from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
 
 if TYPE_CHECKING:
-    from geval_py.explaining.documents import Documents
+    from geval_py.explaining.spread import Documents
     from geval_py.explaining.tally import FieldTally, Numbers, Tally
 
 

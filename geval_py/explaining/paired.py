@@ -12,17 +12,23 @@ difference of the mean line losses. Both tests are two-sided.
 - *Approximate randomisation.* If the systems are no different, each line's two statistics might as well change places
   (Noreen 1989; Riezler and Maxwell 2005): how often is the difference then as far from 0?
 
-With documents, whole documents are drawn or change places: their lines are alike, and tests by line reject a true
-null hypothesis too often. There may be few documents, so the differences on resamples are spread as the intervals are
+With documents, whole documents change places: their lines are alike, and tests by line reject a true null hypothesis
+too often. In the place of the bootstrap stands the t test of :mod:`geval_py.explaining.spread`, since resamples of
+documents of unequal size are spread too little. A metric that has no figures of lines is resampled by documents;
+these may be few, so the differences are spread as the intervals are
 (:func:`geval_py.explaining.significance.expansion`).
 
-A p-value counts the observed difference as one of the samples, (extreme + 1) / (samples + 1), so it is never 0.
+A p-value that is counted counts the observed difference as one of the samples, (extreme + 1) / (samples + 1), so it
+is never 0.
+
+Two systems are compared on the lines that are finite in both, so other systems do not matter. A system must not gain
+by failing on hard lines: where it has more infinite lines than the other, it is not said to be better on the rest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -31,11 +37,11 @@ import numpy as np
 
 from geval_py.explaining import resampling
 from geval_py.explaining.significance import LEVEL, Array, Interval, expansion, holm, undistinguished_groups
+from geval_py.explaining.spread import Documents, spread_of_mean
 from geval_py.reading.config import check_sampling
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 
 if TYPE_CHECKING:
-    from geval_py.explaining.documents import Documents
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import Signature
 
@@ -45,14 +51,16 @@ class System:
     """One output of a comparison.
 
     ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss (or another
-    infinite statistic); ``finite_score`` is over the lines compared: the lines that are finite for every system.
+    infinite statistic); ``finite_score`` is over the lines ``compared``: those that are finite in this system and in
+    the baseline.
 
     Against the baseline, on all lines: the shares of lines ``won`` (a lower loss or, for a metric of other
     statistics, a better score of the line; any finite line beats an infinite one), ``lost`` and ``tied`` (also two
     infinite lines). On the lines compared: the ``difference`` (finite score minus the baseline's, in the metric's
     unit) with its 95 % interval, and the p-values of both tests (two-sided, not corrected for the number of
-    systems). All are None for the baseline. Figures of the lines compared are None if there is no such line, and so
-    is a difference of infinite scores.
+    systems; by documents, ``p_bootstrap`` is of a t test). All are None for the baseline. Figures of the lines
+    compared are None if there is no such line, and so is a difference of infinite scores. The difference and its
+    p-values are None, too, if it favours the system with more infinite lines.
 
     Two equal ``signature`` mean the same score; it is None if none was asked for.
     """
@@ -61,6 +69,7 @@ class System:
     score: float
     interval: Interval
     infinite: int
+    compared: int = 0
     finite_score: float | None = None
     difference: float | None = None
     difference_interval: Interval | None = None
@@ -79,10 +88,10 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Systems, the best first, and the groups of systems that cannot be told apart; ``lines`` were compared.
+    """Systems, the best first, and the groups of systems that cannot be told apart; ``lines`` are finite in all.
 
-    ``documents`` is the number of documents of these lines, None if lines were drawn. ``equal`` are the sets of
-    systems with the same statistics on every line.
+    ``documents`` is the number of documents, None if lines were drawn. ``equal`` are the sets of systems with the
+    same statistics on every line.
     """
 
     systems: tuple[System, ...]
@@ -107,30 +116,27 @@ class Systems:
 
     def rank(self) -> Ranking:
         """Score, test and group the systems; raises UsageError for samples or a seed out of range."""
+        check_sampling(self.samples, self.seed)
         table = resampling.table_of(self.metric, self.statistics, self.documents)
-        resampled = self._resample(table)
-        systems = self._score(table, resampled)
-        equal = self._named(equal_systems(table))
-        finite = table.finite()
-        if not finite.lines:
-            ordered = tuple(systems[n] for n in self._order(systems))
-            return Ranking(systems=ordered, groups=(), equal=equal, lines=0, documents=None)
-        scores = [system.score for system in systems]
-        if table.infinite.any():
-            (scores,) = resampling.scores_on(self.metric, finite.observed()).tolist()
-            resampled = self._resample(finite)
-        systems = [replace(system, finite_score=score) for system, score in zip(systems, scores, strict=True)]
+        systems = self._score(table)
+        is_finite = np.array([system.infinite == 0 for system in systems])
+        p_values = np.where(is_finite[:, np.newaxis] == is_finite, 1.0, 0.0)  # a finite one is better, without a test
+        for part in _parts(table):
+            scores = self._scores_of(systems, part)
+            found = self._randomised(part)
+            for one, other in part.pairs:
+                gains = self._gains_by_failing(systems[one], systems[other], scores[one], scores[other])
+                if p_values[one, other] and not gains:
+                    p_values[one, other] = p_values[other, one] = found[part.place[one], part.place[other]]
+            if any(self.baseline in pair for pair in part.pairs):
+                self._compare_with_baseline(systems, part, scores, found[part.place[self.baseline]])
         order = self._order(systems)
-        p_values = randomisation_p_values(
-            self.metric, finite, samples=self.samples, seed=self.seed, progress=self.progress
-        )
-        systems = self._test(systems, scores, finite, resampled, p_values[self.baseline].tolist())
         return Ranking(
             systems=tuple(systems[n] for n in order),
             groups=self._named([order[n] for n in group] for group in _groups(p_values[order][:, order])),
-            equal=equal,
-            lines=finite.lines,
-            documents=None if finite.documents is None else finite.documents.count,
+            equal=self._named(equal_systems(table)),
+            lines=int((~table.infinite).all(axis=1).sum()),
+            documents=None if table.documents is None else table.documents.count,
         )
 
     def _named(self, sets: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
@@ -139,59 +145,97 @@ class Systems:
     def _resample(self, table: resampling.LineTable) -> resampling.Totals:
         return resampling.resample_totals(table, samples=self.samples, seed=self.seed, progress=self.progress)
 
-    def _score(self, table: resampling.LineTable, resampled: resampling.Totals) -> list[System]:
+    def _score(self, table: resampling.LineTable) -> list[System]:
         """Compute each system's score on all lines, its interval, and its shares of lines against the baseline."""
         shares = line_shares(self.metric, table, self.baseline)
-        values = resampling.scores_on(self.metric, resampled).T
-        intervals = resampling.document_intervals(self.metric, table)
-        infinite = table.infinite.sum(axis=0).tolist()
+        fine = (~table.infinite).sum(axis=0).tolist()
         systems = []
-        for n, (name, (won, lost, tied)) in enumerate(zip(self.names, shares, strict=True)):
-            system = System(
-                name=name,
-                score=self.metric.value(self.statistics[n]),
-                interval=intervals[n] or resampling.percentile_interval(values[n], table, seed=self.seed),
-                infinite=infinite[n],
-            )
-            systems.append(system if n == self.baseline else replace(system, won=won, lost=lost, tied=tied))
+        for n, (name, interval, (won, lost, tied)) in enumerate(
+            zip(self.names, self._intervals(table), shares, strict=True)
+        ):
+            score = self.metric.value(self.statistics[n])
+            system = System(name=name, score=score, interval=interval, infinite=table.lines - fine[n])
+            if n == self.baseline:
+                finite_score = self._score_where_finite(table, n) if fine[n] else None
+                systems.append(replace(system, compared=fine[n], finite_score=finite_score))
+            else:
+                systems.append(replace(system, won=won, lost=lost, tied=tied))
         return systems
 
-    def _test(
-        self,
-        systems: Sequence[System],
-        scores: Sequence[float],
-        finite: resampling.LineTable,
-        resampled: resampling.Totals,
-        randomisation: Sequence[float],
-    ) -> list[System]:
-        """Add the differences from the baseline and the p-values.
+    def _intervals(self, table: resampling.LineTable) -> list[Interval]:
+        by_document = resampling.document_intervals(self.metric, table)
+        if None not in by_document:
+            return [interval for interval in by_document if interval is not None]
+        values = resampling.scores_on(self.metric, self._resample(table)).T
+        drawn = [resampling.percentile_interval(column, table, seed=self.seed) for column in values]
+        return [one or other for one, other in zip(by_document, drawn, strict=True)]
 
-        ``scores``, the ``finite`` statistics and their ``resampled`` sums are of the lines compared;
-        ``randomisation`` are the p-values of that test.
+    def _score_where_finite(self, table: resampling.LineTable, system: int) -> float:
+        if isinstance(table, resampling.RuledTable) or not table.infinite[:, system].any():
+            return self.metric.value(self.statistics[system])
+        finite = table.of_systems_on([system], ~table.infinite[:, system])
+        return float(resampling.scores_on(self.metric, finite.observed())[0, 0])
+
+    def _scores_of(self, systems: Sequence[System], part: _Part) -> dict[int, float]:
+        """Return the scores on the lines of a part."""
+        if part.table.lines == self.statistics[0].lines:
+            return {n: systems[n].score for n in part.place}
+        scores = resampling.scores_on(self.metric, part.table.observed())[0].tolist()
+        return {n: scores[place] for n, place in part.place.items()}
+
+    def _randomised(self, part: _Part) -> Array:
+        pairs = [(part.place[one], part.place[other]) for one, other in part.pairs]
+        return randomisation_p_values(
+            self.metric, part.table, samples=self.samples, seed=self.seed, pairs=pairs, progress=self.progress
+        )
+
+    def _gains_by_failing(self, one: System, other: System, score: float, other_score: float) -> bool:
+        """Whether scores on the lines that are finite in both favour the one with more infinite lines."""
+        better, worse = (1, -1) if self.metric.measure.direction == "lower" else (-1, 1)
+        favours_one = (better if score < other_score else worse) * (score != other_score)
+        return favours_one * (one.infinite - other.infinite) > 0
+
+    def _compare_with_baseline(
+        self, systems: list[System], part: _Part, scores: Mapping[int, float], p_randomisation: Array
+    ) -> None:
+        """Add to the systems of a part the differences from the baseline, and their p-values.
+
+        ``scores`` are on the lines of the part; the p-values of approximate randomisation are by places in its table.
         """
-        resampled_scores = resampling.scores_on(self.metric, resampled)
-        intervals = difference_intervals(resampled_scores, finite, self.baseline, seed=self.seed)
-        p_bootstrap = bootstrap_p_values(self.metric, finite, resampled, self.baseline).tolist()
-        tested = list(systems)
-        for n, system in enumerate(systems):
-            if n != self.baseline:
-                difference = scores[n] - scores[self.baseline]
-                tested[n] = replace(
+        base = scores[self.baseline]
+        tests = self._tests(part.table, part.place[self.baseline])
+        for n in (one + other - self.baseline for one, other in part.pairs if self.baseline in (one, other)):
+            system = replace(systems[n], compared=part.table.lines, finite_score=scores[n])
+            if not self._gains_by_failing(system, systems[self.baseline], scores[n], base):
+                interval, p_bootstrap = tests[part.place[n]]
+                system = replace(
                     system,
-                    difference=None if math.isnan(difference) else difference,
-                    difference_interval=intervals[n],
-                    p_bootstrap=p_bootstrap[n],
-                    p_randomisation=randomisation[n],
+                    difference=None if math.isnan(scores[n] - base) else scores[n] - base,
+                    difference_interval=interval,
+                    p_bootstrap=p_bootstrap,
+                    p_randomisation=float(p_randomisation[part.place[n]]),
                 )
-        return tested
+            systems[n] = system
+
+    def _tests(self, table: resampling.LineTable, baseline: int) -> list[tuple[Interval | None, float]]:
+        """Return the interval of each system's difference from the baseline, and a p-value."""
+        by_document = document_tests(self.metric, table, baseline)
+        if by_document is not None:
+            return by_document
+        resampled = self._resample(table)
+        scores = resampling.scores_on(self.metric, resampled)
+        intervals = difference_intervals(scores, table, baseline, seed=self.seed)
+        p_values = bootstrap_p_values(self.metric, table, resampled, baseline).tolist()
+        return list(zip(intervals, p_values, strict=True))
 
     def _order(self, systems: Sequence[System]) -> list[int]:
-        """Sort the indices of the systems: by score, then by score on the finite lines; undefined scores last."""
+        """Sort the systems' indices: by score, infinite lines, score on the lines compared; undefined scores last."""
         sign = 1 if self.metric.measure.direction == "lower" else -1
 
-        def place(n: int) -> tuple[bool, float, float]:
-            score, finite = systems[n].score, systems[n].finite_score or 0.0
-            return (True, 0.0, 0.0) if math.isnan(score) else (False, sign * score, sign * finite)
+        def place(n: int) -> tuple[bool, float, int, float]:
+            score, infinite = systems[n].score, systems[n].infinite
+            finite = (systems[n].finite_score or 0.0) if infinite else 0.0
+            return (True, 0.0, 0, 0.0) if math.isnan(score) else (False, sign * score, infinite, sign * finite)
 
         return sorted(range(len(systems)), key=place)
 
@@ -204,7 +248,62 @@ def _groups(p_values: Array) -> list[tuple[int, ...]]:
     return undistinguished_groups(len(p_values), distinct)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Pairs of systems on the lines that are finite in both; ``place`` is where the table has a system."""
+
+    table: resampling.LineTable
+    pairs: Sequence[tuple[int, int]]
+    place: Mapping[int, int]
+
+
+def _parts(table: resampling.LineTable) -> Iterator[_Part]:
+    """Yield the pairs of systems by the lines on which both are finite; a pair without such lines is left out."""
+    fine = ~table.infinite
+    together: dict[bytes, list[tuple[int, int]]] = {}
+    for one, other in combinations(range(table.systems), 2):
+        together.setdefault(np.packbits(fine[:, one] & fine[:, other]).tobytes(), []).append((one, other))
+    for pairs in together.values():
+        systems = sorted({n for pair in pairs for n in pair})
+        place = {n: place for place, n in enumerate(systems)}
+        keep = fine[:, pairs[0][0]] & fine[:, pairs[0][1]]
+        if isinstance(table, resampling.RuledTable) or (keep.all() and len(systems) == table.systems):
+            yield _Part(table=table, pairs=pairs, place=place)
+        elif keep.any():
+            yield _Part(table=table.of_systems_on(systems, keep), pairs=pairs, place=place)
+
+
 # The tests
+
+
+def document_tests(
+    metric: Metric, table: resampling.LineTable, baseline: int
+) -> list[tuple[Interval | None, float]] | None:
+    """Compare each system with the baseline by the spread of the documents' differences.
+
+    ``table`` holds finite statistics only. Returns the 95 % interval of each difference of scores, and the p-value of
+    a t test; None without two documents, and for a metric that has no figures of lines.
+    """
+    documents = table.documents
+    if documents is None or documents.count < 2 or isinstance(table, resampling.RuledTable):
+        return None
+    systems = [table.of_system(n) for n in range(table.systems)]
+    of_scores = [resampling.figures_of_lines(metric, system, of_score=True) for system in systems]
+    tested = [resampling.figures_of_lines(metric, system) for system in systems]
+    observed = resampling.scores_on(metric, table.observed())[0]
+    found: list[tuple[Interval | None, float]] = []
+    for score, of_score, figures in zip(observed.tolist(), of_scores, tested, strict=True):
+        base, base_figures = of_scores[baseline], tested[baseline]
+        if of_score is None or figures is None or base is None or base_figures is None:
+            return None
+        difference = score - float(observed[baseline])
+        half = spread_of_mean(of_score - base, documents.of_line).half_width
+        interval = Interval.between(difference - half, difference + half, documents=documents.count)
+        change = float((figures - base_figures).mean())
+        if abs(change) <= NOISE * (abs(float(figures.mean())) + abs(float(base_figures.mean()))):
+            change = 0.0
+        found.append((interval, spread_of_mean(figures - base_figures, documents.of_line).p_value(change)))
+    return found
 
 
 def bootstrap_p_values(
@@ -228,9 +327,15 @@ def bootstrap_p_values(
 
 
 def randomisation_p_values(
-    metric: Metric, table: resampling.LineTable, *, samples: int, seed: int, progress: Progress | None = None
+    metric: Metric,
+    table: resampling.LineTable,
+    *,
+    samples: int,
+    seed: int,
+    pairs: Iterable[tuple[int, int]] | None = None,
+    progress: Progress | None = None,
 ) -> Array:
-    """Test all pairs of systems by approximate randomisation; return systems x systems, 1 on the diagonal.
+    """Test pairs of systems (all, by default) by approximate randomisation; return systems x systems, else 1.
 
     ``table`` holds finite statistics only. The systems of every pair change places on the same lines, or documents.
 
@@ -240,7 +345,7 @@ def randomisation_p_values(
     observed = tested_values(metric, table.observed())
     exchanged = table.exchanges(samples, seed, progress)
     p_values = np.ones((table.systems,) * 2)
-    for pair in combinations(range(len(p_values)), 2):
+    for pair in combinations(range(table.systems), 2) if pairs is None else pairs:
         p_value = counted_p_value(*exchanged_differences(metric, observed, exchanged, pair)).item()
         p_values[pair] = p_values[pair[::-1]] = p_value
     return p_values

@@ -16,19 +16,18 @@ In this order: weights; the two kinds of table, of metrics that are made from su
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.explaining.significance import GEVAL_TAIL, Array, Flags, Interval, expanded_tail, t_quantile
+from geval_py.explaining.significance import GEVAL_TAIL, Array, Flags, Interval, expanded_tail
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 
 if TYPE_CHECKING:
-    from geval_py.explaining.documents import Documents
+    from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.metrics.base import LineStatistics, Metric
     from geval_py.scoring.scores import MetricScore
@@ -130,7 +129,19 @@ class StatisticsTable:
 
     def finite(self) -> StatisticsTable:
         """Keep the lines (possibly none) with finite statistics for all systems."""
-        keep = ~self.infinite.any(axis=1)
+        keep: Flags = ~np.logical_or.reduce(self.infinite, axis=1)
+        return self.only(keep)
+
+    def of_system(self, system: int) -> StatisticsTable:
+        """Keep one system, on all lines."""
+        return replace(self, statistics=self.statistics[:, :, [system]])
+
+    def of_systems_on(self, systems: Sequence[int], keep: Flags) -> StatisticsTable:
+        """Keep some systems, on some lines."""
+        return replace(self, statistics=self.statistics[:, :, systems]).only(keep)
+
+    def only(self, keep: Flags) -> StatisticsTable:
+        """Keep some lines (possibly none)."""
         members = self.members[keep]
         return StatisticsTable(
             statistics=self.statistics[:, keep],
@@ -224,10 +235,6 @@ class RuledTable:
     def infinite(self) -> Flags:
         """No statistic is infinite: lines x systems."""
         return np.zeros((self.lines, self.systems), np.bool_)
-
-    def finite(self) -> RuledTable:
-        """Keep all lines."""
-        return self
 
     def comparable(self) -> Array:
         """Score each line alone, NaN for no score: 1 x lines x systems."""
@@ -348,30 +355,75 @@ def score_interval(
 def document_intervals(metric: Metric, table: LineTable) -> list[Interval | None]:
     """Compute each system's interval from the spread of its documents.
 
-    None without documents, for infinite losses, and for a metric that is not made from one mean loss.
+    None without documents, for infinite statistics, and for a metric whose lines have no figures.
     """
-    documents = table.documents
-    if (
-        documents is None
-        or not metric.measure.of_losses
-        or isinstance(table, RuledTable)
-        or table.members.shape[1] > 1
-    ):
+    if table.documents is None or table.documents.count < 2 or isinstance(table, RuledTable):
         return [None] * table.systems
-    every = zip(table.statistics[0].T, table.infinite.T, strict=True)
-    return [None if infinite.any() else _cluster_interval(metric, losses, documents) for losses, infinite in every]
+    return [_document_interval(metric, table.of_system(n), table.documents) for n in range(table.systems)]
 
 
-def _cluster_interval(metric: Metric, losses: Array, documents: Documents) -> Interval:
-    """Compute the interval of a metric of the mean loss; all losses are finite, of two documents or more."""
-    from geval_py.explaining.documents import cluster_variance
+def _document_interval(metric: Metric, table: StatisticsTable, documents: Documents) -> Interval | None:
+    """Compute the interval of one system; a metric of the mean loss is computed from the ends of that one's."""
+    from geval_py.explaining.spread import spread_of_mean
 
-    lines, mean = len(losses), float(losses.mean())
-    half = t_quantile(documents.count - 1) * math.sqrt(cluster_variance(losses, documents.of_line))
+    values = figures_of_lines(metric, table)
+    if values is None or not np.isfinite(values).all():
+        return None
+    half = spread_of_mean(values, documents.of_line).half_width
     best, worst = sorted((metric.measure.best, metric.measure.worst))
-    ends = (metric.measure.formula([max(0.0, end) * lines], lines) for end in (mean - half, mean + half))
+    if is_of_mean_loss(metric, table):
+        lines, mean = len(values), float(values.mean())
+        ends = [metric.measure.formula([max(0.0, end) * lines], lines) for end in (mean - half, mean + half)]
+    else:
+        score = float(scores_on(metric, table.observed())[0, 0])
+        ends = [score - half, score + half]
     low, high = sorted(min(max(end, best), worst) for end in ends)
     return Interval.between(low, high, documents=documents.count)
+
+
+def is_of_mean_loss(metric: Metric, table: StatisticsTable) -> bool:
+    """Whether a score is made from one mean loss, so that systems are told apart by their mean losses."""
+    return metric.measure.of_losses and table.members.shape[1] == 1
+
+
+def line_values(metric: Metric, statistics: LineStatistics) -> Array | None:
+    """Return a figure for each line whose mean stands for the score; see :func:`figures_of_lines`."""
+    if metric.measure.ruler is not None:
+        return None
+    return figures_of_lines(metric, StatisticsTable.of_systems([statistics]))
+
+
+def figures_of_lines(metric: Metric, table: StatisticsTable, *, of_score: bool = False) -> Array | None:
+    """Return a figure for each line of the one system of a table, whose mean stands for the score; inf if infinite.
+
+    The figures are the losses or, for a metric that is not made from one mean loss and always if ``of_score``, the
+    jackknife's pseudo-values: N times the score, minus N - 1 times the score without the line. None where these are
+    undefined.
+    """
+    if is_of_mean_loss(metric, table) and not of_score:
+        return np.where(table.infinite[:, 0], np.inf, table.statistics[0, :, 0])
+    keep = ~table.infinite[:, 0]
+    figures = np.full(table.lines, np.inf)
+    if keep.sum() < 2:
+        return figures
+    figures[keep] = _pseudo_values(metric, table.only(keep))
+    return None if np.isnan(figures).any() else figures
+
+
+def _pseudo_values(metric: Metric, table: StatisticsTable) -> Array:
+    """Compute the pseudo-values of the lines of one system; all its statistics are finite."""
+    observed, lines = table.observed(), table.lines
+    score = scores_on(metric, observed)[0, 0]
+    without = np.empty(lines)
+    rows = max(1, BLOCK_BYTES // (8 * len(table.statistics) * table.members.shape[1]))
+    for start in range(0, lines, rows):
+        members = table.members[start : start + rows]
+        of_lines = table.statistics[:, start : start + rows, :, np.newaxis] * members[:, np.newaxis, :]
+        totals = Totals(sums=observed.sums - of_lines, counts=observed.counts - members)
+        without[start : start + rows] = scores_on(metric, totals)[:, 0]
+    with np.errstate(invalid="ignore"):
+        values: Array = lines * score - (lines - 1) * without
+    return values
 
 
 def percentile_interval(values: Array, table: LineTable, *, seed: int, tail: float | None = None) -> Interval:

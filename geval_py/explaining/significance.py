@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.scoring.metrics.base import NOISE
@@ -27,7 +28,7 @@ LEAST_TESTED = 20  # lines: with fewer, a test means little
 NORMAL = 1.96  # standard deviations on either side that hold 95 %, as calibration and luck round it
 NORMAL_QUANTILE = 1.959963984540054  # the normal distribution's quantile at 97.5 %
 GEVAL_TAIL = (1 - CONFIDENCE + 0.0001) / 2  # the share that GEval cuts from each end; 0.0001 guards against rounding
-_FEW = (12.706204736174698, 4.302652729749464, 3.1824463052837078)  # Student's, with 1, 2 and 3 degrees
+TINY = 1e-300  # in the place of a 0 that would be divided by
 
 
 def normal_cdf(z: float) -> float:
@@ -39,25 +40,62 @@ def normal_cdf(z: float) -> float:
     return math.erfc(-z / math.sqrt(2)) / 2
 
 
-def t_quantile(degrees: int) -> float:
-    """Return the quantile at 97.5 % of Student's t with ``degrees`` of freedom (at least 1), to six digits.
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """Return the probability that a variable with the beta distribution (a, b > 0) is at most x, to ten digits.
 
-    Source: G. W. Hill, "Algorithm 396: Student's t-quantiles", Communications of the ACM 13, 1970.
+    It is computed from Gauss's continued fraction, by Lentz's method (Abramowitz and Stegun, "Handbook of
+    Mathematical Functions", 1964, 26.5.8).
 
-    >>> [round(t_quantile(degrees), 3) for degrees in (1, 2, 5, 11, 1000)]
-    [12.706, 4.303, 2.571, 2.201, 1.962]
+    >>> round(beta_cdf(0.25, 2, 3), 10), beta_cdf(0.0, 1, 1), beta_cdf(1.0, 1, 1)
+    (0.26171875, 0.0, 1.0)
     """
-    if degrees <= len(_FEW):
-        return _FEW[degrees - 1]
-    x = -NORMAL_QUANTILE
-    a = 1 / (degrees - 0.5)
-    b = 48 / a**2
-    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
-    d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * degrees
-    c += 0.3 * (degrees - 4.5) * (x + 0.6) if degrees < 5 else 0.0
-    c = (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b + c
-    y = (((((0.4 * x**2 + 6.3) * x**2 + 36) * x**2 + 94.5) / c - x**2 - 3) / b + 1) * x
-    return math.sqrt(degrees * math.expm1(a * y**2))
+    if x <= 0.0 or x >= 1.0:
+        return 0.0 if x <= 0.0 else 1.0
+    if x > (a + 1) / (a + b + 2):  # beyond the mode the fraction for the other tail converges sooner
+        return 1.0 - beta_cdf(1.0 - x, b, a)
+    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    fraction, c, d = 1.0, 1.0, 0.0
+    for term in range(int(1000 + 10 * math.sqrt(a + b))):  # it takes about as many terms as the root of a + b
+        m = term // 2
+        if term == 0:
+            part = 1.0
+        elif term % 2:
+            part = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        else:
+            part = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1.0 / ((1.0 + part * d) or TINY)
+        c = (1.0 + part / c) or TINY
+        fraction *= c * d
+        if abs(c * d - 1.0) < 1e-13:
+            break
+    return math.exp(front) * (fraction - 1.0) / a
+
+
+def t_tails(t: float, degrees: float) -> float:
+    """Return the probability that a variable with Student's t distribution is as far from 0 as t: a two-sided p.
+
+    >>> round(t_tails(2.0, 10), 6), t_tails(0.0, 3)
+    (0.073388, 1.0)
+    """
+    return beta_cdf(degrees / (degrees + t * t), degrees / 2, 0.5) if math.isfinite(t) else 0.0
+
+
+@lru_cache(maxsize=1000)
+def t_quantile(degrees: float) -> float:
+    """Return the quantile at 97.5 % of Student's t with ``degrees`` of freedom, at least 1, a fraction or not.
+
+    >>> [round(t_quantile(degrees), 3) for degrees in (1, 2, 2.5, 11, 1000)]
+    [12.706, 4.303, 3.575, 2.201, 1.962]
+    """
+    scale = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - math.log(math.pi * degrees) / 2
+    t = NORMAL_QUANTILE  # below the quantile, from where Newton's method rises to it: the tails are convex
+    for _ in range(100):
+        density = math.exp(scale - (degrees + 1) / 2 * math.log1p(t * t / degrees))
+        step = (t_tails(t, degrees) - (1 - CONFIDENCE)) / (2 * density)
+        t += step
+        if step < 1e-12 * t:
+            break
+    return t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,9 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining import feature_ranking, line_by_line, significance, tally
-from geval_py.explaining.documents import Documents, documents_of
+from geval_py.explaining.documents import documents_of
 from geval_py.explaining.significance import Array, Flags, Integers
+from geval_py.explaining.spread import Documents
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring import blocks

@@ -227,6 +227,7 @@ OPTIONS = (
     Option(names=("-B", "--bootstrap"), field="bootstrap", read=_samples),
     Option(names=("--seed",), field="seed", read=natural_number),
     Option(names=("--documents",), field="documents", read=str),
+    Option(names=("--no-documents",), field="no_documents"),
     Option(names=("--by-score",), field="by_score"),
     Option(names=("--format",), field="format", read=_format),
     Option(names=("--threads",), field="threads", read=_threads),

@@ -19,11 +19,11 @@ from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation, losses, mixing, resampling, worst_features
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.explaining.documents import Dependence, documents_in, find_dependence
+from geval_py.explaining.documents import Dependence, DocumentsBy, choose_documents
 from geval_py.explaining.luck import Luck, luck
 from geval_py.explaining.significance import Interval
 from geval_py.explaining.tuning import Tuning, tune
-from geval_py.reading import config, splits
+from geval_py.reading import splits
 from geval_py.reading.items import column_names
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
@@ -45,7 +45,8 @@ class Report:
     """The contents of a report by log losses; ``line_losses``, in nats, are of the lines that the metric scored.
 
     ``comparison`` and ``mixture`` are with other outputs of the same lines; None without others. If ``dependence``
-    finds that the lines of a document are alike, the ``interval`` and the comparison are by documents.
+    finds that the lines of a document are alike, the ``interval`` and the comparison are by documents; it is None if
+    documents were named, or refused.
     ``by_frequency`` is empty without a train/expected.tsv beside the test set. ``calibration`` is None for a metric
     that does not hash words, and so are the next three; ``luck`` is also None for lines of buckets, ``tuning`` and
     ``mixture`` also if flags choose or change lines, and for fewer than a hundred lines.
@@ -81,9 +82,15 @@ class Report:
 
 
 def report(
-    evaluation: ScoredOutput, others: Sequence[ScoredOutput] = (), *, progress: Progress | None = None
+    evaluation: ScoredOutput,
+    others: Sequence[ScoredOutput] = (),
+    *,
+    documents: DocumentsBy = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Compute a report by log losses; ``progress`` is called while outputs are compared.
+
+    ``documents`` is as in :func:`geval_py.compare`, for all intervals, tests and folds.
 
     Raises UsageError for a metric that is not made from log losses of words, and if the texts were not kept; the
     errors of :func:`compare` and of :meth:`ScoredOutput.read_items`.
@@ -92,11 +99,9 @@ def report(
     items = list(losses.prepared_items(evaluation))
     outcomes = losses.outcomes_of(items)
     words = [item.expected for item in items]
-    dependence = find_dependence([evaluation], seed=config.DEFAULT_SEED)
-    documents = None if dependence is None else dependence.column
-    of_file = None if documents is None else documents_in(evaluation, documents)
-    together = False if documents is None else documents  # decided by this output's losses, not by the others'
-    honesty = calibration(evaluation) if evaluation.scores[0].metric.bits is not None else None
+    of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
+    by = False if of_file is None else of_file.column
+    honesty = calibration(evaluation, documents=by) if evaluation.scores[0].metric.bits is not None else None
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
         evaluation=evaluation,
@@ -111,11 +116,11 @@ def report(
         by_column=columns_of(evaluation, line_losses),
         culprits=tuple(worst_features.culprits_of(items, line_losses, evaluation.split.in_header)),
         examples=tuple(losses.examples_of(evaluation, line_losses, outcomes)),
-        comparison=compare([evaluation, *others], documents=documents, progress=progress) if others else None,
+        comparison=compare([evaluation, *others], documents=by, progress=progress) if others else None,
         calibration=honesty,
         luck=_luck_or_none(evaluation, honesty),
-        tuning=tune(evaluation, documents=together) if tunable else None,
-        mixture=mixing.mix([evaluation, *others], documents=together) if tunable and others else None,
+        tuning=tune(evaluation, documents=by) if tunable else None,
+        mixture=mixing.mix([evaluation, *others], documents=by) if tunable and others else None,
     )
 
 
@@ -254,6 +259,7 @@ class Overview:
 
     evaluation: ScoredOutput
     interval: Interval
+    dependence: Dependence | None
     line_scores: Array
     bins: tuple[ScoreBin, ...]
     by_expected: ScoredParts | None
@@ -269,25 +275,32 @@ class Overview:
 
 
 def overview(
-    evaluation: ScoredOutput, others: Sequence[ScoredOutput] = (), *, progress: Progress | None = None
+    evaluation: ScoredOutput,
+    others: Sequence[ScoredOutput] = (),
+    *,
+    documents: DocumentsBy = None,
+    progress: Progress | None = None,
 ) -> Overview:
-    """Compute a report by any metric; ``progress`` is called while outputs are compared.
+    """Compute a report by any metric; ``documents`` and ``progress`` are as in :func:`report`.
 
     Raises UsageError if the texts were not kept; the errors of :func:`compare` and of
     :meth:`ScoredOutput.read_items`.
     """
     score = checked_evaluation(evaluation).scores[0]
     scores = np.array(evaluation.line_scores(), np.float64)
+    of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
+    by = False if of_file is None else of_file.column
     return Overview(
         evaluation=evaluation,
-        interval=resampling.score_interval(evaluation.scores[0]),
+        interval=resampling.score_interval(evaluation.scores[0], documents=of_file),
+        dependence=dependence,
         line_scores=scores,
         bins=tuple(score_bins(scores[np.isfinite(scores)])),
         by_expected=_by_expected(evaluation),
         by_column=_by_columns(evaluation),
         features=tuple(_features(evaluation, scores)),
         examples=tuple(_examples(evaluation, score, scores)),
-        comparison=compare([evaluation, *others], progress=progress) if others else None,
+        comparison=compare([evaluation, *others], documents=by, progress=progress) if others else None,
     )
 
 

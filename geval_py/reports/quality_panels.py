@@ -7,7 +7,6 @@ honesty, that is whether the probabilities come true; and what tuning or mixing 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from geval_py.explaining.significance import LEVEL, NORMAL, Interval
@@ -22,10 +21,12 @@ if TYPE_CHECKING:
     from geval_py.explaining import cross_validation, mixing, paired
     from geval_py.explaining.calibration import Calibration, Claim
     from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.documents import Dependence
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.reliability import Points, Reliability
     from geval_py.explaining.tuning import Tuning
     from geval_py.reports.contents import Overview, Report
+    from geval_py.scoring.scores import MetricScore
     from geval_py.tables.table import Table
 
 
@@ -46,12 +47,7 @@ def quality_panel(report: Report, palette: Palette) -> Panel:
     """Return the panel on the score and its uncertainty."""
     rows = [row for row in quality_rows(report, palette) if math.isfinite(row.value)]
     method = "An output that knows nothing has :1 on each line."
-    panel = score_panel(report, rows, dots(rows, palette) if rows else None, "perplexity", method)
-    if report.dependence is None:
-        return panel
-    alike = f"Lines with the same {short(report.dependence.column)} are alike"
-    wider = f"which makes this interval {report.dependence.widening:.1f} times as wide"
-    return replace(panel, sentence=f"{panel.sentence} {alike}, {wider}.")
+    return score_panel(report, rows, dots(rows, palette) if rows else None, "perplexity", method)
 
 
 def score_panel(
@@ -62,8 +58,13 @@ def score_panel(
     return Panel(
         key="quality",
         question="How good is it, and how sure is that?",
-        sentence=f"{short(score.name)} is {figure(score.value)}; other lines of the same kind would give "
-        f"{figure(interval.low)} to {figure(interval.high)} in 95 % of cases.",
+        sentence=" ".join(
+            (
+                f"{short(score.name)} is {figure(score.value)}.",
+                *_meanings(score, interval),
+                *_on_documents(report.dependence),
+            )
+        ),
         chart=chart,
         table=table_of(
             (("what", "text"), (heading, "figure"), ("from", "figure"), ("to", "figure")),
@@ -71,6 +72,32 @@ def score_panel(
         ),
         method=f"{interval_method(interval)} {method}",
     )
+
+
+def _meanings(score: MetricScore, interval: Interval) -> Iterator[str]:
+    """Yield what an interval says of the true score, and of the score of another set, which varies, too."""
+    low, high, value = interval.low, interval.high, score.value
+    yield f"The true score, on endlessly many such lines, is {figure(low)} to {figure(high)} (95 %)."
+    if not 0.0 < low <= value <= high < math.inf:
+        return
+    measure = score.metric.measure
+    best, worst = sorted((measure.best, measure.worst))
+    if measure.in_nats and score.unit == "words":
+        ends = [value * (end / value) ** math.sqrt(2) for end in (low, high)]
+    else:
+        ends = [value + (end - value) * math.sqrt(2) for end in (low, high)]
+    low, high = (min(max(end, best), worst) for end in ends)
+    yield f"Another set of as many lines would score {figure(low)} to {figure(high)}."
+
+
+def _on_documents(dependence: Dependence | None) -> Iterator[str]:
+    if dependence is None:
+        return
+    if dependence.documents is not None:
+        alike = f"Lines with the same {short(dependence.column)} are alike"
+        yield f"{alike}: intervals are by document, up to {dependence.widening:.1f} times as wide as by line."
+    for note in dependence.coarse_notes():
+        yield f"{note[0].upper()}{note[1:]}."
 
 
 def interval_method(interval: Interval) -> str:

@@ -193,7 +193,7 @@ out-model=unigram.tsv  327.53    0.0000
 train                  12157.42  0.3058
 
 PerplexityHashed (words, lower is better) of 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
-Mixed, 157.99; against out-model=bigram.tsv alone, 174.60, a change of -0.0999 nats [-0.1789, -0.0209]: take it.
+Mixed, 157.99; against out-model=bigram.tsv alone, 174.60, a change of -0.0999 nats [-0.1790, -0.0209]: take it.
 """
 MIX = ["mix", "-t", "dev-0", "bigram", "unigram", "--documents", "FileId"]
 

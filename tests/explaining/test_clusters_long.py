@@ -5,10 +5,10 @@ from array import array
 import numpy as np
 import pytest
 
-from geval_py.explaining.documents import Documents
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
 from geval_py.explaining.resampling import StatisticsTable, interval, resample_totals, scores_on
+from geval_py.explaining.spread import Documents
 from geval_py.explaining.worst_features import worst_features
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics

@@ -226,36 +226,65 @@ def test_infinite_losses_are_counted_and_set_aside(challenge):
     kept = [loss for n, loss in enumerate(two.line_losses) if n not in (3, 7)]
     assert last.finite_score == pytest.approx(math.exp(np.mean(kept)))
     base = [loss for n, loss in enumerate(one.line_losses) if n not in (3, 7)]
-    assert last.difference == pytest.approx(math.exp(np.mean(kept)) - math.exp(np.mean(base)))
+    assert np.mean(kept) < np.mean(base)
+    gained = (last.difference, last.difference_interval, last.p_bootstrap, last.p_randomisation)
+    assert gained == (None, None, None, None)  # it would gain by the lines on which it fails
+    worse = compare([two, one, good], samples=1000).systems[1]
+    assert (worse.name, worse.compared, worse.difference) == ("out-model=one.tsv", LINES - 2, None)
     pairs = list(zip(two.line_losses, one.line_losses, strict=True))
     won, lost = sum(loss < base for loss, base in pairs), sum(loss > base for loss, base in pairs)
     assert (last.won, last.lost, last.tied) == (won / LINES, lost / LINES, 1 / LINES)
     assert lost > 2
     assert result.notes == (
-        "the loss of 2 of 40 lines is infinite for some system: the differences and tests are of the other 38",
+        "the loss of 2 of 40 lines is infinite for some system: two systems are compared on the lines that are finite "
+        "in both",
     )
 
 
+def test_a_difference_against_the_one_that_fails_is_shown(challenge):
+    lines = guess(lambda n: 0.05)
+    lines[3] = lines[7] = "zebra:1"
+    write(challenge, "out-model=two.tsv", lines)
+    one, two = evaluations(challenge, "one", "two")
+    *_, last = compare([one, two], samples=1000).systems
+    kept, base = ([loss for n, loss in enumerate(of.line_losses) if n not in (3, 7)] for of in (two, one))
+    assert last.difference == pytest.approx(math.exp(np.mean(kept)) - math.exp(np.mean(base)))
+    assert (last.compared, last.difference > 0, last.p_randomisation < 0.05) == (LINES - 2, True, True)
+
+
+def test_another_system_changes_nothing(challenge):
+    """Two systems are compared on the lines that are finite in both, whatever a third one does."""
+    write(
+        challenge, "out-model=two.tsv", ["zebra:1" if n % 3 else line for n, line in enumerate(guess(lambda n: 0.3))]
+    )
+    one, two, good = evaluations(challenge, "one", "two", "good")
+    alone, beside = (compare(systems, samples=1000) for systems in ([one, good], [one, two, good]))
+    assert [system for system in beside.systems if system.infinite == 0] == list(alone.systems)
+    assert set(beside.groups) == {*alone.groups, ("out-model=two.tsv",)}
+
+
 def test_a_finite_loss_beats_an_infinite_one(challenge):
-    """And two infinite ones tie; on the only line left the other is better."""
+    """And two infinite ones tie; on the lines left the one that fails more often is not better."""
     write(challenge, "out-model=one.tsv", ["zebra:1"] * 30 + guess(lambda n: 0.2)[30:])
     write(challenge, "out-model=two.tsv", ["zebra:1"] * 10 + guess(lambda n: 0.1)[10:])
     result = compare(evaluations(challenge, "one", "two"), samples=100)
     one, two = sorted(result.systems, key=lambda system: system.name)
     assert (two.won, two.lost, two.tied) == (20 / 40, 10 / 40, 10 / 40)
-    assert two.difference > 0
-    assert (result.compared, one.won) == (10, None)
+    assert (one.infinite, two.infinite, two.compared, two.difference) == (30, 10, 10, None)
+    assert (result.compared, one.won, one.compared, one.finite_score < two.finite_score) == (10, None, 10, True)
+    assert result.groups == (("out-model=two.tsv", "out-model=one.tsv"),)
 
 
 def test_no_line_is_left(challenge):
     write(challenge, "out-model=two.tsv", ["zebra:1"] * LINES)
     result = compare(evaluations(challenge, "one", "two"), samples=10)
-    assert (result.compared, result.groups) == (0, ())
+    assert (result.compared, result.groups) == (0, (("out-model=one.tsv",), ("out-model=two.tsv",)))
     assert result.notes[0] == (
         "the loss of 40 of 40 lines is infinite for some system: no line is left for differences and tests"
     )
+    assert result.systems[0].finite_score == result.systems[0].score
+    assert (result.systems[1].compared, result.systems[1].finite_score) == (0, None)
     for system in result.systems:
-        assert system.finite_score is None
         assert system.difference is None
         assert system.p_randomisation is None
     assert (result.systems[1].won, result.systems[1].lost, result.systems[1].tied) == (0, 1, 0)
@@ -292,7 +321,8 @@ def test_words_outside_the_vocabulary_explain_infinite_losses(challenge):
     (challenge / "train/expected.tsv").write_text("a\nb\n")
     result = compare(evaluations(challenge, "one", "two", metrics="Perplexity"), samples=100)
     assert result.notes[:2] == (
-        "the loss of 32 of 40 lines is infinite for some system: the differences and tests are of the other 8",
+        "the loss of 32 of 40 lines is infinite for some system: two systems are compared on the lines that are finite "
+        "in both",
         "32 of 40 expected words are not in the vocabulary; where an output does not list them, its loss is infinite",
     )
 
@@ -333,7 +363,7 @@ def test_to_frame(challenge):
     result = compare(evaluations(challenge, "one", "two", "good"), samples=1000)
     frame = result.to_frame()
     assert list(frame.columns) == [
-        "system", "score", "low", "high", "infinite", "finite_score", "difference", "difference_low",
+        "system", "score", "low", "high", "infinite", "compared", "finite_score", "difference", "difference_low",
         "difference_high", "p_bootstrap", "p_randomisation", "won", "lost", "tied", "groups",
     ]  # fmt: skip
     assert list(frame["system"]) == [system.name for system in result.systems]
@@ -585,23 +615,27 @@ def test_infinite_losses_in_the_table(challenge, compared):
     write(challenge, "out-model=two.tsv", lines)
     _, out, err = compared("-t", "dev-0", "--samples", "100")
     assert out.splitlines()[0].split("  ")[:1] == ["system"]
-    assert re.findall(r"infinite|score on .. ", out.splitlines()[0]) == ["infinite", "score on 39 "]
-    assert re.split(r"  +", out.splitlines()[3])[:4] == [
-        "out-model=two.tsv", "Infinity [3.326, Infinity]", "1", "3.326",
+    assert re.findall(r"infinite|compared|score there", out.splitlines()[0]) == [
+        "infinite",
+        "compared",
+        "score there",
+    ]
+    assert re.split(r"  +", out.splitlines()[3])[:5] == [
+        "out-model=two.tsv", "Infinity [3.326, Infinity]", "1", "39", "3.326",
     ]  # fmt: skip
     legend = (
-        "score on 39, diff. [95 %], p boot, p rand and group are of the 39 lines with a finite loss for all; "
-        "the rest is of all 40."
+        "score there, diff. [95 %], p boot and p rand are of the lines compared, with a finite loss in the system and "
+        "in the baseline; the rest is of all 40."
     )
     assert f"\n{legend}\n" in out
     escaped = legend.replace("[", r"\[").replace("]", r"\]")
     assert f"\n{escaped}\n" in compared("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
     latex = compared("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
     assert f"\n% {legend}\n" in latex
-    assert r"out-model=two.tsv & $\infty$ [3.326, $\infty$] & 1 & 3.326 & $" in latex
+    assert r"out-model=two.tsv & $\infty$ [3.326, $\infty$] & 1 & 39 & 3.326 & $" in latex
     assert err == (
         "geval: note: the loss of 1 of 40 lines is infinite for some system: "
-        "the differences and tests are of the other 39\n"
+        "two systems are compared on the lines that are finite in both\n"
     )
 
 

@@ -179,7 +179,9 @@ def test_where_documents_matter_the_interval_is_by_document(tmp_path):
     assert found.dependence.column == "1"
     assert found.interval.documents == 12
     text = page(found, "Documents")
-    assert re.search(r"Lines with the same 1 are alike, which makes this interval \d\.\d times as wide\.", text)
+    assert re.search(
+        r"Lines with the same 1 are alike: intervals are by document, up to \d\.\d times as wide as by line\.", text
+    )
     assert "12 documents" in text
 
 
