@@ -1,0 +1,149 @@
+"""Simulations of lines that are alike by document: few trials always, many with ``--long``."""
+
+import math
+
+import numpy as np
+import pytest
+
+from geval_py import compare, evaluate
+from geval_py.explaining.documents import find_dependence
+from geval_py.explaining.spread import spread_of_mean
+
+FEW, MANY = 40, 1000  # trials
+
+
+@pytest.fixture(params=[FEW, pytest.param(MANY, marks=pytest.mark.long)])
+def trials(request):
+    return request.param
+
+
+def at_most(share, trials):
+    """A share that chance exceeds once in a thousand runs, if the true one is as given."""
+    return share + 3.1 * math.sqrt(share * (1 - share) / trials)
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    (tmp_path / "config.txt").write_text("--metric LogLossHashed --in-header in-header.tsv\n")
+    (tmp_path / "dev-0").mkdir()
+
+    def write(columns, **losses):
+        """Write the columns of the input and outputs with these losses, at least 0; return the evaluations."""
+        (tmp_path / "in-header.tsv").write_text("\t".join(columns) + "\n")
+        rows = zip(*columns.values(), strict=True)
+        (tmp_path / "dev-0/in.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+        (tmp_path / "dev-0/expected.tsv").write_text("a\n" * len(next(iter(losses.values()))))
+        for name, values in losses.items():
+            shares = np.exp(-values).tolist()
+            lines = (f"a:{share!r} b:{1 - share!r}\n" for share in shares)
+            (tmp_path / f"dev-0/out-{name}.tsv").write_text("".join(lines))
+        return [evaluate(tmp_path, "dev-0", out=f"out-{name}.tsv") for name in losses]
+
+    return write
+
+
+def skewed(rng, lines):
+    """Losses of lines, in nats, with a standard deviation of about 1.2."""
+    return rng.gamma(2, 0.85, lines) + 1
+
+
+def inputs(rng, files, lines):
+    """The columns of an input: a genre of two values, a file, three columns that do not matter, and texts."""
+    of_line = np.repeat(np.arange(files), lines)
+    useless = {f"Useless{n}": rng.integers(0, 2, len(of_line)) for n in range(3)}
+    genre = rng.permutation(np.arange(files) % 2)[of_line]
+    return {"Genre": genre, "FileId": of_line, **useless, "Text": np.arange(len(of_line))}
+
+
+def test_the_true_column_is_chosen(trials, challenge):
+    """Of 40 files of 15 lines with an effect of 0.3 nats, and a genre with one of 0.5 nats, the file is chosen."""
+    rng, chosen, named = np.random.default_rng(1), [], []
+    for _ in range(trials):
+        columns = inputs(rng, 40, 15)
+        effect = rng.normal(0, 0.3, 40)[columns["FileId"]] + 0.5 * columns["Genre"]
+        losses = np.maximum(skewed(rng, 600) + effect, 0.01)
+        found = find_dependence(challenge(columns, one=losses))
+        chosen.append(found.column)
+        named.append(bool(found.coarse))
+    print(f"\nFileId chosen in {chosen.count('FileId') / trials:.1%}, the genre named in {np.mean(named):.1%}")
+    assert 1 - chosen.count("FileId") / trials <= at_most(0.1, trials)
+    assert {*chosen} <= {"FileId", ""}
+
+
+def test_false_alarms_are_rare(trials, challenge):
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(trials):
+        columns = inputs(rng, 40, 15) | {"Page": np.arange(600) // 4, "Year": rng.integers(0, 25, 600)}
+        pair = [skewed(rng, 600) for _ in range(2)]
+        found.append(find_dependence(challenge(columns, one=pair[0], two=pair[1]), differences=True).column)
+    print(f"\n{1 - found.count('') / trials:.1%} false alarms")
+    assert 1 - found.count("") / trials <= at_most(0.05, trials)
+
+
+def test_differences_that_depend_on_documents(trials, challenge):
+    """A true null hypothesis is rejected as often as it should be, though nobody names the column."""
+    rng, rejected, by_line = np.random.default_rng(3), [], []
+    for _ in range(trials):
+        columns = inputs(rng, 40, 15)
+        one = skewed(rng, 600) + 1.5
+        two = one + rng.normal(0, 0.35, 40)[columns["FileId"]] + rng.normal(0, 0.25, 600)
+        pair = challenge(columns, one=one, two=np.maximum(two, 0.01))
+        rejected.append(_p(compare(pair, samples=400)) < 0.05)
+        by_line.append(_p(compare(pair, samples=400, documents=False)) < 0.05)
+    print(f"\nrejected in {np.mean(rejected):.1%}; by line, in {np.mean(by_line):.1%}")
+    assert np.mean(rejected) <= at_most(0.065, trials)
+    assert np.mean(by_line) > 0.3
+
+
+def _p(comparison):
+    return next(system.p_randomisation for system in comparison.systems if system.p_randomisation is not None)
+
+
+SIZES = {
+    "equal": lambda rng, documents: np.ones(documents),
+    "lognormal": lambda rng, documents: rng.lognormal(0, 1.5, documents),
+    "Zipf": lambda rng, documents: 1 / np.arange(1, documents + 1),
+    "one has 60 %": lambda rng, documents: np.r_[1.5 * (documents - 1), np.ones(documents - 1)],
+}
+ROWS = [
+    *((kind, 0.8, documents) for kind in ("equal", "lognormal", "Zipf") for documents in (5, 12, 40)),
+    ("one has 60 %", 0.8, 12),
+    *(("lognormal", 0.2, documents) for documents in (5, 12, 40)),
+]
+
+
+@pytest.mark.parametrize(("kind", "effect", "documents"), ROWS)
+def test_the_coverage_of_intervals(kind, effect, documents, trials):
+    """1,200 lines in documents: the interval holds the true mean in at least 93 % of trials."""
+    rng = np.random.default_rng(documents)
+    held = []
+    for _ in range(trials):
+        shares = SIZES[kind](rng, documents)
+        of_line = np.repeat(np.arange(documents), np.maximum(1, np.round(1200 * shares / shares.sum())).astype(int))
+        losses = rng.normal(0, effect, documents)[of_line] + skewed(rng, len(of_line)) - 2.7
+        held.append(abs(losses.mean()) <= spread_of_mean(losses, of_line).half_width)
+    print(f"\n{kind}, {effect}, {documents} documents: {np.mean(held):.1%}")
+    assert 1 - np.mean(held) <= at_most(0.07, trials)
+
+
+def test_a_broken_system_changes_no_sign(trials, challenge):
+    """A third system that is infinite on the hard lines changes nothing between the other two."""
+    rng = np.random.default_rng(4)
+    for _ in range(trials // 4):
+        hard = skewed(rng, 120)
+        one, two = hard + rng.normal(0.9, 0.2, 120), hard + rng.normal(1, 0.2, 120)
+        broken = np.where(hard > np.quantile(hard, 0.7), np.inf, one - 0.3)
+        columns = {"Text": np.arange(120)}
+        alone = compare(challenge(columns, one=one, two=two), samples=100)
+        beside = compare(challenge(columns, one=one, two=two, broken=broken), samples=100)
+        assert shown_of(beside) == pytest.approx(shown_of(alone), rel=1e-9)
+        assert [system.difference for system in beside.systems if system.infinite] == [None]
+        assert set(beside.groups) == {*alone.groups, ("out-broken.tsv",)}
+
+
+def shown_of(comparison):
+    """What the difference of the finite systems is, and its interval and p-values."""
+    system = next(of for of in comparison.systems if of.name != comparison.baseline and of.infinite == 0)
+    interval = system.difference_interval
+    return system.difference, interval.low, interval.high, system.p_bootstrap, system.p_randomisation
