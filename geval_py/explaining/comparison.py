@@ -111,8 +111,9 @@ class Comparison(formats.Tabular):
 
     @property
     def first_test(self) -> str:
-        """What the column of the first test is called: by documents there is no bootstrap."""
-        return "p boot" if self.documents is None else "p t"
+        """What the column of the first test is called: by documents, and for many lines, nothing is resampled."""
+        intervals = [system.difference_interval for system in self.systems]
+        return "p t" if any(one is not None and one.samples is None for one in intervals) else "p boot"
 
     def table(self) -> Table:
         """Return the table for people: a row per system.
@@ -149,7 +150,7 @@ class Comparison(formats.Tabular):
         better = "a lower loss" if self.of_losses else "a better score"
         yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
         if self.is_tested:
-            first = "paired bootstrap test" if self.documents is None else "t test on the documents"
+            first = "paired bootstrap test" if self.first_test == "p boot" else "paired t test"
             yield f"{self.first_test}: {first}; p rand: approximate randomisation; two-sided, against the baseline."
             decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
             yield (

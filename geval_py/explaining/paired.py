@@ -18,6 +18,9 @@ documents of unequal size are spread too little. A metric that has no figures of
 these may be few, so the differences are spread as the intervals are
 (:func:`geval_py.explaining.significance.expansion`).
 
+With more than 20,000 lines, means are so nearly normal that nothing is drawn: intervals and the first test are of
+Student's t distribution, p rand of the normal one, unless a single line has more than a hundredth of the variance.
+
 A p-value that is counted counts the observed difference as one of the samples, (extreme + 1) / (samples + 1), so it
 is never 0.
 
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
     from geval_py.scoring.scores import Signature
 
 
+MOST_OF_ONE = 0.01  # of the variance of many lines: if one of them has more, the sum may not be nearly normal
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """One output of a comparison.
@@ -57,10 +63,10 @@ class System:
     Against the baseline, on all lines: the shares of lines ``won`` (a lower loss or, for a metric of other
     statistics, a better score of the line; any finite line beats an infinite one), ``lost`` and ``tied`` (also two
     infinite lines). On the lines compared: the ``difference`` (finite score minus the baseline's, in the metric's
-    unit) with its 95 % interval, and the p-values of both tests (two-sided, not corrected for the number of
-    systems; by documents, ``p_bootstrap`` is of a t test). All are None for the baseline. Figures of the lines
-    compared are None if there is no such line, and so is a difference of infinite scores. The difference and its
-    p-values are None, too, if it favours the system with more infinite lines.
+    unit) with its 95 % interval, and the p-values of both tests (two-sided, not corrected for the number of systems;
+    by documents, and for many lines, ``p_bootstrap`` is of a t test). All are None for the baseline. Figures of the
+    lines compared are None if there is no such line, and so is a difference of infinite scores. The difference and
+    its p-values are None, too, if it favours the system with more infinite lines.
 
     Two equal ``signature`` mean the same score; it is None if none was asked for.
     """
@@ -163,12 +169,12 @@ class Systems:
         return systems
 
     def _intervals(self, table: resampling.LineTable) -> list[Interval]:
-        by_document = resampling.document_intervals(self.metric, table)
-        if None not in by_document:
-            return [interval for interval in by_document if interval is not None]
+        computed = resampling.computed_intervals(self.metric, table)
+        if None not in computed:
+            return [interval for interval in computed if interval is not None]
         values = resampling.scores_on(self.metric, self._resample(table)).T
         drawn = [resampling.percentile_interval(column, table, seed=self.seed) for column in values]
-        return [one or other for one, other in zip(by_document, drawn, strict=True)]
+        return [one or other for one, other in zip(computed, drawn, strict=True)]
 
     def _score_where_finite(self, table: resampling.LineTable, system: int) -> float:
         if isinstance(table, resampling.RuledTable) or not table.infinite[:, system].any():
@@ -219,9 +225,9 @@ class Systems:
 
     def _tests(self, table: resampling.LineTable, baseline: int) -> list[tuple[Interval | None, float]]:
         """Return the interval of each system's difference from the baseline, and a p-value."""
-        by_document = document_tests(self.metric, table, baseline)
-        if by_document is not None:
-            return by_document
+        computed = computed_tests(self.metric, table, baseline)
+        if computed is not None:
+            return computed
         resampled = self._resample(table)
         scores = resampling.scores_on(self.metric, resampled)
         intervals = difference_intervals(scores, table, baseline, seed=self.seed)
@@ -276,17 +282,18 @@ def _parts(table: resampling.LineTable) -> Iterator[_Part]:
 # The tests
 
 
-def document_tests(
+def computed_tests(
     metric: Metric, table: resampling.LineTable, baseline: int
 ) -> list[tuple[Interval | None, float]] | None:
-    """Compare each system with the baseline by the spread of the documents' differences.
+    """Compare each system with the baseline by the spread of the differences of documents, or of many lines.
 
     ``table`` holds finite statistics only. Returns the 95 % interval of each difference of scores, and the p-value of
-    a t test; None without two documents, and for a metric that has no figures of lines.
+    a t test; None for a few lines without documents, and for a metric that has no figures of lines.
     """
-    documents = table.documents
-    if documents is None or documents.count < 2 or isinstance(table, resampling.RuledTable):
+    units = resampling.spread_units(table)
+    if units is None or isinstance(table, resampling.RuledTable):
         return None
+    documents = None if table.documents is None else table.documents.count
     systems = [table.of_system(n) for n in range(table.systems)]
     of_scores = [resampling.figures_of_lines(metric, system, of_score=True) for system in systems]
     tested = [resampling.figures_of_lines(metric, system) for system in systems]
@@ -297,12 +304,12 @@ def document_tests(
         if of_score is None or figures is None or base is None or base_figures is None:
             return None
         difference = score - float(observed[baseline])
-        half = spread_of_mean(of_score - base, documents.of_line).half_width
-        interval = Interval.between(difference - half, difference + half, documents=documents.count)
+        half = spread_of_mean(of_score - base, units).half_width
+        interval = Interval.between(difference - half, difference + half, documents=documents)
         change = float((figures - base_figures).mean())
         if abs(change) <= NOISE * (abs(float(figures.mean())) + abs(float(base_figures.mean()))):
             change = 0.0
-        found.append((interval, spread_of_mean(figures - base_figures, documents.of_line).p_value(change)))
+        found.append((interval, spread_of_mean(figures - base_figures, units).p_value(change)))
     return found
 
 
@@ -343,12 +350,36 @@ def randomisation_p_values(
     """
     check_sampling(samples, seed)
     observed = tested_values(metric, table.observed())
-    exchanged = table.exchanges(samples, seed, progress)
     p_values = np.ones((table.systems,) * 2)
+    exchanged = None
     for pair in combinations(range(table.systems), 2) if pairs is None else pairs:
-        p_value = counted_p_value(*exchanged_differences(metric, observed, exchanged, pair)).item()
+        p_value = _limit_of_exchanges(metric, table, pair)
+        if p_value is None:
+            exchanged = exchanged or table.exchanges(samples, seed, progress)
+            p_value = counted_p_value(*exchanged_differences(metric, observed, exchanged, pair)).item()
         p_values[pair] = p_values[pair[::-1]] = p_value
     return p_values
+
+
+def _limit_of_exchanges(metric: Metric, table: resampling.LineTable, pair: tuple[int, int]) -> float | None:
+    """Return the p-value that approximate randomisation tends to, if there are many lines and none of them decides.
+
+    The sum of differences with random signs is nearly normal, and its variance is the sum of their squares.
+    """
+    if isinstance(table, resampling.RuledTable) or table.documents is not None or table.lines <= resampling.MANY:
+        return None
+    one, other = (resampling.figures_of_lines(metric, table.of_system(n)) for n in pair)
+    if one is None or other is None:
+        return None
+    differences = one - other
+    squares = float(differences @ differences)
+    noise = NOISE * (float(np.abs(one).sum()) + float(np.abs(other).sum()))
+    total = abs(float(differences.sum()))
+    if total <= noise:
+        return 1.0
+    if float(np.abs(differences).max()) ** 2 > MOST_OF_ONE * squares:
+        return None
+    return math.erfc(total / math.sqrt(2 * squares))
 
 
 def exchanged_differences(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.explaining.significance import GEVAL_TAIL, Array, Flags, Interval, expanded_tail
+from geval_py.explaining.significance import GEVAL_TAIL, Array, Flags, Integers, Interval, expanded_tail
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 MOST = 1e280  # a greater statistic, or NaN, counts as infinite: a sum of such might overflow
+MANY = 20_000  # lines, beyond which means are so nearly normal that nothing is resampled
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; at least one resample
 
 
@@ -323,9 +324,9 @@ def interval(
     """
     check_sampling(samples, seed)
     table = table_of(metric, [statistics], documents)
-    (by_document,) = document_intervals(metric, table)
-    if by_document is not None:
-        return by_document
+    (computed,) = computed_intervals(metric, table)
+    if computed is not None and not (as_geval and documents is None):
+        return computed
     totals = resample_totals(table, samples=samples, seed=seed, progress=progress)
     tail = GEVAL_TAIL if as_geval else None
     return percentile_interval(scores_on(metric, totals)[:, 0], table, seed=seed, tail=tail)
@@ -352,24 +353,35 @@ def score_interval(
     )
 
 
-def document_intervals(metric: Metric, table: LineTable) -> list[Interval | None]:
-    """Compute each system's interval from the spread of its documents.
+def computed_intervals(metric: Metric, table: LineTable) -> list[Interval | None]:
+    """Compute each system's interval from the spread of its documents, or of its lines if there are many.
 
-    None without documents, for infinite statistics, and for a metric whose lines have no figures.
+    None for a few lines without documents, for infinite statistics, and for a metric whose lines have no figures.
     """
-    if table.documents is None or table.documents.count < 2 or isinstance(table, RuledTable):
+    units = spread_units(table)
+    if units is None or isinstance(table, RuledTable):
         return [None] * table.systems
-    return [_document_interval(metric, table.of_system(n), table.documents) for n in range(table.systems)]
+    return [_computed_interval(metric, table.of_system(n), units) for n in range(table.systems)]
 
 
-def _document_interval(metric: Metric, table: StatisticsTable, documents: Documents) -> Interval | None:
+def spread_units(table: LineTable) -> Integers | None:
+    """Return the number of the document of each line, or the line's own if there are many; None if there are few.
+
+    The spread of few lines is that of resamples, which see how skewed the losses are; with many, both are the same.
+    """
+    if table.documents is not None:
+        return table.documents.of_line if table.documents.count > 1 else None
+    return np.arange(table.lines) if table.lines > MANY else None
+
+
+def _computed_interval(metric: Metric, table: StatisticsTable, units: Integers) -> Interval | None:
     """Compute the interval of one system; a metric of the mean loss is computed from the ends of that one's."""
     from geval_py.explaining.spread import spread_of_mean
 
     values = figures_of_lines(metric, table)
     if values is None or not np.isfinite(values).all():
         return None
-    half = spread_of_mean(values, documents.of_line).half_width
+    half = spread_of_mean(values, units).half_width
     best, worst = sorted((metric.measure.best, metric.measure.worst))
     if is_of_mean_loss(metric, table):
         lines, mean = len(values), float(values.mean())
@@ -378,7 +390,8 @@ def _document_interval(metric: Metric, table: StatisticsTable, documents: Docume
         score = float(scores_on(metric, table.observed())[0, 0])
         ends = [score - half, score + half]
     low, high = sorted(min(max(end, best), worst) for end in ends)
-    return Interval.between(low, high, documents=documents.count)
+    documents = None if table.documents is None else table.documents.count
+    return Interval.between(low, high, documents=documents)
 
 
 def is_of_mean_loss(metric: Metric, table: StatisticsTable) -> bool:

@@ -131,7 +131,7 @@ class Interval:
         return cls(low=low, high=_without_noise(low, high), samples=samples, seed=seed, documents=documents)
 
     @classmethod
-    def between(cls, low: float, high: float, *, documents: int) -> Interval:
+    def between(cls, low: float, high: float, *, documents: int | None) -> Interval:
         """Make an interval from computed ends; one as narrow as rounding noise gets width 0."""
         return cls(low=low, high=_without_noise(low, high), documents=documents)
 

@@ -363,3 +363,50 @@ def test_a_huge_loss_of_one_system_is_no_matter_to_the_others(baseline):
     assert with_it[1][1:, 1:] == pytest.approx(without[1])
     if baseline:
         assert with_it[0][1:] == pytest.approx(without[0])
+
+
+# Many lines
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Two systems on 30,000 lines, of which the second is a little worse, and one line of which is no exception."""
+    rng = np.random.default_rng(8)
+    one = rng.gamma(2, 1.5, 30_000)
+    return np.stack([one, one + rng.normal(0.004, 0.5, len(one))], axis=1)
+
+
+def test_many_lines_are_compared_without_samples(many, monkeypatch):
+    """The figures are those to which resamples and exchanges tend."""
+    losses = StatisticsTable.of_losses(many)
+    systems = [LineStatistics(columns=(array("d", column),)) for column in many.T]
+
+    def ranked():
+        return Systems(
+            metric=METRICS["PerplexityHashed"], names="ab", statistics=systems, baseline=0, samples=2000, seed=1
+        ).rank()
+
+    computed = ranked().systems[-1]
+    exact = randomisation_p_values(LOG_LOSS, losses, samples=1, seed=1)[0, 1]
+    assert (computed.difference_interval.samples, computed.interval.samples) == (None, None)
+    assert computed.p_randomisation == pytest.approx(exact)
+    differences = many[:, 1] - many[:, 0]
+    assert computed.p_bootstrap == pytest.approx(scipy.stats.ttest_1samp(differences, 0).pvalue, rel=1e-6)
+    monkeypatch.setattr("geval_py.explaining.resampling.MANY", len(many))
+    drawn = ranked().systems[-1]
+    assert drawn.interval.samples == 2000
+    for one, other in (
+        (computed.interval, drawn.interval),
+        (computed.difference_interval, drawn.difference_interval),
+    ):
+        assert one.half_width == pytest.approx(other.half_width, rel=0.1)
+        assert one.middle == pytest.approx(other.middle, abs=0.1 * other.half_width)
+    for p_value in ("p_bootstrap", "p_randomisation"):
+        assert getattr(computed, p_value) == pytest.approx(getattr(drawn, p_value), abs=0.04)
+
+
+def test_one_line_of_many_that_decides_is_exchanged(many):
+    """A sum of which a single line is much is not nearly normal: here its sign decides, so p is above a half."""
+    losses = np.vstack([many, [[1e6, 0.0]]])
+    p_value = randomisation_p_values(LOG_LOSS, StatisticsTable.of_losses(losses), samples=200, seed=1)[0, 1]
+    assert p_value > 0.4
