@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
 SETS = "the smallest sets"
+SETS_OF_GUESSES = "the smallest sets, on lines with a guess"
 HONEST = "honest: what 95 % of outputs would show whose probabilities come true."
 
 
@@ -98,6 +99,7 @@ class Calibration(Tabular):
     corp: reliability.Corp | None = field(repr=False)
     rest: reliability.Reliability | None = field(repr=False)
     sets: reliability.Points | None = field(repr=False)
+    sets_of_guesses: reliability.Points | None = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         perplexities = {"claimed_perplexity": self.claim.claimed_perplexity, "perplexity": self.claim.perplexity}
@@ -108,13 +110,15 @@ class Calibration(Tabular):
             "corp": self.corp and self.corp.to_dict(),
             "rest": self.rest and self.rest.to_dict(),
             "sets": self.sets and self.sets.rows(),
+            "sets_of_guesses": self.sets_of_guesses and self.sets_of_guesses.rows(),
         }
 
     def points(self) -> dict[str, reliability.Points]:
         """Return the points of each part that has data, by the part's name."""
         parts = {"all listed words": self.words, "the first guess": self.guess, "the rest": self.rest}
         found = {name: part.bins for name, part in parts.items() if part is not None}
-        return found if self.sets is None else found | {SETS: self.sets}
+        sets = {SETS: self.sets, SETS_OF_GUESSES: self.sets_of_guesses}
+        return found | {name: points for name, points in sets.items() if points is not None}
 
     def table(self) -> Table:
         columns = [Column(name="part"), *(Column(name=name) for name in ("claimed", "true", "honest", "n"))]
@@ -138,7 +142,7 @@ class Calibration(Tabular):
             yield f"{sentence}\n"
         for name, points in self.points().items():
             yield f"\n{name}\n"
-            heads = ("level" if name == SETS else "claimed", "true", "honest", "n")
+            heads = ("level" if name in (SETS, SETS_OF_GUESSES) else "claimed", "true", "honest", "n")
             yield from Table([Column(name=head) for head in heads], list(_cells(name, points))).text()
         yield f"\n{HONEST}\n"
 
@@ -159,8 +163,10 @@ class Calibration(Tabular):
             yield _found(what, "should not have listed the word", "did not", self.rest)
         if self.sets is not None:
             levels = _listed([fixed(100 * level, 0) for level in self.sets.x])
-            held = _listed([fixed(100 * share, 1) for share in self.sets.y])
-            yield f"The smallest sets of {levels} % hold the word on {held} % of the lines."
+            yield f"The smallest sets of {levels} % hold the word on {_shares(self.sets)} % of the lines."
+        if self.sets_of_guesses is not None:
+            of = f"of the {self.sets_of_guesses.n[0]} lines with a guess"
+            yield f"A line that lists no words reaches each level; {of}, they hold {_shares(self.sets_of_guesses)} %."
 
     def _errors(self) -> Iterator[str]:
         error, corp = self.guess_error, self.corp
@@ -177,8 +183,12 @@ class Calibration(Tabular):
             )
 
 
+def _shares(points: reliability.Points) -> str:
+    return _listed([fixed(100 * share, 1) for share in points.y])
+
+
 def _cells(name: str, points: reliability.Points) -> Iterator[list[object]]:
-    digits = 1 if name == SETS else 4
+    digits = 1 if name in (SETS, SETS_OF_GUESSES) else 4
     for row in points.rows():
         honest = f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]"
         yield [fixed(row["x"], digits), fixed(row["y"], 4), honest, row["n"]]
@@ -261,6 +271,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         corp=None if guess is None else reliability.corp(guess),
         rest=None if rest is None else reliability.reliability_of(rest),
         sets=None if vectors.all() else _sets(statistics, ~vectors),
+        sets_of_guesses=_sets(statistics, lists) if lists.any() and (lists != ~vectors).any() else None,
     )
 
 

@@ -57,10 +57,14 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """The outcome of each scored line, in order, and the confidence of its best guess, in [0, 1]."""
+    """The outcome of each scored line, in order, the confidence of its best guess, and the mass of the expected word.
+
+    Both are in [0, 1]; a word that is not listed has no mass of its own.
+    """
 
     codes: Integers
     confidences: Array
+    given: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +112,15 @@ def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
     return Outcomes(
         codes=np.array([guess.outcome(expected) for guess, expected in guesses], np.int64),
         confidences=np.array([guess.confidence for guess, _ in guesses], np.float64),
+        given=np.array([guess.listed or 0.0 for guess, _ in guesses], np.float64),
     )
 
 
 def outcome_shares(losses: Array, outcomes: Outcomes) -> list[OutcomeShare]:
     """Compute the shares of lines and of loss by outcome, in order; ``losses`` are in nats.
 
-    >>> shares = outcome_shares(np.array([1.0, 3.0]), Outcomes(codes=np.array([0, 2]), confidences=np.zeros(2)))
+    >>> none = np.zeros(2)
+    >>> shares = outcome_shares(np.array([1.0, 3.0]), Outcomes(codes=np.array([0, 2]), confidences=none, given=none))
     >>> [(share.outcome.name, share.share_of_loss) for share in shares]
     [('RIGHT', 0.25), ('MISSED', 0.75)]
     """
@@ -321,13 +327,18 @@ class Example:
     rest: float
 
 
-def worst_and_best(losses: Array, confidences: Array, worst: int = WORST, best: int = BEST) -> Integers:
-    """Choose the lines to show, by falling loss; among equal losses, the more confident guess comes first.
+def worst_and_best(losses: Array, outcomes: Outcomes, worst: int = WORST, best: int = BEST) -> Integers:
+    """Choose the lines to show, by falling loss.
 
-    >>> worst_and_best(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.5, 0.1, 0.9, 0.5]), worst=2, best=1).tolist()
-    [3, 2, 0]
+    Many lines may have the same loss, such as all that miss the word's bucket. Of these, the line comes first that
+    gave the word less, then the one with the more confident guess.
+
+    >>> sure = np.array([0.5, 0.1, 0.9, 0.5])
+    >>> outcomes = Outcomes(codes=np.zeros(4, np.int64), confidences=sure, given=np.array([0.5, 0.1, 0.1, 0.2]))
+    >>> worst_and_best(np.array([1.0, 2.0, 2.0, 2.0]), outcomes, worst=2, best=1).tolist()
+    [2, 1, 0]
     """
-    return both_ends(np.lexsort((-confidences, -losses)), worst, best)
+    return both_ends(np.lexsort((-outcomes.confidences, outcomes.given, -losses)), worst, best)
 
 
 def both_ends(order: Integers, worst: int = WORST, best: int = BEST) -> Integers:
@@ -343,7 +354,7 @@ def items_at(places: Integers, items: Iterable[ScoredItem]) -> dict[int, ScoredI
 
 def examples_of(evaluation: ScoredOutput, losses: Array, outcomes: Outcomes) -> list[Example]:
     """Return the 300 lines with the greatest losses and the 100 with the least, by falling loss."""
-    chosen = worst_and_best(losses, outcomes.confidences)
+    chosen = worst_and_best(losses, outcomes)
     items = items_at(chosen, prepared_items(evaluation))
     numbers = evaluation.line_numbers or range(1, len(losses) + 1)
     return [_example(numbers[place], float(losses[place]), items[place]) for place in chosen.tolist()]

@@ -369,13 +369,12 @@ def claim_sentence(claim: Claim) -> str:
 
 
 def _sets(calibration: Calibration) -> str:
-    if calibration.sets is None:
+    points = calibration.sets_of_guesses or calibration.sets
+    if points is None:
         return ""
-    held = (
-        f"{percent(level)}: {percent(found)}"
-        for level, found in zip(calibration.sets.x, calibration.sets.y, strict=True)
-    )
-    return f"How often the smallest sets of words with such a probability hold the word: {', '.join(held)}."
+    held = (f"{percent(level)}: {percent(found)}" for level, found in zip(points.x, points.y, strict=True))
+    of = "" if calibration.sets_of_guesses is None else ", on lines with a guess"
+    return f"How often the smallest sets of words with such a probability hold the word{of}: {', '.join(held)}."
 
 
 def _points_table(name: str, points: Points) -> Table:

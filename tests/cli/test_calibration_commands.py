@@ -25,7 +25,7 @@ def test_calibration(geval, challenge):
     head, sentences, *tables = out.split("\n\n")
     assert head == "out.tsv: PerplexityHashed, 4 lines of dev-0"
     assert [sentence.partition(" ")[0] for sentence in sentences.splitlines()] == [
-        "It", "Of", "Of", "The", "Its", "Of", "The",
+        "It", "Of", "Of", "The", "Its", "Of", "The", "A",
     ]  # fmt: skip
     assert (
         sentences.splitlines()[2]
@@ -36,6 +36,7 @@ def test_calibration(geval, challenge):
         "the first guess",
         "the rest",
         "the smallest sets",
+        "the smallest sets, on lines with a guess",
         "honest: what 95 % of outputs would show whose probabilities come true.",
     ]
     assert tables[2].splitlines()[1:] == [

@@ -35,7 +35,8 @@ LOSSES = st.lists(st.floats(0, 60) | st.just(math.inf), min_size=1, max_size=60)
 
 
 def outcomes(codes):
-    return Outcomes(codes=np.array(codes, np.int64), confidences=np.zeros(len(codes)))
+    none = np.zeros(len(codes))
+    return Outcomes(codes=np.array(codes, np.int64), confidences=none, given=none)
 
 
 @pytest.mark.parametrize(
@@ -145,13 +146,16 @@ def test_what_parts_nothing(texts):
 
 @given(LOSSES, st.integers(0, 9), st.integers(0, 9))
 def test_the_worst_and_the_best(losses, worst, best):
-    chosen = worst_and_best(np.array(losses), np.zeros(len(losses)), worst, best).tolist()
+    chosen = worst_and_best(np.array(losses), outcomes([0] * len(losses)), worst, best).tolist()
     assert len(chosen) == len(set(chosen)) == min(len(losses), worst + best)
     assert [losses[n] for n in chosen] == sorted((losses[n] for n in chosen), reverse=True)
 
 
 def test_of_equal_losses_the_more_confident_is_worse():
-    assert worst_and_best(np.array([7.0, 7.0, 7.0]), np.array([0.1, 0.9, 0.9])).tolist() == [1, 2, 0]
+    of = Outcomes(
+        codes=np.zeros(4, np.int64), confidences=np.array([0.1, 0.9, 0.9, 1.0]), given=np.array([0, 0, 0, 0.1])
+    )
+    assert worst_and_best(np.array([7.0] * 4), of).tolist() == [1, 2, 0, 3]
 
 
 @pytest.mark.parametrize(

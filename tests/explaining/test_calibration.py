@@ -92,6 +92,21 @@ def test_lines_without_words(tmp_path):
     found = calibration(evaluated(tmp_path, [":1", ":1"], ["a", "b"]))
     assert (found.words, found.guess, found.rest, found.corp, found.guess_error) == (None,) * 5
     assert found.sets.y == pytest.approx([0.5, 0.8, 0.9])
+    assert found.sets_of_guesses is None
+
+
+def test_sets_with_and_without_lines_that_list_no_words(tmp_path):
+    """Those reach each level whatever the word is, and would hide that the guesses are wrong."""
+    found = calibration(evaluated(tmp_path, [":1", ":1", "a:0.9 :0.1", "b:0.9 :0.1"], ["a", "b", "c", "c"]))
+    with_guess = found.sets_of_guesses
+    assert (found.sets.n, with_guess.n) == ([4] * 3, [2] * 3)
+    assert with_guess.y[:2] == [0, 0]
+    assert found.sets.y[:2] == pytest.approx([0.25, 0.4])
+    assert (
+        "A line that lists no words reaches each level; of the 2 lines with a guess, they hold 0.0, 0.0 and 0.0 %."
+    ) in list(found.sentences())
+    assert "the smallest sets, on lines with a guess" in str(found)
+    assert calibration(evaluated(tmp_path, ["a:0.9 :0.1"], ["c"])).sets_of_guesses is None
 
 
 def test_lines_of_buckets(tmp_path):
