@@ -320,7 +320,8 @@ def _check_mode_of(given: Collection[str], mode: str) -> None:
 def merged(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the challenge's config.txt, and after them the values of the command line.
 
-    A mode or an order on the command line replaces that of config.txt. Raises ConfigError and UnreadableFileError.
+    A mode, an order or the documents on the command line replace those of config.txt. Raises ConfigError and
+    UnreadableFileError.
     """
     directory = given.get("expected_directory", given.get("out_directory", "."))
     values = config.config_values(directory, unknown_word)
@@ -328,7 +329,7 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
         _settings_of(values)
     except UsageError as error:
         raise ConfigError(path=f"{directory}/{config.CONFIG_FILE}", message=error.message) from error
-    for alternatives in (MODES, ORDERS):
+    for alternatives in (MODES, ORDERS, BY_DOCUMENTS):
         if given.keys() & set(alternatives):
             values = {name: value for name, value in values.items() if name not in alternatives}
     if given.keys() & set(WITHOUT_FORMAT):

@@ -323,6 +323,11 @@ def test_documents_and_none_of_them(challenge, capsys):
     for words in (["-B", "9"], ["compare"], ["calibration", "-o", "one"], ["tune", "-o", "one"]):
         assert run(capsys, *words, "--documents", "FileId", "--no-documents") == (2, "", message)
     assert run(capsys, "-B", "9", "--no-documents")[2] == ""
+    config = (challenge / "config.txt").read_text()
+    (challenge / "config.txt").write_text(f"{config}--no-documents\n")
+    assert run(capsys, "compare", "--samples", "100")[2] == ""
+    assert "by document: 12 of them" in run(capsys, "compare", "--samples", "100", "--documents", "FileId")[1]
+    (challenge / "config.txt").write_text(config)
     assert run(capsys, "--no-documents")[2].startswith("geval: --no-documents goes with --bootstrap")
 
 
