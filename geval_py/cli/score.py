@@ -353,8 +353,7 @@ def _documents(evaluations: Sequence[ScoredOutput], by: DocumentsBy) -> Document
     if dependence is None:
         if documents is not None:
             note(*([documents.nothing_gained] if documents.are_lines else ()))
-            of_lines = documents.of_score(evaluations[0].scores[0])
-            note(*notes_on_sizes(of_lines, (of.scores[0] for of in evaluations)))
+            note(*notes_on_sizes(documents, (of.scores[0] for of in evaluations)))
         return documents
     if dependence.documents is not None:
         column = visible(dependence.column)

@@ -183,7 +183,7 @@ def compare(
     Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline
     or column, samples or a seed out of range, a single document; LineCountError for different numbers of lines.
     """
-    from geval_py.explaining.documents import choose_documents
+    from geval_py.explaining.documents import choose_documents, notes_on_sizes
     from geval_py.explaining.paired import Systems
 
     config.check_sampling(samples, seed)
@@ -206,7 +206,9 @@ def compare(
         documents=grouped and grouped.several(),
         progress=progress,
     ).rank()
-    notes = [*_notes_on_documents(evaluations, grouped, dependence), *_notes(evaluations, ranking, samples)]
+    sizes = () if of_file is None else notes_on_sizes(of_file, (of.scores[0] for of in evaluations))
+    on_documents = [*_notes_on_documents(grouped, dependence), *sizes]
+    notes = [*on_documents, *_notes(evaluations, ranking, samples)]
     return _comparison(
         evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped, notes=notes
     )
@@ -296,11 +298,7 @@ def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[splits.Out
     )
 
 
-def _notes_on_documents(
-    evaluations: Sequence[scores.ScoredOutput], documents: Documents | None, dependence: Dependence | None
-) -> Iterator[str]:
-    from geval_py.explaining.documents import notes_on_sizes
-
+def _notes_on_documents(documents: Documents | None, dependence: Dependence | None) -> Iterator[str]:
     if documents is not None and documents.are_lines:
         yield documents.nothing_gained
     if dependence is not None:
@@ -310,8 +308,6 @@ def _notes_on_documents(
                 f"up to {dependence.widening:.1f} times as wide as by line"
             )
         yield from dependence.coarse_notes()
-    if documents is not None:
-        yield from notes_on_sizes(documents, (of.scores[0] for of in evaluations))
 
 
 def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ are so alike that an interval by lines is too narrow.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -39,15 +39,15 @@ DocumentsBy: TypeAlias = "str | int | Literal[False] | None"
 
 
 def notes_on_sizes(documents: Documents, all_scores: Iterable[MetricScore]) -> Iterator[str]:
-    """Yield a note if few large documents decide an interval; the documents are of the scored lines."""
-    if documents.count < 2:
-        return
-    columns = (line_values(score.metric, score.statistics) for score in all_scores)
-    finite = (column for column in columns if column is not None and np.isfinite(column).all())
-    spreads = (spread_of_mean(column, documents.of_line) for column in finite)
-    few = min(FEW_DEGREES, (documents.count - 1) / 2)  # there are more if documents have about as many lines
-    if any(spread.degrees < few for spread in spreads):
-        yield f"of the {documents.count} documents, a few large ones decide: an interval by them is wide, and unsure"
+    """Yield a note if few large documents decide an interval; the documents are of all lines of the file."""
+    for score in all_scores:
+        column, kept = line_values(score.metric, score.statistics), documents.of_score(score)
+        if column is not None and kept.count > 1 and np.isfinite(column).all():
+            few = min(FEW_DEGREES, (kept.count - 1) / 2)  # there are more if documents have about as many lines
+            if spread_of_mean(column, kept.of_line).degrees < few:
+                sizes = f"of the {kept.count} documents, a few large ones decide"
+                yield f"{sizes}: an interval by them is wide, and unsure"
+                return
 
 
 def documents_of(evaluation: ScoredOutput, column: str | int) -> Documents:
@@ -159,19 +159,16 @@ def find_dependence(
     found if finding out would be costly or impossible: few lines, a metric without figures of lines, or no input file
     of moderate size with as many lines.
     """
-    figures = [known for known in map(_Figures.of, values) if known is not None]
+    first = evaluations[0].scores[0]
+    figures = [known for known in (_Figures.of(column, first) for column in values) if known is not None]
     figures = figures or list(_figures(evaluations, differences=differences))
     possible = list(_possible_documents(evaluations[0])) if figures else []
-
-    def scored(documents: Documents) -> Documents:
-        return documents.of_score(evaluations[0].scores[0])
-
-    tested = [(documents, *_test(scored(documents), figures)) for documents in possible]
+    tested = [(documents, *_test(documents, figures)) for documents in possible]
     fine = [one for one in tested if one[0].effective >= LEAST_DOCUMENTS]
     passed = [(p, *one) for p, one in zip(holm([p for _, p, _ in fine]), fine, strict=True) if p < LEVEL]
     widest = max(passed, key=lambda one: one[3], default=None)
     chosen = None if widest is None or widest[3] < LEAST_WIDENING else widest[1]
-    coarse = tuple(_coarse([one[0] for one in tested if one[0].effective < LEAST_DOCUMENTS], chosen, figures, scored))
+    coarse = tuple(_coarse([one[0] for one in tested if one[0].effective < LEAST_DOCUMENTS], chosen, figures))
     if widest is None or chosen is None:
         return Dependence(documents=None, widening=1.0, p_value=1.0, coarse=coarse)
     return Dependence(documents=chosen, widening=widest[3], p_value=widest[0], coarse=coarse)
@@ -181,7 +178,6 @@ def _coarse(
     columns: Sequence[Documents],
     chosen: Documents | None,
     every: Sequence[_Figures],
-    scored: Callable[[Documents], Documents],
 ) -> Iterator[tuple[str, int]]:
     """Yield the names of columns with few values whose lines are alike, and how many values they have.
 
@@ -189,8 +185,8 @@ def _coarse(
     """
     p_values = []
     for column in columns:
-        of_line = scored(column).of_line
-        units = None if chosen is None else scored(chosen).of_line
+        of_line = column.of_line
+        units = None if chosen is None else chosen.of_line
         if units is not None and len(np.unique(np.stack([units, of_line]), axis=1).T) == units.max() + 1:
             means = [_Figures.of(figures.means(units)) for figures in every]
             of_unit = np.empty(units.max() + 1, np.int64)
@@ -198,7 +194,7 @@ def _coarse(
             known = [of_means for of_means in means if of_means is not None]
             p_values.append(_test(Documents(column=column.column, of_line=of_unit, count=column.count), known)[0])
         else:
-            p_values.append(_test(scored(column), every)[0])
+            p_values.append(_test(column, every)[0])
     for p_value, column in zip(holm(p_values), columns, strict=True):
         if p_value < LEVEL:
             yield column.column, column.count
@@ -206,18 +202,20 @@ def _coarse(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Figures:
-    """Figures of lines, or differences of two systems, with the places of these lines, and their ranks."""
+    """Figures of lines, or differences of two systems, with the lines' places in the file, and their ranks."""
 
     places: Integers
     values: Array
     ranks: Array
 
     @classmethod
-    def of(cls, values: Array) -> _Figures | None:
-        """Take the finite values; None if they are few."""
-        places = np.flatnonzero(np.isfinite(values))
-        few = len(places) < LEAST_TESTED
-        return None if few else cls(places, values[places], centred_ranks(values[places]))
+    def of(cls, values: Array, score: MetricScore | None = None) -> _Figures | None:
+        """Take the finite values, of the lines that a metric scored or of all; None if they are few."""
+        finite = np.flatnonzero(np.isfinite(values))
+        numbers = None if score is None else score.line_numbers
+        places = finite if numbers is None else np.array(numbers, np.int64)[finite] - 1
+        few = len(finite) < LEAST_TESTED
+        return None if few else cls(places, values[finite], centred_ranks(values[finite]))
 
     def means(self, of_line: Integers) -> Array:
         """Return the mean of each document; NaN where it has no figure."""
@@ -230,15 +228,19 @@ class _Figures:
 
 def _figures(evaluations: Sequence[ScoredOutput], *, differences: bool) -> Iterator[_Figures]:
     """Yield the figures of the finite lines of each evaluation and of pairs, if there are enough lines."""
-    columns = [line_values(of.scores[0].metric, of.scores[0].statistics) for of in evaluations]
-    known = [column for column in columns if column is not None]
-    pairs = combinations(known, 2) if differences else ()
-    with np.errstate(invalid="ignore"):
-        every = (*known, *(one - other for one, other in pairs))
-    for values in every:
-        figures = _Figures.of(values)
+    firsts = [of.scores[0] for of in evaluations]
+    columns = [(first, line_values(first.metric, first.statistics)) for first in firsts]
+    known = [(first, column) for first, column in columns if column is not None]
+    for first, column in known:
+        figures = _Figures.of(column, first)
         if figures is not None:
             yield figures
+    for (one, column), (other, other_column) in combinations(known, 2) if differences else ():
+        if one.line_numbers == other.line_numbers:
+            with np.errstate(invalid="ignore"):
+                figures = _Figures.of(column - other_column, one)
+            if figures is not None:
+                yield figures
 
 
 def _test(documents: Documents, every: Sequence[_Figures]) -> tuple[float, float]:

@@ -331,6 +331,17 @@ def test_documents_and_none_of_them(challenge, capsys):
     assert run(capsys, "--no-documents")[2].startswith("geval: --no-documents goes with --bootstrap")
 
 
+@pytest.mark.parametrize("words", [["-B", "20"], ["-B", "20", "--documents", "FileId"]])
+@pytest.mark.parametrize("short", ["one", "two"])
+def test_outputs_of_which_a_filter_selects_other_lines(words, short, challenge, capsys):
+    path = challenge / f"dev-0/out-{short}.tsv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([line.replace("a:", "b:") for line in lines[:25]] + lines[25:]))
+    status, out, err = run(capsys, *words, "-a", "PerplexityHashed:f<out:a>")
+    assert (status, out.count("±")) == (0, 2)
+    assert err in ("", ADVICE) or "FileId are alike" in err
+
+
 def test_each_line_its_own_document(challenge, capsys):
     note = "each line is a document of its own by the column Text: the same as no documents"
     assert run(capsys, "-B", "100", "-o", "one", "--documents", "Text")[2] == f"geval: note: {note}\n"
