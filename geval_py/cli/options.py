@@ -129,7 +129,7 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
          "-w and --format json: count the documents of a feature",
          {"goes_with": (SCORES, *FEATURES)}),
         ("no_documents", "", "with -B: do not look whether lines are alike by a column of the input",
-         {"goes_with": (SCORES, *FEATURES)}),
+         {"goes_with": (SCORES,)}),
         ("by_score", "", "of several outputs, the best first, by the first metric",
          {"goes_with": (SCORES,), "otherwise": "; lines have --sort and --reverse-sort"}),
         ("format", "FORMAT", f"{', '.join(FORMATS)} (default: text)", {}),
@@ -294,10 +294,11 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     _check_mode_of(given.keys(), settings.mode)
     if "seed" in given and settings.bootstrap is None:
         raise UsageError(message="--seed goes with --bootstrap")
-    for field in ("documents", "no_documents"):
-        if field in given and settings.mode == SCORES and settings.bootstrap is None:
-            name = option_of(field).long_name
-            raise UsageError(message=f"{name} goes with --bootstrap, --worst-features or geval compare")
+    if settings.mode == SCORES and settings.bootstrap is None:
+        if "documents" in given:
+            raise UsageError(message="--documents goes with --bootstrap, --worst-features or geval compare")
+        if "no_documents" in given:
+            raise UsageError(message="--no-documents goes with --bootstrap or geval compare")
     return config.task_of(values | {"needs_items": settings.needs_items}), settings
 
 

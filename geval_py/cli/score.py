@@ -159,8 +159,11 @@ class Scores(Tabular):
     def legend(self) -> Iterator[str]:
         settings = self._settings
         if self._interval is not None:
-            of = "lines" if settings.documents is None else f"documents by {visible(settings.documents)}"
-            yield f"±: half of the 95 % interval, from {settings.bootstrap} resamples of {of}, seed {settings.seed}."
+            if settings.documents is not None:
+                yield f"±: half of the 95 % interval, by the documents of {visible(settings.documents)}."
+            else:
+                resamples = f"{settings.bootstrap} resamples of lines, seed {settings.seed}"
+                yield f"±: half of the 95 % interval, from {resamples}."
 
     def records(self) -> Table:
         from geval_py.scoring.score_tables import scores_table
@@ -355,13 +358,8 @@ def _documents(evaluations: Sequence[ScoredOutput], by: DocumentsBy) -> Document
             note(*([documents.nothing_gained] if documents.are_lines else ()))
             note(*notes_on_sizes(documents, (of.scores[0] for of in evaluations)))
         return documents
-    if dependence.documents is not None:
-        column = visible(dependence.column)
-        note(
-            f"lines with the same {column} are alike: by document, an interval is {dependence.widening:.1f} times as "
-            f"wide\n  --documents {column} shows it"
-        )
-    note(*dependence.coarse_notes())
+    shows = f"--documents {visible(dependence.column)} shows it"
+    note(*dependence.notes(f"by document, an interval is {dependence.wider}\n  {shows}"))
     return None  # GEval's interval is by lines
 
 

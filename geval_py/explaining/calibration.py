@@ -285,11 +285,7 @@ def _notes(documents: Documents | None, dependence: Dependence | None) -> Iterat
     if documents is not None and documents.are_lines:
         yield documents.nothing_gained
     if dependence is not None:
-        if documents is not None:
-            wider = f"{dependence.widening:.1f} times as wide as by line"
-            column = visible(documents.column)
-            yield f"lines with the same {column} are alike: the claim's interval is by document, {wider}"
-        yield from dependence.coarse_notes()
+        yield from dependence.notes(f"the claim's interval is by document, {dependence.wider}")
 
 
 def _claim(statistics: hashed.ProfileStatistics, documents: Documents | None) -> Claim:
@@ -305,8 +301,9 @@ def _claim(statistics: hashed.ProfileStatistics, documents: Documents | None) ->
     gaps = loss - entropy
     error = float(gaps.std(ddof=1)) / math.sqrt(lines) if lines > 1 else 0.0
     half = significance.NORMAL * error
-    if documents is not None:
-        spread = spread_of_mean(gaps, documents.only(np.flatnonzero(finite)).of_line)
+    kept = documents and documents.only(np.flatnonzero(finite))
+    if kept is not None and kept.count > 1:
+        spread = spread_of_mean(gaps, kept.of_line)
         error, half = spread.deviation, spread.half_width
     gap = float(gaps.mean())
     return Claim(

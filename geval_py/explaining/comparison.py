@@ -302,12 +302,7 @@ def _notes_on_documents(documents: Documents | None, dependence: Dependence | No
     if documents is not None and documents.are_lines:
         yield documents.nothing_gained
     if dependence is not None:
-        if dependence.documents is not None:
-            yield (
-                f"lines with the same {visible(dependence.column)} are alike: intervals and tests are by document, "
-                f"up to {dependence.widening:.1f} times as wide as by line"
-            )
-        yield from dependence.coarse_notes()
+        yield from dependence.notes(f"intervals and tests are by document, {dependence.wider}")
 
 
 def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples: int) -> Iterator[str]:

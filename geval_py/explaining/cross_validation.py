@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.documents import documents_of, find_dependence
+from geval_py.explaining.documents import choose_documents
 from geval_py.explaining.guesses import Guesses, hashed_bits
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.explaining.spread import Documents, spread_of_mean
 from geval_py.reading.derived import Parameters
 from geval_py.tables import numbers, table
-from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore, ScoredOutput
@@ -80,17 +79,13 @@ def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: 
 
 
 def _documents(evaluations: Sequence[ScoredOutput], together: HeldTogether) -> tuple[Documents | None, list[str]]:
-    if together is False:
-        return None, []
-    if together is None:
-        found = find_dependence(evaluations)
-        notes = list(found.coarse_notes())
-        if found.documents is None:
-            return None, notes
-        together_note = f"lines with the same {visible(found.column)} are alike: they are held out together"
-        return found.documents, [together_note, *notes]
-    if isinstance(together, (str, int)):
-        documents = documents_of(evaluations[0], together)
+    if together is None or isinstance(together, (str, int)):  # False is an int
+        of_file, dependence = choose_documents(evaluations, together)
+        documents = of_file and of_file.of_score(evaluations[0].scores[0])
+        if dependence is not None:
+            return documents, list(dependence.notes("they are held out together"))
+        if documents is None:
+            return None, []
         return documents.several(), [documents.nothing_gained] if documents.are_lines else []
     lines = evaluations[0].line_count
     if len(together) != lines:

@@ -105,14 +105,12 @@ def _no_column(name: str, header: Sequence[str]) -> UsageError:
 class Dependence:
     """Which lines are alike: ``documents``, of all lines of the file, or None if no column tells.
 
-    Intervals by them are up to ``widening`` times as wide as by lines; ``p_value`` is of the test that lines of a
-    document are no more alike than others, corrected for the number of columns. ``coarse`` are the names of columns
-    whose lines are alike too, with their numbers of values, which are too few.
+    Intervals by them are up to ``widening`` times as wide as by lines. ``coarse`` are the names of columns whose
+    lines are alike too, with their numbers of values, which are too few.
     """
 
     documents: Documents | None = field(repr=False)
-    widening: float
-    p_value: float
+    widening: float = 1.0
     coarse: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -120,8 +118,15 @@ class Dependence:
         """The name, or the number, of the column; "" for none."""
         return "" if self.documents is None else self.documents.column
 
-    def coarse_notes(self) -> Iterator[str]:
-        """Yield a note on each column that is too coarse."""
+    @property
+    def wider(self) -> str:
+        """How much wider intervals by document are, in words."""
+        return f"up to {self.widening:.1f} times as wide as by line"
+
+    def notes(self, consequence: str) -> Iterator[str]:
+        """Yield a note on the column, if there is one, and on each column that is too coarse."""
+        if self.documents is not None:
+            yield f"lines with the same {visible(self.column)} are alike: {consequence}"
         for column, values in self.coarse:
             alike = f"lines with the same {visible(column)} are alike{'' if self.documents is None else ', too'}"
             yield f"{alike}: {values} are too few to know how another would score"
@@ -160,44 +165,45 @@ def find_dependence(
     of moderate size with as many lines.
     """
     first = evaluations[0].scores[0]
-    figures = [known for known in (_Figures.of(column, first) for column in values) if known is not None]
-    figures = figures or list(_figures(evaluations, differences=differences))
+    every = [_Figures.of(column, first) for column in values] or _figures(evaluations, differences=differences)
+    figures = [known for known in every if known is not None]
     possible = list(_possible_documents(evaluations[0])) if figures else []
-    tested = [(documents, *_test(documents, figures)) for documents in possible]
-    fine = [one for one in tested if one[0].effective >= LEAST_DOCUMENTS]
-    passed = [(p, *one) for p, one in zip(holm([p for _, p, _ in fine]), fine, strict=True) if p < LEVEL]
-    widest = max(passed, key=lambda one: one[3], default=None)
-    chosen = None if widest is None or widest[3] < LEAST_WIDENING else widest[1]
-    coarse = tuple(_coarse([one[0] for one in tested if one[0].effective < LEAST_DOCUMENTS], chosen, figures))
-    if widest is None or chosen is None:
-        return Dependence(documents=None, widening=1.0, p_value=1.0, coarse=coarse)
-    return Dependence(documents=chosen, widening=widest[3], p_value=widest[0], coarse=coarse)
+    fine = [(of, *_test(of, figures)) for of in possible if of.effective >= LEAST_DOCUMENTS]
+    corrected = holm([p for _, p, _ in fine])
+    passed = [(wider, of) for p, (of, _, wider) in zip(corrected, fine, strict=True) if p < LEVEL]
+    wider, chosen = max(passed, key=lambda one: one[0], default=(1.0, None))
+    if wider < LEAST_WIDENING:
+        wider, chosen = 1.0, None
+    rest = [of for of in possible if of.effective < LEAST_DOCUMENTS]
+    return Dependence(documents=chosen, widening=wider, coarse=tuple(_coarse(rest, chosen, figures)))
 
 
 def _coarse(
-    columns: Sequence[Documents],
-    chosen: Documents | None,
-    every: Sequence[_Figures],
+    columns: Sequence[Documents], chosen: Documents | None, every: Sequence[_Figures]
 ) -> Iterator[tuple[str, int]]:
     """Yield the names of columns with few values whose lines are alike, and how many values they have.
 
     Where whole documents of the chosen column have a value, they are what is dealt out, by the means of their lines.
     """
-    p_values = []
-    for column in columns:
-        of_line = column.of_line
-        units = None if chosen is None else chosen.of_line
-        if units is not None and len(np.unique(np.stack([units, of_line]), axis=1).T) == units.max() + 1:
-            means = [_Figures.of(figures.means(units)) for figures in every]
-            of_unit = np.empty(units.max() + 1, np.int64)
-            of_unit[units] = of_line
-            known = [of_means for of_means in means if of_means is not None]
-            p_values.append(_test(Documents(column=column.column, of_line=of_unit, count=column.count), known)[0])
-        else:
-            p_values.append(_test(column, every)[0])
+    p_values = [_test(*_by_documents(column, chosen, every))[0] for column in columns]
     for p_value, column in zip(holm(p_values), columns, strict=True):
         if p_value < LEVEL:
             yield column.column, column.count
+
+
+def _by_documents(
+    column: Documents, chosen: Documents | None, every: Sequence[_Figures]
+) -> tuple[Documents, Sequence[_Figures]]:
+    """Turn lines into documents, with the means of their lines, if each document has one value of a column."""
+    if chosen is None:
+        return column, every
+    of_document = np.empty(chosen.count, np.int64)
+    of_document[chosen.of_line] = column.of_line
+    if (of_document[chosen.of_line] != column.of_line).any():
+        return column, every
+    means = [_Figures.of(figures.means(chosen)) for figures in every]
+    column = Documents(column=column.column, of_line=of_document, count=column.count)
+    return column, [known for known in means if known is not None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,30 +223,26 @@ class _Figures:
         few = len(finite) < LEAST_TESTED
         return None if few else cls(places, values[finite], centred_ranks(values[finite]))
 
-    def means(self, of_line: Integers) -> Array:
+    def means(self, documents: Documents) -> Array:
         """Return the mean of each document; NaN where it has no figure."""
-        documents = of_line[self.places]
-        size = int(of_line.max()) + 1
+        of_line = documents.of_line[self.places]
+        lines = np.bincount(of_line, minlength=documents.count)
         with np.errstate(invalid="ignore"):
-            means: Array = np.bincount(documents, self.values, size) / np.bincount(documents, minlength=size)
+            means: Array = np.bincount(of_line, self.values, documents.count) / lines
         return means
 
 
-def _figures(evaluations: Sequence[ScoredOutput], *, differences: bool) -> Iterator[_Figures]:
-    """Yield the figures of the finite lines of each evaluation and of pairs, if there are enough lines."""
+def _figures(evaluations: Sequence[ScoredOutput], *, differences: bool) -> Iterator[_Figures | None]:
+    """Yield the figures of the finite lines of each evaluation, and of pairs; None where there are few."""
     firsts = [of.scores[0] for of in evaluations]
     columns = [(first, line_values(first.metric, first.statistics)) for first in firsts]
     known = [(first, column) for first, column in columns if column is not None]
     for first, column in known:
-        figures = _Figures.of(column, first)
-        if figures is not None:
-            yield figures
+        yield _Figures.of(column, first)
     for (one, column), (other, other_column) in combinations(known, 2) if differences else ():
         if one.line_numbers == other.line_numbers:
             with np.errstate(invalid="ignore"):
-                figures = _Figures.of(column - other_column, one)
-            if figures is not None:
-                yield figures
+                yield _Figures.of(column - other_column, one)
 
 
 def _test(documents: Documents, every: Sequence[_Figures]) -> tuple[float, float]:

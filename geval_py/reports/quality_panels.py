@@ -93,10 +93,7 @@ def _meanings(score: MetricScore, interval: Interval) -> Iterator[str]:
 def _on_documents(dependence: Dependence | None) -> Iterator[str]:
     if dependence is None:
         return
-    if dependence.documents is not None:
-        alike = f"Lines with the same {short(dependence.column)} are alike"
-        yield f"{alike}: intervals are by document, up to {dependence.widening:.1f} times as wide as by line."
-    for note in dependence.coarse_notes():
+    for note in dependence.notes(f"intervals are by document, {dependence.wider}"):
         yield f"{note[0].upper()}{note[1:]}."
 
 

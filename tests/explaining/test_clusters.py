@@ -11,8 +11,9 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py import UsageError, compare, evaluate
+from geval_py import UsageError, calibration, compare, evaluate
 from geval_py.cli import main
+from geval_py.explaining.documents import find_dependence
 from geval_py.explaining.paired import bootstrap_p_values, randomisation_p_values
 from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, interval, resample_totals
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
@@ -275,7 +276,8 @@ def run(capsys, *words):
 
 
 ADVICE = (
-    "geval: note: lines with the same FileId are alike: by document, an interval is 2.5 times as wide\n"
+    "geval: note: lines with the same FileId are alike: by document, an interval is up to 2.5 times as wide as by "
+    "line\n"
     "  --documents FileId shows it\n"
 )
 ALIKE = (
@@ -328,7 +330,10 @@ def test_documents_and_none_of_them(challenge, capsys):
     assert run(capsys, "compare", "--samples", "100")[2] == ""
     assert "by document: 12 of them" in run(capsys, "compare", "--samples", "100", "--documents", "FileId")[1]
     (challenge / "config.txt").write_text(config)
-    assert run(capsys, "--no-documents")[2].startswith("geval: --no-documents goes with --bootstrap")
+    assert run(capsys, "--no-documents")[2] == "geval: --no-documents goes with --bootstrap or geval compare\n"
+    assert run(capsys, "-w", "--no-documents")[2] == "geval: --no-documents goes with scores\n"
+    table = run(capsys, "-B", "9", "--documents", "FileId", "--format", "markdown")[1]
+    assert "\n±: half of the 95 % interval, by the documents of FileId.\n" in table
 
 
 @pytest.mark.parametrize("words", [["-B", "20"], ["-B", "20", "--documents", "FileId"]])
@@ -338,8 +343,27 @@ def test_outputs_of_which_a_filter_selects_other_lines(words, short, challenge, 
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([line.replace("a:", "b:") for line in lines[:25]] + lines[25:]))
     status, out, err = run(capsys, *words, "-a", "PerplexityHashed:f<out:a>")
-    assert (status, out.count("±")) == (0, 2)
-    assert err in ("", ADVICE) or "FileId are alike" in err
+    assert (status, out.count("±"), "Error" in err) == (0, 2, False)
+
+
+def test_the_documents_are_those_of_the_scored_lines(challenge):
+    """A filter that leaves the lines of the last files leaves their documents."""
+    names = [line.split("\t")[0] for line in (challenge / "dev-0/in.tsv").read_text().splitlines()]
+    lines = (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)
+    (challenge / "dev-0/out-one.tsv").write_text("".join(["b:0.5 :0.5\n"] * 5 + lines[5:]))
+    filtered = evaluate(challenge, "dev-0", out="one", metrics="PerplexityHashed:f<out:a>")
+    found = find_dependence([filtered])
+    values = np.array(filtered.line_losses)
+    assert found.widening == pytest.approx(widening(values, documents(names[5:]).of_line))
+
+
+def test_a_claim_of_which_one_document_is_finite(challenge):
+    """It has no spread between documents, so its interval is by lines."""
+    lines = ["b:1\n"] * 55 + (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)[55:]
+    (challenge / "dev-0/out-one.tsv").write_text("".join(lines))
+    result = evaluate(challenge, "dev-0", out="one")
+    by_document, by_line = (calibration(result, documents=by).claim for by in ("FileId", False))
+    assert (by_document.lines, by_document) == (5, by_line)
 
 
 def test_each_line_its_own_document(challenge, capsys):
