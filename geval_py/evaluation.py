@@ -129,10 +129,11 @@ class Score(MetricScore):
         as_geval: bool = False,
         progress: Progress | None = None,
     ) -> Interval:
-        """Compute the 95 % interval from ``samples`` resamples of the lines.
+        """Compute the 95 % interval.
 
-        With ``documents``, of all lines of the file, documents are resampled. With ``as_geval``, the percentiles are
-        GEval's, which are too near to each other for few lines.
+        It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
+        resamples; with ``documents``, of all lines of the file, by documents. With ``as_geval`` it is GEval's, always
+        from resamples, which is too narrow for few lines.
 
         Raises UsageError for fewer than one sample, a seed below 0, and a single document.
         """
@@ -174,10 +175,11 @@ class Evaluation(ScoredOutput):
     def interval(
         self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: str | int | None = None
     ) -> Interval:
-        """Compute the 95 % interval of the first metric's value from ``samples`` resamples of the lines.
+        """Compute the 95 % interval of the first metric's value.
 
-        ``documents`` is a column of the input (its name or its number, from 1): lines with the same value in it are
-        one document. Documents are then resampled, since lines of one document are alike.
+        It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
+        resamples. ``documents`` is a column of the input (its name or its number, from 1): lines with the same value
+        in it are one document. The interval is then by documents, since lines of one document are alike.
 
         Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
         """

@@ -348,19 +348,20 @@ def _note_infinite_losses(evaluation: ScoredOutput) -> None:
 
 def _documents(evaluations: Sequence[ScoredOutput], by: DocumentsBy) -> Documents | None:
     """Return the documents by which intervals are wanted; if none are named, advise those that would widen them."""
-    from geval_py.explaining.documents import choose_documents, notes_on_sizes
+    from geval_py.explaining.documents import choose_documents, notes_on_intervals
 
     if not evaluations:
         return None
     documents, dependence = choose_documents(evaluations, by)
     if dependence is None:
-        if documents is not None:
-            note(*([documents.nothing_gained] if documents.are_lines else ()))
-            note(*notes_on_sizes(documents, (of.scores[0] for of in evaluations)))
-        return documents
-    shows = f"--documents {visible(dependence.column)} shows it"
-    note(*dependence.notes(f"by document, an interval is {dependence.wider}\n  {shows}"))
-    return None  # GEval's interval is by lines
+        if documents is not None and documents.are_lines:
+            note(documents.nothing_gained)
+    else:
+        shows = f"--documents {visible(dependence.column)} shows it"
+        note(*dependence.notes(f"by document, an interval is {dependence.wider}\n  {shows}"))
+        documents = None  # GEval's interval is by lines
+    note(*notes_on_intervals(documents, (of.scores[0] for of in evaluations)))
+    return documents
 
 
 def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:

@@ -183,7 +183,7 @@ def compare(
     Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline
     or column, samples or a seed out of range, a single document; LineCountError for different numbers of lines.
     """
-    from geval_py.explaining.documents import choose_documents, notes_on_sizes
+    from geval_py.explaining.documents import choose_documents, notes_on_intervals
     from geval_py.explaining.paired import Systems
 
     config.check_sampling(samples, seed)
@@ -206,9 +206,8 @@ def compare(
         documents=grouped and grouped.several(),
         progress=progress,
     ).rank()
-    sizes = () if of_file is None else notes_on_sizes(of_file, (of.scores[0] for of in evaluations))
-    on_documents = [*_notes_on_documents(grouped, dependence), *sizes]
-    notes = [*on_documents, *_notes(evaluations, ranking, samples)]
+    on_intervals = notes_on_intervals(of_file, (of.scores[0] for of in evaluations))
+    notes = [*_notes_on_documents(grouped, dependence), *on_intervals, *_notes(evaluations, ranking, samples)]
     return _comparison(
         evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped, notes=notes
     )

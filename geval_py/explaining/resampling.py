@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 MOST = 1e280  # a greater statistic, or NaN, counts as infinite: a sum of such might overflow
-MANY = 20_000  # lines, beyond which means are so nearly normal that nothing is resampled
+MANY = 20_000  # lines, beyond which means are so nearly normal that nothing is drawn
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; at least one resample
 
 
@@ -354,42 +354,45 @@ def score_interval(
 
 
 def computed_intervals(metric: Metric, table: LineTable) -> list[Interval | None]:
-    """Compute each system's interval from the spread of its documents, or of its lines if there are many.
+    """Compute each system's interval from the spread of its lines, or documents.
 
-    None for a few lines without documents, for infinite statistics, and for a metric whose lines have no figures.
+    None for infinite statistics, a single line or document, and a metric whose lines have no figures. Without
+    documents, only intervals of mean losses are computed, unless there are many lines: those of other metrics are
+    percentiles of resamples.
     """
-    units = spread_units(table)
-    if units is None or isinstance(table, RuledTable):
+    if isinstance(table, RuledTable) or table.units == 1:
         return [None] * table.systems
-    return [_computed_interval(metric, table.of_system(n), units) for n in range(table.systems)]
+    if spread_units(table) is None and not is_of_mean_loss(metric, table):
+        return [None] * table.systems
+    return [_computed_interval(metric, table.of_system(n)) for n in range(table.systems)]
 
 
 def spread_units(table: LineTable) -> Integers | None:
     """Return the number of the document of each line, or the line's own if there are many; None if there are few.
 
-    The spread of few lines is that of resamples, which see how skewed the losses are; with many, both are the same.
+    Few lines are resampled, which sees how skewed their figures are; with many, both are the same.
     """
     if table.documents is not None:
         return table.documents.of_line if table.documents.count > 1 else None
     return np.arange(table.lines) if table.lines > MANY else None
 
 
-def _computed_interval(metric: Metric, table: StatisticsTable, units: Integers) -> Interval | None:
+def _computed_interval(metric: Metric, table: StatisticsTable) -> Interval | None:
     """Compute the interval of one system; a metric of the mean loss is computed from the ends of that one's."""
-    from geval_py.explaining.spread import spread_of_mean
+    from geval_py.explaining.spread import interval_of_mean
 
     values = figures_of_lines(metric, table)
     if values is None or not np.isfinite(values).all():
         return None
-    half = spread_of_mean(values, units).half_width
+    ends = interval_of_mean(values, None if table.documents is None else table.documents.of_line)
     best, worst = sorted((metric.measure.best, metric.measure.worst))
     if is_of_mean_loss(metric, table):
-        lines, mean = len(values), float(values.mean())
-        ends = [metric.measure.formula([max(0.0, end) * lines], lines) for end in (mean - half, mean + half)]
+        lines = len(values)
+        low, high = (metric.measure.formula([max(0.0, end) * lines], lines) for end in ends)
     else:
-        score = float(scores_on(metric, table.observed())[0, 0])
-        ends = [score - half, score + half]
-    low, high = sorted(min(max(end, best), worst) for end in ends)
+        bias = float(scores_on(metric, table.observed())[0, 0] - values.mean())
+        low, high = (end + bias for end in ends)
+    low, high = sorted(min(max(end, best), worst) for end in (low, high))
     documents = None if table.documents is None else table.documents.count
     return Interval.between(low, high, documents=documents)
 

@@ -19,7 +19,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation, losses, mixing, resampling, worst_features
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.explaining.documents import Dependence, DocumentsBy, choose_documents
+from geval_py.explaining.documents import Dependence, DocumentsBy, choose_documents, notes_on_intervals
 from geval_py.explaining.luck import Luck, luck
 from geval_py.explaining.significance import Interval
 from geval_py.explaining.tuning import Tuning, tune
@@ -44,9 +44,8 @@ _STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.
 class Report:
     """The contents of a report by log losses; ``line_losses``, in nats, are of the lines that the metric scored.
 
-    ``comparison`` and ``mixture`` are with other outputs of the same lines; None without others. If ``dependence``
-    finds that the lines of a document are alike, the ``interval`` and the comparison are by documents; it is None if
-    documents were named, or refused.
+    ``comparison`` and ``mixture`` are with other outputs of the same lines; None without others. The ``notes`` say
+    whether the ``interval`` and the comparison are by documents, and where they are not to be trusted.
     ``by_frequency`` is empty without a train/expected.tsv beside the test set. ``calibration`` is None for a metric
     that does not hash words, and so are the next three; ``luck`` is also None for lines of buckets, ``tuning`` and
     ``mixture`` also if flags choose or change lines, and for fewer than a hundred lines.
@@ -54,7 +53,7 @@ class Report:
 
     evaluation: ScoredOutput
     interval: Interval
-    dependence: Dependence | None
+    notes: tuple[str, ...]
     line_losses: Array
     outcomes: losses.Outcomes
     shares: tuple[losses.OutcomeShare, ...]
@@ -106,7 +105,7 @@ def report(
     return Report(
         evaluation=evaluation,
         interval=resampling.score_interval(evaluation.scores[0], documents=of_file),
-        dependence=dependence,
+        notes=(*_on_documents(dependence), *notes_on_intervals(of_file, evaluation.scores[:1])),
         line_losses=line_losses,
         outcomes=outcomes,
         shares=tuple(losses.outcome_shares(line_losses, outcomes)),
@@ -259,7 +258,7 @@ class Overview:
 
     evaluation: ScoredOutput
     interval: Interval
-    dependence: Dependence | None
+    notes: tuple[str, ...]
     line_scores: Array
     bins: tuple[ScoreBin, ...]
     by_expected: ScoredParts | None
@@ -293,7 +292,7 @@ def overview(
     return Overview(
         evaluation=evaluation,
         interval=resampling.score_interval(evaluation.scores[0], documents=of_file),
-        dependence=dependence,
+        notes=(*_on_documents(dependence), *notes_on_intervals(of_file, evaluation.scores[:1])),
         line_scores=scores,
         bins=tuple(score_bins(scores[np.isfinite(scores)])),
         by_expected=_by_expected(evaluation),
@@ -302,6 +301,11 @@ def overview(
         examples=tuple(_examples(evaluation, score, scores)),
         comparison=compare([evaluation, *others], documents=by, progress=progress) if others else None,
     )
+
+
+def _on_documents(dependence: Dependence | None) -> Iterator[str]:
+    if dependence is not None:
+        yield from dependence.notes(f"intervals are by document, {dependence.wider}")
 
 
 def score_bins(scores: Array) -> list[ScoreBin]:

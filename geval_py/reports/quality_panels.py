@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from geval_py.explaining import cross_validation, mixing, paired
     from geval_py.explaining.calibration import Calibration, Claim
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.documents import Dependence
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.reliability import Points, Reliability
     from geval_py.explaining.tuning import Tuning
@@ -62,7 +61,7 @@ def score_panel(
             (
                 f"{short(score.name)} is {figure(score.value)}.",
                 *_meanings(score, interval),
-                *_on_documents(report.dependence),
+                *(f"{note[0].upper()}{note[1:]}." for note in report.notes),
             )
         ),
         chart=chart,
@@ -90,17 +89,12 @@ def _meanings(score: MetricScore, interval: Interval) -> Iterator[str]:
     yield f"Another set of as many lines would score {figure(low)} to {figure(high)}."
 
 
-def _on_documents(dependence: Dependence | None) -> Iterator[str]:
-    if dependence is None:
-        return
-    for note in dependence.notes(f"intervals are by document, {dependence.wider}"):
-        yield f"{note[0].upper()}{note[1:]}."
-
-
 def interval_method(interval: Interval) -> str:
     """Describe how an interval was computed."""
+    if interval.samples is None and interval.documents is None:
+        return "Student’s interval, corrected for skewed losses by Hall’s transformation."
     if interval.samples is None:
-        return f"Student’s interval over {interval.documents:,} documents."
+        return f"Student’s interval over {interval.documents:,} documents, with the variance CR2."
     of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
     return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
 

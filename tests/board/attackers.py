@@ -25,10 +25,9 @@ from geval_py.board.operations.receipts import QuotaError
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking import disclosure, leaderboard
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.board.ranking.uncertainty import SAMPLES
 from geval_py.board.settings import ALL
 from geval_py.checking import rules
-from geval_py.explaining.resampling import bootstrap_weights, expanded_tail
+from geval_py.explaining.spread import interval_of_mean
 
 TEST, ME, FRIEND = "test-A", "mallory", "friend"
 START = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -265,13 +264,14 @@ def by_variants(season, *, intervals=False):
 def upper_ends(season, logs, line):
     """The logarithm of the upper end of the interval, for each bucket that a line's word may have.
 
-    All that it is computed with is public: the losses of the other lines are known, as is the seed of the samples.
+    All that it is computed with is public: the losses of the other lines are known.
     """
-    weights = (
-        np.concatenate(list(bootstrap_weights(season.lines, SAMPLES, season.board.settings.seed))) / season.lines
-    )
-    known = math.log(season.buckets) * (1.0 - weights[:, [line]])
-    return np.quantile(known - weights[:, [line]] * logs[line], 1.0 - expanded_tail(season.lines), axis=0)
+    losses = np.full(season.lines, math.log(season.buckets))
+    ends = []
+    for of_bucket in -logs[line]:
+        losses[line] = of_bucket
+        ends.append(interval_of_mean(losses, None)[1])
+    return np.array(ends)
 
 
 def by_spaced_masses(season, at_once=3, most=None):

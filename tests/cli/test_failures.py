@@ -170,7 +170,7 @@ def test_so_it_does_of_the_only_output(two, geval):
     rows = "LogLossHashed:f<out:b>\terror\nLogLossHashed\t0.69\nLikelihoodHashed:f<out:b>\terror\n"
     assert geval(*two, "-o", "out-n=1.tsv") == (1, rows, ONCE)
     status, out, err = geval(*two, "-o", "out-n=1.tsv", "--bootstrap", "10")
-    assert (status, out, err) == (1, rows.replace("0.69", "0.7±0.0"), ONCE)
+    assert (status, out, err.startswith(ONCE)) == (1, rows.replace("0.69", "0.7±0.0"), True)
 
 
 def test_so_it_does_in_json(two, geval):

@@ -246,7 +246,14 @@ def test_the_interval_of_a_change(low, high, ends, taken):
 @pytest.mark.parametrize(
     ("interval", "sentence"),
     [
-        (Interval.between(0.0, 1.0, documents=1234), "Student’s interval over 1,234 documents."),
+        (
+            Interval.between(0.0, 1.0, documents=1234),
+            "Student’s interval over 1,234 documents, with the variance CR2.",
+        ),
+        (
+            Interval.between(0.0, 1.0, documents=None),
+            "Student’s interval, corrected for skewed losses by Hall’s transformation.",
+        ),
         (
             Interval.of([0.0, 1.0], samples=1000, seed=7),
             "Percentile bootstrap of 1,000 resamples of the lines, seed 7.",

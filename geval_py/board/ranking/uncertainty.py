@@ -1,9 +1,9 @@
-"""How sure stored scores are: 95 % intervals by the bootstrap, and paired tests by approximate randomisation.
+"""How sure stored scores are: 95 % intervals, and paired tests by approximate randomisation.
 
-All outputs of one test share the resamples and the coins, so each output is prepared once and then compared with any
-other. In one sample of the randomisation, systems A and B swap their losses on some lines. Let m(A) be the mean loss
-of A with the swapped lines counted negatively: the difference of the two systems is then m(A) - m(B), so each system
-needs one mean per sample. The coins are those of :func:`geval_py.explaining.paired.randomisation_p_values`.
+All outputs of one test share the coins, so each output is prepared once and then compared with any other. In one
+sample of the randomisation, systems A and B swap their losses on some lines. Let m(A) be the mean loss of A with the
+swapped lines counted negatively: the difference of the two systems is then m(A) - m(B), so each system needs one mean
+per sample. The coins are those of :func:`geval_py.explaining.paired.randomisation_p_values`.
 
 If hardly any sample is as extreme as the observed difference, the p-value is smaller than counting can make it: a
 bound, or the tail of the samples. So many entries can be told apart.
@@ -12,7 +12,7 @@ bound, or the tail of the samples. So many entries can be told apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 SAMPLES = 1000  # of the bootstrap
-MOST_KEPT = 1 << 25  # weights of a test's resamples, 8 bytes each, that are kept for its next output
 MOST_LOSSES = 1 << 23  # 8 bytes each, that are held while pairs are tested
 SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1)  # of a byte's eight lines
 FEW = 10  # samples as extreme as the observed difference: a p-value of so few or fewer is uncertain
@@ -49,30 +48,13 @@ PairTest: TypeAlias = "Callable[[int, int], float]"  # two ids of evaluations ->
 
 
 def with_interval(scored: Scored, seed: int) -> Scored:
-    """Add the interval of a score that has line losses; equals :func:`bootstrap.interval` up to rounding."""
+    """Add the interval of a score that has line losses, as :func:`geval_py.explaining.resampling.interval` does."""
     if scored.losses is None:
         return scored
     metric = find_metric(parse_schemes(scored.metric)[0].metric)
-    table = resampling.StatisticsTable.of_systems([LineStatistics(unpack(scored.losses, scored.lines))])
-    weights = _kept_weights if SAMPLES * table.lines <= MOST_KEPT else resampling.bootstrap_weights
-    values = resampling.scores_on(metric, _totals(table, weights(table.lines, SAMPLES, seed)))[:, 0]
-    low, high = interval_ends(resampling.percentile_interval(values, table, seed=seed))
+    statistics = LineStatistics(unpack(scored.losses, scored.lines))
+    low, high = interval_ends(resampling.interval(metric, statistics, samples=SAMPLES, seed=seed))
     return replace(scored, low=low, high=high)
-
-
-@lru_cache(maxsize=2)
-def _kept_weights(lines: int, samples: int, seed: int) -> tuple[Array, ...]:
-    return tuple(resampling.bootstrap_weights(lines, samples, seed))
-
-
-def _totals(table: resampling.StatisticsTable, blocks: Iterable[Array]) -> resampling.Totals:
-    """Sum the statistics on resamples. Finite ones use one core: a matrix product takes all cores, and longer."""
-    if table.infinite.any():
-        return table.totals(blocks)
-    columns = np.ascontiguousarray(table.statistics[:, :, 0])
-    sums = np.concatenate([np.einsum("rl,cl->cr", block, columns) for block in blocks], axis=1)
-    counts = np.full((sums.shape[1], 1), float(table.lines))
-    return resampling.Totals(sums=sums[:, :, np.newaxis, np.newaxis], counts=counts)
 
 
 def interval_ends(interval: Interval) -> tuple[float | None, float | None]:
