@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import distributed
     import pandas as pd
 
+    from geval_py.explaining.documents import DocumentsBy
     from geval_py.explaining.significance import Interval
     from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Progress
@@ -258,7 +259,7 @@ class Evaluation(ScoredOutput):
         cartesian: bool = False,
         min_cartesian_frequency: int | None = None,
         tokenizer: str | None = None,
-        documents: str | int | None = None,
+        documents: DocumentsBy = None,
         distinct: bool = False,
         cluster: distributed.Client | None = None,
     ) -> pd.DataFrame:
@@ -271,12 +272,14 @@ class Evaluation(ScoredOutput):
         than the others. A numerical feature has the figures of the quarter at one end, and p of Kendall's rank
         correlation, two-sided.
 
-        ``documents``, a column of the input (its name or number, from 1), adds the number of documents with a
-        feature. ``distinct`` chooses the few features that together explain the bad lines, the most telling first,
-        with the share of the losses' variance ``explained`` so far. With an ``other`` evaluation, differences to its
-        scores are ranked. ``best`` ranks features that go with good scores. The workers of a ``cluster``, a Dask
-        client, count the features. The other arguments are those of the command line. Raises UsageError for an
-        unknown column, and for distinct pairs of features.
+        ``documents`` is a column of the input (its name or number, from 1): lines on which it is the same are alike.
+        q then comes from comparing lines with others of the same document, the interval of the gain is by documents,
+        and there is the number of ``documents`` with a feature. By default the column is found by whose documents
+        lines are alike, if there is one; False takes each line by itself. ``distinct`` chooses the few features that
+        together explain the bad lines, the most telling first, with the share of the losses' variance ``explained``
+        so far. With an ``other`` evaluation, differences to its scores are ranked. ``best`` ranks features that go
+        with good scores. The workers of a ``cluster``, a Dask client, count the features. The other arguments are
+        those of the command line. Raises UsageError for an unknown column, and for distinct pairs of features.
         """
         from geval_py.explaining.feature_ranking import Frequencies
         from geval_py.explaining.worst_features import rank_features

@@ -90,8 +90,10 @@ def _show(
         note(f"no feature is shown: none is on {least}, and missing from as many (--min-frequency)")
     elif not len(features):
         note(f"no feature is shown: each is on all {lines} lines")
+    note(*features.notes)
     for_terminal = settings.format != "text" or sys.stdout.isatty()
-    listing = FeatureListing(evaluations=evaluations, features=features, for_terminal=for_terminal)
+    with_q = settings.documents is not None
+    listing = FeatureListing(evaluations=evaluations, features=features, for_terminal=for_terminal, with_q=with_q)
     show_of_task(task, listing, settings.format)
 
 
@@ -104,7 +106,11 @@ def rank(
     best: bool = False,
     workers: Workers | None = None,
 ) -> WorstFeatures:
-    """Rank the features of the lines as the options ask: what goes with bad scores, or with the best."""
+    """Rank the features of the lines as the options ask: what goes with bad scores, or with the best.
+
+    Documents are looked for where there is more to see than p, which is GEval's, by line.
+    """
+    only_p = settings.format in FOR_PEOPLE and not settings.distinct
     with ProgressBar("features", unit="items") as progress:
         return rank_features(
             evaluation,
@@ -113,7 +119,7 @@ def rank(
             best=best,
             frequencies=Frequencies(least=settings.min_frequency, least_cartesian=settings.min_cartesian_frequency),
             costs=settings.format not in FOR_PEOPLE,
-            documents=settings.documents,
+            documents=False if only_p and settings.documents is None else settings.documents_by,
             distinct=settings.distinct,
             progress=progress,
             workers=workers,
@@ -253,7 +259,7 @@ def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: 
 
 
 def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> line_by_line.Marker:
-    features = rank(task, settings.replace(distinct=False, documents=None), evaluation)
+    features = rank(task, settings.replace(distinct=False, documents=None, no_documents=True), evaluation)
     marked = features.at((features.p_values < line_by_line.STYLES[-1][0]).nonzero()[0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
     return line_by_line.Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)

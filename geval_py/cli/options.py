@@ -125,11 +125,11 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
          {"goes_with": (SCORES,), "otherwise": ", not with another mode"}),
         ("seed", "S", f"with -B: the seed of its random numbers (default: {config.DEFAULT_SEED})", {}),
         ("documents", "COLUMN",
-         "with -B: by documents, the lines with the same value in a column of the input (its name or number); with "
-         "-w and --format json: count the documents of a feature",
+         "with -B and -w: by documents, the lines with the same value in a column of the input (its name or number); "
+         "-w shows q",
          {"goes_with": (SCORES, *FEATURES)}),
-        ("no_documents", "", "with -B: do not look whether lines are alike by a column of the input",
-         {"goes_with": (SCORES,)}),
+        ("no_documents", "", "with -B and -w: do not look whether lines are alike by a column of the input",
+         {"goes_with": (SCORES, *FEATURES)}),
         ("by_score", "", "of several outputs, the best first, by the first metric",
          {"goes_with": (SCORES,), "otherwise": "; lines have --sort and --reverse-sort"}),
         ("format", "FORMAT", f"{', '.join(FORMATS)} (default: text)", {}),
@@ -294,11 +294,10 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     _check_mode_of(given.keys(), settings.mode)
     if "seed" in given and settings.bootstrap is None:
         raise UsageError(message="--seed goes with --bootstrap")
-    if settings.mode == SCORES and settings.bootstrap is None:
-        if "documents" in given:
-            raise UsageError(message="--documents goes with --bootstrap, --worst-features or geval compare")
-        if "no_documents" in given:
-            raise UsageError(message="--no-documents goes with --bootstrap or geval compare")
+    for field in BY_DOCUMENTS:
+        if field in given and settings.mode == SCORES and settings.bootstrap is None:
+            name = option_of(field).long_name
+            raise UsageError(message=f"{name} goes with --bootstrap, --worst-features or geval compare")
     return config.task_of(values | {"needs_items": settings.needs_items}), settings
 
 

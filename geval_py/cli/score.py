@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from geval_py.cli.options import Settings
-    from geval_py.explaining.documents import DocumentsBy
     from geval_py.explaining.significance import Interval
     from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Workers
@@ -95,7 +94,7 @@ def _interval(
         score_interval,
         samples=settings.bootstrap,
         seed=settings.seed,
-        documents=_documents(evaluations, settings.documents_by),
+        documents=_documents(evaluations, settings),
         as_geval=settings.format in FOR_PEOPLE,
         progress=progress,
     )
@@ -346,20 +345,25 @@ def _note_infinite_losses(evaluation: ScoredOutput) -> None:
         note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
 
 
-def _documents(evaluations: Sequence[ScoredOutput], by: DocumentsBy) -> Documents | None:
-    """Return the documents by which intervals are wanted; if none are named, advise those that would widen them."""
+def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Documents | None:
+    """Return the documents by which intervals are wanted; for people, only those that they name.
+
+    People see GEval's interval, by lines; if none are named, they are told which would widen it.
+    """
     from geval_py.explaining.documents import choose_documents, notes_on_intervals
 
     if not evaluations:
         return None
-    documents, dependence = choose_documents(evaluations, by)
+    documents, dependence = choose_documents(evaluations, settings.documents_by)
     if dependence is None:
         if documents is not None and documents.are_lines:
             note(documents.nothing_gained)
-    else:
+    elif settings.format in FOR_PEOPLE:
         shows = f"--documents {visible(dependence.column)} shows it"
         note(*dependence.notes(f"by document, an interval is {dependence.wider}\n  {shows}"))
-        documents = None  # GEval's interval is by lines
+        documents = None
+    else:
+        note(*dependence.notes(f"intervals are by document, {dependence.wider}"))
     note(*notes_on_intervals(documents, (of.scores[0] for of in evaluations)))
     return documents
 

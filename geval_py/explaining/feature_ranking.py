@@ -1,25 +1,25 @@
 """The ranking of features by rank tests: from the counts of a tally to the features that go with bad scores.
 
 In this order: Kendall's tau-b, for features that are numbers; the Mann-Whitney U test of many features at once; how
-much the score would gain if a feature's lines were no worse than the others; occurrences of features, and of pairs of
-features on the same items; the Ranking, by rising p. :mod:`geval_py.explaining.tally` counts the features.
+much the score would gain if a feature's lines were no worse than the others; the Ranking, by rising p.
+:mod:`geval_py.explaining.tally` counts the features.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geval_py.errors import UsageError
-from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf
+from geval_py.explaining.occurrences import Occurrences, Pairs, count_pairs
+from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
 from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
 
 if TYPE_CHECKING:
-    from geval_py.explaining.spread import Documents
+    from geval_py.explaining.occurrences import Crossed
     from geval_py.explaining.tally import FieldTally, Numbers, Tally
 
 
@@ -152,160 +152,56 @@ class Losses:
         apart = self.losses - self.centre
         return np.array([apart, apart**2]) / max(len(apart), 1)
 
-    def columns(self, counts: Array, sums: Array) -> dict[str, Array]:
+    def columns(self, counts: Array, sums: Array, crossed: Crossed | None) -> dict[str, Array]:
         """Compute the features' perplexity, exp of the mean loss, and their gain with its 95 % interval.
 
-        ``sums`` are sums of the weights. A gain with an infinite loss is NaN.
+        ``sums`` are sums of the weights. The interval is by documents if features are ``crossed`` with them. A gain
+        with an infinite loss is NaN.
         """
         items = len(self.losses)
         share = counts / items
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             perplexity = np.exp(self.centre + sums[0] / share)
-            gain, error = self._gain(share, sums)
-            ends = (gain, gain - NORMAL_QUANTILE * error, gain + NORMAL_QUANTILE * error)
-            falls = [np.where(np.isfinite(gain) & np.isfinite(error), -np.expm1(-end), np.nan) for end in ends]
+            mean_of_others = (self.weights[0].sum() - sums[0]) / (1 - share)
+            gain = sums[0] - share * mean_of_others
+            if crossed is None:
+                half = NORMAL_QUANTILE * self._error(share, sums, mean_of_others, gain)
+            else:
+                half = t_quantile(crossed.documents.count - 1) * self._error_by_document(
+                    crossed, share, mean_of_others, gain
+                )
+            ends = (gain, gain - half, gain + half)
+            falls = [np.where(np.isfinite(gain) & np.isfinite(half), -np.expm1(-end), np.nan) for end in ends]
         return {"perplexity": perplexity} | dict(zip(("gain", "gain_low", "gain_high"), falls, strict=True))
 
-    def _gain(self, share: Array, sums: Array) -> tuple[Array, Array]:
-        """Compute the gain in nats and its standard error."""
-        others = 1 - share
-        total, squares = self.weights.sum(axis=1)
-        mean_of_others = (total - sums[0]) / others
-        gain: Array = sums[0] - share * mean_of_others
+    def _error(self, share: Array, sums: Array, mean_of_others: Array, gain: Array) -> Array:
+        """Compute the standard error of gains in nats: each item adds what is left of it when the gain is taken."""
+        others, squares = 1 - share, self.weights[1].sum()
         on = mean_of_others + gain
         variance_on = sums[1] - 2 * on * sums[0] + share * on**2
         spread_of_others = squares - sums[1] - others * mean_of_others**2
         variance = variance_on + (share / others) ** 2 * spread_of_others + others * gain**2
-        return gain, np.sqrt(np.maximum(variance, 0) / len(self.losses))
+        error: Array = np.sqrt(np.maximum(variance, 0) / len(self.losses))
+        return error
 
+    def _error_by_document(self, crossed: Crossed, share: Array, mean_of_others: Array, gain: Array) -> Array:
+        """Compute the same from what documents add, which is A times their losses plus B times their number of items.
 
-# Occurrences of features
-
-
-PAIRS_AT_ONCE = 2_000_000
-MOST_COUNTED = 2_000_000_000  # on all items together: counting as many takes some minutes
-MOST_SHOWN = 10_000_000  # as many take 2 GB
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrences:
-    """Aligned items and features, both numbered from 0; a feature is on an item at most once."""
-
-    items: Integers
-    features: Integers
-
-    @classmethod
-    def joined(cls, parts: Sequence[Occurrences]) -> Occurrences:
-        """Join occurrences of different features, or items."""
-        none = np.zeros(0, np.int64)
-        return cls(
-            np.concatenate([none, *(part.items for part in parts)]),
-            np.concatenate([none, *(part.features for part in parts)]),
-        )
-
-    def only(self, wanted: Integers, features: int) -> Occurrences:
-        """Keep the wanted features, out of ``features``, and renumber them from 0."""
-        place = np.full(features, -1)
-        place[wanted] = np.arange(len(wanted))
-        numbers = place[self.features]
-        return Occurrences(self.items[numbers >= 0], numbers[numbers >= 0])
-
-    def sums(self, values: Array, features: int) -> Array:
-        """Sum the values of the items of each feature; ``values`` has one for each item."""
-        sums: Array = np.bincount(self.features, values[self.items], features).astype(np.float64)
-        return sums
-
-    def vector(self, feature: int, items: int) -> Array:
-        """Return 1 for each item with a feature, and 0 for each other item."""
-        has = np.zeros(items)
-        has[self.items[self.features == feature]] = 1
-        return has
-
-    def documents(self, documents: Documents, features: int) -> Array | Integers:
-        """Count the documents with each feature; NaN if a feature has no kept occurrence."""
-        pairs = np.unique(self.features * documents.count + documents.of_line[self.items]) // documents.count
-        counts = np.bincount(pairs, minlength=features).astype(np.int64)
-        return counts if counts.all() else np.where(counts > 0, counts, np.nan)
-
-
-# Pairs of features on the same items. No matrix of all features is held in memory.
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Pairs of features, the smaller number first: their number of common items, and the sums of the items' weights.
-
-    ``sums`` has a row for each weight (shape weights x pairs).
-    """
-
-    first: Integers
-    second: Integers
-    counts: Integers
-    sums: Array
-
-    def only(self, wanted: Flags) -> Pairs:
-        """Keep some of the pairs."""
-        return Pairs(self.first[wanted], self.second[wanted], self.counts[wanted], self.sums[:, wanted])
-
-
-def count_pairs(items: Integers, features: Integers, weights: Array, keep: Callable[[Pairs], Flags]) -> Pairs:
-    """Count the pairs of features on the same item; ``items`` and ``features`` are aligned occurrences.
-
-    ``weights`` is weights x items; the weights of a pair's items are added. ``keep`` chooses the pairs to hold in
-    memory. A feature is on an item at most once.
-
-    Raises UsageError for more pairs than can be counted in minutes, or held.
-    """
-    order = np.lexsort((features, items))
-    items, features = items[order], features[order]
-    ends = np.searchsorted(items, items, side="right")  # where each occurrence's item ends
-    by_feature = np.argsort(features, kind="stable")
-    following = (ends - np.arange(len(items)) - 1)[by_feature]  # how many features follow an occurrence on its item
-    _check_number(int(following.sum()), MOST_COUNTED, "to count")
-    kept: list[Pairs] = []
-    for part in _batches(features[by_feature], following):
-        counted = _count(by_feature[part], following[part], items, features, weights)
-        kept.append(counted.only(keep(counted)))
-        _check_number(sum(len(pairs.counts) for pairs in kept), MOST_SHOWN, "to show")
-    return Pairs(
-        np.concatenate([np.zeros(0, np.int64), *(pairs.first for pairs in kept)]),
-        np.concatenate([np.zeros(0, np.int64), *(pairs.second for pairs in kept)]),
-        np.concatenate([np.zeros(0, np.int64), *(pairs.counts for pairs in kept)]),
-        np.concatenate([np.zeros((len(weights), 0)), *(pairs.sums for pairs in kept)], axis=1),
-    )
-
-
-def _check_number(pairs: int, most: int, what: str) -> None:
-    """Raise UsageError for a count that would take hours, or all memory: one line may hold enough words for that."""
-    if pairs > most:
-        raise UsageError(
-            message=f"there are more than {most} pairs of features {what}\n  take fewer with",
-            arguments=("min_cartesian_frequency", "min_frequency"),
-        )
-
-
-def _batches(features: Integers, following: Integers) -> Iterator[slice]:
-    """Cut the occurrences, sorted by feature, into parts of whole features with about PAIRS_AT_ONCE pairs."""
-    starts = np.append(np.flatnonzero(np.diff(features, prepend=-1)), len(features))
-    before = np.concatenate([[0], np.cumsum(following)])[starts]  # pairs before each feature
-    start = 0
-    while start < len(starts) - 1:
-        stop = int(np.searchsorted(before, before[start] + PAIRS_AT_ONCE, side="right")) - 1
-        stop = max(stop, start + 1)
-        yield slice(int(starts[start]), int(starts[stop]))
-        start = stop
-
-
-def _count(places: Integers, following: Integers, items: Integers, features: Integers, weights: Array) -> Pairs:
-    """Count the pairs whose first feature is at some places."""
-    firsts = np.repeat(features[places], following)
-    before = np.repeat(np.cumsum(following) - following, following)
-    seconds = np.repeat(places, following) + 1 + np.arange(len(firsts)) - before
-    owners = items[seconds]
-    width = int(features.max(initial=0)) + 1
-    keys, pair, counts = np.unique(firsts * width + features[seconds], return_inverse=True, return_counts=True)
-    sums = np.array([np.bincount(pair, of_item[owners], len(keys)) for of_item in weights])
-    return Pairs(keys // width, keys % width, counts, sums.reshape(len(weights), len(keys)))
+        On items of the feature, A and B are 1 and -(mean_of_others + gain), else as below.
+        """
+        apart, of_line = self.losses - self.centre, crossed.documents.of_line
+        documents = crossed.documents.count
+        sizes = np.bincount(of_line, minlength=documents).astype(np.float64)
+        losses = np.bincount(of_line, apart, documents)
+        a = -share / (1 - share)
+        b = -a * mean_of_others - gain
+        features, counts, on = crossed.features, crossed.counts, crossed.sums(apart)
+        more = (1 - a[features]) * on - (mean_of_others + gain + b)[features] * counts
+        usual = a[features] * losses[crossed.document] + b[features] * sizes[crossed.document]
+        squares = a**2 * (losses @ losses) + 2 * a * b * (losses @ sizes) + b**2 * (sizes @ sizes)
+        squares += np.bincount(features, more * (2 * usual + more), len(share))
+        error: Array = np.sqrt(np.maximum(squares, 0) * documents / (documents - 1)) / len(apart)
+        return error
 
 
 # The ranking, by rising p
@@ -327,7 +223,8 @@ class Frequencies:
 class Ranked:
     """Features: the number of items of each, the sums of these items' weights, and p, without and with ties.
 
-    ``sums`` has a row for each weight: ranks, scores divided by the number of items, and any further weights.
+    ``sums`` has a row for each weight: ranks, scores divided by the number of items, and any further weights. The
+    items of a feature that is a number (``are_numbers``) are those at its worse end; its p is two-sided.
     """
 
     names: list[str]
@@ -335,6 +232,7 @@ class Ranked:
     sums: Array
     p_values: Array
     tied_p_values: Array
+    are_numbers: Flags
 
     def means(self, items: int) -> Array:
         """Return the mean scores."""
@@ -344,10 +242,8 @@ class Ranked:
 
     def at(self, places: Integers) -> Ranked:
         """Return the features at some places, in this order."""
-        names = [self.names[place] for place in places.tolist()]
-        return Ranked(
-            names, self.counts[places], self.sums[:, places], self.p_values[places], self.tied_p_values[places]
-        )
+        columns = (self.counts[places], self.sums[:, places], self.p_values[places], self.tied_p_values[places])
+        return Ranked([self.names[place] for place in places.tolist()], *columns, self.are_numbers[places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +299,8 @@ class Ranking:
         z = rank_sum_z(counts, sums[0], self.items)
         with np.errstate(invalid="ignore"):  # all scores tie
             tied = z * tie_correction(self.weights[0])
-        return Ranked(names, counts, sums, p_of(z), p_of(np.where(np.isnan(tied), z, tied)))
+        no_numbers = np.zeros(len(names), np.bool_)
+        return Ranked(names, counts, sums, p_of(z), p_of(np.where(np.isnan(tied), z, tied)), no_numbers)
 
     def _features(self, field: Field, tally: Tally) -> tuple[Ranked, Integers]:
         """Return the frequent features of a tally, sorted by name, and each code's place among them (-1 for none)."""
@@ -438,7 +335,7 @@ class Ranking:
         p = np.array([2 * normal_cdf(-abs(z))])
         with np.errstate(invalid="ignore"):  # opposite infinities
             sums = self.weights[:, extreme].sum(axis=1, keepdims=True)
-        yield Ranked([name], np.array([len(extreme)]), sums, p, p), extreme
+        yield Ranked([name], np.array([len(extreme)]), sums, p, p, np.ones(1, np.bool_)), extreme
 
     def _pairs(self, alone: Ranked, shown: Flags, places: Occurrences) -> Ranked:
         """Return the pairs of frequent features whose p is below the p of either feature that is shown."""
@@ -462,4 +359,5 @@ class Ranking:
             np.concatenate([np.zeros((len(self.weights), 0)), *(part.sums for part in parts)], axis=1),
             np.concatenate([np.zeros(0), *(part.p_values for part in parts)]),
             np.concatenate([np.zeros(0), *(part.tied_p_values for part in parts)]),
+            np.concatenate([np.zeros(0, np.bool_), *(part.are_numbers for part in parts)]),
         )

@@ -216,17 +216,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def benjamini_hochberg(p_values: Array) -> Array:
     """Return each p-value's q: the lowest false discovery rate at which it counts as a discovery; the order stays.
 
+    An unknown p (NaN) is no test, and its q is unknown.
+
     >>> import numpy as np
     >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.04, 0.04]
     """
     import numpy as np
 
-    falling = np.argsort(-p_values, kind="stable")
-    ranks = np.arange(len(p_values), 0, -1)
-    corrected = np.empty(len(p_values))
-    corrected[falling] = np.minimum.accumulate(p_values[falling] * (len(p_values) / ranks))
-    return np.minimum(corrected, 1.0)
+    known = np.flatnonzero(~np.isnan(p_values))
+    falling = known[np.argsort(-p_values[known], kind="stable")]
+    ranks = np.arange(len(known), 0, -1)
+    corrected = np.full(len(p_values), np.nan)
+    corrected[falling] = np.minimum.accumulate(p_values[falling] * (len(known) / ranks))
+    q_values: Array = np.minimum(corrected, 1.0)
+    return q_values
 
 
 def samples_needed(pairs: int) -> int:

@@ -25,7 +25,8 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining import feature_ranking, line_by_line, significance, tally
-from geval_py.explaining.documents import documents_of
+from geval_py.explaining.documents import DocumentsBy, choose_documents
+from geval_py.explaining.occurrences import Crossed, Occurrences
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.explaining.spread import Documents
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
@@ -46,9 +47,7 @@ MOST_DISTINCT = 10  # features in a report
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
 
-def select_distinct(
-    badness: Array, occurrences: feature_ranking.Occurrences, features: int
-) -> tuple[list[int], list[float]]:
+def select_distinct(badness: Array, occurrences: Occurrences, features: int) -> tuple[list[int], list[float]]:
     """Choose features, the one that explains most first; return them and the share of the variance explained so far.
 
     ``badness`` has a finite number for each item: the greater, the worse. Features that go with less of it are not
@@ -111,7 +110,9 @@ class WorstFeatures:
     """Features with the number of their items, their mean score, p and q, and more columns; all aligned.
 
     ``q_values`` are p, corrected for ties and, by Benjamini and Hochberg, for the number of these features. More
-    pairs of features were tested than are shown, which are only the ones with a small p: their q is too small.
+    pairs of features were tested than are shown, which are only the ones with a small p: their q is too small. By
+    documents, q comes from comparing lines with those of the same document, and is NaN for pairs, and for features
+    that fewer than two documents tell of.
 
     ``more`` are further columns by their names: ``perplexity``, ``gain``, ``gain_low`` and ``gain_high`` for losses
     in nats (:mod:`geval_py.explaining.feature_ranking`), ``documents`` if asked for, and ``explained`` of distinct
@@ -124,6 +125,7 @@ class WorstFeatures:
     p_values: Array
     q_values: Array
     more: dict[str, Array | Integers]
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -154,6 +156,7 @@ class WorstFeatures:
             p_values=self.p_values[places],
             q_values=self.q_values[places],
             more={name: column[places] for name, column in self.more.items()},
+            notes=self.notes,
         )
 
 
@@ -162,12 +165,16 @@ _ROWS = 300  # written at once: few enough not to wake the garbage collector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureListing(formats.Listing):
-    """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p."""
+    """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p.
+
+    ``with_q`` adds q to the table for people.
+    """
 
     name = "features"
     evaluations: Sequence[ScoredOutput]
     features: WorstFeatures
     for_terminal: bool = False
+    with_q: bool = False
 
     def table(self) -> Table:
         columns = [
@@ -177,7 +184,10 @@ class FeatureListing(formats.Listing):
             Column(name="p", alignment="right", write=numbers.p_value),
         ]
         shown = self.features
-        figures = (shown.counts.tolist(), shown.means.tolist(), shown.p_values.tolist())
+        figures = [shown.counts.tolist(), shown.means.tolist(), shown.p_values.tolist()]
+        if self.with_q:
+            columns.append(Column(name="q", alignment="right", write=_q))
+            figures.append(shown.q_values.tolist())
         return Table(columns, zip(shown.names, *figures, strict=True), at_a_time=_ROWS)
 
     def records(self) -> Table:
@@ -188,11 +198,16 @@ class FeatureListing(formats.Listing):
         return line_by_line.explained_head(self.evaluations)
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        columns, more = self.features.columns, self.features.more
-        own = [columns[name].tolist() for name in columns if name not in more]
-        others = ([None if math.isnan(value) else value for value in column.tolist()] for column in more.values())
-        for name, *row in zip(self.features.names, *own, *others, strict=True):
+        columns = self.features.columns
+        own = [columns[name].tolist() for name in ("count", "score", "p")]
+        others = (columns[name].tolist() for name in list(columns)[len(own) :])
+        known = ([None if math.isnan(value) else value for value in column] for column in others)
+        for name, *row in zip(self.features.names, *own, *known, strict=True):
             yield {"feature": name} | dict(zip(columns, row, strict=True))
+
+
+def _q(value: float) -> str:
+    return "" if math.isnan(value) else numbers.p_value(value)
 
 
 def _mean(value: float) -> str:
@@ -207,8 +222,8 @@ class Wanted:
     """Figures of features that are wanted beside GEval's.
 
     ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
-    documents with it; ``distinct``, for only the few features that together explain the bad items or, if the ``best``
-    scores are ranked as if they were bad, the good items.
+    documents with it, and for q and intervals by documents; ``distinct``, for only the few features that together
+    explain the bad items or, if the ``best`` scores are ranked as if they were bad, the good items.
     """
 
     losses: Sequence[float] | None = None
@@ -234,33 +249,40 @@ def rank_features(
     best: bool = False,
     frequencies: feature_ranking.Frequencies | None = None,
     costs: bool = False,
-    documents: str | int | None = None,
+    documents: DocumentsBy = None,
     distinct: bool = False,
     progress: blocks.Progress | None = None,
     workers: blocks.Workers | None = None,
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    ``costs`` asks for the cost of each feature. ``workers`` elsewhere, if any, count the features there.
+    ``costs`` asks for the cost of each feature. ``workers`` elsewhere, if any, count the features there. The notes
+    say which documents are found.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
-    return worst_features(
+    scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
+    values = () if other is None else (np.array(scores, np.float64),)
+    of_file, dependence = choose_documents([evaluation], documents, values=values)
+    found = worst_features(
         evaluation.read_items(),
-        evaluation.line_scores() if other is None else evaluation.score_differences(other),
+        scores,
         worst_is_greatest=score.greatest_first(worst=not best),
         header=evaluation.split.in_header,
         kinds=kinds,
         frequencies=frequencies,
         wanted=Wanted(
             losses=evaluation.line_losses if in_nats and (costs or distinct) else None,
-            documents=None if documents is None else documents_of(evaluation, documents),
+            documents=of_file and of_file.of_score(score),
             distinct=distinct,
             best=best,
         ),
         progress=progress,
         elsewhere=None if workers is None or workers.are_here else _elsewhere(workers, evaluation, kinds, progress),
     )
+    if dependence is None or dependence.documents is None:
+        return found
+    return replace(found, notes=(next(dependence.notes("q is by document")),))
 
 
 def _elsewhere(
@@ -322,7 +344,7 @@ def worst_features(
 
 def _figures(
     ranked: feature_ranking.Ranked,
-    occurrences: feature_ranking.Occurrences,
+    occurrences: Occurrences,
     weights: Array,
     costs: feature_ranking.Losses | None,
     wanted: Wanted,
@@ -330,16 +352,23 @@ def _figures(
     """Compute the wanted figures of ranked features, and choose the distinct ones."""
     items = len(weights[0])
     more: dict[str, Array | Integers] = {}
+    documents = wanted.documents
+    crossed = None if documents is None else Crossed.of(occurrences, documents)
+    several = None if documents is None or documents.are_lines or documents.count == 1 else crossed
     if costs is not None:
-        more |= costs.columns(ranked.counts.astype(np.float64), ranked.sums[2:])
-    if wanted.documents is not None:
-        more["documents"] = occurrences.documents(wanted.documents, len(ranked.names))
+        more |= costs.columns(ranked.counts.astype(np.float64), ranked.sums[2:], several)
+    if crossed is not None:
+        more["documents"] = crossed.count(len(ranked.names))
+    p_values = ranked.tied_p_values
+    if several is not None:
+        p_values = feature_ranking.p_of(several.rank_sum_z(weights[0], len(ranked.names)))
+        p_values = np.where(ranked.are_numbers, np.minimum(2 * p_values, 1.0), p_values)
     features = WorstFeatures(
         names=ranked.names,
         counts=ranked.counts,
         means=ranked.means(items),
         p_values=ranked.p_values,
-        q_values=significance.benjamini_hochberg(ranked.tied_p_values),
+        q_values=significance.benjamini_hochberg(p_values),
         more=more,
     )
     if not wanted.distinct:
@@ -378,9 +407,11 @@ class Culprit:
     explained: float
 
 
-def culprits_of(items: Iterable[ScoredItem], losses: Array, header: tuple[str, ...]) -> list[Culprit]:
+def culprits_of(
+    items: Iterable[ScoredItem], losses: Array, header: tuple[str, ...], documents: Documents | None
+) -> list[Culprit]:
     """Choose distinct features by :func:`few_distinct`, and compute what they cost; ``losses`` are in nats."""
-    found = few_distinct(items, losses, worst_is_greatest=True, header=header, are_losses=True)
+    found = few_distinct(items, losses, worst_is_greatest=True, header=header, documents=documents, are_losses=True)
     figures = (found.counts, *(found.more[name] for name in ("perplexity", "gain", "gain_low", "gain_high")))
     columns = (*figures, found.q_values, found.more["explained"])
     rows = zip(found.names, *(column.tolist() for column in columns), strict=True)
@@ -396,11 +427,13 @@ def few_distinct(
     *,
     worst_is_greatest: bool,
     header: tuple[str, ...],
+    documents: Documents | None,
     are_losses: bool = False,
 ) -> WorstFeatures:
     """Choose at most ten distinct features, words and shapes of words, the one that explains most first.
 
-    Lines without a finite score are left out. ``are_losses`` adds the cost of each feature.
+    Lines without a finite score are left out. ``documents``, if any, are those of the lines. ``are_losses`` adds the
+    cost of each feature.
     """
     known = np.where(np.isfinite(scores), scores, np.nan).tolist()
     found = worst_features(
@@ -410,6 +443,6 @@ def few_distinct(
         header=header,
         kinds=FeatureKinds(word_shapes=True),
         frequencies=feature_ranking.Frequencies(least=significance.LEAST_LINES),
-        wanted=Wanted(losses=known if are_losses else None, distinct=True),
+        wanted=Wanted(losses=known if are_losses else None, documents=documents, distinct=True),
     )
     return found.at(np.arange(min(len(found), MOST_DISTINCT)))

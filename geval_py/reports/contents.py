@@ -22,6 +22,7 @@ from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.documents import Dependence, DocumentsBy, choose_documents, notes_on_intervals
 from geval_py.explaining.luck import Luck, luck
 from geval_py.explaining.significance import Interval
+from geval_py.explaining.spread import Documents
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import splits
 from geval_py.reading.items import column_names
@@ -100,6 +101,7 @@ def report(
     words = [item.expected for item in items]
     of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
     by = False if of_file is None else of_file.column
+    grouped = of_file and of_file.of_score(evaluation.scores[0])
     honesty = calibration(evaluation, documents=by) if evaluation.scores[0].metric.bits is not None else None
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
@@ -113,7 +115,7 @@ def report(
         by_length=losses.by_length(line_losses, words),
         by_frequency=frequencies_of(evaluation, line_losses, words),
         by_column=columns_of(evaluation, line_losses),
-        culprits=tuple(worst_features.culprits_of(items, line_losses, evaluation.split.in_header)),
+        culprits=tuple(worst_features.culprits_of(items, line_losses, evaluation.split.in_header, grouped)),
         examples=tuple(losses.examples_of(evaluation, line_losses, outcomes)),
         comparison=compare([evaluation, *others], documents=by, progress=progress) if others else None,
         calibration=honesty,
@@ -297,7 +299,7 @@ def overview(
         bins=tuple(score_bins(scores[np.isfinite(scores)])),
         by_expected=_by_expected(evaluation),
         by_column=_by_columns(evaluation),
-        features=tuple(_features(evaluation, scores)),
+        features=tuple(_features(evaluation, scores, of_file)),
         examples=tuple(_examples(evaluation, score, scores)),
         comparison=compare([evaluation, *others], documents=by, progress=progress) if others else None,
     )
@@ -355,7 +357,7 @@ def _part(score: MetricScore, label: str, places: list[int]) -> ScoredPart:
     return ScoredPart(label=label, lines=len(places), score=value, interval=span)
 
 
-def _features(evaluation: ScoredOutput, scores: Array) -> list[BadFeature]:
+def _features(evaluation: ScoredOutput, scores: Array, of_file: Documents | None) -> list[BadFeature]:
     """Return at most ten features, words and their shapes, that together explain the bad lines, the best first."""
     if not np.isfinite(scores).any():
         return []
@@ -364,6 +366,7 @@ def _features(evaluation: ScoredOutput, scores: Array) -> list[BadFeature]:
         scores,
         worst_is_greatest=evaluation.scores[0].greatest_first(worst=True),
         header=evaluation.split.in_header,
+        documents=of_file and of_file.of_score(evaluation.scores[0]),
     )
     figures = (column.tolist() for column in (found.counts, found.means, found.q_values, found.more["explained"]))
     rows = zip(found.names, *figures, strict=True)

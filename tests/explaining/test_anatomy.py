@@ -175,7 +175,7 @@ def test_a_gap_in_its_context(line, shown):
 def test_culprits_are_what_costs():
     items = [ScoredItem("", "bad" if n % 4 == 0 else "good", "x:0.5 :0.5") for n in range(400)]
     losses = np.array([6.0 if n % 4 == 0 else 2.0 for n in range(400)]) + np.arange(400) / 1e4
-    (culprit, *_) = culprits_of(items, losses, ())
+    (culprit, *_) = culprits_of(items, losses, (), None)
     assert culprit.feature == "exp:bad"
     assert culprit.lines == 100
     assert culprit.fall == pytest.approx(1 - math.exp(-1), abs=1e-3)  # a quarter of the lines, each by 4 nats

@@ -330,8 +330,9 @@ def test_documents_and_none_of_them(challenge, capsys):
     assert run(capsys, "compare", "--samples", "100")[2] == ""
     assert "by document: 12 of them" in run(capsys, "compare", "--samples", "100", "--documents", "FileId")[1]
     (challenge / "config.txt").write_text(config)
-    assert run(capsys, "--no-documents")[2] == "geval: --no-documents goes with --bootstrap or geval compare\n"
-    assert run(capsys, "-w", "--no-documents")[2] == "geval: --no-documents goes with scores\n"
+    goes_with = "geval: --no-documents goes with --bootstrap, --worst-features or geval compare\n"
+    assert run(capsys, "--no-documents")[2] == goes_with
+    assert run(capsys, "-l", "--no-documents")[0] == 2
     table = run(capsys, "-B", "9", "--documents", "FileId", "--format", "markdown")[1]
     assert "\n±: half of the 95 % interval, by the documents of FileId.\n" in table
 

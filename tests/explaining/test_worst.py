@@ -13,17 +13,17 @@ from profiles import examples
 
 from geval_py import UsageError
 from geval_py.cli.options import said_option
-from geval_py.explaining import feature_ranking as cartesian
+from geval_py.explaining import occurrences as cartesian
 from geval_py.explaining import tally
 from geval_py.explaining.feature_ranking import (
     Frequencies,
     count_inversions,
-    count_pairs,
     kendall_z,
     p_of,
     rank_scores,
     rank_sum_z,
 )
+from geval_py.explaining.occurrences import count_pairs
 from geval_py.explaining.significance import normal_cdf
 from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, word_shape

@@ -1,0 +1,201 @@
+"""q of features, and the intervals of their gains, where lines are alike by document."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from geval_py import evaluate
+from geval_py.cli import main
+from geval_py.explaining.feature_ranking import Frequencies
+from geval_py.explaining.significance import benjamini_hochberg
+from geval_py.explaining.spread import Documents
+from geval_py.explaining.worst_features import Wanted, worst_features
+from geval_py.reading.items import ScoredItem
+
+FEW, MANY = 20, 300  # trials
+
+
+@pytest.fixture(params=[FEW, pytest.param(MANY, marks=pytest.mark.long)])
+def trials(request):
+    return request.param
+
+
+def texts_of(rng, of_line, words=150):
+    """Texts of eight words a line, which documents have in shares of their own."""
+    frequencies = 1 / np.arange(1, words + 1)
+    shares = rng.dirichlet(0.3 * words * frequencies / frequencies.sum(), of_line.max() + 1)
+    return [" ".join(f"w{n}" for n in rng.choice(words, 8, p=shares[document])) for document in of_line]
+
+
+@pytest.mark.parametrize(("documents", "lines", "effect"), [(12, 50, 0.8), (40, 15, 0.8), (40, 15, 0.25)])
+def test_the_share_of_lists_with_a_false_find(documents, lines, effect, trials, tmp_path):
+    """Documents are hard or easy, and no word matters: at most 10 % of lists have a q below 0.05."""
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "config.txt").write_text("--metric LogLossHashed --in-header in-header.tsv\n")
+    (tmp_path / "in-header.tsv").write_text("FileId\tText\n")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\n" * documents * lines)
+    rng = np.random.default_rng(documents)
+    of_line = np.repeat(np.arange(documents), lines)
+    false: dict[bool, list[bool]] = {True: [], False: []}
+    for _ in range(trials):
+        rows = zip(of_line, texts_of(rng, of_line), strict=True)
+        (tmp_path / "dev-0/in.tsv").write_text("".join(f"file{document}\t{text}\n" for document, text in rows))
+        losses = np.maximum(0, rng.normal(0, effect, documents)[of_line] + rng.gamma(2, 0.85, len(of_line)) + 2)
+        (tmp_path / "dev-0/out.tsv").write_text("".join(f"a:{p!r} b:{1 - p!r}\n" for p in np.exp(-losses).tolist()))
+        result = evaluate(tmp_path, "dev-0")
+        for by_line, column in ((False, None), (True, False)):
+            found = result.worst_features(min_frequency=10, documents=column)
+            words = found[found["feature"].str.contains("w")]
+            false[by_line].append(bool((words["q"] < 0.05).any()))
+    by_document, by_line = np.mean(false[False]), np.mean(false[True])
+    print(f"\n{documents} documents of {lines}, {effect}: {by_document:.1%} of lists, by line {by_line:.1%}")
+    assert by_document <= 0.1 + 3.1 * math.sqrt(0.09 / trials)
+
+
+def example(seed=1, documents=12, lines=20, effect=1.0):
+    """Items with three words, losses, and documents; the word "bad" costs so much."""
+    rng = np.random.default_rng(seed)
+    of_line = np.repeat(np.arange(documents), lines)
+    texts = [" ".join(np.array(["bad", "usual", "rare"])[rng.random(3) < (0.3, 0.8, 0.1)]) for _ in of_line]
+    losses = rng.normal(0, 1, documents)[of_line] + rng.gamma(2, 0.85, len(of_line))
+    losses += effect * np.array(["bad" in text for text in texts])
+    return [ScoredItem(text, "a", "x:1") for text in texts], losses, Documents.of("1", of_line.tolist())
+
+
+def ranked(items, losses, documents, **more):
+    known = losses.tolist()
+    found = worst_features(
+        items,
+        known,
+        worst_is_greatest=True,
+        frequencies=Frequencies(least=10),
+        wanted=Wanted(losses=known, documents=documents),
+        **more,
+    )
+    return {name: n for n, name in enumerate(found.names)}, found
+
+
+def test_it_is_the_permutation_within_documents():
+    """p of a feature, before the correction, is how often lines dealt out within documents have as bad ranks."""
+    items, losses, documents = example(effect=0.2)
+    places, found = ranked(items, losses, documents)
+    p_values = unadjusted(found.q_values)
+    rng = np.random.default_rng(1)
+    ranks = scipy.stats.rankdata(losses.reshape(documents.count, -1), axis=1)
+    for word in ("bad", "usual", "rare"):
+        has = np.array([word in item.input.split() for item in items]).reshape(ranks.shape)
+        dealt = [(rng.permuted(ranks, axis=1) * has).sum() for _ in range(4000)]
+        exact = np.mean(np.array(dealt) >= (ranks * has).sum())
+        assert p_values[places[f"in<1>:{word}"]] == pytest.approx(exact, abs=0.03)
+
+
+def unadjusted(q_values):
+    """Undo the correction where no q is that of a greater p."""
+    places = np.argsort(q_values)
+    return {place: q_values[place] * rank / len(places) for rank, place in enumerate(places.tolist(), 1)}
+
+
+def test_the_interval_of_a_gain_is_by_document():
+    """Each line adds what is left of it when the gain is taken; these are summed over documents."""
+    items, losses, documents = example()
+    places, found = ranked(items, losses, documents)
+    for word in ("bad", "usual", "rare"):
+        has = np.array([word in item.input.split() for item in items])
+        of_others = losses[~has].mean()
+        gain = losses.mean() - of_others
+        share = has.mean()
+        left = np.where(has, losses - of_others - gain, -share / (1 - share) * (losses - of_others) - gain)
+        sums = np.bincount(documents.of_line, left)
+        error = math.sqrt((sums**2).sum() * 12 / 11) / len(losses)
+        half = scipy.stats.t.ppf(0.975, 11) * error
+        shown = [found.more[name][places[f"in<1>:{word}"]] for name in ("gain", "gain_low", "gain_high")]
+        assert shown == pytest.approx([-math.expm1(-end) for end in (gain, gain - half, gain + half)])
+
+
+def test_a_feature_of_one_document_has_no_q():
+    items, losses, documents = example()
+    items = [item._replace(input=f"{item.input} own") if n < 12 else item for n, item in enumerate(items)]
+    places, found = ranked(items, losses, documents)
+    own = places["in<1>:own"]
+    assert (found.counts[own], found.more["documents"][own]) == (12, 1)
+    assert math.isnan(found.q_values[own])
+    assert not np.isnan(np.delete(found.q_values, own)).any()
+
+
+def test_lines_of_other_documents_do_not_matter():
+    """Losses of one document that are all greater by the same change no q."""
+    items, losses, documents = example()
+    _, found = ranked(items, losses, documents)
+    _, moved = ranked(items, losses + 100.0 * (documents.of_line == 3), documents)
+    by_name = dict(zip(moved.names, moved.q_values, strict=True))
+    assert [by_name[name] for name in found.names] == pytest.approx(found.q_values.tolist(), abs=0.1)
+
+
+def test_unknown_p_values_are_no_tests():
+    q_values = benjamini_hochberg(np.array([0.01, math.nan, 0.04, 0.03]))
+    assert q_values == pytest.approx([0.03, math.nan, 0.04, 0.04], nan_ok=True)
+    assert np.isnan(benjamini_hochberg(np.array([math.nan]))).all()
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    items, losses, documents = example(effect=2.0)
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "config.txt").write_text("--metric LogLossHashed --in-header in-header.tsv\n")
+    (tmp_path / "in-header.tsv").write_text("FileId\tText\n")
+    rows = enumerate(zip(documents.of_line.tolist(), items, strict=True))
+    texts = (f"{document}\t{item.input} u{n}\n" for n, (document, item) in rows)
+    (tmp_path / "dev-0/in.tsv").write_text("".join(texts))
+    (tmp_path / "dev-0/expected.tsv").write_text("a\n" * len(items))
+    shares = np.exp(-losses - 2).tolist()
+    (tmp_path / "dev-0/out.tsv").write_text("".join(f"a:{p!r} b:{1 - p!r}\n" for p in shares))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_on_the_command_line(challenge, capsys):
+    words = ["-t", "dev-0", "-w", "--min-frequency", "10"]
+
+    def shown(*more):
+        assert main([*words, *more]) == 0
+        return capsys.readouterr()
+
+    by_line, err = shown()
+    assert (by_line.split("\t")[0], err) == ("in<Text>:bad", "")
+    assert shown("--no-documents")[0] == by_line
+    note = "geval: note: lines with the same FileId are alike: q is by document\n"
+    out, err = shown("--format", "json")
+    assert err == note
+    features = {one["feature"]: one for one in json.loads(out)["features"]}
+    assert features["in<Text>:bad"]["documents"] == 12
+    assert features["in<Text>:bad"]["q"] < 0.05 < features["in<Text>:usual"]["q"]
+    assert features["in<FileId>:3"]["q"] is None
+    out, err = shown("--format", "json", "--no-documents")
+    assert err == ""
+    assert json.loads(out)["features"][0].keys().isdisjoint({"documents"})
+    rows = [line.split("\t") for line in shown("--documents", "FileId")[0].splitlines()]
+    assert [row[:4] for row in rows] == [line.split("\t") for line in by_line.splitlines()]
+    assert {row[0]: row[4] for row in rows}["in<FileId>:3"] == ""
+    distinct, err = shown("--distinct")
+    assert (distinct.split("\t")[0], err.startswith(note)) == ("in<Text>:bad", False)
+    assert note in err
+
+
+def test_pairs_have_no_q_by_document(challenge):
+    found = evaluate(challenge, "dev-0").worst_features(min_frequency=10, cartesian=True)
+    pairs = found["feature"].str.contains("~~")
+    assert pairs.any()
+    assert found["q"][pairs].isna().all()
+
+
+def test_of_a_number(challenge):
+    lines = (challenge / "dev-0/in.tsv").read_text().splitlines()
+    (challenge / "in-header.tsv").write_text("FileId\tText\tNumber\n")
+    (challenge / "dev-0/in.tsv").write_text("".join(f"{line}\t{n % 20}\n" for n, line in enumerate(lines)))
+    found = evaluate(challenge, "dev-0").worst_features(min_frequency=10, numerical_features=True)
+    number = found[found["feature"].str.startswith("in<Number>:=")]
+    assert number["documents"].tolist() == [12]
+    assert 0 < number["q"].item() <= 1
