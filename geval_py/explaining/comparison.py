@@ -381,8 +381,8 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
         yield figure("score there", finite_score)
     if comparison.is_tested:
         yield figure("diff. [95 %]", difference)
-        yield figure(comparison.first_test, lambda system: p_value_text(system.p_bootstrap))
-        yield figure("p rand", lambda system: p_value_text(system.p_randomisation))
+        yield figure(comparison.first_test, lambda system: numbers.p_value_text(system.p_bootstrap))
+        yield figure("p rand", lambda system: numbers.p_value_text(system.p_randomisation))
     yield figure("won", lambda system: share_text(system.won))
     yield figure("lost", lambda system: share_text(system.lost))
     yield figure("tied", lambda system: share_text(system.tied))
@@ -397,17 +397,6 @@ def _decimals(value: float, interval: Interval | None) -> int:
     if value == 0 or not math.isfinite(value):
         return 0
     return max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value))))
-
-
-def p_value_text(p_value: float | None) -> str:
-    """Write a p-value with four decimals, or as smaller than 0.0001.
-
-    >>> p_value_text(0.01234), p_value_text(1 / 10001), p_value_text(1.0)
-    ('0.0123', '<0.0001', '1.0000')
-    """
-    if p_value is None:
-        return ""
-    return "<0.0001" if p_value < 0.0001 else numbers.fixed(p_value, 4)
 
 
 def share_text(share: float | None) -> str:

@@ -15,9 +15,9 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import choose_documents
 from geval_py.explaining.guesses import Guesses, hashed_bits
-from geval_py.explaining.significance import Array, Flags, Integers
+from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.spread import Documents, spread_of_mean
-from geval_py.reading.derived import Parameters
+from geval_py.reading.derived import BY_LINE, ByLine, Parameters
 from geval_py.tables import numbers, table
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ LEAST_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
 VERDICTS = {True: "take it", False: "leave it"}
 LEAST_PART, MOST_PART = 1e-6, 1 - 1e-6  # of lambda and nu
 MOST_TEMPERATURE = 10.0  # and its inverse is the least
-LEAST_MASS = 1e-300
 STARTS = {"temperature": 1.0, "lambda": 0.05, "nu": 0.3}
+RIDGE = 1e-5  # of the squares of the numbers by line
+MOST_NUMBER = 30.0  # by line
+LEAST_SCALE = 1e-9  # of a figure of lines: less is no difference
 _NEUTRAL = Parameters().named
 
 # Folds
@@ -116,27 +118,37 @@ def notes_on_lines(evaluation: ScoredOutput, force: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A mean difference of losses in nats, negative if the score improves, and its 95 % interval; may be infinite."""
+    """A mean difference of losses in nats, negative if the score improves, and its 95 % interval; may be infinite.
+
+    ``p_value`` is a bound of how often lines would change so much for the better by luck, in (0, 1].
+    """
 
     mean: float
     low: float
     high: float
+    p_value: float
 
     @property
     def is_better(self) -> bool:
-        """Whether the whole interval is below 0, which guards against luck, and the gain matters."""
-        return self.high < 0.0 and self.mean <= -LEAST_GAIN
+        """Whether the change is surely for the better, by the p-value or by the interval, and matters."""
+        return (self.p_value <= LEVEL or self.high < 0.0) and self.mean <= -LEAST_GAIN
 
     def to_dict(self) -> dict[str, float]:
-        return {name: ten_digits(getattr(self, name)) for name in ("mean", "low", "high")}
+        return {name: ten_digits(getattr(self, name)) for name in ("mean", "low", "high", "p_value")}
 
-    def cells(self) -> tuple[str, str]:
-        """Return the mean and the interval as text."""
-        return numbers.fixed(self.mean, 4), f"[{numbers.fixed(self.low, 4)}, {numbers.fixed(self.high, 4)}]"
+    def cells(self) -> tuple[str, str, str]:
+        """Return the mean, the interval and the p-value as text."""
+        ends = f"[{numbers.fixed(self.low, 4)}, {numbers.fixed(self.high, 4)}]"
+        return numbers.fixed(self.mean, 4), ends, numbers.p_value_text(self.p_value)
 
 
 def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     """Compute the mean difference of two columns of losses on the same lines, and its interval by documents.
+
+    Let the new losses be G nats less in all. If the old probabilities were right, answers that the new ones make
+    exp(G) times likelier or more would be drawn with a probability of exp(-G) at most (Markov's inequality). This is
+    the p-value, with G divided by how much the variance of the change is greater by documents than by lines. The
+    interval alone would refuse most changes that few lines profit from.
 
     If an infinite loss becomes finite, or the other way round, the change is infinite; lines that are infinite in
     both columns count as no change.
@@ -144,12 +156,14 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     mended, broken = np.isinf(base) & ~np.isinf(losses), np.isinf(losses) & ~np.isinf(base)
     if mended.any() or broken.any():
         end = math.inf if broken.any() else -math.inf
-        return Change(mean=end, low=-math.inf if mended.any() else end, high=end)
+        return Change(mean=end, low=-math.inf if mended.any() else end, high=end, p_value=math.exp(min(0.0, end)))
     differences = np.where(np.isinf(base), 0.0, losses - np.where(np.isinf(base), 0.0, base))
     differences[np.isinf(base)] = 0.0
-    mean = float(differences.mean())
-    half = spread_of_mean(differences, groups).half_width
-    return Change(mean=mean, low=mean - half, high=mean + half)
+    mean, lines = float(differences.mean()), len(differences)
+    spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines
+    more = max(1.0, spread.deviation**2 / by_line) if by_line > 0.0 else 1.0
+    half = spread.half_width
+    return Change(mean=mean, low=mean - half, high=mean + half, p_value=math.exp(min(0.0, mean * lines / more)))
 
 
 def score_of(score: MetricScore, losses: Array) -> float:
@@ -175,6 +189,8 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
 
     Lines whose loss stays infinite whatever is tuned (no entry in the bucket, no rest, and no lambda) are left out.
     """
+    if BY_LINE in names:
+        return _fit_by_line(guesses, lines, start)
     if "lambda" not in names:
         lines = lines & (np.isfinite(guesses.losses(start)))
     if not lines.any():
@@ -187,6 +203,39 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
     bounds = [(-most, most) if name == "temperature" else of_part for name in names]
     found = _minimum(objective, begin, bounds)
     return objective.with_values({name: _rounded(name, place) for name, place in zip(names, found, strict=True)})
+
+
+def _fit_by_line(guesses: Guesses, lines: Flags, start: Parameters) -> Parameters:
+    """Find the best numbers by line on some lines; the temperature stays as it is."""
+    if not lines.any():
+        return start
+    figures = guesses.figures
+    centres, scales = figures[lines].mean(axis=0), figures[lines].std(axis=0)
+    scales[scales < LEAST_SCALE] = 1.0
+    centres, scales = (np.array([float(f"{value:.4g}") for value in of.tolist()]) for of in (centres, scales))
+    x = np.column_stack([np.ones(len(figures)), (figures - centres) / scales])[lines]
+    kept = guesses.of_lines(lines, start.temperature)
+    width = x.shape[1]
+
+    def objective(places: Array) -> tuple[float, Array]:
+        with np.errstate(over="ignore"):
+            lambda_, nu = (1.0 / (1.0 + np.exp(-(x @ of))) for of in (places[:width], places[width:]))
+        mean, by_lambda, by_nu = kept(lambda_, nu)
+        gradient = np.concatenate([x.T @ (by_lambda * lambda_ * (1.0 - lambda_)), x.T @ (by_nu * nu * (1.0 - nu))])
+        return mean + RIDGE * float(places @ places), gradient / len(x) + 2 * RIDGE * places
+
+    begin = np.zeros(2 * width)
+    for place, (name, value) in zip((0, width), (("lambda", start.lambda_), ("nu", start.nu)), strict=True):
+        begin[place] = _place(name, value or STARTS[name])
+    found = _minimum(objective, begin.tolist(), [(-MOST_NUMBER, MOST_NUMBER)] * (2 * width))
+    numbers = [float(f"{number:.4g}") for number in found]
+    by_line = ByLine(
+        centres=tuple(centres.tolist()),
+        scales=tuple(scales.tolist()),
+        lambda_=tuple(numbers[:width]),
+        nu=tuple(numbers[width:]),
+    )
+    return start.replace(lambda_=0.0, nu=0.0, by_line=by_line)
 
 
 def held_out_losses(guesses: Guesses, names: Sequence[str], folds: Folds, start: Parameters) -> Array:
@@ -229,7 +278,7 @@ class Objective:
             listed, by_temperature = guesses.hits, guesses.hits
         spread, by_nu = guesses.spread(at.nu)
         rest = (1.0 - at.lambda_) * guesses.rests + at.lambda_
-        masses = np.maximum((1.0 - at.lambda_) * listed + rest * spread, LEAST_MASS)[lines]
+        masses = np.maximum((1.0 - at.lambda_) * listed + rest * spread, TINY)[lines]
         slopes = {
             "temperature": (1.0 - at.lambda_) * by_temperature,
             "lambda": at.lambda_ * (1.0 - at.lambda_) * ((1.0 - guesses.rests) * spread - listed),

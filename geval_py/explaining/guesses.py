@@ -5,20 +5,22 @@ buckets, U the sum of the frequent words' shares, and U_b the sum of the shares 
 
     m = (1 - lambda) A(T) + r' (nu U_b + (1 - nu U) / B),   r' = (1 - lambda) r + lambda
 
-A(T) is the listed mass of the bucket, tempered. Without a search for a temperature it is one number per line. With
-one, all masses are kept, and A is computed on a grid of ln T, each node when it is first needed, and between the
-nodes by cubic Hermite interpolation: its derivatives are known, and a search needs many temperatures near each other.
+Lambda and nu may depend on the line. A(T) is the listed mass of the bucket, tempered. Without a search for a
+temperature it is one number per line. With one, all masses are kept, and A is computed on a grid of ln T, each node
+when it is first needed, and between the nodes by cubic Hermite interpolation: its derivatives are known, and a search
+needs many temperatures near each other.
 """
 
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geval_py.errors import UsageError
+from geval_py.explaining.significance import TINY
 from geval_py.reading import derived, sources, splits
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks, scores
@@ -27,7 +29,9 @@ from geval_py.scoring.metrics import base, column_of
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Integers
+    from collections.abc import Callable
+
+    from geval_py.explaining.significance import Array, Flags, Integers
 
 STEP = 0.05  # of the grid, in ln T
 ENTRIES_AT_ONCE = 1 << 19  # with their powers, they fit into a processor's cache
@@ -52,11 +56,14 @@ class Entries:
 class Guesses:
     """For each line: the listed mass in the expected word's bucket (``hits``), the rest, and U_b (``shares``).
 
-    ``entries`` are kept if a temperature is searched for.
+    ``greatest`` is the greatest mass of an entry, ``listed_entries`` their number. ``entries`` are kept if a
+    temperature is searched for.
     """
 
     hits: Array
     rests: Array
+    greatest: Array
+    listed_entries: Array
     shares: Array
     frequent: derived.FrequentWords
     bits: int
@@ -74,12 +81,48 @@ class Guesses:
             listed = self.hits
         else:
             listed, _ = self._tempered(np.log(parameters.temperature))
-        spread, _ = self.spread(parameters.nu)
-        rest = (1.0 - parameters.lambda_) * self.rests + parameters.lambda_
+        lambda_: float | Array = parameters.lambda_
+        nu: float | Array = parameters.nu
+        if parameters.by_line is not None:
+            lambda_, nu = self.parts(parameters.by_line)
+        spread, _ = self.spread(nu)
+        rest = (1.0 - lambda_) * self.rests + lambda_
         with np.errstate(divide="ignore"):
-            return np.maximum(0.0, -np.log((1.0 - parameters.lambda_) * listed + rest * spread))
+            return np.maximum(0.0, -np.log((1.0 - lambda_) * listed + rest * spread))
 
-    def spread(self, nu: float) -> tuple[Array, Array]:
+    @property
+    def figures(self) -> Array:
+        """What lambda and nu of lines depend on, as :func:`geval_py.reading.derived.line_figures`: lines x 4."""
+        logs = np.log(self.rests + derived.LEAST_REST)
+        return np.column_stack([logs, self.greatest, np.log1p(self.listed_entries), self.listed_entries == 0])
+
+    def parts(self, by_line: derived.ByLine) -> tuple[Array, Array]:
+        """Compute lambda and nu of each line."""
+        x = (self.figures - np.array(by_line.centres)) / np.array(by_line.scales)
+        with np.errstate(over="ignore"):
+            lambda_, nu = (
+                1.0 / (1.0 + np.exp(-(of[0] + x @ np.array(of[1:])))) for of in (by_line.lambda_, by_line.nu)
+            )
+        return lambda_, nu
+
+    def of_lines(self, lines: Flags, temperature: float) -> Callable[[Array, Array], tuple[float, Array, Array]]:
+        """Return a function of lambda and nu of some lines: their mean loss, and each line's slopes by both."""
+        listed = (self.hits if temperature == 1.0 else self._tempered(np.log(temperature))[0])[lines]
+        alike, slope = (column[lines] for column in self.spread(0.0))
+        rests = self.rests[lines]
+
+        def losses(lambda_: Array, nu: Array) -> tuple[float, Array, Array]:
+            spread, rest = alike + nu * slope, (1.0 - lambda_) * rests + lambda_
+            masses = np.maximum((1.0 - lambda_) * listed + rest * spread, TINY)
+            return -float(np.log(masses).mean()), -((1.0 - rests) * spread - listed) / masses, -rest * slope / masses
+
+        return losses
+
+    def with_words(self, frequent: derived.FrequentWords, split: splits.Split) -> Guesses:
+        """Return the guesses for other frequent words."""
+        return replace(self, frequent=frequent, shares=bucket_shares(split, frequent, self.bits))
+
+    def spread(self, nu: float | Array) -> tuple[Array, Array]:
         """Compute the bucket's part of the rest, and its derivative by nu."""
         alike = 1.0 / (1 << self.bits)
         slope = self.shares - self.frequent.total * alike
@@ -174,8 +217,11 @@ def read_guesses(
         lines = np.repeat(np.arange(len(counts)), counts)[marks]
         hits = np.bincount(lines, masses[marks], len(counts))
         of_bucket = backend.bucket_shares(words, shares, block.expected, bits, block.first_line)
+        greatest, filled = np.zeros(len(counts)), counts > 0
+        if filled.any():
+            greatest[filled] = np.maximum.reduceat(masses, (np.cumsum(counts) - counts)[filled])
         kept = (_relative_logarithms(masses, counts), counts, marks) if keep_entries else ()
-        return hits, np.frombuffer(found.rests), np.frombuffer(of_bucket), *kept
+        return hits, np.frombuffer(found.rests), greatest, counts, np.frombuffer(of_bucket), *kept
 
     split, path = evaluation.split, evaluation.output.path
     for place in (path, split.expected):
@@ -187,14 +233,23 @@ def read_guesses(
     ):
         reader = blocks.MatchedBlockReader(outputs, expected)
         parts = [found for _, found in reader.map(work, threads=threads, progress=progress)]
-    hits, rests, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
+    hits, rests, greatest, counted, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
     entries = None
     if keep_entries:
         logarithms, counts, marks = kept
         starts, places = np.concatenate([[0], np.cumsum(counts)]), np.flatnonzero(marks)
         hit_lines = np.searchsorted(starts, places, side="right") - 1
         entries = Entries(logarithms=logarithms, starts=starts, hits=places, hit_lines=hit_lines)
-    return Guesses(hits=hits, rests=rests, shares=of_bucket, frequent=frequent, bits=bits, entries=entries)
+    return Guesses(
+        hits=hits,
+        rests=rests,
+        greatest=greatest,
+        listed_entries=counted.astype(np.float64),
+        shares=of_bucket,
+        frequent=frequent,
+        bits=bits,
+        entries=entries,
+    )
 
 
 def bucket_shares(split: splits.Split, frequent: derived.FrequentWords, bits: int) -> Array:

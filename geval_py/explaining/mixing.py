@@ -113,10 +113,10 @@ class Mixture(formats.Tabular):
         what = f"{self.metric} ({self.unit}, {self.direction} is better)"
         how = cross_validation.folds_text(self.documents, self.folds, self.seed)
         yield visible(f"{what} of {self.lines} lines of {self.test}; {how}.")
-        change, ends = self.change.cells()
+        change, ends, p = self.change.cells()
         yield (
             f"Mixed, {cross_validation.score_text(self.held_out)}; against {visible(self.best)} alone, "
-            f"{cross_validation.score_text(self.score)}, a change of {change} nats {ends}: "
+            f"{cross_validation.score_text(self.score)}, a change of {change} nats {ends}, p {p}: "
             f"{cross_validation.VERDICTS[self.taken]}."
         )
 

@@ -4,8 +4,8 @@
 
 The parameters and their formulas are in :mod:`geval_py.reading.derived`. Each is tried on top of the parameters taken
 before it: all are fitted on nine tenths of the lines and tried on the last tenth, in turn. A parameter is taken if
-the 95 % interval of the change of the mean loss is below 0. By the mean alone, a useless parameter would be taken in
-a tenth of cases or more.
+the change is surely for the better (:func:`geval_py.explaining.cross_validation.change_of`). By the mean alone, a
+useless parameter would be taken in a tenth of cases or more.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ import numpy as np
 from geval_py import errors, version
 from geval_py.explaining import cross_validation
 from geval_py.explaining.guesses import Guesses, read_guesses
+from geval_py.explaining.significance import Array
 from geval_py.reading import config, derived
+from geval_py.reading.derived import BY_LINE
 from geval_py.scoring import blocks, scores
 from geval_py.tables.formats import Tabular
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
-LADDER = (("temperature",), ("lambda",), ("lambda", "nu"))  # what is tried, one after the other
+BY_LINE_TEXT = "lambda and nu by line"
+LADDER = (("temperature",), ("lambda",), ("lambda", "nu"), (BY_LINE,))  # what is tried, one after the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +37,9 @@ class Trial:
     """Parameters tried on held-out lines, on top of others.
 
     ``names`` are the parameters fitted together, ``against`` the parameters taken before; ``found`` has the values
-    fitted on all lines. ``score`` is on the held-out lines, in the metric's unit; ``infinite`` of these lines have an
-    infinite loss. ``change`` is the change of the mean loss in nats; ``taken`` is whether it is surely below 0.
+    fitted on all lines, and the frequent words, of which there are ``words``. ``score`` is on the held-out lines, in
+    the metric's unit; ``infinite`` of these lines have an infinite loss. ``change`` is the change of the mean loss in
+    nats; ``taken`` is whether it is surely below 0.
     """
 
     names: tuple[str, ...]
@@ -46,9 +50,15 @@ class Trial:
     change: cross_validation.Change
     taken: bool
 
+    @property
+    def words(self) -> int:
+        """The number of frequent words that get a part of the rest."""
+        return len(self.found.frequent.words) if self.found.uses_words else 0
+
     def to_dict(self) -> dict[str, Any]:
         return {
-            "parameters": {name: self.found.named[name] for name in self.names},
+            "parameters": {name: value for name, value in self.found.numbers.items() if name in self.names},
+            "words": self.words,
             "against": list(self.against),
             "score": cross_validation.ten_digits(self.score),
             "infinite_losses": self.infinite,
@@ -99,7 +109,7 @@ class Tuning(Tabular):
         return values | {
             "infinite_losses": values.pop("infinite"),
             "trials": [trial.to_dict() for trial in self.trials],
-            "parameters": self.parameters.named,
+            "parameters": self.parameters.numbers,
             "predicted": cross_validation.ten_digits(self.predicted),
             "signature": None if self.signature is None else str(self.signature),
         }
@@ -107,14 +117,20 @@ class Tuning(Tabular):
     def table(self) -> Table:
         infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
         rows: list[list[object]] = [
-            ["(as it is)", cross_validation.score_text(self.score), self.infinite, "", "", ""]
+            ["(as it is)", cross_validation.score_text(self.score), self.infinite, "", "", "", ""]
         ]
         for trial in self.trials:
             change = trial.change.cells()
             score, verdict = cross_validation.score_text(trial.score), cross_validation.VERDICTS[trial.taken]
-            rows.append([", ".join(trial.names), score, trial.infinite, *change, verdict])
-        figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "change (nats)")]
-        columns = [Column(name="tuned"), *figures, Column(name="95 %", alignment="centre"), Column(name="verdict")]
+            rows.append([self._label(trial), score, trial.infinite, *change, verdict])
+        figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "nats")]
+        columns = [
+            Column(name="tuned"),
+            *figures,
+            Column(name="95 %", alignment="centre"),
+            Column(name="p", alignment="right"),
+            Column(name="verdict"),
+        ]
         return cross_validation.table_with_infinite(columns, rows, infinite=infinite)
 
     def legend(self) -> Iterator[str]:
@@ -124,10 +140,20 @@ class Tuning(Tabular):
         if not self.taken:
             yield "Nothing is surely better: leave the output as it is."
             return
-        values = (f"{name} {self.parameters.named[name]:.4g}" for name in self.taken)
-        words = f", for the {self.words} commonest words of train" if "nu" in self.taken else ""
+        named = self.parameters.named
+        values = (f"{name} {named[name]:.4g}" if name in named else BY_LINE_TEXT for name in self.taken)
+        frequent = len(self.parameters.frequent.words) if self.parameters.uses_words else 0
+        words = f", for the {frequent} commonest words of train" if frequent else ""
         predicted = cross_validation.score_text(self.predicted)
         yield f"Take {', '.join(values)}{words}: {predicted} on {visible(self.test)}."
+
+    def has_more_words(self, trial: Trial) -> bool:
+        """Whether a trial was made with more frequent words than the others."""
+        return trial.words > self.words
+
+    def _label(self, trial: Trial) -> str:
+        more = f", {trial.words} words" if self.has_more_words(trial) else ""
+        return f"{', '.join(trial.names)}{more}"
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a tuned output, with which others can be tuned alike."""
@@ -192,7 +218,8 @@ def tune(
     steps = [
         step for step in LADDER if (temperature or "temperature" not in step) and (frequent.words or "nu" not in step)
     ]
-    trials, parameters = _climb(evaluation, guesses, folds, steps)
+    more = _more_words(evaluation, frequent) if words is None else derived.FrequentWords()
+    trials, taken = _climb(evaluation, guesses, folds, steps, more)
     first = evaluation.scores[0]
     return Tuning(
         output=evaluation.output.name,
@@ -201,49 +228,77 @@ def tune(
         score=first.value,
         words=len(frequent.words),
         trials=tuple(trials),
-        parameters=parameters,
-        predicted=first.value
-        if parameters == _as_it_is(guesses)
-        else cross_validation.score_of(first, guesses.losses(parameters)),
+        parameters=taken.parameters,
+        predicted=first.value if taken.losses is None else cross_validation.score_of(first, taken.losses),
         notes=(*notes, *alike, *without),
         signature=evaluation.signature,
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Taken:
+    """What is taken so far: parameters and their names, the losses on held-out lines, and on the lines they fit."""
+
+    names: tuple[str, ...]
+    parameters: derived.Parameters
+    held_out: Array
+    losses: Array | None = None
+
+
 def _climb(
-    evaluation: scores.ScoredOutput, guesses: Guesses, folds: cross_validation.Folds, steps: Sequence[tuple[str, ...]]
-) -> tuple[list[Trial], derived.Parameters]:
-    """Try the steps in order, each on top of the ones taken; return the trials and the parameters taken."""
-    taken: tuple[str, ...] = ()
-    parameters = _as_it_is(guesses)
-    losses = np.array(evaluation.line_losses)
+    evaluation: scores.ScoredOutput,
+    guesses: Guesses,
+    folds: cross_validation.Folds,
+    steps: Sequence[tuple[str, ...]],
+    more: derived.FrequentWords,
+) -> tuple[list[Trial], _Taken]:
+    """Try the steps in order, each on top of the ones taken, and tuning by line also with ``more`` words, if any."""
+    taken = _Taken((), _as_it_is(guesses), np.array(evaluation.line_losses))
     trials = []
-    everything = np.ones(guesses.lines, np.bool_)
     for step in steps:
-        names = tuple(dict.fromkeys((*taken, *step)))
-        found = cross_validation.best(
-            guesses, [cross_validation.fit(guesses, names, everything, parameters), parameters]
-        )
-        tried = cross_validation.held_out_losses(guesses, names, folds, found)
-        change = cross_validation.change_of(tried, losses, folds.groups)
-        trials.append(
-            Trial(
-                names=names,
-                against=taken,
-                found=found,
-                score=cross_validation.score_of(evaluation.scores[0], tried),
-                infinite=int(np.isinf(tried).sum()),
-                change=change,
-                taken=change.is_better,
-            )
-        )
-        if change.is_better:
-            taken, parameters, losses = names, found, tried
-    return trials, parameters
+        trial, taken = _try(evaluation, guesses, folds, step, taken)
+        trials.append(trial)
+    if BY_LINE in taken.names and more.words:
+        trial, taken = _try(evaluation, guesses.with_words(more, evaluation.split), folds, (BY_LINE,), taken)
+        trials.append(trial)
+    return trials, taken
+
+
+def _try(
+    evaluation: scores.ScoredOutput,
+    guesses: Guesses,
+    folds: cross_validation.Folds,
+    step: tuple[str, ...],
+    taken: _Taken,
+) -> tuple[Trial, _Taken]:
+    """Try a step on top of what is taken; return the trial, and what is taken after it."""
+    kept = [name for name in taken.names if name == "temperature" or BY_LINE not in step]
+    names = tuple(dict.fromkeys((*kept, *step)))
+    start = taken.parameters.replace(frequent=guesses.frequent)
+    everything = np.ones(guesses.lines, np.bool_)
+    found = cross_validation.best(guesses, [cross_validation.fit(guesses, names, everything, start), start])
+    tried = cross_validation.held_out_losses(guesses, names, folds, found)
+    change = cross_validation.change_of(tried, taken.held_out, folds.groups)
+    trial = Trial(
+        names=names,
+        against=taken.names,
+        found=found,
+        score=cross_validation.score_of(evaluation.scores[0], tried),
+        infinite=int(np.isinf(tried).sum()),
+        change=change,
+        taken=change.is_better,
+    )
+    return trial, _Taken(names, found, tried, guesses.losses(found)) if change.is_better else taken
 
 
 def _as_it_is(guesses: Guesses) -> derived.Parameters:
     return derived.Parameters(frequent=guesses.frequent, bits=guesses.bits)
+
+
+def _more_words(evaluation: scores.ScoredOutput, frequent: derived.FrequentWords) -> derived.FrequentWords:
+    """Read more words of train, to tune by line with; none if there are no more."""
+    found = derived.frequent_words_of_train(evaluation.split, derived.ALL_WORDS)
+    return derived.FrequentWords() if found is None or len(found.words) == len(frequent.words) else found
 
 
 def _frequent(evaluation: scores.ScoredOutput, words: int | None) -> tuple[derived.FrequentWords, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections import Counter
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 
 DEFAULT_WORDS = 100
+ALL_WORDS = 10_000  # of train, with which tuning by line is tried: rarer ones make no difference
+BY_LINE = "by-line"
+LEAST_REST = 0.001  # added to a rest before its logarithm is taken
+VECTOR_CHARACTERS = 13  # of a bucket's mass, as a vector is written
+ENTRY_CHARACTERS = 12  # of an entry, beside its word
 OUTPUT_ENDING = ".tsv"
 KEPT_ENDING = ".tuning.json"
 MOST_LABEL = 100  # characters of the names of mixed outputs
@@ -77,11 +83,75 @@ def frequent_words_of_train(split: splits.Split, count: int) -> FrequentWords | 
     return None if path is None else frequent_words(read_lines(path, header=split.output_header), count)
 
 
+def line_figures(masses: Sequence[float], rest: float) -> tuple[float, float, float, float]:
+    """Return what lambda and nu of a line depend on, from the masses of its entries, or of its buckets.
+
+    ln(rest + 0.001), the greatest mass, ln(1 + number of entries), and 1 for a line without entries.
+
+    >>> [round(figure, 3) for figure in line_figures([0.5, 0.2], 0.3)], line_figures([], 0.999)
+    ([-1.201, 0.5, 1.099, 0.0], (0.0, 0.0, 0.0, 1.0))
+    """
+    return (
+        math.log(rest + LEAST_REST),
+        max(masses, default=0.0),
+        math.log1p(len(masses)),
+        0.0 if masses else 1.0,
+    )
+
+
+class ByLine(values.Value):
+    """How lambda and nu of a line depend on its figures.
+
+    With x = (1, (figures - ``centres``) / ``scales``), they are 1 / (1 + exp(-a.x)), where a is ``lambda_`` or
+    ``nu``.
+    """
+
+    centres: tuple[float, ...]
+    scales: tuple[float, ...]
+    lambda_: tuple[float, ...]
+    nu: tuple[float, ...]
+
+    def parts(self, figures: Sequence[float]) -> tuple[float, float]:
+        """Return lambda and nu of a line."""
+        columns = zip(figures, self.centres, self.scales, strict=True)
+        x = (1.0, *((figure - centre) / scale for figure, centre, scale in columns))
+        lambda_, nu = (
+            _logistic(sum(weight * value for weight, value in zip(weights, x, strict=True)))
+            for weights in (self.lambda_, self.nu)
+        )
+        return lambda_, nu
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return the numbers for JSON."""
+        return {
+            "centres": list(self.centres),
+            "scales": list(self.scales),
+            "lambda": list(self.lambda_),
+            "nu": list(self.nu),
+        }
+
+    @classmethod
+    def of_dict(cls, values: dict[str, Any]) -> ByLine:
+        """Read the result of :meth:`to_dict`; raises KeyError, TypeError and ValueError for anything else."""
+        columns = [tuple(map(float, values[name])) for name in ("centres", "scales", "lambda", "nu")]
+        figures = len(line_figures((), 0.0))
+        if [len(column) for column in columns] != [figures, figures, figures + 1, figures + 1]:
+            raise ValueError("the numbers by line are too many or too few")
+        if not all(map(math.isfinite, [number for column in columns for number in column])) or 0.0 in columns[1]:
+            raise ValueError("a number by line is out of range")
+        return cls(centres=columns[0], scales=columns[1], lambda_=columns[2], nu=columns[3])
+
+
+def _logistic(place: float) -> float:
+    return 1.0 / (1.0 + math.exp(-place)) if place > -700.0 else 0.0
+
+
 class Parameters(values.Value):
     """The parameters of tuning; the defaults change nothing. ``bits`` are those of the metric's hash.
 
     The masses of words are raised to the power 1/``temperature`` and keep their total. The part ``lambda_`` of all
-    mass then goes to the rest, and the part ``nu`` of the rest to the ``frequent`` words, by their shares.
+    mass then goes to the rest, and the part ``nu`` of the rest to the ``frequent`` words, by their shares. With
+    ``by_line``, each line has a lambda and a nu of its own instead.
     """
 
     temperature: float = 1.0
@@ -89,28 +159,62 @@ class Parameters(values.Value):
     nu: float = 0.0
     frequent: FrequentWords = FrequentWords()
     bits: int = schemes.DEFAULT_BITS
+    by_line: ByLine | None = None
 
     @property
     def named(self) -> dict[str, float]:
-        """The three numbers by their names."""
+        """The three numbers by their names; with ``by_line``, the temperature alone."""
+        if self.by_line is not None:
+            return {"temperature": self.temperature}
         return {"temperature": self.temperature, "lambda": self.lambda_, "nu": self.nu}
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """All numbers by their names, for JSON."""
+        by_line = {} if self.by_line is None else {BY_LINE: self.by_line.to_dict()}
+        return Parameters().named | self.named | by_line
 
     @property
     def changed(self) -> tuple[str, ...]:
         """The names of the parameters that change something."""
         unchanged = Parameters().named
-        return tuple(name for name, value in self.named.items() if value != unchanged[name])
+        changed = tuple(name for name, value in self.named.items() if value != unchanged[name])
+        return changed if self.by_line is None else (*changed, BY_LINE)
+
+    @property
+    def uses_words(self) -> bool:
+        """Whether a part of some rest goes to the frequent words."""
+        return self.nu > 0.0 or self.by_line is not None
+
+    @property
+    def as_vectors(self) -> bool:
+        """Whether a tuned line is written as masses of buckets, since its words would take more room."""
+        if not self.uses_words:
+            return False
+        characters = sum(len(word) + ENTRY_CHARACTERS for word in self.frequent.words)
+        return characters > VECTOR_CHARACTERS << self.bits
 
     def tune_line(self, text: str, line: int) -> str:
-        """Return a tuned output line; ``line`` is its number. Raises MalformedLineError without a path."""
+        """Return a tuned output line; ``line`` is its number. Raises MalformedLineError without a path.
+
+        The line of a vector is a vector, and so is any line with so many frequent words that it is shorter as one.
+        """
         if ":" not in text:
             return writing.line_of_buckets(self._tuned_vector(text, line))
         words, values = wordprobs.parse_entries(text, line)
         listed, rest = wordprobs.entry_masses(words, values)
-        listed = self._tempered(listed, 1.0 - rest)
-        rest = (1.0 - self.lambda_) * rest + self.lambda_
+        lambda_, nu = self._parts(listed, rest)
+        listed = self._tempered(listed, 1.0 - rest, 1.0 - lambda_)
+        rest = (1.0 - lambda_) * rest + lambda_
         masses = wordprobs.merge_masses(filter(None, words), listed)
-        given = rest * self.nu
+        given = rest * nu
+        if self.as_vectors:
+            vector = [0.0] * (1 << self.bits)
+            for bucket, mass in zip(
+                wordprobs.word_buckets(list(masses), self.bits, line), masses.values(), strict=True
+            ):
+                vector[bucket] += mass
+            return writing.line_of_buckets(self._with_rest(vector, rest, given, line))
         if given:
             for word, share in zip(self.frequent.words, self.frequent.shares, strict=True):
                 masses[word] = masses.get(word, 0.0) + given * share
@@ -121,9 +225,12 @@ class Parameters(values.Value):
         (text,) = texts
         return self.tune_line(text, line)
 
-    def _tempered(self, masses: Sequence[float], total: float) -> list[float]:
-        """Sharpen or flatten masses, which keep their total, and leave lambda of it out."""
-        kept = 1.0 - self.lambda_
+    def _parts(self, masses: Sequence[float], rest: float) -> tuple[float, float]:
+        """Return lambda and nu of a line."""
+        return (self.lambda_, self.nu) if self.by_line is None else self.by_line.parts(line_figures(masses, rest))
+
+    def _tempered(self, masses: Sequence[float], total: float, kept: float) -> list[float]:
+        """Sharpen or flatten masses, which keep their total, and keep a part of it."""
         greatest = max(masses, default=0.0)
         if self.temperature == 1.0 or greatest == 0.0:
             return [kept * mass for mass in masses]
@@ -135,9 +242,13 @@ class Parameters(values.Value):
         values = wordprobs.parse_vector(text, line)
         if len(values) != 1 << self.bits:
             raise wordprobs.wrong_vector_length(text, line, len(values), self.bits)
-        masses = self._tempered(wordprobs.vector_masses(values), 1.0)
-        given = self.lambda_ * self.nu
-        share = (self.lambda_ - given * self.frequent.total) / len(masses)
+        masses = wordprobs.vector_masses(values)
+        lambda_, nu = self._parts(masses, 0.0)
+        return self._with_rest(self._tempered(masses, 1.0, 1.0 - lambda_), lambda_, lambda_ * nu, line)
+
+    def _with_rest(self, masses: Sequence[float], rest: float, given: float, line: int) -> list[float]:
+        """Add a rest to the masses of buckets, of which a part is ``given`` to the frequent words."""
+        share = (rest - given * self.frequent.total) / len(masses)
         masses = [mass + share for mass in masses]
         if given:
             buckets = wordprobs.word_buckets(self.frequent.words, self.bits, line)
@@ -147,7 +258,8 @@ class Parameters(values.Value):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters for JSON: the numbers, the bits, and the frequent words with their shares."""
-        return {**self.named, "bits": self.bits, "frequent_words": self.frequent.share_by_word if self.nu else {}}
+        frequent = self.frequent.share_by_word if self.uses_words else {}
+        return {**self.numbers, "bits": self.bits, "frequent_words": frequent}
 
     @classmethod
     def of_dict(cls, values: dict[str, Any]) -> Parameters:
@@ -159,6 +271,7 @@ class Parameters(values.Value):
             nu=float(values["nu"]),
             frequent=FrequentWords(words=tuple(frequent), shares=tuple(frequent.values())),
             bits=int(values["bits"]),
+            by_line=ByLine.of_dict(values[BY_LINE]) if BY_LINE in values else None,
         )
         if not (made.temperature > 0.0 and 0.0 <= made.lambda_ <= 1.0 and 0.0 <= made.nu <= 1.0):
             raise ValueError("a parameter is out of range")

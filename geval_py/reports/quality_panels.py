@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.reliability import Points, Reliability
-    from geval_py.explaining.tuning import Tuning
+    from geval_py.explaining.tuning import Trial, Tuning
     from geval_py.reports.contents import Overview, Report
     from geval_py.scoring.scores import MetricScore
     from geval_py.tables.table import Table
@@ -39,7 +39,12 @@ _LEGEND = (
     Key(colour="bad", text="outside of the band"),
     Key(colour="wash", text="honest, 95 %"),
 )
-TRIAL_NAMES = {("temperature",): "sharpness T", ("lambda",): "more rest λ", ("lambda", "nu"): "λ, words ν"}
+TRIAL_NAMES = {
+    ("temperature",): "sharpness T",
+    ("lambda",): "more rest λ",
+    ("lambda", "nu"): "λ, words ν",
+    ("by-line",): "by line",
+}
 
 
 def quality_panel(report: Report, palette: Palette) -> Panel:
@@ -400,7 +405,8 @@ def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
         ),
         method=f"Each is found on nine tenths of the lines, and scored on the last tenth, in {tuning.folds} folds. λ "
         "is a mixture with an output that knows nothing, ν sends a part of the rest to the commonest words of train. "
-        "One is taken if the 95 % interval of the change lies below 0.",
+        "By line, λ and ν depend on the rest, the greatest probability and the number of words of a line. One is "
+        "taken if the 95 % interval of the change lies below 0, or if it would come by luck in at most 5 % of cases.",
     )  # fmt: skip
 
 
@@ -428,8 +434,14 @@ def _trial_rows(tuning: Tuning, palette: Palette) -> Iterator[Row]:
     for trial in tuning.trials:
         base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
         scores[trial.names] = trial.score
-        name = TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
-        yield _change_row(name, trial.score, tuning.unit, base, trial.change, trial.taken, palette)
+        yield _change_row(
+            _trial_name(trial, tuning), trial.score, tuning.unit, base, trial.change, trial.taken, palette
+        )
+
+
+def _trial_name(trial: Trial, tuning: Tuning) -> str:
+    name = TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
+    return f"{name}, {trial.words:,} words" if tuning.has_more_words(trial) else name
 
 
 def _change_row(
@@ -454,8 +466,9 @@ def _help_verdict(taken: bool) -> str:
 def _help_rows(tuning: Tuning, mixture: mixing.Mixture | None) -> Iterator[tuple[object, ...]]:
     yield "as it is", tuning.score, None, None, None, "", ""
     for trial in tuning.trials:
-        found = ", ".join(f"{name} {trial.found.named[name]:.3g}" for name in trial.names)
-        yield ", ".join(trial.names), trial.score, *_ends(trial.change), found, _help_verdict(trial.taken)
+        named = trial.found.named
+        found = ", ".join(f"{name} {named[name]:.3g}" for name in trial.names if name in named)
+        yield _trial_name(trial, tuning), trial.score, *_ends(trial.change), found, _help_verdict(trial.taken)
     if mixture is not None:
         weights = ", ".join(f"{figure(component.weight)}" for component in mixture.components)
         yield "mixed", mixture.held_out, *_ends(mixture.change), f"weights {weights}", _help_verdict(mixture.taken)

@@ -122,3 +122,14 @@ def counted(number: int, noun: str) -> str:
     ('1 line', '2,322 lines')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def p_value_text(p_value: float | None) -> str:
+    """Write a p-value with four decimals, or as smaller than 0.0001.
+
+    >>> p_value_text(0.01234), p_value_text(1 / 10001), p_value_text(1.0)
+    ('0.0123', '<0.0001', '1.0000')
+    """
+    if p_value is None:
+        return ""
+    return "<0.0001" if p_value < 0.0001 else fixed(p_value, 4)

@@ -26,10 +26,11 @@ def gazette(tmp_path, monkeypatch):
 
 TUNED = "out-model=unigram,tuned=lambda-nu"
 TABLE = """\
-tuned       score   change (nats)  95 %                verdict
+tuned       score   nats     95 %                p        verdict
 (as it is)  327.53
-lambda      327.53  0.0000         [0.0000, 0.0000]    leave it
-lambda, nu  288.07  -0.1284        [-0.2005, -0.0562]  take it
+lambda      327.53  0.0000   [0.0000, 0.0000]    1.0000   leave it
+lambda, nu  288.07  -0.1284  [-0.2005, -0.0562]  <0.0001  take it
+by-line     288.07  0.0000   [0.0000, 0.0000]    0.9976   leave it
 
 PerplexityHashed (words, lower is better) of out-model=unigram.tsv on 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
 Take lambda 0.4477, nu 0.6648, for the 974 commonest words of train: 285.13 on dev-0.
@@ -60,9 +61,9 @@ def test_tune_without_apply_writes_nothing(gazette, geval):
 
 
 def test_tune_on_a_terminal(gazette, geval):
-    status, out, _ = geval(*WORDS, terminal=True, columns=60)
+    status, out, _ = geval(*WORDS, terminal=True, columns=66)
     assert status == 0
-    assert all(len(line) <= 60 for line in out.split("\n\n")[0].splitlines())
+    assert all(len(line) <= 66 for line in out.split("\n\n")[0].splitlines())
 
 
 def test_tune_as_json(gazette, geval):
@@ -74,7 +75,9 @@ def test_tune_as_json(gazette, geval):
         ["temperature"],
         ["lambda"],
         ["lambda", "nu"],
+        [],
     ]
+    assert [trial["words"] for trial in document["trials"]] == [0, 0, 974, 974]
     assert document["parameters"]["nu"] == document["trials"][2]["parameters"]["nu"]
     assert document["signature"].startswith("metric:PerplexityHashed|bits:10|lines:212|expected:")
 
@@ -183,7 +186,7 @@ def test_infinite_losses_have_a_column(gazette, geval):
     assert status == 0
     assert rows[0][:3] == ["tuned", "score", "infinite"]
     assert rows[1] == ["(as", "it", "is)", "Infinity", "3"]
-    assert rows[2][-5:] == ["-Infinity", "[-Infinity,", "-Infinity]", "take", "it"]
+    assert rows[2][-6:] == ["-Infinity", "[-Infinity,", "-Infinity]", "<0.0001", "take", "it"]
 
 
 MIXED = """\
@@ -193,7 +196,7 @@ out-model=unigram.tsv  327.53    0.0000
 train                  12157.42  0.3058
 
 PerplexityHashed (words, lower is better) of 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
-Mixed, 157.99; against out-model=bigram.tsv alone, 174.60, a change of -0.0999 nats [-0.1790, -0.0209]: take it.
+Mixed, 157.99; against out-model=bigram.tsv alone, 174.60, a change of -0.0999 nats [-0.1790, -0.0209], p <0.0001: take it.
 """
 MIX = ["mix", "-t", "dev-0", "bigram", "unigram", "--documents", "FileId"]
 

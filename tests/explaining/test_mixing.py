@@ -178,7 +178,7 @@ def test_printed(gazette):
     text = str(mix(gazette, documents="FileId"))
     assert text.startswith("output                 score   weight\nout-model=bigram.tsv   174.60  0.8302\n")
     assert "held out in 10 folds of 36 documents, seed 12345." in text
-    assert text.endswith("]: leave it.")
+    assert text.endswith("], p 0.4662: leave it.")
 
 
 def test_words_mixed_with_a_vector_are_a_vector():

@@ -1,0 +1,262 @@
+"""Tuning by line: lambda and nu that depend on a line's rest, greatest probability and number of words."""
+
+import math
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geval_py import evaluate, tune
+from geval_py.explaining.cross_validation import change_of, fit
+from geval_py.explaining.guesses import read_guesses
+from geval_py.reading.derived import ByLine, FrequentWords, Parameters, frequent_words, read_parameters
+
+LINES = 300
+LISTED = 8
+
+
+def write(folder, outputs, answers, train, bits=10):
+    (folder / "dev-0").mkdir(exist_ok=True)
+    (folder / "train").mkdir(exist_ok=True)
+    (folder / "config.txt").write_text(f"--metric PerplexityHashed{bits}\n")
+    (folder / "dev-0/out.tsv").write_text("".join(f"{line}\n" for line in outputs))
+    (folder / "dev-0/expected.tsv").write_text("".join(f"{word}\n" for word in answers))
+    (folder / "train/expected.tsv").write_text("".join(f"{word}\n" for word in train))
+    return evaluate(folder, "dev-0")
+
+
+def sure_and_unsure(rng, lines):
+    """Outputs that are right where they are sure, and overrate their words where they are not; answers; train."""
+    frequent = [f"f{n}" for n in range(40)]
+    shares = 1 / np.arange(1, 41) / (1 / np.arange(1, 41)).sum()
+    outputs, answers = [], []
+    for n in range(lines):
+        sure = n % 2
+        words = [f"w{word}" for word in rng.choice(5000, LISTED, replace=False)]
+        masses = rng.dirichlet(np.ones(LISTED) * (0.2 if sure else 5)) * 0.9
+        outputs.append(" ".join(f"{word}:{mass:.6f}" for word, mass in zip(words, masses, strict=True)) + " :0.1")
+        lost = 0.02 if sure else 0.6
+        answers.append(rng.choice(frequent, p=shares) if rng.random() < lost else rng.choice(words, p=masses / 0.9))
+    return outputs, answers, rng.choice(frequent, 2000, p=shares).tolist()
+
+
+@pytest.fixture
+def evaluation(tmp_path):
+    return write(tmp_path, *sure_and_unsure(np.random.default_rng(1), 600))
+
+
+def test_by_line_is_better_where_lines_differ(evaluation, tmp_path):
+    tuning = tune(evaluation)
+    assert [trial.names for trial in tuning.trials] == [("lambda",), ("lambda", "nu"), ("by-line",)]
+    assert tuning.taken == ("by-line",)
+    assert tuning.trials[2].score < 0.95 * tuning.trials[1].score
+    written = tuning.apply(tmp_path / "dev-0/out.tsv")
+    assert written == str(tmp_path / "dev-0/out-tuned=by-line.tsv")
+    assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
+    parameters, _ = read_parameters(written.replace(".tsv", ".tuning.json"))
+    assert parameters == tuning.parameters
+    assert "Take lambda and nu by line, for the 40 commonest words of train" in str(tuning)
+
+
+def test_more_words_are_tried_after_the_commonest(tmp_path):
+    """200 words of train, of which 100 are tried first; lines of all of them are longer than 1,024 buckets' masses."""
+    rng = np.random.default_rng(2)
+    outputs, answers, _ = sure_and_unsure(rng, 600)
+    shares = 1 / np.arange(1, 1501) ** 0.6
+    words = [f"rather-long-word-{n}" for n in range(1500)]
+    answers = [rng.choice(words, p=shares / shares.sum()) if word[0] == "f" else word for word in answers]
+    train = rng.choice(words, 40_000, p=shares / shares.sum()).tolist()
+    tuning = tune(write(tmp_path, outputs, answers, train))
+    assert [(trial.names, trial.words, trial.taken) for trial in tuning.trials[2:]] == [
+        (("by-line",), 100, True),
+        (("by-line",), 1500, True),
+    ]
+    assert tuning.parameters.as_vectors
+    written = tuning.apply(tmp_path / "dev-0/out.tsv")
+    with open(written) as file:
+        assert len(file.readline().split(" ")) == 1024
+    assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-6)
+    assert ", 1500 words" in str(tuning)
+    few = tune(evaluate(tmp_path, "dev-0", out="out.tsv"), words=100)
+    assert [trial.words for trial in few.trials] == [0, 100, 100]
+
+
+def test_the_fit_is_a_minimum(evaluation):
+    """No number that is changed a little makes the mean loss, with its ridge, smaller."""
+    frequent = FrequentWords(words=("f0", "f1", "f2"), shares=(0.2, 0.1, 0.07))
+    guesses = read_guesses(evaluation, frequent, keep_entries=False)
+    everything = np.ones(guesses.lines, np.bool_)
+    found = fit(guesses, ("by-line",), everything, Parameters(frequent=frequent)).by_line
+
+    def loss(by_line):
+        numbers = np.array([*by_line.lambda_, *by_line.nu])
+        at = Parameters(frequent=frequent, by_line=by_line)
+        return guesses.losses(at).mean() + 1e-5 * float(numbers @ numbers)
+
+    for name in ("lambda_", "nu"):
+        for place in range(5):
+            for step in (-0.05, 0.05):
+                numbers = list(getattr(found, name))
+                numbers[place] += step
+                assert loss(found.replace(**{name: tuple(numbers)})) > loss(found) - 1e-7
+
+
+number = st.floats(-3, 3)
+numbers = st.builds(
+    ByLine,
+    centres=st.tuples(*[number] * 4),
+    scales=st.tuples(*[st.floats(0.5, 3)] * 4),
+    lambda_=st.tuples(*[number] * 5),
+    nu=st.tuples(*[number] * 5),
+)
+VECTOR = " ".join(str(-n / 3) for n in range(16))
+TEXTS = [":1", "a:0.5 b:0.25 :0.25", "the:0.9", "a:-1 b:-2 :-3", "a:0.2 a:0.3 :0.5", "a:0.5 :0.5 b:0", VECTOR]
+
+
+@given(numbers, st.sampled_from([1.0, 2.0]), st.booleans())
+def test_a_tuned_line_has_the_loss_that_was_computed(tmp_path_factory, by_line, temperature, many):
+    words = [f"word{n}" for n in range(40)] if many else ["the", "of"]
+    frequent = frequent_words(words * 3 + ["the"], 50)
+    folder = tmp_path_factory.mktemp("lines")
+    evaluation = write(folder, TEXTS, ["the", "b", "unlisted", "of", "a", "b", "the"], [], bits=4)
+    guesses = read_guesses(evaluation, frequent, keep_entries=True)
+    parameters = Parameters(temperature=temperature, frequent=frequent, bits=4, by_line=by_line)
+    assert parameters.as_vectors == many
+    (folder / "dev-0/new.tsv").write_text("".join(f"{parameters.tune_line(t, n)}\n" for n, t in enumerate(TEXTS, 1)))
+    tuned = evaluate(folder, "dev-0", out="new.tsv")
+    assert tuned.line_losses == pytest.approx(guesses.losses(parameters).tolist(), abs=1e-4)
+
+
+GOOD = {"centres": [0.0] * 4, "scales": [1.0] * 4, "lambda": [0.0] * 5, "nu": [0.0] * 5}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"nu": [0.0] * 4}, {"centres": []}, {"scales": [1, 1, 0, 1]}, {"lambda": [math.nan] * 5}, {"nu": ["x"] * 5}],
+    ids=str,
+)
+def test_numbers_that_cannot_be_used(wrong):
+    assert ByLine.of_dict(GOOD).to_dict() == GOOD
+    with pytest.raises((ValueError, TypeError)):
+        ByLine.of_dict(GOOD | wrong)
+
+
+# The guard
+
+
+def test_p_is_a_bound_by_the_likelihood():
+    losses, lines = np.zeros(400), np.arange(400)
+    losses[:40] = -0.2  # 8 nats less in all
+    assert change_of(losses, np.zeros(400), lines).p_value == pytest.approx(math.exp(-8))
+    assert change_of(-losses, np.zeros(400), lines).p_value == 1.0
+    by_document = change_of(losses, np.zeros(400), lines // 20)
+    assert math.exp(-8) < by_document.p_value < 1
+    assert by_document.is_better is (by_document.p_value <= 0.05)
+    assert not change_of(np.zeros(400), np.zeros(400), lines).is_better
+
+
+def share_taken(evaluations):
+    """The shares of tunings that take nu or more: with the guard, and by the interval alone."""
+    guarded, by_interval = [], []
+    for evaluation in evaluations:
+        trials = tune(evaluation, documents=False).trials
+        guarded.append(any(trial.taken and "lambda" not in trial.names[-1:] for trial in trials))
+        by_interval.append(trials[1].change.high < 0 and trials[1].change.mean < 0)
+    return np.mean(guarded), np.mean(by_interval)
+
+
+@pytest.mark.parametrize("trials", [12, pytest.param(100, marks=pytest.mark.long)])
+def test_a_small_gain_is_taken(trials, tmp_path):
+    """Of 400 lines, one in twelve has a frequent word that the output does not list."""
+    rng = np.random.default_rng(4)
+
+    def evaluations():
+        for _ in range(trials):
+            outputs, answers, train = sure_and_unsure(rng, 800)
+            lost = [f"w-{n}" if word[0] == "f" and rng.random() < 0.5 else word for n, word in enumerate(answers)]
+            yield write(tmp_path, outputs[1::2], lost[1::2], train)
+
+    guarded, by_interval = share_taken(evaluations())
+    print(f"\n{guarded:.0%} taken, by the interval alone {by_interval:.0%}")
+    assert guarded >= by_interval
+
+
+def bible():
+    """The words of the King James Bible with their chapters: Debian's bible-kjv, which scripts/test --long installs."""
+    verses = subprocess.run(["bible", "-f", "gen1:1-rev22:21"], capture_output=True, text=True, check=True).stdout
+    for verse in verses.splitlines():
+        found = re.match(r"(\S+?)(\d+):\d+ (.*)$", verse)
+        if found:
+            yield from ((word, found[1], f"{found[1]}-{found[2]}") for word in found[3].split())
+
+
+@pytest.fixture(scope="module")
+def king_james(tmp_path_factory):
+    """7,425 gaps, and a bigram model that backs off to the 300 commonest words, trained on 15 % of the text."""
+    folder = tmp_path_factory.mktemp("kjv")
+    tokens = list(bible())
+    words = [word for word, _, _ in tokens]
+    rng = np.random.default_rng(7)
+    places = rng.choice(np.arange(40, len(words) - 40), 27_425, replace=False)
+    gaps, train = np.sort(places[:7425]), places[7425:]
+    is_gap = np.zeros(len(words), np.bool_)
+    is_gap[gaps] = True
+    known = np.repeat(rng.random(len(words) // 80 + 1) < 0.15, 80)[: len(words)]
+    after: dict[str, dict[str, int]] = {}
+    counts: dict[str, int] = {}
+    for place in np.flatnonzero(known).tolist():
+        counts[words[place]] = counts.get(words[place], 0) + 1
+        if place and not is_gap[place - 1 : place + 1].any():
+            own = after.setdefault(words[place - 1], {})
+            own[words[place]] = own.get(words[place], 0) + 1
+    common = sorted(counts.items(), key=lambda pair: -pair[1])[:300]
+    shares = {word: count / sum(counts.values()) for word, count in common}
+    outputs = []
+    for place in gaps.tolist():
+        own = after.get(words[place - 1], {})
+        total, kinds = sum(own.values()), len(own)
+        masses = (
+            {w: (own.get(w, 0) + kinds * shares.get(w, 0.0)) / (total + kinds) for w in shares | own}
+            if own
+            else shares
+        )
+        listed = {
+            w: mass for w, mass in sorted(masses.items(), key=lambda pair: -pair[1]) if mass >= 0.002 and ":" not in w
+        }
+        rest = (1 - sum(listed.values())) * rng.uniform(0.98, 1.02)
+        outputs.append(" ".join(f"{w}:{mass:.6f}" for w, mass in listed.items()) + f" :{rest:.7f}")
+    (folder / "dev-0").mkdir()
+    (folder / "dev-0/in.tsv").write_text("".join("{1}\t{2}\n".format(*tokens[place]) for place in gaps))
+    write(folder, outputs, [words[place] for place in gaps], [words[place] for place in train])
+    (folder / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
+    (folder / "in-header.tsv").write_text("Book\tChapter\n")
+    return folder
+
+
+@pytest.mark.long
+def test_a_bigram_of_the_bible(king_james):
+    tuning = tune(evaluate(king_james, "dev-0"), documents="Chapter")
+    print(f"\n{tuning}")
+    scores = {(*trial.names, trial.words): trial.score for trial in tuning.trials}
+    assert tuning.taken == ("by-line",)
+    assert min(scores.values()) <= 0.96 * scores["lambda", "nu", 100]
+    few = tune(evaluate(king_james, "dev-0"), documents="Chapter", words=100)
+    assert few.predicted > tuning.predicted
+
+
+@pytest.mark.long
+def test_400_lines_of_the_bible(king_james, tmp_path):
+    rows = zip(
+        *((king_james / f"dev-0/{name}.tsv").read_text().splitlines() for name in ("out", "expected")), strict=True
+    )
+    rows = list(rows)
+    train = (king_james / "train/expected.tsv").read_text().splitlines()
+    rng = np.random.default_rng(3)
+    chosen = (rng.choice(len(rows), 400, replace=False) for _ in range(100))
+    splits = (zip(*(rows[place] for place in places), strict=True) for places in chosen)
+    guarded, by_interval = share_taken(write(tmp_path, *split, train) for split in splits)
+    print(f"\n400 lines: {guarded:.0%} taken, by the interval alone {by_interval:.0%}")
+    assert guarded >= 0.3
