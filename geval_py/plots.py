@@ -82,10 +82,12 @@ def frequencies(evaluation: Evaluation) -> Chart:
 
     Raises UsageError without such a file.
     """
+    from geval_py.explaining.losses import by_frequency
     from geval_py.reports import axes, contents, loss_panels
 
     values = contents.log_losses(evaluation)
-    parts = contents.frequencies_of(evaluation, values, _words(evaluation))
+    counts = contents.counts_of_train(evaluation)
+    parts = by_frequency(values, _words(evaluation), counts) if counts else ()
     if not parts:
         raise UsageError(message="there is no train/expected.tsv beside the test set, whose words would be counted")
     return loss_panels.parts_chart(parts, contents.mean_of(values), axes.NOTEBOOK)

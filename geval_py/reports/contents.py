@@ -20,11 +20,12 @@ from geval_py.explaining import cross_validation, losses, mixing, resampling, wo
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.documents import Dependence, DocumentsBy, choose_documents, notes_on_intervals
+from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import Luck, luck
-from geval_py.explaining.significance import Interval
+from geval_py.explaining.significance import LEAST_TESTED, Interval
 from geval_py.explaining.spread import Documents
 from geval_py.explaining.tuning import Tuning, tune
-from geval_py.reading import splits
+from geval_py.reading import config, derived, splits
 from geval_py.reading.items import column_names
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
@@ -38,7 +39,18 @@ MOST_COLUMNS = 8
 MOST_BINS = 20
 SAMPLES = 300  # of the lines of a part, for its interval
 EXPECTED = "expected"
+DEALT = 20  # times that lines are dealt out to documents at random
 _STEPS = tuple(factor * 10.0**power for power in range(-6, 12) for factor in (1.0, 2.0, 5.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DocumentSpread:
+    """How documents differ: the mean loss of each in nats, and quartiles, also of lines dealt out at random."""
+
+    column: str
+    means: Array
+    quartiles: tuple[float, float]
+    by_chance: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +59,9 @@ class Report:
 
     ``comparison`` and ``mixture`` are with other outputs of the same lines; None without others. The ``notes`` say
     whether the ``interval`` and the comparison are by documents, and where they are not to be trusted.
-    ``by_frequency`` is empty without a train/expected.tsv beside the test set. ``calibration`` is None for a metric
+    ``by_frequency`` is empty without a train/expected.tsv beside the test set, and ``unigram``, the perplexity of an
+    output that gives the words of train by their shares on each line, is None; also for a metric that does not hash
+    words, or has flags. ``by_document`` is None without documents, or with few. ``calibration`` is None for a metric
     that does not hash words, and so are the next three; ``luck`` is also None for lines of buckets, ``tuning`` and
     ``mixture`` also if flags choose or change lines, and for fewer than a hundred lines.
     """
@@ -62,6 +76,8 @@ class Report:
     by_length: tuple[losses.Part, ...]
     by_frequency: tuple[losses.Part, ...]
     by_column: tuple[losses.Parts, ...]
+    by_document: DocumentSpread | None
+    unigram: float | None
     culprits: tuple[worst_features.Culprit, ...]
     examples: tuple[losses.Example, ...]
     comparison: Comparison | None
@@ -103,6 +119,7 @@ def report(
     by = False if of_file is None else of_file.column
     grouped = of_file and of_file.of_score(evaluation.scores[0])
     honesty = calibration(evaluation, documents=by) if evaluation.scores[0].metric.bits is not None else None
+    counts = counts_of_train(evaluation)
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
         evaluation=evaluation,
@@ -113,8 +130,10 @@ def report(
         shares=tuple(losses.outcome_shares(line_losses, outcomes)),
         bins=tuple(losses.loss_bins(line_losses, outcomes)),
         by_length=losses.by_length(line_losses, words),
-        by_frequency=frequencies_of(evaluation, line_losses, words),
+        by_frequency=losses.by_frequency(line_losses, words, counts) if counts else (),
         by_column=columns_of(evaluation, line_losses),
+        by_document=spread_of_documents(grouped, line_losses),
+        unigram=unigram_perplexity(evaluation, counts) if tunable and counts else None,
         culprits=tuple(worst_features.culprits_of(items, line_losses, evaluation.split.in_header, grouped)),
         examples=tuple(losses.examples_of(evaluation, line_losses, outcomes)),
         comparison=compare([evaluation, *others], documents=by, progress=progress) if others else None,
@@ -162,12 +181,47 @@ def can_be_tuned(evaluation: ScoredOutput) -> bool:
     return is_plain and evaluation.line_count >= cross_validation.FEW_LINES
 
 
-def frequencies_of(evaluation: ScoredOutput, line_losses: Array, words: Sequence[str]) -> tuple[losses.Part, ...]:
-    """Divide the lines by how often the train/expected.tsv beside the test set has the words; empty without one."""
+def counts_of_train(evaluation: ScoredOutput) -> Counter[str]:
+    """Count the words of the train/expected.tsv beside the test set; none without one."""
     split = evaluation.split
     folder = os.path.join(os.path.dirname(split.expected), os.pardir)
-    counts = Counter(splits.training_words(folder, split.output_header))
-    return losses.by_frequency(line_losses, words, counts) if counts else ()
+    return Counter(splits.training_words(folder, split.output_header))
+
+
+def unigram_perplexity(evaluation: ScoredOutput, counts: Counter[str]) -> float:
+    """Compute the perplexity of an output that has the 10,000 commonest words of train on each line, by their shares.
+
+    The rest is the share of the others and, as Good and Turing estimate it, of unseen words: that of the words that
+    occur once, by which all shares are discounted.
+    """
+    once = max(1, sum(1 for count in counts.values() if count == 1))
+    seen = 1.0 - once / counts.total()
+    commonest = counts.most_common(derived.ALL_WORDS)
+    shares = tuple(count / counts.total() * seen for _, count in commonest)
+    frequent = derived.FrequentWords(words=tuple(word for word, _ in commonest), shares=shares)
+    bits = hashed_bits(evaluation)
+    masses = bucket_shares(evaluation.split, frequent, bits) + (1.0 - frequent.total) / (1 << bits)
+    return float(np.exp(-np.log(masses).mean()))
+
+
+def spread_of_documents(documents: Documents | None, line_losses: Array) -> DocumentSpread | None:
+    """Compute how the mean finite losses of documents are spread; None without documents, or with few."""
+    if documents is None or documents.are_lines:
+        return None
+    finite = np.flatnonzero(np.isfinite(line_losses))
+    kept, values = documents.only(finite), line_losses[finite]
+    if kept.count < LEAST_TESTED:
+        return None
+    sizes, rng = np.bincount(kept.of_line), np.random.default_rng(config.DEFAULT_SEED)
+    means = np.bincount(kept.of_line, values) / sizes
+    dealt = [np.bincount(kept.of_line, rng.permutation(values)) / sizes for _ in range(DEALT)]
+    quartiles = [np.quantile(of, (0.25, 0.75)).tolist() for of in (means, np.concatenate(dealt))]
+    return DocumentSpread(
+        column=kept.column,
+        means=means,
+        quartiles=(quartiles[0][0], quartiles[0][1]),
+        by_chance=(quartiles[1][0], quartiles[1][1]),
+    )
 
 
 def columns_of(evaluation: ScoredOutput, line_losses: Array) -> tuple[losses.Parts, ...]:

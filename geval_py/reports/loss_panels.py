@@ -6,6 +6,7 @@ The panels for a metric without losses stand at the end; they are made from the 
 from __future__ import annotations
 
 import math
+import statistics
 from typing import TYPE_CHECKING
 
 from geval_py.explaining import losses
@@ -109,6 +110,45 @@ def spread_panel(report: Report, palette: Palette) -> Panel:
             [(b.low, b.high, OUTCOMES[b.outcome], b.lines, b.lines / lines) for b in report.bins],
         ),
         method=f"The loss of a line is −ln of the probability of its word. {OUTCOMES_METHOD}",
+    )
+
+
+def documents_panel(report: Report, palette: Palette) -> Panel | None:
+    """Return the panel on how documents differ; None without documents, or with few."""
+    spread = report.by_document
+    if spread is None:
+        return None
+    (low, high), by_chance = spread.quartiles, spread.by_chance
+    bins = contents.score_bins(spread.means)
+    blocks = [
+        Block(
+            start=one.low,
+            end=one.high,
+            share=one.lines / len(spread.means),
+            name="documents",
+            colour=palette.accent,
+            said=f"{one.low:g} to {one.high:g} nats: {counted(one.lines, 'document')}",
+        )
+        for one in bins
+    ]
+    chance = f"{perplexity(by_chance[0])} to {perplexity(by_chance[1])}"
+    return Panel(
+        key="documents",
+        question="Do documents differ?",
+        sentence=f"Half of the {len(spread.means):,} documents by {short(spread.column)} have a perplexity of "
+        f"{perplexity(low)} to {perplexity(high)}; by chance alone it would be {chance}.",
+        chart=histogram(
+            blocks,
+            [(statistics.median(spread.means.tolist()), "median")],
+            palette,
+            title="mean loss of a document in nats",
+        ),
+        table=table_of(
+            (("from (nats)", "figure"), ("to", "figure"), ("documents", "count")),
+            [(one.low, one.high, one.lines) for one in bins],
+        ),
+        method="A document is the lines with the same value in the column. By chance alone: lines are dealt out to "
+        f"documents at random, {contents.DEALT} times. The quartiles are of the documents’ mean losses.",
     )
 
 

@@ -108,7 +108,8 @@ def _report_panels(
     if report.by_frequency:
         hard.append(loss_panels.frequency_panel(report, palette))
     hard.append(loss_panels.culprits_panel(report, palette))
-    yield "Which lines are hard", [*hard, *loss_panels.column_panels(report, palette)]
+    by_document = loss_panels.documents_panel(report, palette)
+    yield "Which lines are hard", [*hard, by_document, *loss_panels.column_panels(report, palette)]
     honest: list[axes.Panel | None] = []
     if report.calibration is not None:
         honest += quality_panels.honesty_panels(report.calibration, palette)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from geval_py.explaining.significance import LEVEL, NORMAL, Interval
+from geval_py.explaining.significance import LEVEL, NORMAL, Interval, lines_needed
 from geval_py.reports.axes import Chart, Key, Palette, Panel, figure, p_text, percent, table_of
 from geval_py.reports.charts import Row, dots, reliability
 from geval_py.scoring.metrics.base import exp
@@ -51,6 +51,8 @@ def quality_panel(report: Report, palette: Palette) -> Panel:
     """Return the panel on the score and its uncertainty."""
     rows = [row for row in quality_rows(report, palette) if math.isfinite(row.value)]
     method = "An output that knows nothing has :1 on each line."
+    if report.unigram is not None:
+        method += " Words of train: on each line the 10,000 commonest words of train, by their shares."
     return score_panel(report, rows, dots(rows, palette) if rows else None, "perplexity", method)
 
 
@@ -111,6 +113,8 @@ def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
         claimed = report.calibration.claim.claimed_perplexity
         yield score_row("its own claim", claimed, "words", None, palette.bad)
     yield from output_rows(report, score.unit, palette)
+    if report.unigram is not None:
+        yield score_row("words of train", report.unigram, "words", None, palette.soft)
     if score.metric.bits is not None:
         yield score_row("knows nothing", 2.0**score.metric.bits, "words", None, palette.soft)
 
@@ -157,7 +161,7 @@ def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel |
         return None
     others = _others(comparison)
     question = f"Is {short(brief(others[0].name))} better?" if len(others) == 1 else "Is another one better?"
-    sentence = " ".join(_verdict(system, comparison) for system in others[:3])
+    sentence = " ".join([*(_verdict(system, comparison) for system in others[:3]), *_lines_needed(others[0])])
     return Panel(
         key="comparison",
         question=question,
@@ -216,6 +220,16 @@ def _comparison_row(system: paired.System) -> tuple[object, ...]:
     p = None if system.p_randomisation is None else p_text(system.p_randomisation)
     shares = (system.won, system.lost, system.tied)
     return short(system.name, 60), system.score, system.difference, low, high, p, *shares
+
+
+def _lines_needed(system: paired.System) -> Iterator[str]:
+    """Yield how many such lines it takes to tell a system from the baseline, in four of five cases."""
+    interval = system.difference_interval
+    if not system.difference or interval is None or not 0.0 < interval.half_width < math.inf:
+        return
+    needed = lines_needed(system.compared, system.difference, interval.half_width)
+    name = short(brief(system.name))
+    yield f"To tell {name} apart in 80 % of cases takes about {needed:,} such lines."
 
 
 def _verdict(system: paired.System, comparison: Comparison) -> str:

@@ -112,8 +112,8 @@ def test_ids_are_unique(gazette):
 def test_each_panel_has_a_question_an_answer_and_its_numbers(gazette):
     panels = re.findall(r'<article class="card" id="([^"]+)".*?</article>', gazette, re.DOTALL)
     assert panels == [
-        "quality", "comparison", "spread", "costs", "length", "frequency", "culprits", "column-1", "column-2",
-        "column-3", "honest", "guess", "rest", "help", "luck",
+        "quality", "comparison", "spread", "costs", "length", "frequency", "culprits", "documents", "column-1",
+        "column-2", "column-3", "honest", "guess", "rest", "help", "luck",
     ]  # fmt: skip
     for key in panels:
         (card,) = re.findall(rf'<article class="card" id="{key}".*?</article>', gazette, re.DOTALL)
