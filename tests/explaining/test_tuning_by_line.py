@@ -193,9 +193,25 @@ def bible():
             yield from ((word, found[1], f"{found[1]}-{found[2]}") for word in found[3].split())
 
 
-@pytest.fixture(scope="module")
-def king_james(tmp_path_factory):
-    """7,425 gaps, and a bigram model that backs off to the 300 commonest words, trained on 15 % of the text."""
+def by_kinds(own, shares):
+    """Back off to the unigrams by as much as the word before has kinds of successors (Witten and Bell)."""
+    total, kinds = sum(own.values()), len(own)
+    return {w: (own.get(w, 0) + kinds * shares.get(w, 0.0)) / (total + kinds) for w in shares | own}
+
+
+def by_a_quarter(own, shares):
+    """Back off to the unigrams by a quarter, whatever is known of the word before (Jelinek and Mercer)."""
+    total = sum(own.values())
+    return {w: 0.75 * own.get(w, 0) / total + 0.25 * shares.get(w, 0.0) for w in shares | own}
+
+
+BIGRAMS = {by_kinds: (0.15, 300, 0.002), by_a_quarter: (0.25, 1000, 0.003)}  # the part of the text, words, least mass
+
+
+@pytest.fixture(scope="module", params=BIGRAMS)
+def king_james(tmp_path_factory, request):
+    """7,425 gaps, and a bigram model of a part of the text that backs off to the commonest words."""
+    part, most, least = BIGRAMS[request.param]
     folder = tmp_path_factory.mktemp("kjv")
     tokens = list(bible())
     words = [word for word, _, _ in tokens]
@@ -204,7 +220,7 @@ def king_james(tmp_path_factory):
     gaps, train = np.sort(places[:7425]), places[7425:]
     is_gap = np.zeros(len(words), np.bool_)
     is_gap[gaps] = True
-    known = np.repeat(rng.random(len(words) // 80 + 1) < 0.15, 80)[: len(words)]
+    known = np.repeat(rng.random(len(words) // 80 + 1) < part, 80)[: len(words)]
     after: dict[str, dict[str, int]] = {}
     counts: dict[str, int] = {}
     for place in np.flatnonzero(known).tolist():
@@ -212,20 +228,14 @@ def king_james(tmp_path_factory):
         if place and not is_gap[place - 1 : place + 1].any():
             own = after.setdefault(words[place - 1], {})
             own[words[place]] = own.get(words[place], 0) + 1
-    common = sorted(counts.items(), key=lambda pair: -pair[1])[:300]
+    common = sorted(counts.items(), key=lambda pair: -pair[1])[:most]
     shares = {word: count / sum(counts.values()) for word, count in common}
     outputs = []
     for place in gaps.tolist():
         own = after.get(words[place - 1], {})
-        total, kinds = sum(own.values()), len(own)
-        masses = (
-            {w: (own.get(w, 0) + kinds * shares.get(w, 0.0)) / (total + kinds) for w in shares | own}
-            if own
-            else shares
-        )
-        listed = {
-            w: mass for w, mass in sorted(masses.items(), key=lambda pair: -pair[1]) if mass >= 0.002 and ":" not in w
-        }
+        masses = request.param(own, shares) if own else shares
+        likeliest = sorted(masses.items(), key=lambda pair: -pair[1])
+        listed = {word: mass for word, mass in likeliest if mass >= least and ":" not in word}
         rest = (1 - sum(listed.values())) * rng.uniform(0.98, 1.02)
         outputs.append(" ".join(f"{w}:{mass:.6f}" for w, mass in listed.items()) + f" :{rest:.7f}")
     (folder / "dev-0").mkdir()
