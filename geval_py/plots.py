@@ -176,7 +176,7 @@ def _drawn(chart: Chart | None) -> Chart:
 
 @_of_extra
 def luck(evaluation: Evaluation) -> Chart:
-    """Draw the scores that other lines, and other seeds of the hash, would give; raises as :func:`geval_py.luck`."""
+    """Draw the true score's interval and the scores of other seeds of the hash; raises as :func:`geval_py.luck`."""
     from geval_py.explaining import luck as hashing
     from geval_py.reports import axes, quality_panels
 

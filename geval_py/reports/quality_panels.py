@@ -267,7 +267,7 @@ def luck_panel(report: Report, luck: Luck, palette: Palette) -> Panel:
 
 
 def luck_chart(luck: Luck, interval: Interval, score: float, palette: Palette) -> Chart:
-    """Draw the perplexities that other lines, and other seeds of the hash, would give."""
+    """Draw the interval of the true score, and the perplexities that other seeds of the hash would give."""
     unit = luck.unit
     low, high = sorted(as_perplexity(end, unit) for end in (luck.low, luck.high))
     formula = as_perplexity(luck.formula.score, unit)
@@ -281,7 +281,7 @@ def luck_chart(luck: Luck, interval: Interval, score: float, palette: Palette) -
         colour=palette.soft,
     )
     return dots(
-        [score_row("other lines", score, unit, interval), seeds],
+        [score_row("true score", score, unit, interval), seeds],
         palette,
         rule=as_perplexity(score, unit),
         rule_name="this output",
