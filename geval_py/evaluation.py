@@ -174,23 +174,24 @@ class Evaluation(ScoredOutput):
         return evaluation_text(self)
 
     def interval(
-        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: str | int | None = None
+        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: DocumentsBy = None
     ) -> Interval:
         """Compute the 95 % interval of the first metric's value.
 
         It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
         resamples. ``documents`` is a column of the input (its name or its number, from 1): lines with the same value
-        in it are one document. The interval is then by documents, since lines of one document are alike.
+        in it are one document. The interval is then by documents, since lines of one document are alike. By default
+        the column is found by whose documents lines are alike, if there is one; False takes each line by itself.
 
         Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
         """
         return self.scores[0].interval(samples=samples, seed=seed, documents=self._documents(documents))
 
-    def _documents(self, column: str | int | None) -> Documents | None:
+    def _documents(self, by: DocumentsBy) -> Documents | None:
         """Return the documents of all lines of the file."""
-        from geval_py.explaining.documents import documents_in
+        from geval_py.explaining.documents import choose_documents
 
-        return None if column is None else documents_in(self, column)
+        return choose_documents([self], by)[0]
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table with a row a line.

@@ -291,7 +291,8 @@ def test_the_interval_of_an_evaluation(challenge):
     labels = [line.split("\t")[0] for line in (challenge / "dev-0/in.tsv").read_text().splitlines()]
     want = interval(PERPLEXITY, result.scores[0].statistics, documents=documents(labels))
     assert result.interval(documents="FileId") == result.interval(documents=1) == want
-    assert result.interval(documents="Text") == result.interval()
+    assert result.interval(documents="Text") == result.interval(documents=False)
+    assert result.interval() == want  # it finds the column
 
 
 def test_bootstrap(challenge, capsys):
