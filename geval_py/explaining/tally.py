@@ -12,7 +12,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, count, islice
+from itertools import chain, compress, count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -83,40 +83,49 @@ def _truncated(terms: Array) -> Array:
 class Tally:
     """The features of one kind in one field: the number of items of each, and the sums of these items' weights.
 
-    ``codes`` numbers the features from 0; ``figures`` has a column per feature: the number of items, then
-    a row for each weight. ``places`` are the (items, codes) of the occurrences, if they are kept.
+    ``codes`` numbers the features from 0. ``places`` are the (items, codes) of the occurrences, if they are kept.
     """
 
     codes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
-    figures: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    _room: Array = field(default_factory=lambda: np.zeros((0, 0)))
     places: list[tuple[Integers, Integers]] = field(default_factory=list)
 
     def add(self, items: Integers, features: Sequence[Sequence[str]], weights: Array, *, keep: bool) -> None:
         """Count the features of some items, distinct within each; ``weights`` has a column for each of all items."""
-        codes = array("q")
-        for of_item in features:
-            codes.extend(map(self.codes.__getitem__, of_item))
+        codes = list(chain.from_iterable([map(self.codes.__getitem__, of_item) for of_item in features]))
         flat = np.array(codes, np.int64)
         owners = np.repeat(items, [len(of_item) for of_item in features])
-        size = len(self.codes)
-        sums = (np.bincount(flat, of_item[owners], size) for of_item in weights)
-        self._add_to(np.array([np.bincount(flat, minlength=size), *sums], np.float64))
+        figures = self._with_room(1 + len(weights))
+        np.add.at(figures[0], flat, 1.0)
+        with np.errstate(invalid="ignore"):  # opposite infinities
+            for row, of_item in zip(figures[1:], weights, strict=True):
+                np.add.at(row, flat, of_item[owners])
         if keep:
             self.places.append((owners, flat))
 
     def extend(self, later: Tally, first: int) -> None:
         """Add the tally of later items, which are numbered from ``first`` on here."""
         codes = np.array([self.codes[feature] for feature in later.codes], np.int64)
-        figures = np.zeros((len(later.figures), len(self.codes)))
-        figures[:, codes] = later.figures
-        self._add_to(figures)
+        with np.errstate(invalid="ignore"):  # opposite infinities
+            self._with_room(len(later.figures))[:, codes] += later.figures
         self.places.extend((owners + first, codes[flat]) for owners, flat in later.places)
 
-    def _add_to(self, figures: Array) -> None:
-        if self.figures.size:
-            with np.errstate(invalid="ignore"):  # opposite infinities
-                figures[:, : self.figures.shape[1]] += self.figures
-        self.figures = figures
+    @property
+    def figures(self) -> Array:
+        """A column per feature: the number of items, then a row for each weight."""
+        return self._room[:, : len(self.codes)]
+
+    @figures.setter
+    def figures(self, figures: Array) -> None:
+        self._room = figures
+
+    def _with_room(self, rows: int) -> Array:
+        """Return figures that have room for all features, twice as much as before if it has to grow."""
+        if self._room.shape[1] < len(self.codes) or len(self._room) < rows:
+            grown = np.zeros((rows, 2 * len(self.codes)))
+            grown[: len(self._room), : self._room.shape[1]] = self._room
+            self._room = grown
+        return self._room
 
 
 @dataclass(slots=True)
