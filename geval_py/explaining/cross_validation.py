@@ -17,7 +17,7 @@ from geval_py.explaining.documents import choose_documents
 from geval_py.explaining.guesses import Guesses, hashed_bits
 from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.spread import Documents, spread_of_mean
-from geval_py.reading.derived import BY_LINE, ByLine, Parameters
+from geval_py.reading.derived import BY_LINE, LEAST_PART, LEAST_SCALE, MOST_PART, ByLine, Parameters
 from geval_py.tables import numbers, table
 
 if TYPE_CHECKING:
@@ -30,12 +30,10 @@ FOLDS = 10
 FEW_LINES = 100
 LEAST_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
 VERDICTS = {True: "take it", False: "leave it"}
-LEAST_PART, MOST_PART = 1e-6, 1 - 1e-6  # of lambda and nu
 MOST_TEMPERATURE = 10.0  # and its inverse is the least
 STARTS = {"temperature": 1.0, "lambda": 0.05, "nu": 0.3}
 RIDGE = 1e-5  # of the squares of the numbers by line
 MOST_NUMBER = 30.0  # by line
-LEAST_SCALE = 1e-9  # of a figure of lines: less is no difference
 _NEUTRAL = Parameters().named
 
 # Folds
@@ -213,7 +211,7 @@ def _fit_by_line(guesses: Guesses, lines: Flags, start: Parameters) -> Parameter
     centres, scales = figures[lines].mean(axis=0), figures[lines].std(axis=0)
     scales[scales < LEAST_SCALE] = 1.0
     centres, scales = (np.array([float(f"{value:.4g}") for value in of.tolist()]) for of in (centres, scales))
-    x = np.column_stack([np.ones(len(figures)), (figures - centres) / scales])[lines]
+    x = guesses.places(centres, scales)[lines]
     kept = guesses.of_lines(lines, start.temperature)
     width = x.shape[1]
 

@@ -98,12 +98,16 @@ class Guesses:
 
     def parts(self, by_line: derived.ByLine) -> tuple[Array, Array]:
         """Compute lambda and nu of each line."""
-        x = (self.figures - np.array(by_line.centres)) / np.array(by_line.scales)
+        x = self.places(np.array(by_line.centres), np.array(by_line.scales))
         with np.errstate(over="ignore"):
-            lambda_, nu = (
-                1.0 / (1.0 + np.exp(-(of[0] + x @ np.array(of[1:])))) for of in (by_line.lambda_, by_line.nu)
-            )
+            parts = [1.0 / (1.0 + np.exp(-(x @ np.array(of)))) for of in (by_line.lambda_, by_line.nu)]
+        lambda_, nu = (np.clip(part, derived.LEAST_PART, derived.MOST_PART) for part in parts)
         return lambda_, nu
+
+    def places(self, centres: Array, scales: Array) -> Array:
+        """Return x of each line: 1 and its figures, in standard deviations from their centres."""
+        apart = np.clip((self.figures - centres) / scales, -derived.MOST_FIGURE, derived.MOST_FIGURE)
+        return np.column_stack([np.ones(len(apart)), apart])
 
     def of_lines(self, lines: Flags, temperature: float) -> Callable[[Array, Array], tuple[float, Array, Array]]:
         """Return a function of lambda and nu of some lines: their mean loss, and each line's slopes by both."""

@@ -27,6 +27,9 @@ DEFAULT_WORDS = 100
 ALL_WORDS = 10_000  # of train, with which tuning by line is tried: rarer ones make no difference
 BY_LINE = "by-line"
 LEAST_REST = 0.001  # added to a rest before its logarithm is taken
+LEAST_PART, MOST_PART = 1e-6, 1 - 1e-6  # of lambda and nu, so that other words always keep a rest
+MOST_FIGURE = 4.0  # standard deviations of a line's figure: a stranger line counts as one so far off
+LEAST_SCALE = 0.01  # of a figure: a smaller spread is noise
 VECTOR_CHARACTERS = 13  # of a bucket's mass, as a vector is written
 ENTRY_CHARACTERS = 12  # of an entry, beside its word
 OUTPUT_ENDING = ".tsv"
@@ -37,6 +40,9 @@ MOST_LABEL = 100  # characters of the names of mixed outputs
 _UNWRITABLE = re.compile(
     r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
 )
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which UTF-8 cannot write
 
 
 class FrequentWords(values.Value):
@@ -73,7 +79,7 @@ def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
 
 def is_listable(word: str) -> bool:
     """Whether an output can list a word without a warning."""
-    return word != "" and not _UNWRITABLE.search(word)
+    return word != "" and not _UNWRITABLE.search(word) and not _SURROGATE.search(word)
 
 
 def frequent_words_of_train(split: splits.Split, count: int) -> FrequentWords | None:
@@ -114,7 +120,8 @@ class ByLine(values.Value):
     def parts(self, figures: Sequence[float]) -> tuple[float, float]:
         """Return lambda and nu of a line."""
         columns = zip(figures, self.centres, self.scales, strict=True)
-        x = (1.0, *((figure - centre) / scale for figure, centre, scale in columns))
+        apart = ((figure - centre) / scale for figure, centre, scale in columns)
+        x = (1.0, *(min(max(figure, -MOST_FIGURE), MOST_FIGURE) for figure in apart))
         lambda_, nu = (
             _logistic(sum(weight * value for weight, value in zip(weights, x, strict=True)))
             for weights in (self.lambda_, self.nu)
@@ -137,13 +144,15 @@ class ByLine(values.Value):
         figures = len(line_figures((), 0.0))
         if [len(column) for column in columns] != [figures, figures, figures + 1, figures + 1]:
             raise ValueError("the numbers by line are too many or too few")
-        if not all(map(math.isfinite, [number for column in columns for number in column])) or 0.0 in columns[1]:
+        if not all(map(math.isfinite, [number for column in columns for number in column])):
+            raise ValueError("a number by line is out of range")
+        if min(columns[1]) < LEAST_SCALE:
             raise ValueError("a number by line is out of range")
         return cls(centres=columns[0], scales=columns[1], lambda_=columns[2], nu=columns[3])
 
 
 def _logistic(place: float) -> float:
-    return 1.0 / (1.0 + math.exp(-place)) if place > -700.0 else 0.0
+    return min(max(1.0 / (1.0 + math.exp(-place)), LEAST_PART), MOST_PART) if place > -700.0 else LEAST_PART
 
 
 class Parameters(values.Value):
@@ -290,7 +299,7 @@ def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
         return Parameters.of_dict(document["parameters"]), document
     except OSError as error:
         raise errors.UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         reason = "it holds no parameters as geval tune writes them"
         raise errors.UnreadableFileError(path=path, reason=reason) from error
 

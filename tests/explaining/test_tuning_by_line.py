@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py import evaluate, tune
+from geval_py import UnreadableFileError, evaluate, tune
 from geval_py.explaining.cross_validation import change_of, fit
 from geval_py.explaining.guesses import read_guesses
 from geval_py.reading.derived import ByLine, FrequentWords, Parameters, frequent_words, read_parameters
@@ -135,13 +135,42 @@ GOOD = {"centres": [0.0] * 4, "scales": [1.0] * 4, "lambda": [0.0] * 5, "nu": [0
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"nu": [0.0] * 4}, {"centres": []}, {"scales": [1, 1, 0, 1]}, {"lambda": [math.nan] * 5}, {"nu": ["x"] * 5}],
+    [
+        {"nu": [0.0] * 4},
+        {"centres": []},
+        {"scales": [1, 1, 0, 1]},
+        {"scales": [1, 1, -1, 1]},
+        {"scales": [1e-320, 1, 1, 1]},
+        {"lambda": [math.nan] * 5},
+        {"nu": ["x"] * 5},
+    ],
     ids=str,
 )
 def test_numbers_that_cannot_be_used(wrong):
     assert ByLine.of_dict(GOOD).to_dict() == GOOD
     with pytest.raises((ValueError, TypeError)):
         ByLine.of_dict(GOOD | wrong)
+
+
+def test_a_line_unlike_all_others_keeps_a_rest(tmp_path):
+    """All lines have the same rest; then comes one without a guess, whose word train does not have."""
+    outputs, answers, train = sure_and_unsure(np.random.default_rng(5), 600)
+    tuning = tune(write(tmp_path, outputs, answers, train))
+    assert tuning.taken == ("by-line",)
+    assert min(tuning.parameters.by_line.scales) >= 0.01
+    (tmp_path / "dev-0/out-other.tsv").write_text(":1\n" * 600)
+    written = tuning.apply(tmp_path / "dev-0/out-other.tsv")
+    (tmp_path / "dev-0/expected.tsv").write_text("unseen\n" * 600)
+    assert evaluate(tmp_path, "dev-0", out=written).score <= 1024 / 1e-6 * 1.01  # the least rest, of a bucket
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"parameters": {"temperature": 1%s}}' % ("0" * 400)], ids=["deep", "great"]
+)
+def test_damaged_files_of_parameters(tmp_path, text):
+    (tmp_path / "a.tuning.json").write_text(text)
+    with pytest.raises(UnreadableFileError, match="it holds no parameters"):
+        read_parameters(str(tmp_path / "a.tuning.json"))
 
 
 # The guard
