@@ -44,9 +44,11 @@ from geval_py.reading.splits import read_output as read_output
 from geval_py.reading.wordprobs import Distribution as Distribution
 from geval_py.reading.wordprobs import WordProbs as WordProbs
 from geval_py.reading.wordprobs import parse_line as parse_line
-from geval_py.reading.writing import format_line as format_line
-from geval_py.reading.writing import write_output as write_output
+from geval_py.scoring.arrays import Predictions as Predictions
+from geval_py.scoring.arrays import Scorer as Scorer
 from geval_py.scoring.metrics import METRICS as METRICS
 from geval_py.scoring.metrics.base import Metric as Metric
 from geval_py.scoring.metrics.hashed import hashed_log_losses as hashed_log_losses
+from geval_py.scoring.writing import format_line as format_line
+from geval_py.scoring.writing import write_output as write_output
 from geval_py.version import __version__ as __version__

@@ -11,8 +11,9 @@ from itertools import chain
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.modelling import baselines, corpus, gap_models
-from geval_py.reading import config, gap_columns, items, splits, writing
+from geval_py.reading import config, gap_columns, items, splits
 from geval_py.reading.challenge import Challenge, DataSet
+from geval_py.scoring.writing import write_output
 from geval_py.text import named
 
 MODELS = "\n".join(f"  {name:11} {of.summary.replace('`', '')}" for name, of in baselines.BASELINES.items())
@@ -73,7 +74,7 @@ def run(words: Sequence[str]) -> int:
     _fit(model, own["model"], challenge, contexts, keep=not own["no_cache"])
     os.makedirs(test.directory, exist_ok=True)
     with terminal.ProgressBar("items", unit="items") as progress:
-        writing.write_output(output, baselines.predict(model, _with_contexts(_watched(test, progress), contexts)))
+        write_output(output, baselines.predict(model, _with_contexts(_watched(test, progress), contexts)))
     print(f"wrote {named(output)}")
     return 0
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.modelling import corpus, gap_models, kenlm_models, ngram_model
-from geval_py.reading import writing
 from geval_py.reading.items import Item
+from geval_py.scoring import writing
 from geval_py.text import nearest, visible
 
 TOP = 300

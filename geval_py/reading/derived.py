@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 
 from geval_py import errors, values
-from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs, writing
+from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.sources import can_be_reread, find_file
 from geval_py.text import named
@@ -209,7 +209,7 @@ class Parameters(values.Value):
         The line of a vector is a vector, and so is any line with so many frequent words that it is shorter as one.
         """
         if ":" not in text:
-            return writing.line_of_buckets(self._tuned_vector(text, line))
+            return wordprobs.line_of_buckets(self._tuned_vector(text, line))
         words, values = wordprobs.parse_entries(text, line)
         listed, rest = wordprobs.entry_masses(words, values)
         lambda_, nu = self._parts(listed, rest)
@@ -223,11 +223,11 @@ class Parameters(values.Value):
                 wordprobs.word_buckets(list(masses), self.bits, line), masses.values(), strict=True
             ):
                 vector[bucket] += mass
-            return writing.line_of_buckets(self._with_rest(vector, rest, given, line))
+            return wordprobs.line_of_buckets(self._with_rest(vector, rest, given, line))
         if given:
             for word, share in zip(self.frequent.words, self.frequent.shares, strict=True):
                 masses[word] = masses.get(word, 0.0) + given * share
-        return writing.line_of_masses(masses, rest - given * self.frequent.total)
+        return wordprobs.line_of_masses(masses, rest - given * self.frequent.total)
 
     def tune_lines(self, texts: Sequence[str], line: int) -> str:
         """Tune the one line in a sequence; see :meth:`tune_line`."""
@@ -322,7 +322,7 @@ class Mixing(values.Value):
         """
         parsed = [wordprobs.parse_line(text, line) for text in texts]
         if any(part.words is None for part in parsed):
-            return writing.line_of_buckets(self._buckets(parsed, line))
+            return wordprobs.line_of_buckets(self._buckets(parsed, line))
         parts = [part.normalised() for part in parsed]
         if self.frequent.words:
             parts.append(self.frequent.distribution)
@@ -332,7 +332,7 @@ class Mixing(values.Value):
             rest += weight * part.rest
             for word, mass in part.masses.items():
                 masses[word] = masses.get(word, 0.0) + weight * mass
-        return writing.line_of_masses(masses, rest)
+        return wordprobs.line_of_masses(masses, rest)
 
     def _buckets(self, parsed: Sequence[wordprobs.WordProbs], line: int) -> list[float]:
         columns = [part.buckets(self.bits, line) for part in parsed]

@@ -2,16 +2,16 @@
 
 Hashing words into buckets makes outputs comparable, whatever words they list. The bucket of a word on a line is
 MurmurHash3_x86_32(word, seed = line number mod 2^32) mod 2^bits; the rest is spread evenly over all buckets. A vector
-gives the buckets themselves.
+gives the buckets themselves. :mod:`geval_py.scoring.writing` writes whole outputs.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, expm1, inf, isfinite, isinf, log, log1p
+from math import exp, expm1, fsum, inf, isfinite, isinf, log, log1p
 
 from mmh3 import hash as murmur3
 
@@ -357,3 +357,37 @@ def bucket_masses(distribution: Distribution, bits: int, line: int) -> array[flo
         masses[bucket] += mass
     share = distribution.rest / size
     return array("d", [mass + share for mass in masses])
+
+
+# Writing masses as a line
+
+LEAST_LOG = -745.0  # of a bucket without mass: the least whole logarithm whose exp is not 0
+
+
+def line_of_masses(masses: Mapping[str, float], rest: float) -> str:
+    """Write words with masses that total 1 with the rest, with six significant digits; leave out masses of 0.
+
+    >>> line_of_masses({"the": 0.5, "a": 0.0, "of": 1 / 3}, 1 / 6)
+    'the:0.5 of:0.333333 :0.166667'
+    >>> line_of_masses({"the": 1 / 3, "a": 1 / 3}, 1 / 3)
+    'the:0.333334 a:0.333333 :0.333333'
+    """
+    words = [word for word, mass in masses.items() if mass > 0.0]
+    values = [mass for mass in masses.values() if mass > 0.0]
+    if rest > 0.0:
+        words.append(REST)
+        values.append(rest)
+    numbers = [f"{value:.6g}" for value in values]
+    largest = values.index(max(values))
+    others = fsum(map(float, numbers)) - float(numbers[largest])
+    numbers[largest] = f"{1.0 - others:.12g}"
+    return " ".join([f"{word}:{number}" for word, number in zip(words, numbers, strict=True)])
+
+
+def line_of_buckets(masses: Sequence[float]) -> str:
+    """Write the masses of buckets, which total 1, as a vector of natural logarithms.
+
+    >>> line_of_buckets([0.25, 0.75])
+    '-1.386294361 -0.2876820725'
+    """
+    return " ".join([f"{log(mass) if mass > 0.0 else LEAST_LOG:.10g}" for mass in masses])

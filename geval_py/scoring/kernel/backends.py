@@ -18,18 +18,25 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
     from types import ModuleType
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from geval_py.reading.lines import Bytes
-    from geval_py.scoring.kernel.reference import Guesses
+    from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
+    from geval_py.scoring.kernel.reference import Doubles, Guesses
 
 
 __all__ = [
     "Backend",
+    "array_losses",
     "bounded_losses",
     "choose_backend",
     "count_lines",
     "hashed_losses",
     "line_profiles",
+    "pack_words",
     "score_lines",
 ]
 VARIABLE = "GEVAL_PY_BACKEND"
@@ -45,6 +52,7 @@ class Backend(Value):
     count_lines: Callable[[Bytes], int]
     read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
+    format_entries: Callable[[bytes, Doubles, float, float], str]
     parallel: bool  # whether it releases the GIL
 
 
@@ -87,6 +95,7 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
         count_lines=module.count_lines,
         read_guesses=module.read_guesses,
         bucket_shares=module.bucket_shares,
+        format_entries=module.format_entries,
         parallel=parallel,
     )
 
@@ -115,6 +124,40 @@ def line_profiles(
     else:
         from geval_py.scoring.kernel.profile import line_profiles as profile
     return profile(outputs, expected, bits, first_line, draws)
+
+
+def pack_words(words: bytes) -> Any:
+    """Pack words for :func:`array_losses`; see :func:`geval_py.scoring.kernel.packed_words.pack_words`."""
+    return _of_arrays().pack_words(words)
+
+
+def array_losses(
+    words: Any,
+    values: Numbers,
+    ids: Ids | None,
+    offsets: Ids | None,
+    rests: NDArray[np.float64] | None,
+    expected: bytes,
+    lines: Hashes,
+    bits: int,
+    unit: Unit,
+) -> tuple[array[float], float, int]:
+    """Score rows of numbers; see :func:`geval_py.scoring.kernel.packed_words.array_losses`."""
+    found: tuple[array[float], float, int] = _of_arrays().array_losses(
+        words, values, ids, offsets, rests, expected, lines, bits, unit
+    )
+    return found
+
+
+def _of_arrays() -> ModuleType:
+    """Return the module of the chosen backend with the functions for arrays; the reference needs numpy."""
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel import native
+
+        return native
+    from geval_py.scoring.kernel import packed_words
+
+    return packed_words
 
 
 def count_lines(text: Bytes) -> int:

@@ -933,6 +933,8 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
 }
 
 #include "guesses.hpp"
+#include "packed_words.hpp"
+#include "formatting.hpp"
 
 // ---- Python ------------------------------------------------------------------------------------------------------
 
@@ -1077,6 +1079,137 @@ PyObject* bucket_shares(PyObject*, PyObject* arguments) {
     return bytes_of(sums);
 }
 
+PyObject* format_entries(PyObject*, PyObject* arguments) {
+    Buffer words, numbers;
+    double least, most;
+    if (!PyArg_ParseTuple(arguments, "y*y*dd", &words.view, &numbers.view, &least, &most)) return nullptr;
+    const auto* values = static_cast<const double*>(numbers.view.buf);
+    const std::size_t count = static_cast<std::size_t>(numbers.view.len) / sizeof(double);
+    std::string line;
+    bool enough_memory = true, fits = true;
+#if defined(GEVAL_TO_CHARS)
+    Py_BEGIN_ALLOW_THREADS;
+#endif
+    try {
+        fits = format_entries(words.text(), values, count, least, most, line);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+#if defined(GEVAL_TO_CHARS)
+    Py_END_ALLOW_THREADS;
+#endif
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "words and numbers differ in number, or a number is out of range");
+        return nullptr;
+    }
+    return PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), nullptr);
+}
+
+constexpr char PACKED_WORDS[] = "geval_py.PackedWords";
+
+void free_words(PyObject* capsule) { delete static_cast<PackedWords*>(PyCapsule_GetPointer(capsule, PACKED_WORDS)); }
+
+PyObject* pack_words(PyObject*, PyObject* arguments) {
+    Buffer words;
+    if (!PyArg_ParseTuple(arguments, "y*", &words.view)) return nullptr;
+    PackedWords* packed = nullptr;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        packed = new PackedWords(words.text());
+    } catch (const std::bad_alloc&) {
+        packed = nullptr;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!packed) return PyErr_NoMemory();
+    PyObject* capsule = PyCapsule_New(packed, PACKED_WORDS, free_words);
+    if (!capsule) delete packed;
+    return capsule;
+}
+
+// The numbers of an optional buffer; false if an error is set.
+template <typename Number>
+bool optional_numbers(PyObject* object, Buffer& buffer, const Number*& numbers, std::size_t& size) {
+    numbers = nullptr, size = 0;
+    if (object == Py_None) return true;
+    if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
+    numbers = static_cast<const Number*>(buffer.view.buf);
+    size = static_cast<std::size_t>(buffer.view.len) / sizeof(Number);
+    return true;
+}
+
+// Whether offsets rise from 0 or more to at most a size.
+bool are_offsets(const std::int64_t* offsets, std::size_t count, std::size_t size) {
+    return count && offsets[0] >= 0 && std::is_sorted(offsets, offsets + count) &&
+           static_cast<std::uint64_t>(offsets[count - 1]) <= size;
+}
+
+PyObject* array_losses(PyObject*, PyObject* arguments) {
+    PyObject *capsule, *values_object, *ids_object, *offsets_object, *rests_object;
+    Buffer values, ids, offsets, rests, expected, lines;
+    int bits, unit;
+    if (!PyArg_ParseTuple(arguments, "OOOOOy*y*ii", &capsule, &values_object, &ids_object, &offsets_object, &rests_object,
+                          &expected.view, &lines.view, &bits, &unit) ||
+        !check_bits(bits))
+        return nullptr;
+    const auto* words = static_cast<const PackedWords*>(PyCapsule_GetPointer(capsule, PACKED_WORDS));
+    if (!words || PyObject_GetBuffer(values_object, &values.view, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) return nullptr;
+    const Py_buffer& view = values.view;
+    Rows<double> rows{static_cast<std::size_t>(lines.view.len) / 4, static_cast<const char*>(view.buf), 0, nullptr, nullptr,
+                      nullptr};
+    std::size_t id_count, offset_count, rest_count;
+    if (!optional_numbers(ids_object, ids, rows.ids, id_count) ||
+        !optional_numbers(offsets_object, offsets, rows.offsets, offset_count) ||
+        !optional_numbers(rests_object, rests, rows.rests, rest_count))
+        return nullptr;
+    const bool is_float = view.format && !std::strcmp(view.format, "f");
+    bool fits = (is_float || (view.format && !std::strcmp(view.format, "d"))) && (!rows.rests || rest_count == rows.count);
+    if (rows.ids) {
+        fits = fits && view.ndim == 1 && static_cast<std::size_t>(view.shape[0]) == id_count && rows.offsets &&
+               offset_count == rows.count + 1 && are_offsets(rows.offsets, offset_count, id_count) &&
+               (view.shape[0] < 2 || view.strides[0] == view.itemsize);
+    } else {
+        fits = fits && view.ndim == 2 && static_cast<std::size_t>(view.shape[0]) == rows.count &&
+               static_cast<std::size_t>(view.shape[1]) == words->size() &&
+               (view.shape[1] < 2 || view.strides[1] == view.itemsize);
+        if (fits) rows.stride = view.strides[0];
+    }
+    if (!fits || unit < 0 || unit > static_cast<int>(Unit::logits) || count_lines(expected.text()) != rows.count) {
+        PyErr_SetString(PyExc_ValueError, "the arrays do not fit together");
+        return nullptr;
+    }
+    PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(rows.count * sizeof(double)));
+    if (!losses) return nullptr;
+    auto* found = reinterpret_cast<double*>(PyBytes_AsString(losses));
+    const auto* numbers = static_cast<const std::uint32_t*>(lines.view.buf);
+    std::ptrdiff_t fault = NONE;
+    double bound = 0;
+    bool enough_memory = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        std::string copy(expected.text().begin, expected.text().end);
+        const Text answers = padded(copy);
+        if (is_float) {
+            const Rows<float> single{rows.count, rows.values, rows.stride, rows.ids, rows.offsets, rows.rests};
+            RowScorer<float> scorer(*words, bits, static_cast<Unit>(unit));
+            fault = scorer.score(single, answers, numbers, found);
+            bound = scorer.bound();
+        } else {
+            RowScorer<double> scorer(*words, bits, static_cast<Unit>(unit));
+            fault = scorer.score(rows, answers, numbers, found);
+            bound = scorer.bound();
+        }
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) {
+        Py_DECREF(losses);
+        return PyErr_NoMemory();
+    }
+    return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
+}
+
 PyObject* count_lines(PyObject*, PyObject* arguments) {
     Buffer text;
     if (!PyArg_ParseTuple(arguments, "y*", &text.view)) return nullptr;
@@ -1112,6 +1245,11 @@ PyMethodDef METHODS[] = {
      "or -1)"},
     {"bucket_shares", bucket_shares, METH_VARARGS,
      "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
+    {"format_entries", format_entries, METH_VARARGS, "format_entries(words, numbers, least, most) -> the output line"},
+    {"pack_words", pack_words, METH_VARARGS, "pack_words(words) -> the lines as words that can be hashed fast"},
+    {"array_losses", array_losses, METH_VARARGS,
+     "array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit) -> (losses, bound, index of the first "
+     "row at fault or -1)"},
     {nullptr, nullptr, 0, nullptr},
 };
 

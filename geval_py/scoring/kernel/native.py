@@ -7,18 +7,25 @@ from array import array
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
-from geval_py.scoring.kernel._native import count_lines
+from geval_py.scoring.kernel._native import count_lines, format_entries, pack_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
     from geval_py.scoring.kernel.reference import Guesses
 
 __all__ = [
+    "array_losses",
     "bounded_losses",
     "bucket_shares",
     "count_lines",
+    "format_entries",
     "hashed_losses",
     "line_profiles",
+    "pack_words",
     "read_guesses",
     "score_lines",
 ]
@@ -73,6 +80,22 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
 def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:
     """Sum the shares in each expected word's bucket; see :func:`geval_py.scoring.kernel.reference.bucket_shares`."""
     return array("d", _native.bucket_shares(words, shares, expected, bits, first_line))
+
+
+def array_losses(
+    words: object,
+    values: Numbers,
+    ids: Ids | None,
+    offsets: Ids | None,
+    rests: NDArray[np.float64] | None,
+    expected: bytes,
+    lines: Hashes,
+    bits: int,
+    unit: Unit,
+) -> tuple[array[float], float, int]:
+    """Score rows of numbers; see :func:`geval_py.scoring.kernel.packed_words.array_losses`."""
+    losses, bound, fault = _native.array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit)
+    return array("d", losses), bound, fault
 
 
 def _decide_errors(outputs: Bytes, bits: int, flags: array[int], first: int) -> None:

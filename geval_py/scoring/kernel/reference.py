@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf, log, nan
 from typing import NamedTuple
 
@@ -17,6 +17,15 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading import wordprobs
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Doubles: TypeAlias = array[float] | NDArray[np.float64]
 
 OVERSHOOT = 1e-6  # how far outside [0, 1] a badly rounded probability may be
 LEAST_DIVIDED = 1e-280  # a smaller value may become subnormal when a line is divided by its total
@@ -227,24 +236,26 @@ def _loss_and_bound(text: str, expected: str, bits: int, line: int) -> tuple[flo
     return mixture_loss(values, hits, rests, share), mixture_loss(values, [], rests, share)
 
 
-def mixture_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+def mixture_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:
     """Compute the loss of a bucket or word with the values ``hits`` and a share of the rest, on a line of ``values``.
 
     ``rests`` are the values of the rest entries (they add up); ``share`` in [0, 1] is the part of the rest's mass
     that the bucket or word gets. All values are numbers as written; here they become masses.
     """
     if wordprobs.are_probabilities(values):
-        return _probability_loss(values, hits, rests, share)
-    return _logarithm_loss(values, hits, rests, share)
+        return probability_loss(values, hits, rests, share)
+    return logarithm_loss(values, hits, rests, share)
 
 
-def _probability_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+def probability_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:
+    """Compute the loss of :func:`mixture_loss` on a line of probabilities."""
     divisor, missing = wordprobs.scale_probabilities(values, bool(rests))
     mass = sum(hits) / divisor + (sum(rests) / divisor + missing) * share
     return max(0.0, -log(mass)) if mass > 0.0 else inf
 
 
-def _logarithm_loss(values: list[float], hits: list[float], rests: list[float], share: float) -> float:
+def logarithm_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:
+    """Compute the loss of :func:`mixture_loss` on a line of natural logarithms."""
     shift, log_divisor, log_missing = wordprobs.scale_logarithms(values, bool(rests))
     log_share = log(share) if share > 0.0 else -inf
     log_rest = wordprobs.log_sum_exp([value - shift for value in rests]) if rests else log_missing
@@ -309,3 +320,17 @@ def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int
         bucket, *buckets = wordprobs.word_buckets([word, *known], bits, line)
         sums.append(sum(share for found, share in zip(buckets, shares, strict=True) if found == bucket))
     return sums
+
+
+def format_entries(words: bytes, numbers: Doubles, least: float, most: float) -> str:
+    """Write words, UTF-8 lines, each ended by LF, and as many finite numbers as an output line.
+
+    Numbers have the fewest digits that read back the same. Raises ValueError where words and numbers differ in
+    number, and for a number below ``least`` or above ``most``.
+    """
+    values: list[float] = numbers.tolist()
+    texts = words.decode().split("\n")[:-1]
+    if len(values) != len(texts) or not all(least <= value <= most for value in values):
+        raise ValueError("words and numbers differ in number, or a number is out of range")
+    digits = (repr(value + 0.0).removesuffix(".0") for value in values)  # + 0.0: no "-0"
+    return " ".join([f"{word}:{number}" for word, number in zip(texts, digits, strict=True)])

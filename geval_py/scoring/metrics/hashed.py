@@ -65,7 +65,7 @@ def _blocks(outputs: Iterable[str], expected: Iterable[str]) -> Iterator[tuple[b
     words: list[bytes] = []
     for index, (output, word) in enumerate(zip_longest(outputs, expected, fillvalue=_END)):
         try:
-            pair = _line("outputs", index, output), _line("expected", index, word)
+            pair = encoded_text("outputs", index, output), encoded_text("expected", index, word)
         except UsageError:
             yield b"".join(lines), b"".join(words)
             raise
@@ -77,7 +77,7 @@ def _blocks(outputs: Iterable[str], expected: Iterable[str]) -> Iterator[tuple[b
     yield b"".join(lines), b"".join(words)
 
 
-def _line(what: str, index: int, text: object) -> bytes:
+def encoded_text(what: str, index: int, text: object) -> bytes:
     """Encode a line with its end; raises UsageError."""
     if text is _END:
         raise UsageError(message=_NO_MORE[what].format(index))

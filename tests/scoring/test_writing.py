@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from geval_py.errors import UsageError
 from geval_py.reading.splits import read_output
 from geval_py.reading.wordprobs import parse_line
-from geval_py.reading.writing import format_line, write_output
 from geval_py.scoring.metrics.exact import WordColumn
+from geval_py.scoring.writing import format_line, write_output
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -1,0 +1,373 @@
+"""Distributions in arrays, as models compute them, and their losses: :class:`Scorer` and :class:`Predictions`.
+
+A row of an array means what the same numbers mean in an output line, written in full: masses are divided by their
+total if it is above 1, or if it is below 1 and there is a rest; else what is missing to 1 is the rest, which all
+buckets share.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geval_py.errors import UsageError
+from geval_py.reading.wordprobs import check_line_number
+from geval_py.scoring.blocks import available_cores
+from geval_py.scoring.kernel.backends import array_losses, choose_backend, pack_words
+from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit, has_fault
+from geval_py.scoring.metrics import find_metric
+from geval_py.scoring.metrics.base import LineStatistics, Metric
+from geval_py.scoring.metrics.hashed import encoded_text
+from geval_py.scoring.writing import checked_probability, join_words
+
+Losses: TypeAlias = NDArray[np.float64]
+WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread
+_RANGES = {
+    Unit.PROBABILITIES: "between 0 and 1",
+    Unit.LOGARITHMS: "a logarithm of a probability",
+    Unit.LOGITS: "a logit",
+}
+
+
+class Scorer:
+    """Scores distributions over a vocabulary that are arrays of numbers, without writing them as text.
+
+    ``vocabulary`` is a sequence of words; the place of a word is its id. ``metric`` is a metric on hashed words.
+    ``threads`` score at once, by default one a core. A scorer may be pickled, and used by several threads.
+
+    Raises UsageError for a word that an output cannot hold, and for a metric that is not on hashed words.
+
+    >>> scorer = Scorer(["the", "a"])
+    >>> scorer.losses([[0.5, 0.25]], ["the"]).round(4)
+    array([0.6927])
+    """
+
+    def __init__(
+        self, vocabulary: Sequence[str], metric: str = "PerplexityHashed", *, threads: int | None = None
+    ) -> None:
+        self.vocabulary = tuple(vocabulary)
+        self.metric = find_metric(metric)
+        self.bits = bits_of(self.metric)
+        self.threads = threads
+        self.joined = join_words(self.vocabulary)
+        self.packed = pack_words(self.joined)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Scorer, threads=self.threads), (self.vocabulary, self.metric.name)
+
+    def losses(
+        self,
+        probabilities: Any,
+        expected: Sequence[str] | Any,
+        first_line: int = 1,
+        *,
+        lines: Sequence[int] | Any = None,
+        log: bool = False,
+        logits: bool = False,
+        rest: Any = None,
+    ) -> Losses:
+        """Compute the loss of each row, in nats, in [0, inf]: -ln of the mass of the expected word's bucket.
+
+        ``expected`` are words, or an array with the ids of words. Line numbers seed the hash: the rows are lines
+        from ``first_line`` on, or have the numbers ``lines``. The other arguments and the errors are those of
+        :meth:`predictions`; UsageError also for another number of words or line numbers than rows.
+        """
+        predictions = self.predictions(probabilities, log=log, logits=logits, rest=rest)
+        return predictions.losses(expected, numbers_of_lines(lines, first_line, len(predictions)), self.bits)[0]
+
+    def predictions(
+        self, probabilities: Any, *, log: bool = False, logits: bool = False, rest: Any = None
+    ) -> Predictions:
+        """Return arrays as predictions, which :func:`geval_py.evaluate` and :func:`geval_py.write_output` take.
+
+        ``probabilities`` is one of: an array with a row for each line and a column for each word of the vocabulary;
+        a pair of arrays (ids, probabilities) of one shape, whose rows list some words; three arrays (ids,
+        probabilities, offsets), where row i is ``ids[offsets[i]:offsets[i + 1]]``, as in a sparse matrix. Arrays are
+        numpy's or anything with a buffer or ``__dlpack__``, such as tensors. They are float32 or float64, and not
+        copied if each row is contiguous.
+
+        The numbers are in [0, 1]; with ``log`` they are natural logarithms, possibly -inf; with ``logits``, any
+        numbers to which softmax is applied. ``rest`` is the number of all other words, in the same unit: one for all
+        rows, or an array. Without it, other words have what is missing to 1, and with logits nothing.
+
+        Raises UsageError for arrays of another shape, and when a row is used that has NaN, a number out of range, an
+        unknown id, or no mass.
+        """
+        if log and logits:
+            raise UsageError(message="numbers are log-probabilities or logits, not both: log=True or logits=True")
+        unit = Unit.LOGITS if logits else Unit.LOGARITHMS if log else Unit.PROBABILITIES
+        ids = offsets = None
+        if not isinstance(probabilities, tuple):
+            values = _contiguous_rows(numbers_of(probabilities, "the probabilities"))
+            _check_shape(values.ndim == 2 and values.shape[1] == len(self.vocabulary), values, len(self.vocabulary))
+        elif len(probabilities) == 2:
+            ids, values = _ids(probabilities[0]), numbers_of(probabilities[1], "the probabilities")
+            if ids.ndim != 2 or ids.shape != values.shape:
+                raise UsageError(
+                    message=f"ids and probabilities are two arrays of two dimensions and one shape, not of "
+                    f"{ids.shape} and {values.shape}"
+                )
+            offsets = np.arange(ids.shape[0] + 1, dtype=np.int64) * ids.shape[1]
+            ids, values = ids.ravel(), values.ravel()
+        elif len(probabilities) == 3:
+            ids, values = (
+                _ids(probabilities[0]),
+                np.ascontiguousarray(numbers_of(probabilities[1], "the probabilities")),
+            )
+            offsets = _ids(probabilities[2])
+            _check_ragged(ids, values, offsets)
+        else:
+            raise UsageError(
+                message="a tuple is (ids, probabilities) or (ids, probabilities, offsets), and does not have "
+                f"{len(probabilities)} values"
+            )
+        rows = len(values) if offsets is None else len(offsets) - 1
+        return Predictions(self, values, ids, offsets, _rests(rest, rows), unit)
+
+
+class Predictions:
+    """Distributions in arrays, a row for each line; made by :meth:`Scorer.predictions`.
+
+    Iterating yields each row as an output line, which means the same: logarithms are written for logits.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        values: Numbers,
+        ids: Ids | None,
+        offsets: Ids | None,
+        rests: NDArray[np.float64] | None,
+        unit: Unit,
+    ) -> None:
+        self._scorer, self._unit = scorer, unit
+        self._values, self._ids, self._offsets, self._rests = values, ids, offsets, rests
+
+    def __len__(self) -> int:
+        return len(self._values) if self._offsets is None else len(self._offsets) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._line, range(len(self)))
+
+    def statistics(self, expected: Any, lines: Hashes, bits: int) -> LineStatistics:
+        """Score the rows for a metric on hashed words; see :meth:`Scorer.losses`."""
+        losses, bound = self.losses(expected, lines, bits)
+        return LineStatistics(columns=(array("d", losses.tobytes()),), bound=bound)
+
+    def losses(self, expected: Any, lines: Hashes, bits: int) -> tuple[Losses, float]:
+        """Compute the losses of the rows, and the greatest loss that any row could have had."""
+        words = self._words(expected)
+        _check_count(len(words), len(self), "expected words")
+        _check_count(len(lines), len(self), "line numbers")
+        parts = self._parts()
+        score = partial(self._losses_of, words, lines, bits)
+        threads = min(self._scorer.threads or available_cores(), len(parts)) if choose_backend().parallel else 1
+        if threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                found = list(pool.map(score, parts))
+        else:
+            found = list(map(score, parts))
+        return np.concatenate([np.empty(0), *(losses for losses, _ in found)]), max(
+            (b for _, b in found), default=0.0
+        )
+
+    def _parts(self) -> list[range]:
+        """Divide the rows into ranges with about WORDS_AT_ONCE words."""
+        rows = len(self)
+        size = max(1, WORDS_AT_ONCE * rows // max(1, self._values.size))
+        return [range(first, min(first + size, rows)) for first in range(0, rows, size)]
+
+    def _losses_of(self, words: Sequence[str], lines: Hashes, bits: int, part: range) -> tuple[Losses, float]:
+        start, stop = part.start, part.stop
+        whole = self._offsets is not None
+        losses, bound, fault = array_losses(
+            self._scorer.packed,
+            self._values if whole else self._values[start:stop],
+            self._ids,
+            None if self._offsets is None else self._offsets[start : stop + 1],
+            None if self._rests is None else self._rests[start:stop],
+            _encoded_words(words[start:stop], start),
+            lines[start:stop],
+            bits,
+            self._unit,
+        )
+        if fault >= 0:
+            raise self._fault(start + fault)
+        return np.frombuffer(losses), bound
+
+    def _words(self, expected: Any) -> Sequence[str]:
+        """Return the expected words, which may be given as ids."""
+        if isinstance(expected, str):
+            raise UsageError(message=f"expected words are several, not {expected!r}: for one row write [word]")
+        if isinstance(expected, list | tuple) and (not expected or isinstance(expected[0], str)):
+            return expected
+        found = _array(expected, "the expected words")
+        if found.dtype.kind in "OU":
+            words: list[str] = found.tolist()
+            return words
+        vocabulary = self._scorer.vocabulary
+        for row, number in enumerate(numbers := _ids(found).ravel().tolist()):
+            if not 0 <= number < len(vocabulary):
+                raise UsageError(message=f"expected[{row}] is {number}; {_known_ids(len(vocabulary))}")
+        return [vocabulary[number] for number in numbers]
+
+    def _row(self, row: int) -> tuple[Ids | None, list[float], float | None]:
+        """Return the ids of a row, None for all words, its numbers, and its rest."""
+        rest = None if self._rests is None else float(self._rests[row])
+        if self._ids is None or self._offsets is None:
+            return None, self._values[row].tolist(), rest
+        place = slice(*self._offsets[row : row + 2].tolist())
+        return self._ids[place], self._values[place].tolist(), rest
+
+    def _line(self, row: int) -> str:
+        """Write a row; the line means the same to a reader, who takes numbers in [0, 1] for probabilities."""
+        ids, values, rest = self._row(row)
+        vocabulary = self._scorer.vocabulary
+        if has_fault(len(vocabulary), ids, values, rest, self._unit):
+            raise self._fault(row)
+        numbers = np.array(values if rest is None else [*values, rest])
+        words = self._scorer.joined if ids is None else join_words([vocabulary[number] for number in ids])
+        texts = words if rest is None else words + b"\n"
+        if self._unit is Unit.PROBABILITIES:
+            return choose_backend().format_entries(texts, numbers, 0.0, 1.0) if numbers.any() else ":1"
+        greatest = numbers.max(initial=-math.inf)
+        if greatest == -math.inf:
+            return ":1"
+        log_total = greatest + math.log(np.exp(numbers - greatest).sum())
+        numbers -= log_total if self._unit is Unit.LOGITS or log_total > 0.0 else 0.0
+        finite = np.isfinite(numbers)
+        if not finite.all():
+            kept = [word for word, is_finite in zip(texts.split(b"\n")[:-1], finite, strict=True) if is_finite]
+            texts, numbers = b"".join(word + b"\n" for word in kept), numbers[finite]
+        return choose_backend().format_entries(texts, numbers, -math.inf, math.inf)
+
+    def _fault(self, row: int) -> UsageError:
+        """Return the error for a row at fault."""
+        ids, values, rest = self._row(row)
+        vocabulary = self._scorer.vocabulary
+        for number in [] if ids is None else ids.tolist():
+            if not 0 <= number < len(vocabulary):
+                return _in_row(row, f"the id {number}; {_known_ids(len(vocabulary))}")
+        places = range(len(vocabulary)) if ids is None else ids.tolist()
+        owners = [(vocabulary[place], value) for place, value in zip(places, values, strict=True)]
+        for word, value in [*owners, *([] if rest is None else [(None, rest)])]:
+            if self._unit is Unit.PROBABILITIES:
+                try:
+                    checked_probability(value, word)
+                except UsageError as error:
+                    return _in_row(row, str(error))
+            elif math.isnan(value) or value == math.inf:
+                owner = "the rest" if word is None else repr(word)
+                return _in_row(row, f"the number of {owner} is {value!r}, which is not {_RANGES[self._unit]}")
+        return _in_row(row, "a distribution needs some mass: every probability is 0")
+
+
+def _in_row(row: int, message: str) -> UsageError:
+    return UsageError(message=f"probabilities[{row}]: {message}")
+
+
+def bits_of(metric: Metric) -> int:
+    """Return the number of bits of a metric on hashed words; raises UsageError for another metric."""
+    if metric.bits is None:
+        raise UsageError(
+            message=f"arrays are scored by metrics on hashed words, such as PerplexityHashed, not by {metric.name}"
+        )
+    return metric.bits
+
+
+def numbers_of_lines(lines: Any, first_line: int, count: int) -> Hashes:
+    """Return the line numbers of ``count`` rows, modulo 2^32, as they seed the hash; raises UsageError."""
+    if lines is None:
+        check_line_number(first_line, "first_line")
+        return (np.arange(count, dtype=np.uint64) + np.uint64(first_line % (1 << 32))).astype(np.uint32)
+    numbers = _ids(lines).ravel()
+    if len(numbers) and numbers.min() < 1:
+        raise UsageError(message=f"lines has the number {numbers.min()}; lines are counted from 1")
+    return numbers.astype(np.uint32)
+
+
+def numbers_of(values: Any, what: str) -> Numbers:
+    """Return an array of float32 or float64, without a copy where that is possible; raises UsageError."""
+    found = _array(values, what)
+    if found.dtype.kind not in "fiub" or found.dtype.itemsize > 8:
+        raise UsageError(message=f"{what} are an array of {found.dtype}, not of float32 or float64")
+    kind = np.float32 if found.dtype.itemsize <= 4 and found.dtype.kind == "f" else np.float64
+    return found.astype(kind, copy=False)
+
+
+def _array(values: Any, what: str) -> NDArray[Any]:
+    try:
+        if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+            return np.from_dlpack(values)
+        return np.asarray(values)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        advice = "; a tensor is given as tensor.detach().float().cpu()" if hasattr(values, "detach") else ""
+        raise UsageError(message=f"{what} cannot be read as an array: {error}{advice}") from error
+
+
+def _ids(values: Any) -> Ids:
+    found = _array(values, "the ids")
+    if found.dtype.kind not in "iu" and found.size:
+        raise UsageError(message=f"ids, offsets and line numbers are whole numbers, not {found.dtype}")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def _contiguous_rows(values: Numbers) -> Numbers:
+    steps_by_one = values.ndim == 2 and (values.shape[1] < 2 or values.strides[1] == values.itemsize)
+    return values if steps_by_one else np.ascontiguousarray(values)
+
+
+def _check_shape(fits: bool, values: Numbers, words: int) -> None:
+    if not fits:
+        raise UsageError(
+            message=f"the probabilities have a row for each line and a column for each of {words} words, and not the "
+            f"shape {values.shape}"
+        )
+
+
+def _check_ragged(ids: Ids, values: Numbers, offsets: Ids) -> None:
+    if ids.ndim != 1 or ids.shape != values.shape or offsets.ndim != 1 or not len(offsets):
+        raise UsageError(
+            message="ids, probabilities and offsets are arrays of one dimension, the first two of one length, not of "
+            f"the shapes {ids.shape}, {values.shape} and {offsets.shape}"
+        )
+    if offsets[0] < 0 or (np.diff(offsets) < 0).any() or offsets[-1] > len(ids):
+        raise UsageError(message=f"offsets rise from 0 to at most {len(ids)}, the number of ids")
+
+
+def _rests(rest: Any, rows: int) -> NDArray[np.float64] | None:
+    if rest is None:
+        return None
+    found = numbers_of(rest, "the rests")
+    if found.ndim == 0:
+        return np.full(rows, found, np.float64)
+    if found.shape != (rows,):
+        raise UsageError(message=f"rest is one number or one for each of {rows} rows, not of the shape {found.shape}")
+    return np.ascontiguousarray(found, np.float64)
+
+
+def _check_count(count: int, rows: int, what: str) -> None:
+    if count != rows:
+        raise UsageError(message=f"{rows} rows, but {count} {what}")
+
+
+def _known_ids(words: int) -> str:
+    return f"the ids of {words} words are 0 to {words - 1}"
+
+
+def _encoded_words(words: Sequence[str], first: int) -> bytes:
+    """Encode expected words as lines; raises UsageError for one that is no line, with its row."""
+    try:
+        text = "\n".join(words) + "\n"
+        if text.count("\n") == len(words):
+            return text.encode()
+    except (TypeError, UnicodeEncodeError):
+        pass
+    return b"".join(encoded_text("expected", row, word) for row, word in enumerate(words, first))

@@ -1,0 +1,42 @@
+// Output lines written from words and numbers: the twin of reference.format_entries.
+
+#if defined(__cpp_lib_to_chars) && !defined(GEVAL_WITHOUT_FROM_CHARS)
+#define GEVAL_TO_CHARS 1
+#endif
+
+constexpr std::size_t MOST_DIGITS = 32;  // of a number, with sign, point and exponent
+
+// Writes a finite number with the fewest digits that read back the same, as Python's repr does, but no ".0" and no "-0".
+char* write_number(char* to, double value) {
+    value += 0.0;
+#if defined(GEVAL_TO_CHARS)
+    const double size = std::fabs(value);
+    const bool plain = (size >= 1e-4 && size < 1e16) || value == 0;
+    return std::to_chars(to, to + MOST_DIGITS, value, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+#else
+    char* digits = PyOS_double_to_string(value, 'r', 0, 0, nullptr);  // needs the GIL
+    if (!digits) throw std::bad_alloc();
+    const std::size_t length = std::strlen(digits);
+    std::memcpy(to, digits, length);
+    PyMem_Free(digits);
+    return to + length;
+#endif
+}
+
+// Writes words, which are lines, each ended by LF, and as many numbers as entries. False if there are not as many, or if
+// a number is not in a range.
+bool format_entries(Text words, const double* numbers, std::size_t count, double least, double most, std::string& line) {
+    line.resize(words.size() + (MOST_DIGITS + 2) * count);
+    char* to = &line[0];
+    for (std::size_t i = 0; i < count; ++i) {
+        if (words.begin == words.end || !(numbers[i] >= least && numbers[i] <= most)) return false;
+        const Text word = take_line(words);
+        if (i) *to++ = ' ';
+        std::memcpy(to, word.begin, word.size());
+        to += word.size();
+        *to++ = ':';
+        to = write_number(to, numbers[i]);
+    }
+    line.resize(static_cast<std::size_t>(to - line.data()));
+    return words.begin == words.end;
+}

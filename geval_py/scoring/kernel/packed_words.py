@@ -1,0 +1,160 @@
+"""Losses of distributions in arrays, over a vocabulary that is packed for hashing: the reference, with numpy.
+
+Its native twin is packed_words.hpp. MurmurHash3 mixes a block of four bytes before the seed comes in, so each word is
+kept as its mixed blocks, and one number for its last bytes and its length; words with as many blocks stand together.
+A row means what its line would mean to :mod:`geval_py.scoring.kernel.reference`, with each number as it is, but no
+guess at whether numbers are probabilities or logarithms.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from math import inf, isnan, log
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geval_py.reading.lines import decode_lines
+from geval_py.reading.wordprobs import log_sum_exp, word_buckets
+from geval_py.scoring.kernel.reference import logarithm_loss, probability_loss
+from geval_py.values import Value
+
+Ids: TypeAlias = NDArray[np.int64]
+Hashes: TypeAlias = NDArray[np.uint32]
+Numbers: TypeAlias = NDArray[np.floating[Any]]  # float32 or float64
+
+
+class Unit(IntEnum):
+    """What the numbers of a row are. Probabilities and their natural logarithms may have a rest; logits total 1."""
+
+    PROBABILITIES = 0
+    LOGARITHMS = 1
+    LOGITS = 2
+
+
+class WordGroup(Value):
+    """The words with as many blocks: their ids, their mixed blocks, and what is mixed in at the end."""
+
+    ids: Ids
+    blocks: list[Hashes]
+    last: Hashes
+
+
+class PackedWords(Value):
+    """A vocabulary, packed."""
+
+    size: int
+    groups: list[WordGroup]
+
+    def hashes(self, seed: int) -> Hashes:
+        """Return the hash of each word, in the vocabulary's order."""
+        found = np.empty(self.size, np.uint32)
+        for group in self.groups:
+            hashes = np.full(len(group.ids), seed, np.uint32)
+            for block in group.blocks:
+                hashes = _rotate(hashes ^ block, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+            hashes ^= group.last
+            hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+            hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+            found[group.ids] = hashes ^ (hashes >> np.uint32(16))
+        return found
+
+
+def pack_words(words: bytes) -> PackedWords:
+    """Pack words, which are UTF-8 lines, each ended by LF."""
+    texts = words.split(b"\n")[:-1]
+    by_blocks: dict[int, list[int]] = {}
+    for number, text in enumerate(texts):
+        by_blocks.setdefault(len(text) // 4, []).append(number)
+    return PackedWords(size=len(texts), groups=[_group(texts, n, ids) for n, ids in by_blocks.items()])
+
+
+def _group(texts: Sequence[bytes], blocks: int, ids: list[int]) -> WordGroup:
+    padded = b"".join(texts[number].ljust(4 * blocks + 4, b"\0") for number in ids)
+    mixed = _scramble(np.frombuffer(padded, "<u4").astype(np.uint32).reshape(len(ids), blocks + 1))
+    lengths = np.array([len(texts[number]) for number in ids], np.uint32)
+    return WordGroup(ids=np.array(ids), blocks=list(mixed.T[:-1]), last=mixed[:, -1] ^ lengths)
+
+
+def _scramble(block: Hashes) -> Hashes:
+    return _rotate(block * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+
+
+def _rotate(number: Hashes, by: int) -> Hashes:
+    return (number << np.uint32(by)) | (number >> np.uint32(32 - by))
+
+
+def array_losses(
+    words: PackedWords,
+    values: Numbers,
+    ids: Ids | None,
+    offsets: Ids | None,
+    rests: NDArray[np.float64] | None,
+    expected: bytes,
+    lines: Hashes,
+    bits: int,
+    unit: Unit,
+) -> tuple[array[float], float, int]:
+    """Score rows of numbers against as many expected words.
+
+    Without ``ids``, ``values`` has a row for each line and a column for each word. With them it has one dimension:
+    ``values[offsets[i] : offsets[i + 1]]`` are the numbers of the words ``ids[offsets[i] : offsets[i + 1]]`` on row
+    i, on which a word may occur more than once. ``rests`` has the number of all other words of each row, in the same
+    unit; without it, the mass that is missing to 1 is theirs. ``expected`` are UTF-8 lines, each ended by LF,
+    ``lines`` the line number of each row, modulo 2^32.
+
+    Returns the losses in nats, in [0, inf], their bound (see :func:`reference.bounded_losses`), and the index of the
+    first row at fault, whose loss and the following are not computed; -1 if there is none. A row is at fault if an id
+    is not in the vocabulary, a number is NaN or out of its range, or no word has any mass, though no mass is missing.
+    """
+    rows = _rows(values, ids, offsets)
+    losses, bound = array("d", bytes(8 * len(lines))), 0.0
+    listed = [None] * len(lines) if rests is None else rests.tolist()
+    for n, (word, line, (known, of_row), rest) in enumerate(
+        zip(decode_lines(expected), lines.tolist(), rows, listed, strict=True)
+    ):
+        of_words = of_row.tolist()
+        if has_fault(words.size, known, of_words, rest, unit):
+            return losses, bound, n
+        hashes = words.hashes(line) if known is None else words.hashes(line)[known]
+        (bucket,) = word_buckets([word], bits, line)
+        hits = of_row[(hashes & np.uint32((1 << bits) - 1)) == bucket].tolist()
+        losses[n] = row_loss(of_words, hits, rest, 1 / (1 << bits), unit)
+        bound = max(bound, row_loss(of_words, (), rest, 1 / (1 << bits), unit))
+    return losses, bound, -1
+
+
+def _rows(values: Numbers, ids: Ids | None, offsets: Ids | None) -> Iterator[tuple[Ids | None, Numbers]]:
+    """Yield the ids of each row, None for all words, and their numbers."""
+    if ids is None or offsets is None:
+        return ((None, row) for row in values)
+    places = [slice(*pair) for pair in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+    return ((ids[place], values[place]) for place in places)
+
+
+def has_fault(size: int, ids: Ids | None, values: Sequence[float], rest: float | None, unit: Unit) -> bool:
+    """Whether a row over a vocabulary of some size is at fault; see :func:`array_losses`."""
+    if ids is not None and len(ids) and not 0 <= ids.min() <= ids.max() < size:
+        return True
+    numbers = [*values, *([] if rest is None else [rest])]
+    if unit is Unit.PROBABILITIES:
+        return not all(0.0 <= value <= 1.0 for value in numbers) or (rest is not None and not any(numbers))
+    if any(isnan(value) or value == inf for value in numbers):
+        return True
+    return (rest is not None or unit is Unit.LOGITS) and max(numbers, default=-inf) == -inf
+
+
+def row_loss(values: Sequence[float], hits: Sequence[float], rest: float | None, share: float, unit: Unit) -> float:
+    """Compute the loss of a bucket with the numbers ``hits`` and a share of the rest; see :func:`array_losses`."""
+    rests = [] if rest is None else [rest]
+    numbers = [*values, *rests]
+    if unit is Unit.PROBABILITIES:
+        return probability_loss(numbers, hits, rests, share)
+    if unit is Unit.LOGARITHMS:
+        return logarithm_loss(numbers, hits, rests, share)
+    greatest = max(numbers)
+    found = log_sum_exp([value - greatest for value in [*hits, *(value + log(share) for value in rests)]])
+    return max(0.0, log_sum_exp([value - greatest for value in numbers]) - found)

@@ -1,0 +1,237 @@
+"""Write outputs: a line from a distribution, a file from lines; :mod:`geval_py.reading.wordprobs` reads them."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from array import array
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
+
+from geval_py.errors import UsageError
+from geval_py.reading import compression, rewriting
+from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.text import shorten
+
+if TYPE_CHECKING:
+
+    class HasItems(Protocol):
+        """A mapping, a pandas Series, or anything else with pairs of a word and its number."""
+
+        def items(self) -> Iterable[tuple[Hashable, SupportsFloat]]: ...
+
+    Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
+
+_SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
+_SEPARATOR = re.compile(r"[ \n\r]")
+
+
+def format_line(
+    probabilities: Probabilities | Any,
+    rest: SupportsFloat | None = None,
+    *,
+    vocabulary: Sequence[str] | None = None,
+) -> str:
+    """Write one well-formed output line from words and their probabilities.
+
+    ``probabilities``, a mapping, a pandas Series or pairs (word, probability), are in [0, 1]; the numbers may be
+    Python's, numpy's or :mod:`decimal`'s. With a ``vocabulary``, they are an array with a number for each of its
+    words, or a pair of arrays (ids, probabilities) of some of its words. ``rest`` is the mass of all other words, by
+    default the mass missing to 1, if any. If the total is more than 1, all masses are scaled down. If ``rest`` is
+    given and the total is less than 1, the reader divides by the total. Numbers have the shortest digits that read
+    back the same; without line end.
+
+    Raises UsageError for anything else than words with numbers, for NaN and numbers outside [0, 1], for a word that
+    is empty, contains a space or a line end or is no string, and if all masses are 0.
+
+    >>> format_line({"the": 0.5, "a": 0.25})
+    'the:0.5 a:0.25 :0.25'
+    >>> format_line([("the", 0.9), ("a", 0.9)], rest=0.2)
+    'the:0.45 a:0.45 :0.1'
+    >>> format_line([0.5, 0.25], vocabulary=["the", "a"])
+    'the:0.5 a:0.25 :0.25'
+    """
+    words, values = _columns(probabilities) if vocabulary is None else _columns_of_array(probabilities, vocabulary)
+    return _written(join_words(words), words, values, rest)
+
+
+def write_output(
+    path: str | os.PathLike[str],
+    lines: Iterable[str | Probabilities] | Any,
+    *,
+    vocabulary: Sequence[str] | None = None,
+) -> None:
+    """Write an output file, whole or not at all: an existing file is replaced when all lines are written.
+
+    ``lines`` are strings, or arguments for :func:`format_line`. With a ``vocabulary``, they are an array with a row
+    for each line and a column for each word, or a pair of such arrays (ids, probabilities) of some words of each
+    line. The file is compressed by the name's ending: .xz, .gz, .bz2 or .zst.
+
+    Raises UsageError if the file cannot be written, for a string that contains a line end, and as format_line does,
+    with the line's index.
+    """
+    if isinstance(lines, str | bytes):
+        raise UsageError(message=f"lines are several, not {_kind(lines)}: for one line write [line]")
+    name = os.fspath(path)
+    with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
+        for line in encoded_lines(lines, "lines", vocabulary):
+            file.write(line)
+
+
+def encoded_lines(
+    lines: Iterable[str | Probabilities] | Any, what: str, vocabulary: Sequence[str] | None = None
+) -> Iterator[bytes]:
+    """Yield the lines of :func:`write_output`, each ended by LF; errors begin with ``what`` and the line's index."""
+    joined = b"" if vocabulary is None or isinstance(lines, tuple) else join_words(vocabulary)
+    rows = zip(*lines, strict=True) if vocabulary is not None and isinstance(lines, tuple) else lines
+    for index, line in enumerate(rows):
+        if isinstance(line, str):
+            yield encoded_line(line, what, index)
+            continue
+        try:
+            if joined and vocabulary is not None:
+                text = _written(joined, *_columns_of_array(line, vocabulary), None)
+            else:
+                text = format_line(line, vocabulary=vocabulary)
+        except UsageError as error:
+            raise UsageError(message=f"{what}[{index}]: {error}") from error
+        yield text.encode() + b"\n"
+
+
+def encoded_line(line: str, what: str, index: int) -> bytes:
+    """Encode a line with its LF; raises UsageError for one that contains a line end, or that is no UTF-8."""
+    if "\n" in line or "\r" in line:
+        separator = next(character for character in line if character in "\n\r")
+        raise UsageError(message=f"{what}[{index}] contains {_SEPARATORS[separator]}; give one line an item")
+    try:
+        return f"{line}\n".encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(message=f"{what}[{index}] cannot be written as UTF-8: {error.reason}") from error
+
+
+def _written(
+    joined: bytes, words: Sequence[Hashable], values: Sequence[SupportsFloat], rest: SupportsFloat | None
+) -> str:
+    """Write a line from checked words, which are also ``joined``, and their probabilities."""
+    try:
+        numbers = array("d", cast("Sequence[float]", values))
+        total = math.fsum(numbers)
+    except (TypeError, ValueError, OverflowError):
+        total = math.nan
+    if not 0.0 <= total <= 1.0:
+        numbers = _checked(values, words)
+        total = math.fsum(numbers)
+    rest_mass = max(0.0, 1.0 - total) if rest is None else checked_probability(rest, None)
+    total += rest_mass
+    if total == 0 and not any(numbers):
+        raise UsageError(message="a distribution needs some mass: every probability is 0")
+    if rest_mass > 0 or rest is not None:
+        joined += b"\n"
+        numbers.append(rest_mass)
+    if total > 1.0:
+        numbers = array("d", [value / total for value in numbers])
+    try:
+        return choose_backend().format_entries(joined, numbers, 0.0, 1.0)
+    except ValueError:
+        _checked(values, words)
+        raise
+
+
+def _columns(probabilities: Probabilities) -> tuple[Sequence[Hashable], Sequence[SupportsFloat]]:
+    """Return the words and their numbers."""
+    if isinstance(probabilities, Mapping):
+        return list(probabilities.keys()), list(probabilities.values())
+    pairs = list(_pairs(probabilities))
+    return [word for word, _ in pairs], [value for _, value in pairs]
+
+
+def _columns_of_array(probabilities: Any, vocabulary: Sequence[str]) -> tuple[Sequence[str], Sequence[SupportsFloat]]:
+    """Return the words and the numbers of an array, or of a pair (ids, probabilities)."""
+    words = vocabulary
+    if isinstance(probabilities, tuple):
+        ids, probabilities = probabilities
+        try:
+            words = [vocabulary[number] for number in ids]
+        except IndexError:
+            raise UsageError(message=f"the ids are from 0 to {len(vocabulary) - 1}, not {max(ids)}") from None
+    values = probabilities.tolist() if hasattr(probabilities, "tolist") else list(probabilities)
+    if len(values) != len(words):
+        raise UsageError(message=f"{len(values)} probabilities, but {len(words)} words")
+    return words, values
+
+
+def _pairs(probabilities: Probabilities) -> Iterator[tuple[Hashable, SupportsFloat]]:
+    """Yield the words with their numbers; errors of a given iterator are passed on."""
+    items = getattr(probabilities, "items", None)
+    pairs: object = items() if callable(items) else probabilities
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise _refusal(_kind(probabilities))
+    for pair in pairs:
+        try:
+            word, value = pair
+        except (TypeError, ValueError) as error:
+            raise _refusal(f"{_kind(probabilities)} of {shorten(repr(pair))}") from error
+        yield word, value
+
+
+def _refusal(what: str) -> UsageError:
+    wanted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
+    return UsageError(message=f"a line is made from {wanted}, not from {what}")
+
+
+def _kind(value: object) -> str:
+    """Return the name of a value's type with an article.
+
+    >>> _kind(1), _kind("1")
+    ('an int', 'a str')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def join_words(words: Sequence[Hashable]) -> bytes:
+    """Return words as UTF-8 lines, each ended by LF; raises UsageError for one that an output cannot hold."""
+    try:
+        text = "\n".join(cast("Sequence[str]", words)) + "\n" * bool(words)
+        joined = text.encode()
+    except (TypeError, UnicodeEncodeError):
+        joined, text = b"", "\n"
+    if any(bad in text for bad in (" ", "\r", "\n\n")) or text.startswith("\n") or text.count("\n") != len(words):
+        for word in words:
+            _check_word(word)
+    return joined
+
+
+def _check_word(word: Hashable) -> None:
+    if not isinstance(word, str):
+        raise UsageError(message=f"the word {word!r} is not a string")
+    if not word:
+        raise UsageError(message="an empty word: give the mass of all other words as rest=…")
+    if found := _SEPARATOR.search(word):
+        raise UsageError(message=f"the word {word!r} contains {_SEPARATORS[found[0]]}, which would split the line")
+    try:
+        word.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(message=f"the word {word!r} cannot be written as UTF-8: {error.reason}") from error
+
+
+def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> array[float]:
+    """Return the probabilities of words as floats; raises UsageError for the first that is none."""
+    return array("d", (checked_probability(value, word) for word, value in zip(words, values, strict=True)))
+
+
+def checked_probability(value: SupportsFloat, word: Hashable | None) -> float:
+    """Return the probability of a word, or of the rest (None), as a float."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError):
+        number = None
+    owner = "the rest" if word is None else repr(word)
+    if number is None or isinstance(value, str | bytes):
+        raise UsageError(message=f"the probability of {owner} is {_kind(value)}, not a number")
+    if not 0 <= number <= 1:  # this refuses NaN too
+        raise UsageError(message=f"the probability of {owner} is {value!r}, which is not between 0 and 1")
+    return number

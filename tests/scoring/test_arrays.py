@@ -1,0 +1,429 @@
+"""Distributions in arrays against the same numbers written as text, on both backends."""
+
+import math
+import pickle
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+
+import mmh3
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geval_py import Scorer, UsageError, format_line, hashed_log_losses, write_output
+from geval_py.reading.wordprobs import parse_line
+from geval_py.scoring import arrays
+from geval_py.scoring.kernel import backends, packed_words
+from geval_py.scoring.kernel.packed_words import Unit
+
+WORDS = ("the", "a", "of", "żółć", "水", ":", "a:b", "unbelievable", "word", "words", "12345678", "\t")
+MANY = tuple(f"{chr(97 + n % 26) * (n % 11 + 1)}{n}" for n in range(300))
+ANSWERS = (*WORDS, *MANY[:20], "", "never listed", "a b")
+
+
+@pytest.fixture(params=["native", "python"], autouse=True)
+def backend(request, monkeypatch):
+    monkeypatch.setenv(backends.VARIABLE, request.param)
+    backends.choose_backend.cache_clear()
+    yield request.param
+    backends.choose_backend.cache_clear()
+
+
+def text_losses(words, rows, expected, bits, lines):
+    """The losses of rows written with repr: lists of numbers, or of (word, number); "" is the rest."""
+    found = []
+    for row, word, line in zip(rows, expected, lines, strict=True):
+        pairs = row if row and isinstance(row[0], tuple) else zip(words, row, strict=True)
+        text = " ".join(f"{w}:{value!r}" for w, value in pairs if value != -math.inf) or ":1"
+        found.extend(hashed_log_losses([text], [word], bits, line))
+    return found
+
+
+def same(found, wanted):
+    return found == wanted or math.isclose(found, wanted, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def assert_same(found, wanted):
+    assert len(found) == len(wanted)
+    for n, (one, other) in enumerate(zip(found.tolist(), wanted, strict=True)):
+        assert same(one, other), (n, one, other)
+
+
+LINES = st.lists(st.integers(1, 2**33), min_size=1, max_size=4)
+PROPERTY = settings(deadline=None, derandomize=True)
+
+
+@st.composite
+def rows_of(draw, numbers):
+    """Words, rows of numbers for each, as many expected words and line numbers, bits, and the kind of float."""
+    words = draw(st.sampled_from([WORDS, WORDS[:1], MANY]))
+    lines = draw(LINES)
+    expected = [draw(st.sampled_from(ANSWERS)) for _ in lines]
+    kind = draw(st.sampled_from([np.float32, np.float64]))
+    if words is MANY:
+        seed = draw(st.integers(0, 2**32))
+        values = np.random.default_rng(seed).dirichlet(np.full(len(words), 0.1), len(lines)) * draw(
+            st.sampled_from([0.5, 1, 2])
+        )
+        values = values.clip(0, 1)
+        values = values if numbers == "probabilities" else np.log(values.clip(1e-300))
+    else:
+        one = st.floats(0, 1) if numbers == "probabilities" else st.floats(-800, 0) | st.just(-math.inf)
+        values = np.array([[draw(one) for _ in words] for _ in lines])
+    bits = draw(st.sampled_from([1, 4, 10, 24]))
+    return words, values.astype(kind), expected, lines, bits
+
+
+def listed(values):
+    return values.astype(np.float64).tolist()
+
+
+@PROPERTY
+@given(rows_of("probabilities"), st.booleans())
+def test_probabilities_cost_what_their_text_costs(case, with_rest):
+    words, values, expected, lines, bits = case
+    scorer = Scorer(words, f"LogLossHashed{bits}")
+    if not with_rest:
+        rows = [row if any(row) else [("", 1)] for row in listed(values)]
+        assert_same(scorer.losses(values, expected, lines=lines), text_losses(words, rows, expected, bits, lines))
+    rests = np.linspace(0.125, 1, len(lines))
+    rows = [
+        [*zip(words, row, strict=True), ("", rest)] for row, rest in zip(listed(values), rests.tolist(), strict=True)
+    ]
+    found = scorer.losses(values, expected, lines=lines, rest=rests)
+    assert_same(found, text_losses(words, rows, expected, bits, lines))
+
+
+@PROPERTY
+@given(rows_of("logarithms"))
+def test_logarithms_cost_what_their_text_costs(case):
+    """One word with the logarithm 0 or more is a probability to a reader: it is left out of the comparison."""
+    words, values, expected, lines, bits = case
+    scorer = Scorer(words, f"LogLossHashed{bits}")
+    found = scorer.losses(values, expected, lines=lines, log=True)
+    assert_same(found, text_losses(words, listed(values), expected, bits, lines))
+    rows = [[*zip(words, row, strict=True), ("", -1.5)] for row in listed(values)]
+    found = scorer.losses(values, expected, lines=lines, log=True, rest=-1.5)
+    assert_same(found, text_losses(words, rows, expected, bits, lines))
+
+
+@PROPERTY
+@given(rows_of("logarithms"), st.floats(-1000, 1000))
+def test_logits_cost_what_their_softmax_costs(case, shift):
+    words, values, expected, lines, bits = case
+    values = np.where(np.isneginf(values), -5, values).astype(np.float64)
+    scorer = Scorer(words, f"LogLossHashed{bits}")
+    logs = values - values.max(1, keepdims=True)
+    logs -= np.log(np.exp(logs).sum(1, keepdims=True))
+    found = scorer.losses(values + shift, expected, lines=lines, logits=True)
+    wanted = text_losses(
+        words, [[(w, v) for w, v in zip(words, row, strict=True)] for row in listed(logs)], expected, bits, lines
+    )
+    for one, other in zip(found.tolist(), wanted, strict=True):
+        assert one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)  # shifted numbers are rounded
+
+
+@PROPERTY
+@given(st.data())
+def test_listed_words_cost_what_their_text_costs(data):
+    """Ragged rows and rows of one length, with repeated and with no words; sums above 1."""
+    lines = data.draw(LINES)
+    expected = [data.draw(st.sampled_from(ANSWERS)) for _ in lines]
+    entry = st.tuples(st.integers(0, len(WORDS) - 1), st.floats(0, 1))
+    rows = [data.draw(st.lists(entry, max_size=5)) for _ in lines]
+    ids, values = (np.array([pair[place] for row in rows for pair in row]) for place in (0, 1))
+    offsets = np.cumsum([0, *map(len, rows)])
+    scorer = Scorer(WORDS, "LogLossHashed3")
+    found = scorer.losses((ids, values, offsets), expected, lines=lines)
+    wanted = [[(WORDS[n], value) for n, value in row] if any(v for _, v in row) else [("", 1)] for row in rows]
+    assert_same(found, text_losses(WORDS, wanted, expected, 3, lines))
+    shortest = min(map(len, rows))
+    pair = [np.array([[pair[place] for pair in row[:shortest]] for row in rows]) for place in (0, 1)]
+    assert_same(
+        scorer.losses((pair[0], pair[1]), expected, lines=lines),
+        text_losses(
+            WORDS,
+            [row[:shortest] if any(v for _, v in row[:shortest]) else [("", 1)] for row in wanted],
+            expected, 3, lines,
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["probabilities", "log", "logits"])
+def test_lines_of_predictions_mean_the_same(unit):
+    draws = np.random.default_rng(1).dirichlet(np.full(len(WORDS), 0.3), 50)
+    values = {"probabilities": draws * 0.9, "log": np.log(draws * 0.9), "logits": np.log(draws) * 3 + 7}[unit]
+    scorer = Scorer(WORDS, "LogLossHashed4")
+    expected = [ANSWERS[n % len(ANSWERS)] for n in range(50)]
+    how = {} if unit == "probabilities" else {unit: True}
+    predictions = scorer.predictions(values, **how)
+    assert_same(
+        scorer.losses(values, expected, first_line=7, **how), list(hashed_log_losses(predictions, expected, 4, 7))
+    )
+    assert len(predictions) == 50
+
+
+def test_hashes_of_packed_words_are_murmurs(backend):
+    """Words of each length, against mmh3 by themselves: a bucket of 2^24 has, as a rule, one word."""
+    words = [*("x" * n + "ź" * m for n in range(40) for m in (0, 1, 5) if n + m)]
+    scorer = Scorer(words, "LogLossHashed24")
+    values = np.eye(len(words))
+    assert scorer.losses(values, words).tolist() == [0.0] * len(words)
+    packed = packed_words.pack_words(scorer.joined)
+    for seed in (0, 1, 2**32 - 1):
+        assert packed.hashes(seed).tolist() == [mmh3.hash(word, seed, signed=False) for word in words]
+
+
+def test_backends_agree_to_the_last_places():
+    values = np.random.default_rng(3).dirichlet(np.full(5000, 0.05), 8)
+    scorer = Scorer([f"w{n}" for n in range(5000)])
+    wanted = text_losses(scorer.vocabulary, values.tolist(), ["w7"] * 8, 10, range(1, 9))
+    assert_same(scorer.losses(values, ["w7"] * 8), wanted)
+    with np.errstate(divide="ignore"):
+        assert_same(scorer.losses(np.log(values), ["w7"] * 8, log=True), wanted)
+
+
+# Arrays of all kinds
+
+
+class Tensor:
+    """What has no buffer, but __dlpack__; as a tensor, it may refuse."""
+
+    def __init__(self, values, error=None):
+        self.values, self.error = values, error
+
+    def detach(self):
+        return Tensor(self.values)
+
+    def __dlpack__(self, **how):
+        if self.error is not None:
+            raise self.error
+        return self.values.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+VALUES = [[0.5, 0.25], [0.125, 0.5]]
+KINDS = {
+    "lists": VALUES,
+    "float64": np.array(VALUES),
+    "float32": np.array(VALUES, np.float32),
+    "float16": np.array(VALUES, np.float16),
+    "big-endian": np.array(VALUES, ">f8"),
+    "columns first": np.asfortranarray(VALUES),
+    "every second row": np.repeat(np.array(VALUES), 2, axis=0)[::2],
+    "backwards": np.array(VALUES[::-1])[::-1],
+    "a part of each row": np.array([[*row, 7.0] for row in VALUES])[:, :2],
+    "read-only": np.frombuffer(np.array(VALUES).tobytes()).reshape(2, 2),
+    "a table": pd.DataFrame(VALUES),
+    "DLPack": Tensor(np.array(VALUES)),
+    "a buffer": memoryview(array("d", [0.5, 0.25, 0.125, 0.5])).cast("B").cast("d", (2, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_of_all_kinds(kind):
+    found = Scorer(["the", "a"]).losses(KINDS[kind], ["the", "a"])
+    assert_same(found, [-math.log(0.5 + 0.25 / 1024), -math.log(0.5 + 0.375 / 1024)])
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ("the", "a"),
+        np.array(["the", "a"]),
+        pd.Series(["the", "a"]),
+        [0, 1],
+        np.array([0, 1], np.int32),
+        Tensor(np.array([0, 1])),
+    ],
+)
+def test_expected_words_of_all_kinds(expected):
+    assert_same(
+        Scorer(["the", "a"]).losses(VALUES, expected),
+        list(hashed_log_losses(["the:0.5 a:0.25", "the:0.125 a:0.5"], ["the", "a"])),
+    )
+
+
+def test_rows_are_not_copied(monkeypatch):
+    """A part of rows with gaps between them goes to the kernel as it is."""
+    seen = []
+    wide = np.array([[0.5, 0.25, 9.0], [0.125, 0.5, 9.0]])
+    monkeypatch.setattr(
+        arrays, "array_losses", lambda words, values, *rest: seen.append(values) or (array("d", [0, 0]), 0.0, -1)
+    )
+    Scorer(["the", "a"]).losses(wide[:, :2], ["the", "a"])
+    assert np.shares_memory(seen[0], wide)
+
+
+def test_no_rows():
+    assert Scorer(["the"]).losses(np.empty((0, 1)), []).tolist() == []
+    assert Scorer([]).losses(np.empty((1, 0)), ["the"]).tolist() == [math.log(1024)]
+
+
+def test_masked_words_and_rows_without_mass():
+    """-inf is no mass; without a rest, what is missing to 1 is everybody's."""
+    scorer = Scorer(["the", "a"])
+    assert_same(scorer.losses([[-math.inf, 0.0]], ["a"], logits=True), [0.0])
+    assert_same(scorer.losses([[-math.inf, -math.inf]], ["a"], log=True), [math.log(1024)])
+    assert_same(scorer.losses([[0.0, 0.0]], ["a"]), [math.log(1024)])
+
+
+def test_the_digits_do_not_depend_on_threads_and_parts(monkeypatch):
+    values = np.random.default_rng(2).dirichlet(np.full(40, 0.2), 60).astype(np.float32)
+    words = [f"w{n}" for n in range(40)]
+    expected = [words[n % 40] for n in range(60)]
+    wanted = Scorer(words, threads=1).losses(values, expected).tolist()
+    monkeypatch.setattr(arrays, "WORDS_AT_ONCE", 100)
+    for threads in (1, 3):
+        assert Scorer(words, threads=threads).losses(values, expected).tolist() == wanted
+    ids = np.tile(np.arange(40), (60, 1))
+    assert_same(Scorer(words, threads=3).losses((ids, values), expected), wanted)
+
+
+def test_several_threads_may_use_a_scorer():
+    scorer = Scorer(MANY)
+    values = np.random.default_rng(2).dirichlet(np.full(len(MANY), 0.2), 20)
+    wanted = scorer.losses(values, MANY[:20]).tolist()
+    with ThreadPoolExecutor(4) as pool:
+        assert all(
+            found.tolist() == wanted for found in pool.map(lambda _: scorer.losses(values, MANY[:20]), range(8))
+        )
+
+
+def test_a_scorer_can_be_pickled():
+    scorer = pickle.loads(pickle.dumps(Scorer(["the", "a"], "LogLossHashed4", threads=2)))
+    assert (scorer.vocabulary, scorer.metric.name, scorer.threads) == (("the", "a"), "LogLossHashed4", 2)
+    assert_same(
+        scorer.losses(VALUES, ["the", "a"]),
+        list(hashed_log_losses(["the:0.5 a:0.25", "the:0.125 a:0.5"], ["the", "a"], 4)),
+    )
+
+
+# Errors
+
+NAN, INF = math.nan, math.inf
+ROW = {"probabilities": [[0.5, 0.5], [0.5, 0.5]]}
+FAULTS = {
+    "NaN": ({"probabilities": [[0.5, 0.5], [0.5, NAN]]}, "probabilities[1]: the probability of 'a' is nan, which is not between 0 and 1"),
+    "negative": ({"probabilities": [[0.5, 0.5], [-0.5, 1.0]]}, "probabilities[1]: the probability of 'the' is -0.5, which is not between 0 and 1"),
+    "above 1": ({"probabilities": [[0.0, 1.5], [0.5, 0.5]]}, "probabilities[0]: the probability of 'a' is 1.5, which is not between 0 and 1"),
+    "the rest": (ROW | {"rest": [0.5, -1.0]}, "probabilities[1]: the probability of the rest is -1.0, which is not between 0 and 1"),
+    "no mass": ({"probabilities": [[0.5, 0.5], [0.0, 0.0]], "rest": 0.0}, "probabilities[1]: a distribution needs some mass: every probability is 0"),
+    "no logits": ({"probabilities": [[0.5, 0.5], [-INF, -INF]], "logits": True}, "probabilities[1]: a distribution needs some mass: every probability is 0"),
+    "an infinite logit": ({"probabilities": [[0.5, INF], [0.5, 0.5]], "logits": True}, "probabilities[0]: the number of 'a' is inf, which is not a logit"),
+    "a NaN among logarithms": ({"probabilities": [[0.5, 0.5], [NAN, 0.5]], "log": True}, "probabilities[1]: the number of 'the' is nan, which is not a logarithm of a probability"),
+    "an unknown id": ({"probabilities": ([[0], [2]], [[0.5], [0.5]])}, "probabilities[1]: the id 2; the ids of 2 words are 0 to 1"),
+    "a negative id": ({"probabilities": ([[-1], [0]], [[0.5], [0.5]])}, "probabilities[0]: the id -1; the ids of 2 words are 0 to 1"),
+    "another width": ({"probabilities": [[0.5], [0.5]]}, "the probabilities have a row for each line and a column for each of 2 words, and not the shape (2, 1)"),
+    "one row": ({"probabilities": [0.5, 0.5]}, "the probabilities have a row for each line and a column for each of 2 words, and not the shape (2,)"),
+    "ids of another shape": ({"probabilities": ([[0, 1]], [[0.5]])}, "ids and probabilities are two arrays of two dimensions and one shape, not of (1, 2) and (1, 1)"),
+    "four arrays": ({"probabilities": ([0], [0], [0], [0])}, "a tuple is (ids, probabilities) or (ids, probabilities, offsets), and does not have 4 values"),
+    "offsets that fall": ({"probabilities": ([0, 1], [0.5, 0.5], [0, 2, 1])}, "offsets rise from 0 to at most 2, the number of ids"),
+    "offsets beyond the end": ({"probabilities": ([0, 1], [0.5, 0.5], [0, 1, 3])}, "offsets rise from 0 to at most 2, the number of ids"),
+    "ids that are no numbers": ({"probabilities": ([["the"]], [[0.5]])}, "ids, offsets and line numbers are whole numbers, not <U3"),
+    "text": ({"probabilities": [["the", "a"]]}, "the probabilities are an array of <U3, not of float32 or float64"),
+    "rows of two lengths": ({"probabilities": [[0.5], [0.5, 0.5]]}, "the probabilities cannot be read as an array: "),
+    "a rest of another length": (ROW | {"rest": [0.5]}, "rest is one number or one for each of 2 rows, not of the shape (1,)"),
+    "logits and logarithms": (ROW | {"log": True, "logits": True}, "numbers are log-probabilities or logits, not both: log=True or logits=True"),
+    "a word too few": (ROW | {"expected": ["the"]}, "2 rows, but 1 expected words"),
+    "a word that is a line end": (ROW | {"expected": ["the", "a\n"]}, "expected[1] contains a line end; give one line an item"),
+    "a word that is none": (ROW | {"expected": ["the", None]}, "expected[1] is None, which is no text"),
+    "one word": (ROW | {"expected": "ab"}, "expected words are several, not 'ab': for one row write [word]"),
+    "an expected id": (ROW | {"expected": [0, 2]}, "expected[1] is 2; the ids of 2 words are 0 to 1"),
+    "a line number too few": (ROW | {"lines": [1]}, "2 rows, but 1 line numbers"),
+    "a line number of 0": (ROW | {"lines": [1, 0]}, "lines has the number 0; lines are counted from 1"),
+    "a first line of 0": (ROW | {"first_line": 0}, "first_line is 0; lines are counted from 1"),
+    "a tensor with a gradient": ({"probabilities": Tensor(np.array(VALUES), BufferError("it requires grad"))}, "the probabilities cannot be read as an array: it requires grad; a tensor is given as tensor.detach().float().cpu()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), FAULTS.values(), ids=FAULTS)
+def test_faults(arguments, message):
+    with pytest.raises(UsageError) as caught:
+        Scorer(["the", "a"]).losses(**{"expected": ["the", "a"]} | arguments)
+    assert str(caught.value).startswith(message) if message.endswith(": ") else str(caught.value) == message
+
+
+def test_a_line_of_a_row_at_fault_is_refused_as_its_loss():
+    predictions = Scorer(["the", "a"]).predictions([[0.5, NAN]])
+    with pytest.raises(
+        UsageError, match=r"^probabilities\[0\]: the probability of 'a' is nan, which is not between 0 and 1$"
+    ):
+        list(predictions)
+
+
+@pytest.mark.parametrize(
+    ("words", "metric", "message"),
+    [
+        (["New York"], "PerplexityHashed", "the word 'New York' contains a space, which would split the line"),
+        (["the", ""], "PerplexityHashed", "an empty word: give the mass of all other words as rest=…"),
+        (
+            ["the"],
+            "Accuracy",
+            "arrays are scored by metrics on hashed words, such as PerplexityHashed, not by Accuracy",
+        ),
+    ],
+)
+def test_scorers_that_cannot_be_made(words, metric, message):
+    with pytest.raises(UsageError) as caught:
+        Scorer(words, metric)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"values": np.zeros((1, 3))}, {"values": np.zeros((2, 2))}, {"values": np.zeros((1, 2), np.int64)},
+        {"values": np.zeros(2), "ids": np.zeros(2, np.int64), "offsets": np.array([0, 3])},
+        {"values": np.zeros(2), "ids": np.zeros(2, np.int64), "offsets": np.array([-1, 2])},
+        {"values": np.zeros(4)[::2], "ids": np.zeros(2, np.int64), "offsets": np.array([0, 2])},
+        {"values": np.zeros(2), "ids": np.zeros(2, np.int64)},
+        {"values": np.zeros((1, 2)), "rests": np.zeros(2)}, {"values": np.zeros((1, 2)), "expected": b"a\nb\n"},
+    ],
+)  # fmt: skip
+def test_the_native_kernel_trusts_no_array(how):
+    from geval_py.scoring.kernel import _native
+
+    arguments = {"ids": None, "offsets": None, "rests": None, "expected": b"a\n"} | how
+    with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
+        _native.array_losses(
+            _native.pack_words(b"a\nb\n"), arguments["values"], arguments["ids"], arguments["offsets"], arguments["rests"],
+            arguments["expected"], np.ones(1, np.uint32), 10, Unit.PROBABILITIES,
+        )  # fmt: skip
+
+
+# Writing
+
+
+def test_arrays_are_written_as_their_words_and_numbers(tmp_path):
+    values = np.random.default_rng(4).dirichlet(np.full(len(WORDS), 0.2), 30) * np.linspace(0.5, 1.5, 30)[:, None]
+    values = values.clip(0, 1)
+    wanted = [format_line(dict(zip(WORDS, row, strict=True))) for row in values.tolist()]
+    assert [format_line(row, vocabulary=WORDS) for row in values] == wanted
+    write_output(tmp_path / "out.tsv", values, vocabulary=WORDS)
+    assert (tmp_path / "out.tsv").read_text("utf-8").splitlines() == wanted
+    ids = np.tile([3, 0, 3], (30, 1))
+    write_output(tmp_path / "out.tsv", (ids, values[:, :3] / 3), vocabulary=WORDS)
+    pairs = [list(zip(["żółć", "the", "żółć"], row, strict=True)) for row in (values[:, :3] / 3).tolist()]
+    assert (tmp_path / "out.tsv").read_text("utf-8").splitlines() == [format_line(row) for row in pairs]
+
+
+@PROPERTY
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_numbers_are_written_as_repr_writes_them(numbers):
+    words = b"".join(b"w\n" for _ in numbers)
+    line = backends.choose_backend().format_entries(words, array("d", numbers), -INF, INF)
+    assert line == " ".join(f"w:{repr(number + 0.0).removesuffix('.0')}" for number in numbers)
+    assert parse_line(line).values == tuple(numbers)
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"), [(b"a\n", [0.5, 0.5]), (b"a\nb\n", [0.5]), (b"a\n", [1.5]), (b"a\n", [NAN])]
+)
+def test_entries_that_are_not_written(words, numbers):
+    with pytest.raises(ValueError, match=r"^words and numbers differ in number, or a number is out of range$"):
+        backends.choose_backend().format_entries(words, array("d", numbers), 0.0, 1.0)
