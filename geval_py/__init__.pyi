@@ -46,6 +46,8 @@ from geval_py.reading.wordprobs import WordProbs as WordProbs
 from geval_py.reading.wordprobs import parse_line as parse_line
 from geval_py.scoring.arrays import Predictions as Predictions
 from geval_py.scoring.arrays import Scorer as Scorer
+from geval_py.scoring.in_memory import Accumulator as Accumulator
+from geval_py.scoring.in_memory import metric as metric
 from geval_py.scoring.metrics import METRICS as METRICS
 from geval_py.scoring.metrics.base import Metric as Metric
 from geval_py.scoring.metrics.hashed import hashed_log_losses as hashed_log_losses

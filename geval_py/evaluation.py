@@ -26,22 +26,25 @@ if TYPE_CHECKING:
     from geval_py.explaining.significance import Interval
     from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Progress
+    from geval_py.scoring.in_memory import Inputs
 
     FilePath: TypeAlias = "str | os.PathLike[str]"
     Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"
 
 
 def evaluate(
-    challenge: Scored,
-    test: str = "test-A",
+    challenge: Scored | Any,
+    test: str | Iterable[object] = "test-A",
     *,
     out: str | os.PathLike[str] | None = None,
     metrics: str | Sequence[str] = (),
     tokenizer: str | None = None,
     keep_texts: bool = True,
     cluster: distributed.Client | None = None,
+    inputs: Inputs | None = None,
+    vocabulary: Iterable[str] = (),
 ) -> Evaluation:
-    """Score one output of a challenge, or one file against another.
+    """Score one output of a challenge, one file against another, or predictions without files.
 
     ``challenge`` is a Challenge or its directory; ``test`` the name of the test set; ``out`` the output, looked
     for in the test set's directory and then as a path (by default the only output); ``metrics`` replace
@@ -51,12 +54,31 @@ def evaluate(
     Instead of a challenge, its ``test`` and ``out``, there may be a pair of paths: of the output and of the answers.
     An input beside the answers is read when it is needed; the metrics have to be given.
 
+    Instead of files, there may be lists: predictions, and in the place of ``test`` as many expected words. The
+    predictions are distributions as :func:`geval_py.format_line` takes them, lines of an output, for other metrics
+    texts or numbers, or arrays (:meth:`geval_py.Scorer.predictions`). ``inputs`` are rows of text, or mappings from
+    columns to texts, or a pandas table; ``vocabulary`` is for metrics on exact words, and ``out`` is the name that
+    tables show.
+
     ``cluster`` is the client of a Dask cluster, whose workers score, with the same result to the last bit. They must
     have this version of geval-py, and read the output under the same path. The texts are not kept, but read again
     when they are needed.
 
     Raises GevalError: UsageError if the call is at fault, DataError if the data are.
     """
+    if not isinstance(test, str):
+        if cluster is not None:
+            raise UsageError(message="a cluster scores files, and not lists")
+        from geval_py.scoring.in_memory import score_lists
+
+        name = None if out is None else os.fspath(out)
+        return Evaluation.of(
+            score_lists(
+                challenge, test, _texts(metrics), inputs=inputs, tokenizer=tokenizer, vocabulary=vocabulary, name=name
+            )
+        )
+    if not isinstance(challenge, Challenge | str | os.PathLike | tuple) and not _is_pair(challenge):
+        raise UsageError(message="predictions are scored against expected words: evaluate(predictions, expected, …)")
     task, split = _located(challenge, test, out, metrics, tokenizer)
     only_output(split.outputs)
     from geval_py.scoring.cluster import workers_of
@@ -94,13 +116,20 @@ def _located(
         task, find = _task_of_pair(challenge, test, out), locate_pair
     else:
         task, find = _task(challenge, test, out), locate
-    texts = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    task = task.replace(alt_metrics=texts or task.alt_metrics)
+    task = task.replace(alt_metrics=_texts(metrics) or task.alt_metrics)
     if tokenizer is not None:
         from geval_py.reading.preparation import checked_name
 
         task = task.replace(tokenizer=checked_name(tokenizer))
     return task, find(task)
+
+
+def _texts(metrics: str | Sequence[str]) -> tuple[str, ...]:
+    return (metrics,) if isinstance(metrics, str) else tuple(metrics)
+
+
+def _is_pair(paths: object) -> bool:
+    return isinstance(paths, list) and len(paths) == 2 and all(isinstance(p, str | os.PathLike) for p in paths)
 
 
 def _task(challenge: Challenge | FilePath, test: str, out: FilePath | None) -> Task:
@@ -186,6 +215,20 @@ class Evaluation(ScoredOutput):
         Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
         """
         return self.scores[0].interval(samples=samples, seed=seed, documents=self._documents(documents))
+
+    def scores_dict(self, *, intervals: bool = True, documents: DocumentsBy = None) -> dict[str, float]:
+        """Return the scores in a flat dictionary, as loggers of experiments want them.
+
+        Each score is under its name and, with ``intervals``, the ends of its 95 % interval are under the name with
+        ``_low`` and ``_high``; ``documents`` are as for :meth:`interval`.
+        """
+        found = {score.name: score.value for score in self.scores}
+        if intervals:
+            of_lines = self._documents(documents)
+            for score in self.scores:
+                interval = score.interval(documents=of_lines)
+                found |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
+        return found
 
     def _documents(self, by: DocumentsBy) -> Documents | None:
         """Return the documents of all lines of the file."""

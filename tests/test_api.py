@@ -9,11 +9,11 @@ import geval_py
 from geval_py import METRICS, Distribution, Item, WordProbs
 
 NAMES = {
-    "METRICS", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
+    "METRICS", "Accumulator", "Predictions", "Scorer", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "GevalError", "Interval", "Item", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
     "ModelError", "Output", "PartsError", "SchemeError", "Score", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
-    "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "mix",
+    "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "metric", "mix",
     "parse_line", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
 SIGNATURES = {
@@ -24,7 +24,12 @@ SIGNATURES = {
     "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, documents=None, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), tokenizer=None, keep_texts=True, cluster=None)",
-    "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), tokenizer=None, keep_texts=True, cluster=None)",
+    "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), tokenizer=None, keep_texts=True, cluster=None, inputs=None, vocabulary=())",
+    "Scorer": "(vocabulary, metric='PerplexityHashed', *, threads=None)",
+    "Scorer.losses": "(self, probabilities, expected, first_line=1, *, lines=None, log=False, logits=False, rest=None)",
+    "Scorer.predictions": "(self, probabilities, *, log=False, logits=False, rest=None)",
+    "metric": "(name, *, vocabulary=(), tokenizer=None)",
+    "Accumulator.update": "(self, predictions, expected, lines=None)",
     "format_line": "(probabilities, rest=None, *, vocabulary=None)",
     "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
     "parse_line": "(text, line=1)",

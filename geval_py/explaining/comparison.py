@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, samples_needed
 from geval_py.reading import config, splits
+from geval_py.reading.sources import Memory
 from geval_py.scoring import blocks, scores
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
@@ -250,13 +251,22 @@ def check_comparable(evaluations: Sequence[scores.ScoredOutput]) -> None:
     first = evaluations[0]
     for other in evaluations[1:]:
         both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
-        if os.path.realpath(first.split.expected) != os.path.realpath(other.split.expected):
+        if not _have_same_answers(first, other):
             answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
             raise UsageError(message=f"{both} answers: {answers}")
         if _what_is_scored(first.scores[0]) != _what_is_scored(other.scores[0]):
             metrics = f"{first.scores[0].scheme.text} and {other.scores[0].scheme.text}"
             raise UsageError(message=f"{both} metrics: {visible(metrics)}")
         first.check_same_lines(other)
+
+
+def _have_same_answers(first: scores.ScoredOutput, other: scores.ScoredOutput) -> bool:
+    """Whether the answers are in one file; answers in memory are compared line by line."""
+    paths = first.split.expected, other.split.expected
+    if not any(isinstance(path, Memory) for path in paths):
+        return os.path.realpath(paths[0]) == os.path.realpath(paths[1])
+    both = zip(first.kept_texts().expected.read(), other.kept_texts().expected.read(), strict=False)
+    return all(one == another for one, another in both)  # another number of lines is another error
 
 
 def _what_is_scored(score: scores.MetricScore) -> tuple[object, ...]:

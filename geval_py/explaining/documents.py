@@ -274,7 +274,9 @@ def _test(documents: Documents, every: Sequence[_Figures]) -> tuple[float, float
 def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     """Yield the documents by each column of the input with two values or more, some of them on several lines."""
     path, lines = evaluation.split.input, evaluation.file_lines
-    if path is None or not sources.can_be_reread(path) or os.path.getsize(path) > MOST_INPUT_BYTES:
+    if path is None or not sources.can_be_reread(path):
+        return
+    if not isinstance(path, sources.Memory) and os.path.getsize(path) > MOST_INPUT_BYTES:
         return
     try:
         rows = b"".join(evaluation.input.blocks()).split(b"\n")[:-1]

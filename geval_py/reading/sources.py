@@ -1,7 +1,8 @@
 """Sources: paths, standard input, addresses and files in parts, found and opened.
 
-A source is a path, ``-`` (standard input), ``http(s)://``, or an address that fsspec reads
-(:mod:`geval_py.reading.remote`). A compressed source is decompressed (:mod:`geval_py.reading.compression`).
+A source is a path, ``-`` (standard input), ``http(s)://``, an address that fsspec reads
+(:mod:`geval_py.reading.remote`), or lines in memory (:class:`Memory`). A compressed source is decompressed
+(:mod:`geval_py.reading.compression`).
 
 Jobs on many machines may write a file in parts: ``out-00003-of-00064.tsv.zst`` is the fourth of 64. Parts are
 numbered from 0, with any number of digits. In the order of their numbers they are one file with the name ``out.tsv``,
@@ -24,7 +25,7 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeAlias
 
     from geval_py.reading.compression import Readable
@@ -41,6 +42,27 @@ _REMOTE = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _PART = re.compile(rf"(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)", re.DOTALL)
 
 
+class Memory(str):
+    """Lines in memory in the place of a path; messages show the text as the path.
+
+    ``read`` returns the encoded lines, each ended by LF, as often as it is called.
+    """
+
+    read: Callable[[], Iterable[bytes]]
+    state: FileState
+
+    def __new__(cls, name: str, read: Callable[[], Iterable[bytes]]) -> Memory:
+        from uuid import uuid4
+
+        self = super().__new__(cls, name)
+        self.read = read
+        self.state = (uuid4().hex, None, 0, None)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Memory, (str(self), self.read), {"state": self.state}
+
+
 class Source:
     """One opened source: its path and its decompressed bytes as a raw stream.
 
@@ -48,8 +70,15 @@ class Source:
     or an http address. ``state`` differs once a file was changed or replaced; None if it can be read only once.
     """
 
+    stream: io.RawIOBase
+    state: FileState | None
+
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
+        if isinstance(path, Memory):
+            self.stream = self._file = _Pieces(path.read())
+            self.is_here, self.state, self.size, self.compression = False, path.state, None, None
+            return
         self._file, regular = _open_raw(path)
         self.is_here = regular and not is_remote(path)
         self.state = self._state_now() if regular else None
@@ -115,6 +144,27 @@ def _open_raw(path: str) -> tuple[Any, bool]:
     return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
 
+class _Pieces(io.RawIOBase):
+    """A stream of pieces of bytes."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._left = memoryview(piece)
+        data, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
 class _Chained(io.RawIOBase):
     """A stream whose first bytes were already read, to find out its compression."""
 
@@ -138,6 +188,8 @@ def _state_of(found: os.stat_result) -> FileState:
 
 def state_at(path: str) -> FileState:
     """Return a file's state, which differs once it was changed or replaced; raises UnreadableFileError."""
+    if isinstance(path, Memory):
+        return path.state
     if is_remote(path):
         from geval_py.reading import remote
 
@@ -177,7 +229,7 @@ def is_address(path: str) -> bool:
 
 def can_be_reread(path: str) -> bool:
     """Whether a source can be read a second time: a file can, a pipe or an http address cannot."""
-    return path != STANDARD_INPUT and not is_address(path) and is_file(path)
+    return isinstance(path, Memory) or (path != STANDARD_INPUT and not is_address(path) and is_file(path))
 
 
 def is_file(path: str) -> bool:

@@ -163,7 +163,7 @@ class Predictions:
 
     def losses(self, expected: Any, lines: Hashes, bits: int) -> tuple[Losses, float]:
         """Compute the losses of the rows, and the greatest loss that any row could have had."""
-        words = self._words(expected)
+        words = self.words(expected)
         _check_count(len(words), len(self), "expected words")
         _check_count(len(lines), len(self), "line numbers")
         parts = self._parts()
@@ -202,8 +202,8 @@ class Predictions:
             raise self._fault(start + fault)
         return np.frombuffer(losses), bound
 
-    def _words(self, expected: Any) -> Sequence[str]:
-        """Return the expected words, which may be given as ids."""
+    def words(self, expected: Any) -> Sequence[str]:
+        """Return expected words, which may be given as ids, as a list; raises UsageError."""
         if isinstance(expected, str):
             raise UsageError(message=f"expected words are several, not {expected!r}: for one row write [word]")
         if isinstance(expected, list | tuple) and (not expected or isinstance(expected[0], str)):

@@ -1,0 +1,291 @@
+"""Scores without files: of lists of predictions, of distributions in arrays, and of batches as they come.
+
+Lists and arrays take the place of files (:class:`geval_py.reading.sources.Memory`), so whatever explains a score can
+read them again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from geval_py.errors import UsageError
+from geval_py.reading.items import InputText, Texts
+from geval_py.reading.lines import LineReader
+from geval_py.reading.sources import Memory
+from geval_py.reading.splits import Output, Split, checked_schemes
+from geval_py.scoring import evaluate
+from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.hashed import encoded_text
+from geval_py.scoring.scores import ScoredOutput, scores_of
+from geval_py.scoring.writing import encoded_lines
+from geval_py.text import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from geval_py.scoring.arrays import Predictions
+
+    Inputs: TypeAlias = Iterable[str | Mapping[str, object]] | pd.DataFrame
+
+LINES_AT_ONCE = 4096  # of text, in a piece
+
+
+def score_lists(
+    predictions: Any,
+    expected: Any,
+    metrics: Sequence[str],
+    *,
+    inputs: Inputs | None = None,
+    tokenizer: str | None = None,
+    vocabulary: Iterable[str] = (),
+    name: str | None = None,
+) -> ScoredOutput:
+    """Score predictions against as many expected words or texts; see :func:`geval_py.evaluate`."""
+    schemes = [(scheme, find_metric(scheme.metric)) for scheme in checked_schemes(metrics)]
+    if not schemes:
+        raise UsageError(message="no metric given, use", arguments=("metrics",))
+    schemes = [(scheme.replace(tokenizer=tokenizer) if of.is_tokenised else scheme, of) for scheme, of in schemes]
+    split = split_of(predictions, expected, inputs, name)
+    known = frozenset(vocabulary)
+    if is_of_arrays(predictions) and all(metric.bits and not scheme.flags for scheme, metric in schemes):
+        return _score_arrays(predictions, expected, split, schemes)
+    return evaluate.evaluate_output(
+        split, split.outputs[0], schemes, known, keep_texts=True, reread=True, sign=not is_of_arrays(predictions)
+    )
+
+
+def is_of_arrays(predictions: object) -> bool:
+    """Whether predictions are :class:`geval_py.scoring.arrays.Predictions`; importing these needs numpy."""
+    return hasattr(predictions, "statistics")
+
+
+def split_of(predictions: Any, expected: Any, inputs: Inputs | None = None, name: str | None = None) -> Split:
+    """Return a split whose files are in memory; the output has the name, by default "predictions"."""
+    lines: Callable[[], Iterable[bytes]]
+    if is_of_arrays(predictions):
+        expected = predictions.words(expected)
+        lines = partial(_lines_of_arrays, predictions)
+    else:
+        lines = partial(iter, _pieces(prediction_lines(predictions)))
+    header, rows = _input_rows(inputs)
+    answers = _pieces(expected_lines(expected))
+    called = "predictions" if name is None else name
+    return Split(
+        name="expected",
+        expected=Memory("expected", partial(iter, answers)),
+        outputs=(Output(path=Memory(called, lines), name=called, parameters={}),),
+        input=None if rows is None else Memory("inputs", partial(iter, _pieces(rows))),
+        in_header=header,
+    )
+
+
+def prediction_lines(predictions: Any) -> Iterator[bytes]:
+    """Yield predictions as lines, each ended by LF: distributions, lines, or for other metrics texts and numbers."""
+    if isinstance(predictions, str | bytes | Mapping):
+        raise UsageError(message=f"predictions are a list with one for each line, not {shown(predictions)}")
+    return encoded_lines((str(one) if isinstance(one, int | float) else one for one in predictions), "predictions")
+
+
+def expected_lines(expected: Any) -> Iterator[bytes]:
+    """Yield expected words or texts as lines, each ended by LF."""
+    if isinstance(expected, str | bytes):
+        raise UsageError(message=f"expected words are several, not {shown(expected)}: for one line write [word]")
+    return (
+        encoded_text("expected", index, str(text) if isinstance(text, int | float) else text)
+        for index, text in enumerate(expected)
+    )
+
+
+def _lines_of_arrays(predictions: Predictions) -> Iterator[bytes]:
+    return (f"{line}\n".encode() for line in predictions)
+
+
+def _pieces(lines: Iterable[bytes]) -> list[bytes]:
+    """Join lines to fewer, larger pieces."""
+    every = list(lines)
+    return [b"".join(every[first : first + LINES_AT_ONCE]) for first in range(0, len(every), LINES_AT_ONCE)]
+
+
+def _input_rows(inputs: Inputs | None) -> tuple[tuple[str, ...], Iterator[bytes] | None]:
+    """Return the names of the input's columns, and its rows after a header row; None for no input."""
+    if inputs is None:
+        return (), None
+    rows: list[Any] = inputs.to_dict("records") if hasattr(inputs, "to_dict") else list(inputs)
+    names = tuple(dict.fromkeys(chain.from_iterable(row for row in rows if isinstance(row, Mapping))))
+    if not names:
+        return (), (encoded_text("inputs", index, row) for index, row in enumerate(rows))
+    header = tuple(map(_cell, names))
+    cells = ("\t".join(_cell(row.get(name, "")) for name in names) for row in rows)
+    return header, (f"{row}\n".encode("utf-8", "replace") for row in chain(["\t".join(header)], cells))
+
+
+def _cell(value: object) -> str:
+    """Write a value as a cell: TABs and line ends become the characters that stand for them in a challenge."""
+    return str(value).replace("\t", "\\t").replace("\r", "").replace("\n", "\\n")
+
+
+def _score_arrays(
+    predictions: Predictions, expected: Any, split: Split, schemes: Sequence[evaluate.Named]
+) -> ScoredOutput:
+    """Score arrays by metrics on hashed words, without writing them as text."""
+    from geval_py.scoring.arrays import numbers_of_lines
+
+    lines = numbers_of_lines(None, 1, len(predictions))
+    of_bits = {bits: predictions.statistics(expected, lines, bits) for _, metric in schemes if (bits := metric.bits)}
+    keys = [evaluate.key_of(named, frozenset(), raw_filters=False) for named in schemes]
+    found = {key: of_bits[metric.bits or 0] for key, (_, metric) in zip(keys, schemes, strict=True)}
+    output = split.outputs[0]
+    with LineReader(output.path) as outputs, LineReader(split.expected) as answers:
+        texts = Texts.of(outputs, answers, None, reread=True)
+    return ScoredOutput(
+        split=split,
+        output=output,
+        scores=scores_of(evaluate.results_of(schemes, keys, found, {})),
+        file_lines=len(predictions),
+        signature=None,
+        input=InputText(split, keep=False),
+        texts=texts,
+    )
+
+
+# A metric that is fed piece by piece
+
+
+def metric(name: str, *, vocabulary: Iterable[str] = (), tokenizer: str | None = None) -> Accumulator:
+    """Return a metric to :meth:`~Accumulator.update` with predictions and to :meth:`~Accumulator.compute`.
+
+    ``name`` is a metric as in config.txt; ``vocabulary`` is for metrics on exact words. Raises UsageError for a
+    metric that compares inputs or selects lines, and SchemeError.
+
+    >>> perplexity = metric("PerplexityHashed")
+    >>> perplexity.update([{"the": 0.5, "a": 0.5}], ["a"])
+    >>> perplexity.compute()
+    2.0
+    """
+    return Accumulator(name, vocabulary=vocabulary, tokenizer=tokenizer)
+
+
+class Accumulator:
+    """A metric with the statistics of all lines that it has been given; made by :func:`metric`.
+
+    Sums are exact: the score has the same digits whatever the order of the lines, and from however many processes
+    accumulators are added up. ``len`` is the number of lines. Pickled, it keeps the lines' statistics.
+    """
+
+    def __init__(self, name: str, *, vocabulary: Iterable[str] = (), tokenizer: str | None = None) -> None:
+        schemes = checked_schemes([name])
+        if len(schemes) != 1:
+            raise UsageError(message=f"`{name}` names {len(schemes)} metrics: make one accumulator for each")
+        scheme, self.metric = schemes[0], find_metric(schemes[0].metric)
+        if self.metric.needs_input or scheme.selecting_flags:
+            what = "selects lines" if scheme.selecting_flags else "compares lines of the input"
+            raise UsageError(message=f"{name} {what}: score all lines at once, with evaluate(…, inputs=…)")
+        self.name, self._tokenizer = name, tokenizer
+        scheme = scheme.replace(tokenizer=tokenizer) if self.metric.is_tokenised else scheme
+        self._vocabulary = frozenset(vocabulary)
+        self._column = column_of(self.metric, self._vocabulary, evaluate.preparation_for(scheme))
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all lines."""
+        self._statistics, self._lines = LineStatistics(), array("q")
+
+    def update(self, predictions: Any, expected: Any, lines: int | Iterable[int] | None = None) -> None:
+        """Add lines: predictions and as many expected words or texts, as :func:`geval_py.evaluate` takes them.
+
+        ``lines`` are the line numbers, which seed the hash: the number of the first line, or one for each. By default
+        they go on after the greatest so far. If there is an error, nothing is added: UsageError, MalformedLineError
+        with the line's number, and LineCountError.
+        """
+        if lines is None:
+            lines = max(self._lines, default=0) + 1
+        if is_of_arrays(predictions) and self.metric.bits:
+            added, numbers = self._score_arrays(predictions, expected, lines)
+        else:
+            of_arrays = is_of_arrays(predictions)
+            outputs = list(_lines_of_arrays(predictions) if of_arrays else prediction_lines(predictions))
+            answers = list(expected_lines(predictions.words(expected) if of_arrays else expected))
+            numbers = _numbers(lines, len(outputs))
+            if len(answers) != len(outputs):
+                raise UsageError(message=f"{len(outputs)} predictions, but {len(answers)} expected words")
+            added = LineStatistics()
+            for run in _runs(numbers):
+                of_run = b"".join(outputs[run.start : run.stop]), b"".join(answers[run.start : run.stop])
+                added.extend(self._column.statistics(*of_run, numbers[run.start]))
+        if numbers:
+            self._statistics.extend(added)
+            self._lines.extend(numbers)
+
+    def _score_arrays(
+        self, predictions: Predictions, expected: Any, lines: int | Iterable[int]
+    ) -> tuple[LineStatistics, array[int]]:
+        from geval_py.scoring.arrays import numbers_of_lines
+
+        numbers = _numbers(lines, len(predictions))
+        seeds = numbers_of_lines(numbers, 1, len(predictions))
+        return predictions.statistics(expected, seeds, self.metric.bits or 0), numbers
+
+    def compute(self) -> float:
+        """Compute the score of all lines so far; raises UsageError if there is none."""
+        if not self._lines:
+            raise UsageError(message=f"{self.name} has no lines yet: update it with predictions")
+        statistics = self._statistics
+        if self.metric.measure.ruler is not None:  # a function of all lines at once may depend on their order
+            statistics = statistics.only(sorted(range(len(self)), key=self._lines.__getitem__))
+        return self.metric.value(statistics)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __add__(self, other: Accumulator) -> Accumulator:
+        """Return an accumulator with the lines of both; raises UsageError for another metric."""
+        if not isinstance(other, Accumulator):
+            return NotImplemented
+        if self._settings != other._settings:
+            raise UsageError(message=f"accumulators of two metrics cannot be added: {self.name} and {other.name}")
+        found = Accumulator(self.name, vocabulary=self._vocabulary, tokenizer=self._tokenizer)
+        for one in (self, other):
+            if len(one):
+                found._statistics.extend(one._statistics)
+                found._lines.extend(one._lines)
+        return found
+
+    @property
+    def _settings(self) -> tuple[object, ...]:
+        return self.name, self._vocabulary, self._tokenizer
+
+    def __getstate__(self) -> tuple[object, ...]:
+        table = self._statistics
+        return *self._settings, self._lines, {name: getattr(table, name) for name in LineStatistics.__slots__}
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        name, vocabulary, tokenizer, lines, table = state
+        Accumulator.__init__(self, name, vocabulary=vocabulary, tokenizer=tokenizer)
+        self._lines, self._statistics = lines, LineStatistics(**table)
+
+    def __repr__(self) -> str:
+        return f"<Accumulator of {self.name}: {len(self)} lines>"
+
+
+def _numbers(lines: int | Iterable[int], count: int) -> array[int]:
+    """Return the numbers of lines, given as the first one's or each one's; raises UsageError."""
+    numbers = array("q", range(lines, lines + count) if isinstance(lines, int) else map(int, lines))
+    if len(numbers) != count:
+        raise UsageError(message=f"{count} predictions, but {len(numbers)} line numbers")
+    if count and min(numbers) < 1:
+        raise UsageError(message=f"lines has the number {min(numbers)}; lines are counted from 1")
+    return numbers
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[range]:
+    """Yield the places of consecutive numbers."""
+    first = 0
+    for place in range(1, len(numbers) + 1):
+        if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
+            yield range(first, place)
+            first = place
