@@ -12,11 +12,16 @@ import json
 import lzma
 import math
 import sys
+from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 import atheris
+import numpy as np
 
+from geval_py.reading import wordprobs
+from geval_py.reading.lines import decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED, NO_COLON, NOT_A_NUMBER, NOT_ASCII, reference
 
 ROOT = Path(__file__).parent.parent
@@ -62,6 +67,7 @@ def compare(native: ModuleType, outputs: bytes, expected: bytes, bits: int, firs
             or math.isclose(one, true, rel_tol=1e-12, abs_tol=1e-12)
         ), (one, true)
     compare_guesses(native, outputs, expected, bits, first_line, bad)
+    compare_rows(native, outputs, expected, bits, first_line, true_losses)
 
 
 def compare_guesses(
@@ -78,6 +84,37 @@ def compare_guesses(
     for got, wanted in ((masses, true.masses), (rests, true.rests)):
         for one, other in zip(memoryview(got).cast("d"), wanted, strict=True):
             assert math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-300), (one, other)
+
+
+def compare_rows(
+    native: ModuleType, outputs: bytes, expected: bytes, bits: int, first_line: int, losses: Sequence[float]
+) -> None:
+    """Raise if the entries of a line, as a row of numbers, have another loss, or do not read back as written."""
+    texts = [decode_lines(line + b"\n")[0] for line in outputs.split(b"\n")[: len(losses)]]
+    answers = decode_lines(expected)
+    for line, (text, answer, loss) in enumerate(zip(texts, answers, losses, strict=True), first_line):
+        if math.isnan(loss) or ":" not in text:
+            continue
+        words, values = wordprobs.parse_entries(text, line)
+        is_probabilities = wordprobs.are_probabilities(values)
+        written = native.format_entries(
+            "".join(f"{word}\n" for word in words).encode(), array("d", values), -math.inf, math.inf
+        )
+        assert wordprobs.parse_entries(written, line) == (words, values)
+        if words.count("") > 1:
+            continue
+        listed = [(word, value) for word, value in zip(words, values, strict=True) if word]
+        rest = next((np.array([value]) for word, value in zip(words, values, strict=True) if not word), None)
+        vocabulary = {word: number for number, word in enumerate(dict.fromkeys(word for word, _ in listed))}
+        packed = native.pack_words("".join(f"{word}\n" for word in vocabulary).encode())
+        ids = np.array([vocabulary[word] for word, _ in listed], np.int64)
+        got, _, fault = native.array_losses(
+            packed, np.array([value for _, value in listed]), ids, np.array([0, len(ids)]), rest,
+            answer.encode() + b"\n", np.array([line & 0xFFFFFFFF], np.uint32), bits, 0 if is_probabilities else 1,
+        )  # fmt: skip
+        assert fault == -1
+        (one,) = memoryview(got).cast("d")
+        assert one == loss or math.isclose(one, loss, rel_tol=1e-11, abs_tol=1e-11), (one, loss)
 
 
 def run_input(native: ModuleType, data: bytes) -> None:
