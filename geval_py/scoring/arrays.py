@@ -52,7 +52,7 @@ class Scorer:
     def __init__(
         self, vocabulary: Sequence[str], metric: str = "PerplexityHashed", *, threads: int | None = None
     ) -> None:
-        self.vocabulary = tuple(vocabulary)
+        self.vocabulary: tuple[str, ...] = tuple(getattr(vocabulary, "tolist", lambda: vocabulary)())
         self.metric = find_metric(metric)
         self.bits = bits_of(self.metric)
         self.threads = threads

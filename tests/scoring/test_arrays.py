@@ -360,6 +360,7 @@ def test_a_line_of_a_row_at_fault_is_refused_as_its_loss():
     ("words", "metric", "message"),
     [
         (["New York"], "PerplexityHashed", "the word 'New York' contains a space, which would split the line"),
+        (np.array(["the", "a b"]), "PerplexityHashed", "the word 'a b' contains a space, which would split the line"),
         (["the", ""], "PerplexityHashed", "an empty word: give the mass of all other words as rest=…"),
         (
             ["the"],
