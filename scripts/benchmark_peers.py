@@ -207,7 +207,8 @@ def duckdb_sums(duckdb: Any, data: Data) -> object:
     session = duckdb.connect()
     session.execute("set threads = 1")
     return session.execute(
-        "select sum(list_sum(list_transform(string_split(line, ' '), lambda x: string_split(x, ':')[-1]::double))) from "
+        "select sum(list_sum(list_transform(string_split(line, ' '), "
+        "lambda x: string_split(x, ':')[-1]::double))) from "
         f"read_csv('{data.output}', columns = {{'line': 'varchar'}}, header = false, delim = '\n', quote = '', "
         "max_line_size = 100000000)"
     ).fetchall()

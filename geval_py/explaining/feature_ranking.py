@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -305,14 +306,15 @@ class Ranking:
 
     def _features(self, field: Field, tally: Tally) -> tuple[Ranked, Integers]:
         """Return the frequent features of a tally, sorted by name, and each code's place among them (-1 for none)."""
-        tokens = list(tally.codes)
-        frequent = np.flatnonzero(tally.figures[0] >= self.frequencies.least)  # rarer ones are in no frequent pair
-        codes = sorted(frequent.tolist(), key=tokens.__getitem__)
+        tokens, numbers = tally.names.sorted()
+        codes = np.asarray(numbers)
+        frequent = tally.figures[0, codes] >= self.frequencies.least  # rarer ones are in no frequent pair
+        codes = codes[frequent]
         place = np.full(len(tokens), -1)
         place[codes] = np.arange(len(codes))
         figures = tally.figures[:, codes]
         prefix = f"{field}:"
-        names = [prefix + tokens[code] for code in codes]
+        names = [prefix + token for token in compress(tokens, frequent.tolist())]
         return self._tested(names, figures[0].astype(np.int64), figures[1:]), place
 
     def _numerical(self, field: Field, numbers: Numbers) -> Iterator[tuple[Ranked, Integers]]:

@@ -9,21 +9,22 @@ they differ, the more parts there are. Sums must not be too large for a double.
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, compress, count, islice
+from dataclasses import dataclass, field, replace
+from itertools import compress, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from geval_py.reading.features import FIELD_NUMBER, FeatureKinds, Field, Fields
+from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, FeatureKinds, Field, Fields, word_shape
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring import blocks, scores
+from geval_py.scoring.kernel.backends import token_numbers
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.scoring.kernel.backends import TokenNumbers
 
 
 ITEMS_AT_ONCE = 4096
@@ -79,41 +80,68 @@ def _truncated(terms: Array) -> Array:
 # Tallies
 
 
+class Names:
+    """Names of features, numbered from 0 in the order in which they come."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._numbers: dict[str, int] = {}
+        self.add(names)
+
+    def add(self, names: Iterable[str]) -> Integers:
+        """Return the numbers of names."""
+        known = self._numbers
+        return np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+
+    def names(self, first: int = 0) -> list[str]:
+        """Return the names from a number on."""
+        return list(islice(self._numbers, first, None))
+
+    def sorted(self) -> tuple[list[str], Integers]:
+        """Return all names, sorted, and their numbers."""
+        pairs = sorted(self._numbers.items())
+        return [name for name, _ in pairs], np.array([number for _, number in pairs], np.int64)
+
+
 @dataclass(slots=True)
 class Tally:
     """The features of one kind in one field: the number of items of each, and the sums of these items' weights.
 
-    ``codes`` numbers the features from 0. ``places`` are the (items, codes) of the occurrences, if they are kept.
+    ``names`` numbers the features from 0; there are ``size`` of them. ``places`` are the (items, numbers) of the
+    occurrences, if they are kept.
     """
 
-    codes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    names: Names | TokenNumbers = field(default_factory=Names)
+    size: int = 0
     _room: Array = field(default_factory=lambda: np.zeros((0, 0)))
     places: list[tuple[Integers, Integers]] = field(default_factory=list)
 
-    def add(self, items: Integers, features: Sequence[Sequence[str]], weights: Array, *, keep: bool) -> None:
-        """Count the features of some items, distinct within each; ``weights`` has a column for each of all items."""
-        codes = list(chain.from_iterable([map(self.codes.__getitem__, of_item) for of_item in features]))
-        flat = np.array(codes, np.int64)
-        owners = np.repeat(items, [len(of_item) for of_item in features])
+    def add(self, owners: Integers, numbers: Integers, weights: Array, *, keep: bool) -> None:
+        """Count the occurrences of features on items, at most one of a feature on an item.
+
+        ``weights`` has a column for each of all items.
+        """
+        self.size = max(self.size, int(numbers.max(initial=-1)) + 1)
         figures = self._with_room(1 + len(weights))
-        np.add.at(figures[0], flat, 1.0)
+        np.add.at(figures[0], numbers, 1.0)
         with np.errstate(invalid="ignore"):  # opposite infinities
             for row, of_item in zip(figures[1:], weights, strict=True):
-                np.add.at(row, flat, of_item[owners])
+                np.add.at(row, numbers, of_item[owners])
         if keep:
-            self.places.append((owners, flat))
+            self.places.append((owners, numbers))
 
     def extend(self, later: Tally, first: int) -> None:
-        """Add the tally of later items, which are numbered from ``first`` on here."""
-        codes = np.array([self.codes[feature] for feature in later.codes], np.int64)
+        """Add the tally of later items, which are numbered from ``first`` on here; the names must be Names."""
+        assert isinstance(self.names, Names)
+        numbers = self.names.add(later.names.names())
+        self.size = max(self.size, int(numbers.max(initial=-1)) + 1)
         with np.errstate(invalid="ignore"):  # opposite infinities
-            self._with_room(len(later.figures))[:, codes] += later.figures
-        self.places.extend((owners + first, codes[flat]) for owners, flat in later.places)
+            self._with_room(len(later.figures))[:, numbers] += later.figures
+        self.places.extend((owners + first, numbers[of_later]) for owners, of_later in later.places)
 
     @property
     def figures(self) -> Array:
         """A column per feature: the number of items, then a row for each weight."""
-        return self._room[:, : len(self.codes)]
+        return self._room[:, : self.size]
 
     @figures.setter
     def figures(self, figures: Array) -> None:
@@ -121,8 +149,8 @@ class Tally:
 
     def _with_room(self, rows: int) -> Array:
         """Return figures that have room for all features, twice as much as before if it has to grow."""
-        if self._room.shape[1] < len(self.codes) or len(self._room) < rows:
-            grown = np.zeros((rows, 2 * len(self.codes)))
+        if self._room.shape[1] < self.size or len(self._room) < rows:
+            grown = np.zeros((rows, 2 * self.size))
             grown[: len(self._room), : self._room.shape[1]] = self._room
             self._room = grown
         return self._room
@@ -163,16 +191,23 @@ class FieldTally:
     keep: bool
     tallies: list[Tally] = field(default_factory=list)
     numbers: Numbers = field(default_factory=Numbers)
+    counter: FeatureCounter | None = None
 
     def add(self, items: Sequence[int], texts: Sequence[str], weights: Array) -> None:
         """Count the features of some items' texts."""
-        by_kind = list(zip(*map(self.kinds.of_text, texts), strict=True))
-        self.tallies.extend(Tally() for _ in by_kind[len(self.tallies) :])
+        if self.counter is None:
+            self.counter = FeatureCounter(self.kinds)
+            self.tallies = [Tally(names) for names in self.counter.names]
         owners = np.array(items, np.int64)
-        for tally, features in zip(self.tallies, by_kind, strict=True):
-            tally.add(owners, features, weights, keep=self.keep)
+        for tally, (places, numbers) in zip(self.tallies, self.counter.count(texts), strict=True):
+            tally.add(owners[places], numbers, weights, keep=self.keep)
         if self.kinds.numerical:
             self.numbers.add(items, texts)
+
+    def sealed(self) -> FieldTally:
+        """Return the same to be sent, without what only counting needs."""
+        tallies = [replace(tally, names=Names(tally.names.names())) for tally in self.tallies]
+        return replace(self, tallies=tallies, counter=None)
 
     def extend(self, later: FieldTally, first: int) -> None:
         """Add the tally of later items, which are numbered from ``first`` on here."""
@@ -180,6 +215,76 @@ class FieldTally:
         for tally, of_later in zip(self.tallies, later.tallies, strict=True):
             tally.extend(of_later, first)
         self.numbers.extend(later.numbers, first)
+
+
+class FeatureCounter:
+    """Numbers the features of texts: distinct tokens, shapes, and bigrams of each, as FeatureKinds.of_text has them.
+
+    ``names`` are those of each kind. Only tokens are cut out of texts; the shape of a token, and the name of a
+    bigram, is made once.
+    """
+
+    def __init__(self, kinds: FeatureKinds) -> None:
+        self._kinds = kinds
+        self._tokens = token_numbers(kinds.tokens)
+        self._shapes = Names()
+        self._shape_of = np.zeros(0, np.int64)
+        self._bigrams = [_Bigrams(), _Bigrams()] if kinds.bigrams else []
+        self.names: list[Names | TokenNumbers] = [
+            self._tokens,
+            self._shapes,
+            *(bigrams.names for bigrams in self._bigrams),
+        ]
+
+    def count(self, texts: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:
+        """Yield for each kind the aligned places of texts, which rise, and the numbers of their distinct features."""
+        numbers, counts = (np.asarray(column).astype(np.int64) for column in self._tokens.add(texts))
+        places = np.repeat(np.arange(len(texts)), counts)
+        yield places, numbers
+        shapes = places[:0], numbers[:0]
+        if self._kinds.word_shapes:
+            new = self._tokens.names(len(self._shape_of))
+            self._shape_of = np.concatenate([self._shape_of, self._shapes.add(map(word_shape, new))])
+            shapes = _distinct(places, self._shape_of[numbers], in_order=self._kinds.bigrams)
+        yield shapes
+        if self._kinds.bigrams:
+            of_tokens, of_shapes = self._bigrams
+            yield of_tokens.count(places, numbers, self._tokens)
+            yield of_shapes.count(*shapes, self._shapes)
+
+
+class _Bigrams:
+    """Names of pairs of neighbours."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self._texts: list[str] = []  # of the single features
+        self._numbers: dict[int, int] = {}
+
+    def count(self, places: Integers, numbers: Integers, names: Names | TokenNumbers) -> tuple[Integers, Integers]:
+        """Return the places and numbers of the pairs of neighbours on the same text."""
+        together = np.flatnonzero(places[1:] == places[:-1])
+        keys, pairs = np.unique(numbers[together] << 32 | numbers[together + 1], return_inverse=True)
+        known = self._numbers
+        new = [key for key in keys.tolist() if key not in known]
+        if new:
+            texts = self._texts
+            texts += names.names(len(texts))
+            pieces = (f"{texts[key >> 32]}{BETWEEN_TOKENS}{texts[key & 0xFFFFFFFF]}" for key in new)
+            known.update(zip(new, self.names.add(pieces).tolist(), strict=True))
+        found = np.array([known[key] for key in keys.tolist()], np.int64)
+        return _distinct(places[together], found[pairs])  # two pairs may have one name, with ++ in a token
+
+
+def _distinct(places: Integers, numbers: Integers, *, in_order: bool = False) -> tuple[Integers, Integers]:
+    """Keep the first of equal numbers at each place; the places rise, and the numbers too unless ``in_order``."""
+    width = int(numbers.max(initial=0)) + 1
+    keys = places * width + numbers
+    if in_order:
+        first = np.sort(np.unique(keys, return_index=True)[1])
+        return places[first], numbers[first]
+    keys = np.unique(keys)
+    return keys // width, keys % width
 
 
 def tally_features(
@@ -305,7 +410,4 @@ def _tally(
     outputs = (output for block in pieces for output in decode_lines(block.outputs))
     items = (ScoredItem(*beside, output) for beside, output in zip(lines.beside, outputs, strict=True))
     found = tally_parts(compress(items, lines.known.tolist()), lines.parts, fields, kinds, keep=keep)
-    for of_field in found.values():
-        for tally in of_field.tallies:
-            tally.codes.default_factory = None  # it cannot be sent
-    return _Counted(found)
+    return _Counted({where: of_field.sealed() for where, of_field in found.items()})

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -79,7 +79,6 @@ def _bigrams(tokens: Sequence[str]) -> Iterable[str]:
 _SHAPES = {"Lu": "A", "Lt": "A", "Ll": "a", "Ps": "(", "Pe": "(", "Zs": " "}
 
 
-@cache
 def _character_shape(character: str) -> str:
     if "0" <= character <= "9":
         return "9"
@@ -91,6 +90,21 @@ def _character_shape(character: str) -> str:
     return _SHAPES.get(kind) or ("." if kind.startswith("P") else "#")
 
 
+class _ClassTable(dict[int, str]):
+    """The class of each character, for str.translate; it is found once."""
+
+    def __missing__(self, point: int) -> str:
+        return self.setdefault(point, _character_shape(chr(point)))
+
+
+_CLASSES = _ClassTable()
+
+
+@lru_cache(maxsize=1 << 14)
+def _run_lengths_dropped(classes: str) -> str:
+    return re.sub(r"([^9])\1+", r"\1+", classes)
+
+
 def word_shape(token: str) -> str:
     """Return a token's shape: letters by case, digits, brackets, punctuation, and ``#`` for all else.
 
@@ -99,7 +113,7 @@ def word_shape(token: str) -> str:
     >>> word_shape("Kowalski-1970,")
     'SHAPE:Aa+.9999.'
     """
-    return SHAPE + re.sub(r"([^9])\1+", r"\1+", "".join(map(_character_shape, token)))
+    return SHAPE + _run_lengths_dropped(token.translate(_CLASSES))
 
 
 class FieldKind(IntEnum):

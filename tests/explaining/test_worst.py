@@ -622,7 +622,7 @@ def test_a_tally_in_several_chunks(monkeypatch):
     assert list(map(str, found)) == ["exp", "out", "in<1>", "in<2>"]
     assert seen == [(3, 8), (6, 8), (8, 8)]
     words = {str(field): of_field.tallies[0] for field, of_field in found.items()}
-    assert dict(words["exp"].codes) == {"a": 0, "the": 1}
+    assert words["exp"].names.names() == ["a", "the"]
     assert words["exp"].figures.tolist() == [[4, 4], [0 + 2 + 4 + 6, 1 + 3 + 5 + 7], [2, 2]]
     assert words["out"].figures.tolist() == [[8], [28], [4]]
     assert words["in<1>"].figures[1].tolist() == list(range(8))

@@ -16,16 +16,24 @@ from geval_py.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import ModuleType
-    from typing import Any
+    from typing import Any, Protocol
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from geval_py.reading.features import Tokens
     from geval_py.reading.lines import Bytes
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
     from geval_py.scoring.kernel.reference import Doubles, Guesses
+
+    class TokenNumbers(Protocol):
+        """Numbers for the tokens of texts, of either backend."""
+
+        def add(self, texts: Sequence[str]) -> tuple[array[int], array[int]]: ...
+        def names(self, first: int = 0) -> list[str]: ...
+        def sorted(self) -> tuple[list[str], array[int]]: ...
 
 
 __all__ = [
@@ -124,6 +132,19 @@ def line_profiles(
     else:
         from geval_py.scoring.kernel.profile import line_profiles as profile
     return profile(outputs, expected, bits, first_line, draws)
+
+
+def token_numbers(tokens: Tokens) -> TokenNumbers:
+    """Return numbers for the tokens of texts; see :class:`geval_py.scoring.kernel.reference.TokenNumbers`."""
+    from geval_py.reading.features import split_tokens
+
+    if choose_backend().name == "native" and tokens is split_tokens:
+        from geval_py.scoring.kernel import native
+
+        return native.TokenNumbers()
+    from geval_py.scoring.kernel import reference
+
+    return reference.TokenNumbers(tokens)
 
 
 def pack_words(words: bytes) -> Any:

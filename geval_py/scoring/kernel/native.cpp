@@ -935,6 +935,7 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
 #include "guesses.hpp"
 #include "packed_words.hpp"
 #include "formatting.hpp"
+#include "token_numbers.hpp"
 
 // ---- Python ------------------------------------------------------------------------------------------------------
 
@@ -1106,6 +1107,59 @@ PyObject* format_entries(PyObject*, PyObject* arguments) {
     return PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), nullptr);
 }
 
+constexpr char TOKEN_NUMBERS[] = "geval_py.TokenNumbers";
+
+TokenNumbers* tokens_in(PyObject* capsule) {
+    return static_cast<TokenNumbers*>(PyCapsule_GetPointer(capsule, TOKEN_NUMBERS));
+}
+
+PyObject* token_numbers(PyObject*, PyObject*) {
+    auto* tokens = new (std::nothrow) TokenNumbers;
+    if (!tokens) return PyErr_NoMemory();
+    PyObject* capsule = PyCapsule_New(tokens, TOKEN_NUMBERS, [](PyObject* of) { delete tokens_in(of); });
+    if (!capsule) delete tokens;
+    return capsule;
+}
+
+PyObject* number_tokens(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Buffer lines;
+    if (!PyArg_ParseTuple(arguments, "Oy*", &capsule, &lines.view)) return nullptr;
+    TokenNumbers* tokens = tokens_in(capsule);
+    if (!tokens) return nullptr;
+    std::vector<std::int32_t> numbers, counts;
+    try {
+        tokens->add(lines.text(), numbers, counts);  // with the GIL, which guards the tokens
+    } catch (const std::bad_alloc&) {
+        return PyErr_NoMemory();
+    }
+    return Py_BuildValue("(NN)", bytes_of(numbers), bytes_of(counts));
+}
+
+PyObject* tokens_from(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Py_ssize_t first;
+    if (!PyArg_ParseTuple(arguments, "On", &capsule, &first)) return nullptr;
+    const TokenNumbers* tokens = tokens_in(capsule);
+    if (!tokens) return nullptr;
+    const Text text = tokens->tokens_from(static_cast<std::size_t>(first));
+    return PyBytes_FromStringAndSize(text.begin, static_cast<Py_ssize_t>(text.size()));
+}
+
+PyObject* sorted_tokens(PyObject*, PyObject* capsule) {
+    const TokenNumbers* tokens = tokens_in(capsule);
+    if (!tokens) return nullptr;
+    std::string sorted;
+    std::vector<std::int64_t> numbers;
+    try {
+        tokens->sort(sorted, numbers);
+    } catch (const std::bad_alloc&) {
+        return PyErr_NoMemory();
+    }
+    PyObject* text = PyBytes_FromStringAndSize(sorted.data(), static_cast<Py_ssize_t>(sorted.size()));
+    return Py_BuildValue("(NN)", text, bytes_of(numbers));
+}
+
 constexpr char PACKED_WORDS[] = "geval_py.PackedWords";
 
 void free_words(PyObject* capsule) { delete static_cast<PackedWords*>(PyCapsule_GetPointer(capsule, PACKED_WORDS)); }
@@ -1245,6 +1299,11 @@ PyMethodDef METHODS[] = {
      "or -1)"},
     {"bucket_shares", bucket_shares, METH_VARARGS,
      "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
+    {"token_numbers", token_numbers, METH_NOARGS, "token_numbers() -> numbers for tokens, none yet"},
+    {"number_tokens", number_tokens, METH_VARARGS,
+     "number_tokens(tokens, lines) -> (numbers of the distinct tokens of all lines, how many each line has)"},
+    {"tokens_from", tokens_from, METH_VARARGS, "tokens_from(tokens, first) -> the tokens from a number on, as lines"},
+    {"sorted_tokens", sorted_tokens, METH_O, "sorted_tokens(tokens) -> (all tokens in order, as lines, their numbers)"},
     {"format_entries", format_entries, METH_VARARGS, "format_entries(words, numbers, least, most) -> the output line"},
     {"pack_words", pack_words, METH_VARARGS, "pack_words(words) -> the lines as words that can be hashed fast"},
     {"array_losses", array_losses, METH_VARARGS,

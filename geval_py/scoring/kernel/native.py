@@ -11,6 +11,8 @@ from geval_py.scoring.kernel._native import count_lines, format_entries, pack_wo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.kernel.reference import Guesses
 
 __all__ = [
+    "TokenNumbers",
     "array_losses",
     "bounded_losses",
     "bucket_shares",
@@ -96,6 +99,30 @@ def array_losses(
     """Score rows of numbers; see :func:`geval_py.scoring.kernel.packed_words.array_losses`."""
     losses, bound, fault = _native.array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit)
     return array("d", losses), bound, fault
+
+
+class TokenNumbers:
+    """Numbers for tokens; see :class:`geval_py.scoring.kernel.reference.TokenNumbers`."""
+
+    def __init__(self) -> None:
+        self._tokens = _native.token_numbers()
+
+    def add(self, texts: Sequence[str]) -> tuple[array[int], array[int]]:
+        """Add texts; return the numbers of their distinct tokens, and how many each text has."""
+        lines = "".join([f"{text}\n" for text in texts]).encode("utf-8", "surrogatepass")
+        numbers, counts = _native.number_tokens(self._tokens, lines)
+        if len(counts) != 4 * len(texts):
+            raise ValueError("a text contains a line end")
+        return array("i", numbers), array("i", counts)
+
+    def names(self, first: int = 0) -> list[str]:
+        """Return the tokens from a number on."""
+        return _native.tokens_from(self._tokens, first).decode("utf-8", "surrogatepass").split("\n")[:-1]
+
+    def sorted(self) -> tuple[list[str], array[int]]:
+        """Return all tokens, sorted by their characters, and their numbers."""
+        tokens, numbers = _native.sorted_tokens(self._tokens)
+        return tokens.decode("utf-8", "surrogatepass").split("\n")[:-1], array("q", numbers)
 
 
 def _decide_errors(outputs: Bytes, bits: int, flags: array[int], first: int) -> None:

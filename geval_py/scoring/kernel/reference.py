@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from math import inf, log, nan
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from geval_py.reading.features import Tokens
 
     Doubles: TypeAlias = array[float] | NDArray[np.float64]
 
@@ -334,3 +337,33 @@ def format_entries(words: bytes, numbers: Doubles, least: float, most: float) ->
         raise ValueError("words and numbers differ in number, or a number is out of range")
     digits = (repr(value + 0.0).removesuffix(".0") for value in values)  # + 0.0: no "-0"
     return " ".join([f"{word}:{number}" for word, number in zip(texts, digits, strict=True)])
+
+
+class TokenNumbers:
+    """The distinct tokens of texts, numbered from 0 in the order of their first occurrence.
+
+    ``tokens`` splits a text; the native twin splits at space, TAB and colon. Tokens have no line end.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._numbers: dict[str, int] = {}
+
+    def add(self, texts: Sequence[str]) -> tuple[array[int], array[int]]:
+        """Add texts; return the numbers of their distinct tokens (int32), in order, and how many each text has."""
+        numbers, counts = array("i"), array("i")
+        known = self._numbers
+        for text in texts:
+            distinct = dict.fromkeys(self._tokens(text))
+            numbers.extend([known.setdefault(token, len(known)) for token in distinct])
+            counts.append(len(distinct))
+        return numbers, counts
+
+    def names(self, first: int = 0) -> list[str]:
+        """Return the tokens from a number on."""
+        return list(islice(self._numbers, first, None))
+
+    def sorted(self) -> tuple[list[str], array[int]]:
+        """Return all tokens, sorted by their characters, and their numbers (int64)."""
+        pairs = sorted(self._numbers.items())
+        return [token for token, _ in pairs], array("q", [number for _, number in pairs])
