@@ -326,14 +326,8 @@ def tally_parts(
     found: dict[Field, FieldTally] = {}
     first = 0
     while chunk := list(islice(items, ITEMS_AT_ONCE)):
-        texts: dict[Field, tuple[list[int], list[str]]] = {}
-        for number, item in enumerate(chunk, first):
-            for where, text in fields.split(item):
-                owners, of_field = texts.setdefault(where, ([], []))
-                owners.append(number)
-                of_field.append(text)
-        for where, (owners, of_field) in texts.items():
-            found.setdefault(where, FieldTally(kinds, keep)).add(owners, of_field, parts)
+        for where, owners, texts in fields.columns(chunk):
+            found.setdefault(where, FieldTally(kinds, keep)).add([first + owner for owner in owners], texts, parts)
         first += len(chunk)
         if progress is not None:
             progress(first, len(parts[0]))

@@ -33,7 +33,7 @@ from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAP
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring import blocks
 from geval_py.tables import formats, numbers
-from geval_py.tables.table import Column, Table, plain_table
+from geval_py.tables.table import Column, Table, as_it_is, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -178,17 +178,15 @@ class FeatureListing(formats.Listing):
 
     def table(self) -> Table:
         columns = [
-            Column(name="feature", write=visible if self.for_terminal else str),
-            Column(name="count", alignment="right", write=str),
-            Column(name="score", alignment="right", write=_mean),
-            Column(name="p", alignment="right", write=numbers.p_value),
+            Column(name="feature", write=visible if self.for_terminal else as_it_is),
+            *(Column(name=name, alignment="right", write=as_it_is) for name in ("count", "score", "p")),
         ]
         shown = self.features
-        figures = [shown.counts.tolist(), shown.means.tolist(), shown.p_values.tolist()]
+        cells = [_cells(shown.counts, str), _cells(shown.means, _mean), _cells(shown.p_values, numbers.p_value)]
         if self.with_q:
-            columns.append(Column(name="q", alignment="right", write=_q))
-            figures.append(shown.q_values.tolist())
-        return Table(columns, zip(shown.names, *figures, strict=True), at_a_time=_ROWS)
+            columns.append(Column(name="q", alignment="right", write=as_it_is))
+            cells.append(_cells(shown.q_values, _q))
+        return Table(columns, zip(shown.names, *cells, strict=True), at_a_time=_ROWS)
 
     def records(self) -> Table:
         rows = (list(of.values()) for of in self.documents())
@@ -204,6 +202,15 @@ class FeatureListing(formats.Listing):
         known = ([None if math.isnan(value) else value for value in column] for column in others)
         for name, *row in zip(self.features.names, *own, *known, strict=True):
             yield {"feature": name} | dict(zip(columns, row, strict=True))
+
+
+def _cells(column: Array | Integers, write: Callable[[Any], str]) -> list[str]:
+    """Write equal neighbours once: features that are on one line alone, and on the same, follow one another."""
+    bits = np.ascontiguousarray(column).view(np.int64)
+    starts = np.flatnonzero(np.diff(bits, prepend=bits[:1] - 1))
+    texts = [write(value) for value in column[starts].tolist()]
+    cells: list[str] = feature_ranking.named(texts).repeat(np.diff(starts, append=len(column))).tolist()
+    return cells
 
 
 def _q(value: float) -> str:
@@ -364,7 +371,7 @@ def _figures(
         p_values = feature_ranking.p_of(several.rank_sum_z(weights[0], len(ranked.names)))
         p_values = np.where(ranked.are_numbers, np.minimum(2 * p_values, 1.0), p_values)
     features = WorstFeatures(
-        names=ranked.names,
+        names=ranked.names.tolist(),
         counts=ranked.counts,
         means=ranked.means(items),
         p_values=ranked.p_values,

@@ -11,7 +11,7 @@ WordShape). :mod:`geval_py.explaining.worst_features` ranks the features by the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -177,6 +177,18 @@ class Fields:
         text, expected, output = item
         columns = enumerate(text.split("\t"))
         return [(EXPECTED, expected), (OUTPUT, output), *((self.column(i), column) for i, column in columns)]
+
+    def columns(self, items: Sequence[ScoredItem]) -> Iterator[tuple[Field, Sequence[int], Sequence[str]]]:
+        """Yield the fields of items, each with the places of the items that have it, and their texts."""
+        inputs, expected, outputs = zip(*items, strict=True)
+        every = range(len(items))
+        yield EXPECTED, every, expected
+        yield OUTPUT, every, outputs
+        rows = [text.split("\t") for text in inputs]
+        owners: Sequence[int] = every
+        for index in range(max(map(len, rows))):
+            owners = [owner for owner in owners if len(rows[owner]) > index]
+            yield self.column(index), owners, [rows[owner][index] for owner in owners]
 
     def find(self, name: str) -> Field:
         """Return the column of the input with a name or number; raises KeyError."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, cast
 
 from geval_py.tables import escapes, numbers
 from geval_py.text import Alignment, display_width, laid_out, visible
@@ -28,6 +28,11 @@ _HTML_CELLS: dict[Alignment, str] = {
 def written(value: object) -> str:
     """Write a value as escaped text."""
     return visible(str(value))
+
+
+def as_it_is(text: str) -> str:
+    """Write a text that is a cell already."""
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,8 @@ class Column:
 
     def cells(self, values: Sequence[object]) -> list[str]:
         """Write values as cells."""
+        if self.write is as_it_is:
+            return cast("list[str]", list(values))
         if None in values:
             return ["" if value is None else self.write(value) for value in values]
         return list(map(self.write, values))

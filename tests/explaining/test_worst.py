@@ -27,6 +27,7 @@ from geval_py.explaining.occurrences import count_pairs
 from geval_py.explaining.significance import normal_cdf
 from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, word_shape
+from geval_py.reading.items import ScoredItem
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -664,3 +665,48 @@ def test_columns_called_by_numbers_of_any_length():
         [("a\tb\tc", "x", ""), ("b\tc\td", "x", "")], [1, 2], worst_is_greatest=True, header=header
     )
     assert {name.partition(":")[0] for name in features.names} == {"in<1>", "in<2>", "in<3>"}
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.floats(allow_nan=False), min_size=1), st.lists(st.floats(-1e-9, 1e-9)), st.booleans())
+def test_ranks_are_those_of_scores_with_twelve_digits(scores, moves, greatest_first):
+    """Also of scores that nearly tie, where some are rounded and others are not."""
+    every = [*scores, *(score * (1 + move) for score, move in zip(scores, moves, strict=False))]
+    rounded = [float(f"{score:.11e}") for score in every]
+    rounded = [0.0 if abs(score) < 1e-12 else -score if greatest_first else score for score in rounded]
+    wanted = [sum(other < score for other in rounded) + (1 + rounded.count(score)) / 2 for score in rounded]
+    assert rank_scores(every, greatest_first=greatest_first).tolist() == wanted
+
+
+TOKENS = st.lists(
+    st.sampled_from(["a", "b", "ab", "ź", "++", "a++b", "\x00", "0.12345678901234567", "0.12345678901234568"])
+)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.lists(TOKENS, min_size=1, max_size=3), min_size=1, max_size=6), st.integers(1, 4))
+def test_features_are_counted_as_of_text_has_them(fields, at_once):
+    """Tokens, shapes and bigrams, in several chunks; some items have fewer columns than others."""
+    items = [
+        ScoredItem("\t".join(" ".join(cell) for cell in cells), " ".join(cells[0]), " :".join(cells[-1]))
+        for cells in fields
+    ]
+    kinds = FeatureKinds(bigrams=True, word_shapes=True)
+    weights = np.arange(1.0, len(items) + 1)[None]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tally, "ITEMS_AT_ONCE", at_once)
+        found = tally.tally_features(iter(items), weights, Fields(), kinds)
+    wanted = {}
+    for number, item in enumerate(items, 1):
+        for field, text in Fields().split(item):
+            for place, features in enumerate(kinds.of_text(text)):
+                for feature in features:
+                    count, total = wanted.setdefault((field, place), {}).get(feature, (0, 0))
+                    wanted[field, place][feature] = count + 1, total + number
+    for (field, place), of_kind in wanted.items():
+        tallied = found[field].tallies[place]
+        figures = dict(zip(tallied.names.names(), tallied.figures.T.tolist(), strict=True))
+        assert figures == {feature: list(map(float, pair)) for feature, pair in of_kind.items()}
+        names, numbers = tallied.names.sorted()
+        assert names == sorted(of_kind)
+        assert [tallied.names.names()[number] for number in numbers] == names

@@ -34,19 +34,20 @@ class TokenNumbers {
     // All tokens by their bytes, which is the order of their characters, each ended by LF; and their numbers.
     void sort(std::string& sorted, std::vector<std::int64_t>& numbers) const {
         struct Key {
-            std::uint64_t first;  // eight bytes, the first one highest
+            std::uint64_t first, second;  // eight bytes each, the first one highest
             std::uint32_t number;
         };
         std::vector<Key> keys(size());
         for (std::uint32_t number = 0; number < size(); ++number) {
-            std::uint64_t first = 0;
+            std::uint64_t parts[2] = {};
             const Text text = token(number);
-            for (std::size_t i = 0; i < 8; ++i)
-                first = first << 8 | (i < text.size() ? static_cast<unsigned char>(text.begin[i]) : 0);
-            keys[number] = {first, number};
+            for (std::size_t i = 0; i < 16; ++i)
+                parts[i / 8] = parts[i / 8] << 8 | (i < text.size() ? static_cast<unsigned char>(text.begin[i]) : 0);
+            keys[number] = {parts[0], parts[1], number};
         }
         std::sort(keys.begin(), keys.end(), [this](const Key& a, const Key& b) {
             if (a.first != b.first) return a.first < b.first;
+            if (a.second != b.second) return a.second < b.second;
             const Text one = token(a.number), other = token(b.number);
             const int order = std::memcmp(one.begin, other.begin, std::min(one.size(), other.size()));
             return order ? order < 0 : one.size() < other.size();
@@ -97,6 +98,7 @@ class TokenNumbers {
             if (slot.number == FREE) {
                 const std::size_t start = texts_.size();
                 last_line_.push_back(0);
+                hashes_.push_back(hash);
                 texts_.append(token.begin, token.end).push_back('\n');
                 starts_.push_back(start);
                 slot = {kept, static_cast<std::uint32_t>(size() - 1)};
@@ -110,10 +112,10 @@ class TokenNumbers {
     }
 
     void grow() {
-        slots_.assign(std::max<std::size_t>(1024, 2 * slots_.size()), Slot{});
+        slots_.assign(std::max<std::size_t>(16, 2 * slots_.size()), Slot{});
         const std::size_t mask = slots_.size() - 1;
         for (std::uint32_t number = 0; number < size(); ++number) {
-            const std::uint64_t hash = hash_of(token(number));
+            const std::uint64_t hash = hashes_[number];
             std::size_t i = hash >> 32 & mask;
             while (slots_[i].number != FREE) i = (i + 1) & mask;
             slots_[i] = {static_cast<std::uint32_t>(hash), number};
@@ -123,6 +125,6 @@ class TokenNumbers {
     std::vector<Slot> slots_;
     std::string texts_;
     std::vector<std::size_t> starts_;
-    std::vector<std::uint64_t> last_line_;
+    std::vector<std::uint64_t> hashes_, last_line_;
     std::uint64_t line_ = 0;
 };
