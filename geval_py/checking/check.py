@@ -11,11 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from geval_py.checking.findings import Findings, FlaggedBlock
 from geval_py.checking.line_rules import AnswerRules, FileRules, NotTextError, check_lines
-from geval_py.checking.metric_rules import MetricRules, TextBlock
 from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
 from geval_py.checking.subwords import SubwordRules
 from geval_py.checking.targets import Target, find_targets
@@ -25,9 +23,11 @@ from geval_py.scoring.blocks import Block, BlockReader, Progress, ProgressOf, Th
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import distributed
 
+    from geval_py.checking.metric_rules import MetricRules
     from geval_py.scoring.blocks import Workers
 
 
@@ -251,6 +251,8 @@ class OutputChecker:
         """Choose the rules for a target."""
         file = FileRules(target, findings)
         if not target.is_of_words:
+            from geval_py.checking.metric_rules import MetricRules
+
             return cls(findings, file, metric=MetricRules.of_target(target, findings))
         with_answers = target.expected is not None and target.words_are_plain
         answers = AnswerRules(findings) if with_answers else None
@@ -263,7 +265,11 @@ class OutputChecker:
 
     def flag(self, block: Block) -> FlaggedBlock:
         """Flag the lines of a block; blocks may be flagged in any order."""
-        return FlaggedBlock(block) if self.is_of_words else TextBlock(block)
+        if self._metric is None:
+            return FlaggedBlock(block)
+        from geval_py.checking.metric_rules import TextBlock
+
+        return TextBlock(block)
 
     def check(self, block: FlaggedBlock) -> None:
         """Apply the rules of lines to the next block."""

@@ -13,7 +13,6 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from geval_py.checking.rules import RULES
@@ -22,6 +21,7 @@ from geval_py.reading import rewriting, schemes, wordprobs
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.scoring import kernel
 from geval_py.scoring.kernel import backends, reference
+from geval_py.values import Value
 
 DIFF_LINES = 1000
 TEMPORARY_BEGINNING = ".geval-fix-"
@@ -178,8 +178,7 @@ def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
+class Fixed(Value):
     """The changes that were made to a file, or would be made.
 
     ``changes`` counts the fixed lines by the code of the rule (W211: 1 for the file). ``diff`` holds the first fixed

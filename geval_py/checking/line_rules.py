@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from math import inf
-from typing import NamedTuple
 
 from geval_py.checking import places, rules, targets
 from geval_py.checking.findings import Findings, FlaggedBlock
 from geval_py.reading.lines import Bytes, LineReader
 from geval_py.scoring import kernel
 from geval_py.text import visible
+from geval_py.values import NamedTuple
 
 # Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
 NO_CHOICE_OF_SCALE = (

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from geval_py.checking import places, rules, targets
 from geval_py.checking.findings import Findings, FlaggedBlock
@@ -18,7 +16,9 @@ from geval_py.scoring import blocks, kernel
 from geval_py.scoring.metrics.exact import best_guess, is_class_line, read_number
 from geval_py.scoring.metrics.rows import probable_labels
 from geval_py.text import nearest, shorten, split_words, strip_spaces, visible
+from geval_py.values import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import Metric
 
@@ -103,8 +103,7 @@ class MetricRules:
         self._findings.replace("W303", self._lines, message, [lambda: place])
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Value):
     """The labels among the answers, as a metric reads them; none if answers are not labels but mostly different."""
 
     known: frozenset[str] = frozenset()
@@ -126,7 +125,7 @@ class Labels:
         except DataError:
             return cls()
         known = frozenset(labels)
-        return cls(known, metric.name) if LABEL_USES * len(known) <= len(labels) else cls()
+        return cls(known=known, metric=metric.name) if LABEL_USES * len(known) <= len(labels) else cls()
 
     def knows(self, text: str) -> bool:
         """Whether an output line has a label that is among the answers."""

@@ -16,10 +16,8 @@ from geval_py.scoring.kernel.reference import error_kind, malformed_error
 from geval_py.text import shorten, visible
 
 LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
-ODD_CHARACTER = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
-)
-_ODD_BUT_TAB = re.compile(ODD_CHARACTER.pattern.replace("\t", ""))
+ODD_CHARACTER = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
+_ODD_BUT_TAB = ODD_CHARACTER.replace("\t", "")
 NAMES = {
     "\t": "TAB",
     "\xa0": "no-break space",
@@ -103,7 +101,7 @@ def zero_entry(text: str, line: int) -> Place:
 def odd_character_in(text: str) -> re.Match[str] | None:
     """Find the first odd character; a TAB only if it does not look like a separator of entries."""
     looks_split = any(":" in token and re.search("[0-9]\t", token) for token in text.split(" "))
-    return (_ODD_BUT_TAB if looks_split else ODD_CHARACTER).search(text)
+    return re.search(_ODD_BUT_TAB if looks_split else ODD_CHARACTER, text)
 
 
 def odd_character(text: str, line: int) -> Place:

@@ -9,13 +9,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
 
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.tables.escapes import json_text
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from xml.etree.ElementTree import Element
 
 COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
+from geval_py.values import Value
 
-Severity = Literal["error", "warning"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
+Severity: TypeAlias = "Literal['error', 'warning']"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Value):
     """A kind of problem.
 
     ``summary`` describes it in one line, ``why`` its consequence, ``mend`` the remedy. ``fixable``:
@@ -29,14 +31,16 @@ class Rule:
     fixable: bool = False
     needs_answers: bool = False
 
+    def __init__(self, code: str, name: str, summary: str, why: str, mend: str, **more: bool) -> None:
+        super().__init__(code=code, name=name, summary=summary, why=why, mend=mend, **more)
+
     @property
     def severity(self) -> Severity:
         """Errors keep a submission from being scored; warnings do not."""
         return "error" if self.code.startswith("E") else "warning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value):
     """The place of a problem: line and column from 1 (the column in characters), the token there, the message.
 
     ``line`` 0 is the file as a whole. ``text`` is the whole line, to be shown with a caret; it may be "".
@@ -49,8 +53,7 @@ class Place:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Value):
     """The findings of a rule in a file: the number and the share of the lines, and the first places."""
 
     rule: Rule
@@ -321,16 +324,14 @@ def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()
     return frozenset((codes - ignored) | kept)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uncounted:
+class Uncounted(Value):
     """An output whose number of lines could not be compared with the number of items, and the reason."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Value):
     """The result of checking files.
 
     ``problems`` are in order of files, then of the table of rules. ``unreadable`` holds the errors of the test sets'

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import exp
-from statistics import median
-from typing import NamedTuple
 
 from geval_py.checking import rules, targets
 from geval_py.checking.findings import Findings, FlaggedBlock
@@ -22,6 +20,7 @@ from geval_py.reading.lines import read_lines
 from geval_py.reading.wordprobs import are_probabilities, parse_entries
 from geval_py.scoring import kernel
 from geval_py.text import shorten, visible
+from geval_py.values import NamedTuple
 
 SPECIAL_TOKENS = (
     "<unk>", "<UNK>", "[UNK]", "<s>", "</s>", "<pad>", "<PAD>", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "<mask>",
@@ -34,10 +33,10 @@ KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the langu
 ENTRY_SHARES = {"Ġ": 0.2, "▁": 0.05, "##": 0.02, "@@": 0.02, "</w>": 0.05}
 MOST_PARSED = 1000  # lines with a repeated word, which are parsed to find fragments
 FRAGMENT_RATIO = 5.0  # a word's probability to that of a fragment spelt alike is mostly more
-_MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(##|▁|Ġ)(?=\w)|(?<=\w)(@@|</w>)(?=:[^: ]*[ \n])")
+_MARKED = r"(?:(?<=\n)|(?<= ))(##|▁|Ġ)(?=\w)|(?<=\w)(@@|</w>)(?=:[^: ]*[ \n])"
 _MARKS = tuple(mark.encode() for mark in ENTRY_SHARES)
 _ASCII_MARKS = tuple(mark for mark in _MARKS if mark.isascii())
-_SPECIAL = re.compile("(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + r")(?=:[^: ]*[ \n])")
+_SPECIAL = "(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + r")(?=:[^: ]*[ \n])"
 _ENDS_OF_SPECIAL = (b">:", b"]:")
 Placer = Callable[[], rules.Place]
 
@@ -95,7 +94,7 @@ class SubwordRules:
             self._check_repeated(block)
 
     def _check_marks(self, text: str, line: int) -> None:
-        matches = list(_MARKED.finditer(f"\n{text}\n"))
+        matches = list(re.finditer(_MARKED, f"\n{text}\n"))
         found = Counter(match[1] or match[2] for match in matches)
         tokens = text.split(" ")
         for mark, entries in found.items():
@@ -110,7 +109,7 @@ class SubwordRules:
             self._keep("twins", "W221", partial(_twin_place, text, line, twin))
 
     def _check_special(self, text: str, line: int) -> None:
-        found = [(match.start(), match[1]) for match in _SPECIAL.finditer(f"\n{text}\n")]
+        found = [(match.start(), match[1]) for match in re.finditer(_SPECIAL, f"\n{text}\n")]
         if found:
             self._special[frozenset(token for _, token in found)] += 1
         for start, token in found:
@@ -160,8 +159,11 @@ class SubwordRules:
         are_few = len(ratios) >= max(FEW_LINES, 0.8 * len(self._parsed))
         has_capitals = any(found.has_capitals for found in self._parsed)  # without, `the` may be `The`
         may_be_fragments = not marks and self._repeating >= least and are_few and has_capitals
-        if may_be_fragments and median(ratio for ratio, _ in ratios) >= FRAGMENT_RATIO:
-            self._report("W221", self._repeating, [place for _, place in ratios])
+        if may_be_fragments:
+            from statistics import median
+
+            if median(ratio for ratio, _ in ratios) >= FRAGMENT_RATIO:
+                self._report("W221", self._repeating, [place for _, place in ratios])
 
     def _report(self, code: str, lines: int, places: Sequence[Placer]) -> None:
         self._findings.count(code, lines)
@@ -234,7 +236,7 @@ def _token_at(text: str, start: int) -> tuple[int, str]:
 
 
 def _marked_place(text: str, line: int, mark: str) -> rules.Place:
-    starts = (match.start() - 1 for match in _MARKED.finditer(f"\n{text}\n") if mark in match.groups())
+    starts = (match.start() - 1 for match in re.finditer(_MARKED, f"\n{text}\n") if mark in match.groups())
     column, token = _token_at(text, next(starts))
     word = visible(shorten(token.rpartition(":")[0]))
     message = f"`{word}` has the mark `{mark}` of a subword tokenizer, which is a part of the word"

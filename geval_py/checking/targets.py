@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
 from geval_py.errors import DataError, MalformedLineError, SchemeError, UnreadableFileError, UsageError
@@ -18,9 +16,10 @@ from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import Metric
-from geval_py.scoring.metrics.exact import is_class_line, read_number
 from geval_py.text import named, natural_order, nearest, visible
+from geval_py.values import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
 
@@ -34,8 +33,7 @@ _NO_OUTPUT = "there is no output for this test set"
 _CANNOT_BE_READ = "what there is of its test set cannot be read"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuessedSet:
+class GuessedSet(Value):
     """The test set that an output is for, and its challenge; ``test`` is None if unknown, ``doubt`` says why."""
 
     challenge: str
@@ -136,8 +134,7 @@ def _folders(folder: str, names: Sequence[str], beginning: str = "") -> list[str
     return [name for name in names if name.startswith(beginning) and os.path.isdir(os.path.join(folder, name))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Value):
     """An output to check, and what is known of its test set.
 
     ``expected`` and ``input`` are None if they are missing; ``without_count`` is the reason, if both are;
@@ -177,8 +174,7 @@ class Target:
 
     def without(self, error: DataError) -> Target:
         """Return the target without the file of the test set that cannot be read."""
-        return replace(
-            self,
+        return self.replace(
             expected=None if self.expected == error.path else self.expected,
             input=None if self.input == error.path else self.input,
             without_count=_CANNOT_BE_READ,
@@ -354,7 +350,7 @@ def _leads_outside(path: str, folder: str) -> bool:
 def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
     """Add the answers, the input and the headers of a test set to a target."""
     if guessed.test is None:
-        return with_options(replace(target, without_count=guessed.doubt), guessed.challenge)
+        return with_options(target.replace(without_count=guessed.doubt), guessed.challenge)
     folder = os.path.join(guessed.challenge, guessed.test)
     found: dict[str, str | None] = {}
     unreadable: list[DataError] = []
@@ -364,8 +360,7 @@ def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
         except DataError as error:
             unreadable.append(error)
     nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
-    target = replace(
-        target,
+    target = target.replace(
         expected=found.get(splits.EXPECTED_FILE),
         input=found.get(splits.INPUT_FILE),
         without_count=_CANNOT_BE_READ if unreadable else nothing,
@@ -397,15 +392,14 @@ def with_options(target: Target, challenge: str) -> Target:
     names = _header(challenge, out_header, notes)
     inputs = _header(challenge, options.in_header, notes)
     training = sources.find_file(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
-    target = replace(
-        target,
+    target = target.replace(
         header=names[0] if names else None,
         in_header=inputs[0] if inputs else None,
         header_is_skipped=options.out_header is not None,
         training=training,
     )
     target = _with_metric(target, options, challenge, broken, notes)
-    return replace(target, notes=tuple(notes))
+    return target.replace(notes=tuple(notes))
 
 
 def _has_out_header(challenge: str) -> bool:
@@ -435,19 +429,19 @@ def _with_metric(
             reason = "names no metric" if sources.exists(path) else "is not there"
             notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
             return target
-        target = replace(target, words_are_plain=not schemes[0].text_flags)
+        target = target.replace(words_are_plain=not schemes[0].text_flags)
         if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
             metrics = [_of_classes(metric) for metric in metrics]
         if any(metric.is_of_words for metric in metrics):
             return target
         (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
-        return replace(target, metric=metrics[0], preparation=preparation_for(scheme))
+        return target.replace(metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
         is_text = not _looks_like_words(target)
         what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
         place = "" if isinstance(error, DataError) else f"; in {named(path)}"
         notes.append(f"{_one_line(error)}{place}; so {what}")
-        return replace(target, is_text=is_text)
+        return target.replace(is_text=is_text)
 
 
 def _of_classes(metric: Metric) -> Metric:
@@ -459,6 +453,8 @@ def _of_classes(metric: Metric) -> Metric:
 
 def class_or_entries(text: str, line: int) -> object:
     """Read a line as a metric on exact words does where classes are expected; raises MalformedLineError."""
+    from geval_py.scoring.metrics.exact import is_class_line, read_number
+
     if ":" in text and not is_class_line(text):
         return wordprobs.parse_entries(text, line)
     return read_number(text, line)
@@ -466,6 +462,8 @@ def class_or_entries(text: str, line: int) -> object:
 
 def _has_classes(target: Target) -> bool:
     """Whether 0 and 1 are expected, and not words: by the answers, else by those of train, else by the output."""
+    from geval_py.scoring.metrics.exact import is_class_line
+
     outputs = _first_lines(target.output, target.output_header)
     if any(":" in text and not is_class_line(text) for text in outputs):
         return False

@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import TYPE_CHECKING
 
-from geval_py.checking import check, fixes, problem_formats, rules, targets
+from geval_py.checking import check, problem_formats, rules, targets
 from geval_py.cli import parsers, score, terminal
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
@@ -18,6 +16,7 @@ from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, visible
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -116,6 +115,8 @@ def show_report(report: rules.Report, format: str) -> int:
         colour = format == "text" and shows_colours(sys.stdout)
         sys.stdout.write(problem_formats.render(report, format, colour=colour))
     else:
+        import json
+
         shown = Shown(
             table=lambda: _problems_table(report), to_dict=lambda: json.loads(problem_formats.as_json(report))
         )
@@ -204,6 +205,8 @@ def _fix(given: argparse.Namespace) -> int:
 
 def _mend(path: str, codes: frozenset[str], given: argparse.Namespace) -> bool:
     """Mend an output, or show what would change; returns whether that worked."""
+    from geval_py.checking import fixes
+
     write = not given.diff
     try:
         fixed = fixes.fix_file(path, rest_mass=given.rest_mass, backup=not given.no_backup, write=write, rules=codes)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from geval_py.cli.options import COMMANDS, OPTIONS, Option, option_of
 from geval_py.cli.suggestions import command_meant, option_meant
@@ -15,11 +13,14 @@ from geval_py.errors import UsageError
 from geval_py.reading.config import digits_after_point, natural_number
 from geval_py.tables.formats import FORMATS
 from geval_py.text import nearest, visible
+from geval_py.values import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Any, NoReturn, Self, TypeVar
 
-    Value = TypeVar("Value")
+    Result = TypeVar("Result")
 
 HELP = ("-h", "--help")
 STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
@@ -154,10 +155,10 @@ def add_format(group: argparse._ActionsContainer, *more: str) -> None:
     group.add_argument("--format", choices=formats, default="text", metavar="FORMAT", help=listed)
 
 
-def argument_type(read: Callable[[str], Value]) -> Callable[[str], Value]:
+def argument_type(read: Callable[[str], Result]) -> Callable[[str], Result]:
     """Make a type for argparse, which then shows the words of a ValueError."""
 
-    def typed(text: str) -> Value:
+    def typed(text: str) -> Result:
         try:
             return read(text)
         except ValueError as error:
@@ -173,8 +174,7 @@ digits_type = argument_type(digits_after_point)
 # Commands with sub-commands, and packages of an extra.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Value):
     """A command with sub-commands: by the name of each, what it does and its module.
 
     The module has a function ``make_NAME_parser`` and a function ``run_NAME``. Without the ``packages`` of ``extra``
@@ -231,7 +231,7 @@ class Group:
         return UsageError(message=f"there is no command `geval {self.name} {visible(words[0])}`\n  {advice}{there}")
 
 
-def using_extra(use: Callable[[], Value], command: str, packages: Iterable[str], extra: str) -> Value:
+def using_extra(use: Callable[[], Result], command: str, packages: Iterable[str], extra: str) -> Result:
     """Call a function; raises UsageError where one of the packages of an extra is missing."""
     try:
         return use()

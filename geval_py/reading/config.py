@@ -12,7 +12,7 @@ import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading import sources, splits
-from geval_py.text import SPACES, nearest, visible
+from geval_py.text import SPACES, nearest, split_words, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -354,6 +354,8 @@ def read_config(path: str) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """Split the text of a config.txt into its words."""
+    if "\\" not in text:
+        return split_words(text)
     return [re.sub(_ESCAPED_SPACE, r"\1", word) for word in re.findall(_WORD, text)]
 
 

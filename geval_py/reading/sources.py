@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "-"
 MOST_NAMED = 5  # missing parts in a message
-_ANY_COMPRESSION = "|".join(map(re.escape, COMPRESSED_ENDINGS))
-_REMOTE = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-_PART = re.compile(rf"(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)", re.DOTALL)
+_ANY_COMPRESSION = "|".join(COMPRESSED_ENDINGS).replace(".", r"\.")
+_REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
+_PART = rf"(?s)(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)"
 
 
 class Memory(str):
@@ -288,7 +288,7 @@ def is_remote(path: str) -> bool:
     >>> is_remote("s3://runs/out.tsv"), is_remote("https://example.org/out.tsv"), is_remote("out.tsv")
     (True, False, False)
     """
-    return _REMOTE.match(path) is not None
+    return "://" in path and re.match(_REMOTE, path) is not None
 
 
 def join(folder: str, path: str) -> str:
@@ -377,7 +377,7 @@ def part_of(name: str) -> Part | None:
     >>> part_of("out-lr=0.1-03-of-64.tsv.xz")
     Part(whole='out-lr=0.1.tsv', number=3, count=64, pattern='out-lr=0.1-*-of-64.tsv.xz')
     """
-    match = _PART.fullmatch(name) if "-of-" in name else None
+    match = re.fullmatch(_PART, name) if "-of-" in name else None
     if match is None:
         return None
     return Part(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, expm1, fsum, inf, isfinite, isinf, log, log1p
 
 from mmh3 import hash as murmur3
@@ -142,8 +141,7 @@ TOO_LARGE = "number too large"
 WRONG_VECTOR_LENGTH = "unexpected number of log probs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordProbs:
+class WordProbs(Value):
     """One output line as written: words and their numbers, before normalisation.
 
     ``words`` is None for a vector. An empty word is the rest entry.

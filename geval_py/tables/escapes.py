@@ -5,7 +5,6 @@ Only the terminal's escapes handle control characters: call :func:`geval_py.text
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -100,7 +99,9 @@ def html_text(text: str) -> str:
     >>> html_text('<a href="x">')
     '&lt;a href=&quot;x&quot;&gt;'
     """
-    return html.escape(text)
+    from html import escape
+
+    return escape(text)
 
 
 def json_text(document: Mapping[str, Any]) -> str:

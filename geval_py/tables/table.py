@@ -5,16 +5,17 @@ Rows are written one by one, so a table may be of any length; only aligned text 
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, cast
 
 from geval_py.tables import escapes, numbers
 from geval_py.text import Alignment, display_width, laid_out, visible
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
@@ -35,8 +36,7 @@ def as_it_is(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(Value):
     """A column: its name, the unit of its values, its alignment, and the function that writes a value.
 
     A column that is aligned left holds text, any other holds numbers. None is written as an empty cell.
@@ -52,16 +52,15 @@ class Column:
         """The name with the unit, for people."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
-    def cells(self, values: Sequence[object]) -> list[str]:
+    def cells(self, values: Sequence[Any]) -> list[str]:
         """Write values as cells."""
         if self.write is as_it_is:
-            return cast("list[str]", list(values))
+            return list(values)
         if None in values:
             return ["" if value is None else self.write(value) for value in values]
         return list(map(self.write, values))
 
 
-@dataclass(frozen=True, slots=True)
 class Table:
     """Columns, and rows with one value per column; rows that are an iterator can be written only once.
 
@@ -69,9 +68,8 @@ class Table:
     Each method yields pieces of text, of whole lines.
     """
 
-    columns: Sequence[Column]
-    rows: Iterable[Sequence[object]]
-    at_a_time: int = 1
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[object]], at_a_time: int = 1) -> None:
+        self.columns, self.rows, self.at_a_time = columns, rows, at_a_time
 
     def tabs(self) -> Iterator[str]:
         """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""
@@ -157,6 +155,9 @@ def _csv_cell(column: Column, value: object) -> object:
 
 
 def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    import csv
+    import io
+
     line = io.StringIO(newline="")
     writer = csv.writer(line)
     for row in rows:

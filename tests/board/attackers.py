@@ -96,9 +96,9 @@ def undefended(board, patch, *, ladder=False, rejects=False):
     patch.setattr(disclosure, "Ladder", OldLadder)
     test = replace(board.settings.tests[0], disclosed=4, ladder=ladder, show=ALL, step=0.0)
     if rejects:
-        patch.setattr(rules, "RULES", tuple(replace(rule, needs_answers=False) for rule in rules.RULES))
+        patch.setattr(rules, "RULES", tuple(rule.replace(needs_answers=False) for rule in rules.RULES))
         target = worker._target
-        patch.setattr(worker, "_target", lambda *of: replace(target(*of), words_are_plain=True))
+        patch.setattr(worker, "_target", lambda *of: target(*of).replace(words_are_plain=True))
         patch.setattr(worker, "_reason", lambda problems: "".join({one["rule"] for one in problems} & {"W301"}))
     patch.setattr(exports, "remove_private", lambda connection: None)
     settings = replace(board.settings, tests=(test,), submissions_a_day=0, variants=1000)

@@ -134,7 +134,7 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
         report = check_targets([target], rules, max_bytes=max_bytes)
         if report.unreadable:
             raise _challenge_fault(report.unreadable[0], output.test)
-        problems += (problem_document(replace(one, path=output.file)) for one in report.problems)
+        problems += (problem_document(one.replace(path=output.file)) for one in report.problems)
     return problems
 
 
@@ -146,7 +146,7 @@ def _target(output: ReceivedOutput, path: str, challenge: str, answers: str) -> 
         expected = expected_of(challenge, answers, output.test)
     except DataError as error:
         raise _challenge_fault(error, output.test) from error
-    return replace(with_options(Target(output=path, expected=expected), challenge), words_are_plain=False)
+    return with_options(Target(output=path, expected=expected), challenge).replace(words_are_plain=False)
 
 
 def _reason(problems: Sequence[Document]) -> str:

@@ -12,12 +12,12 @@ from array import array
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from math import inf, log, nan
-from typing import NamedTuple
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading import wordprobs
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring import kernel
+from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

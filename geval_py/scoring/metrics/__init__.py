@@ -165,7 +165,7 @@ def split_bits(name: str) -> tuple[str, int]:
     >>> split_bits("LikelihoodHashed8")
     ('LikelihoodHashed', 8)
     """
-    match = re.fullmatch(_HASHED_NAME, name)
+    match = re.fullmatch(_HASHED_NAME, name) if name[-1:].isdecimal() else None
     if match is None:
         return name, DEFAULT_BITS
     return match[1], int(match[2].lstrip("0")[:9] or "0")  # nine digits are far too many bits already
