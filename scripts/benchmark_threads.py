@@ -7,17 +7,24 @@ words, drawn as in a text, with numbers as Python's repr writes them; the file i
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from benchmark import Data, command, make_data, options, run_command
 
+from geval_py.reading.lines import LineReader, Range
 from geval_py.reading.splits import Split, Task, output_at
-from geval_py.scoring.blocks import Threads, available_cores
+from geval_py.scoring import cluster as cluster_module
+from geval_py.scoring.blocks import Block, Threads, available_cores
 from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.pieces import Piece, count_here, score, work_on
 
 WORDS = 1000
 THREADS = (1, 2, 4, 8, 16)
@@ -26,14 +33,16 @@ WORKERS = 2
 Name = TypeVar("Name")
 
 
-def best_in_turns(runs: Sequence[tuple[Name, Callable[[], object]]], times: int) -> dict[Name, float]:
+def best_in_turns(
+    runs: Sequence[tuple[Name, Callable[[], object]]], times: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[Name, float]:
     """Return the seconds of each run's fastest repetition; runs take turns, so all meet the same other work."""
     seconds: dict[Name, list[float]] = {name: [] for name, _ in runs}
     for _ in range(times):
         for name, run in runs:
-            start = time.perf_counter()
+            start = clock()
             run()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: min(found) for name, found in seconds.items()}
 
 
@@ -69,6 +78,44 @@ def measure_cluster(data: Data, times: int) -> None:
     )
 
 
+def measure_shares(data: Data, times: int) -> None:
+    """Measure the terms of docs/cluster.md in processor time: a core's work on each byte, and a share's cost."""
+    path = str(data.output)
+    size = os.path.getsize(path)
+    piece = Piece(path=path, range=Range(start=0, stop=size), start=0, size=size, header=None)
+    columns = [column_of(find_metric("LogLossHashed"), frozenset())]
+    with LineReader(str(data.expected)) as expected:
+        words = expected.take(count_here(piece))
+    lines = words.count(b"\n")
+    block = Block(
+        first_line=1, lines=lines, outputs=memoryview(b""), expected=words, known=lines, buffer=bytearray(),
+        position=0, part=path, lines_before=0,
+    )  # fmt: skip
+    runs = [
+        ("counting", lambda: count_here(piece)),
+        ("scoring", lambda: work_on(piece, block, score, columns, str(data.expected))),
+    ]
+    for name, seconds in best_in_turns(runs, times, time.process_time).items():
+        print(f"{name}, one core: {size / 1e9 / seconds:.2f} GB/s", flush=True)
+
+
+def measure_many_workers(times: int) -> None:
+    """Measure what 1,000 workers cost the client and the scheduler: as many tiny shares, on two real workers."""
+    with TemporaryDirectory() as folder:
+        output, answers = Path(folder, "out.tsv"), Path(folder, "expected.tsv")
+        output.write_text("".join(f"a:0.{n % 50 + 1} the:0.25 :0.25\n" for n in range(10_000)))
+        answers.write_text("a\nthe\nx\nof\n" * 2500)
+        one = output_at(str(output))
+        split = Split(name="", expected=str(answers), outputs=(one,), input=None, in_header=(), out_header=())
+        schemes = select_schemes(Task(metrics=("LogLossHashed",)))
+        cluster_module.LEAST_SHARE_BYTES = 1
+        with opened_cluster(LOCAL, WORKERS) as client:
+            many = Cluster.of(client).replace(threads=1000)
+            runs = [("share", lambda: evaluate_output(split, one, schemes, frozenset(), workers=many))]
+            seconds = best_in_turns(runs, times, time.process_time)["share"]
+    print(f"1,000 workers: {seconds:.1f} s of the process that is client and scheduler")
+
+
 def main() -> None:
     """Print the ratios."""
     asked = options(__doc__)
@@ -77,6 +124,8 @@ def main() -> None:
     print(f"\nlines of {WORDS} words, numbers as repr writes them, {data.size / 1e6:.0f} MB, the best of {times}")
     measure_threads(data, times)
     measure_cluster(data, times)
+    measure_shares(data, times)
+    measure_many_workers(times)
 
 
 if __name__ == "__main__":

@@ -416,7 +416,7 @@ class ThreadPool:
             yield from map(function, items)
             return
         errors: list[GevalError] = []
-        made = _made(items, errors)
+        made = until_error(items, errors)
         beginning = list(islice(made, 2))
         if len(beginning) == 2:
             yield from in_order(partial(self._submit, function), chain(beginning, made), ahead=self.threads)
@@ -439,7 +439,7 @@ def in_order(submit: Callable[[Item], Awaited[Result]], items: Iterable[Item], *
     """
     errors: list[GevalError] = []
     under_way: deque[Awaited[Result]] = deque()
-    for item in _made(items, errors):
+    for item in until_error(items, errors):
         under_way.append(submit(item))
         if len(under_way) > ahead:
             yield under_way.popleft().result()
@@ -449,7 +449,7 @@ def in_order(submit: Callable[[Item], Awaited[Result]], items: Iterable[Item], *
         raise errors[0]
 
 
-def _made(items: Iterable[Item], errors: list[GevalError]) -> Iterator[Item]:
+def until_error(items: Iterable[Item], errors: list[GevalError]) -> Iterator[Item]:
     """Yield the items until one cannot be made; then keep the error."""
     try:
         yield from items

@@ -1,29 +1,33 @@
 """The workers of a Dask cluster, which score an output to the same losses, to the last bit, as threads here do.
 
-    client:   cuts pieces ─────> numbers lines, takes expected ones ─────> losses, in order
+    client:   cuts shares ─────> numbers lines, takes expected ones ─────> losses, in order
     workers:             count ─┘ (the text stays there)           └─> score the text that was read
 
+An output is cut into pieces, and each thread of a worker has a share of them or, in a small cluster, a few. A share
+is two tasks, since a task costs the client and the scheduler milliseconds: one counts the lines of each piece, one
+scores them. What workers do is in :mod:`geval_py.scoring.pieces`.
+
 The client sees no line of the output; a worker sees its pieces, and the expected words that go with them. Each of the
-two tasks reads a piece: a plain file on the worker's machine comes from the system's cache the second time. A process
-that read a remote or compressed file keeps the text, as far as memory allows; other processes read it again. So any
-worker can do any task, and Dask moves no text.
+two tasks reads the pieces: a plain file on the worker's machine comes from the system's cache the second time. A
+process that read a remote or compressed file keeps the text, as far as memory allows; other processes read it again.
+So any worker can do any task, and Dask moves no text.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections import deque
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
-from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, Range, RangeReader, end_of_lines, opened_anywhere
-from geval_py.reading.sources import absolute, changed, is_remote, state_at
+from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
+from geval_py.reading.lines import LineReader, Range
+from geval_py.reading.sources import absolute, state_at
 from geval_py.scoring.blocks import (
-    RANGE_BYTES,
     Block,
     BlockReader,
     MatchedBlockReader,
@@ -31,33 +35,37 @@ from geval_py.scoring.blocks import (
     ThreadPool,
     Threads,
     available_cores,
-    in_order,
-    score_block,
+    until_error,
 )
-from geval_py.scoring.kernel.backends import count_lines
 from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.pieces import MOST_KEPT_BYTES, Job, Piece, count, digest_of, forget, score, work_on_all
 from geval_py.text import named, without_credentials
 from geval_py.values import Value
 from geval_py.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
     from geval_py.scoring.blocks import Lines, Workers
     from geval_py.scoring.metrics.base import Column
 
+    _Share: TypeAlias = "Sequence[tuple[Piece, int]]"  # each with the number of stored bytes up to its end
+
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
-LEAST_RANGE_BYTES, MOST_RANGE_BYTES = 1 << 22, 1 << 28
+LEAST_SHARE_BYTES, MOST_SHARE_BYTES = 1 << 22, 1 << 30  # more might not stay in the system's cache
+SHARES_A_THREAD = 8  # of an output that is large enough, so that all threads end at about the same time
+MOST_SHARES = 1000  # of a cluster whose threads have several each: shares cost the client time
+MOST_LINES = 1 << 20  # of a task that scores, whose expected words and losses the scheduler keeps in memory
+MOST_RANGE_BYTES = 1 << 28
 MOST_FAR_BYTES = 1 << 26  # of a range of a remote file, which workers keep in memory
-MOST_RANGES = 40_000  # larger outputs have larger ranges, since each range costs the client time
-RANGES_A_THREAD = 8  # of an output that is large enough, so that all threads end at about the same time
-AHEAD_A_THREAD = 2  # pieces under way, which a worker may have to keep in memory
-MOST_KEPT_BYTES = 1 << 29  # for each thread of a worker: more than the pieces that are under way
-MOST_UNPACKED_BYTES = 1 << 28  # of a compressed file; a larger text is not kept, but unpacked again
+AHEAD_A_THREAD = 2  # shares under way
+MOST_FAR_SHARE_BYTES = MOST_KEPT_BYTES // AHEAD_A_THREAD  # of what workers keep in memory
 _LOCAL_SETTINGS = {  # profiling costs processor time, and a piece that is stolen is read twice
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
@@ -159,6 +167,33 @@ class Cluster(Value):
         place = {} if near is None else {"workers": [near], "allow_other_workers": True}
         return self.client.submit(function, *arguments, pure=False, retries=RETRIES, **place)
 
+    def map_in_order(
+        self, function: Callable[..., Result], items: Iterable[Item], arguments: Callable[[Item], tuple[object, ...]]
+    ) -> Iterator[tuple[Item, Any, Result]]:
+        """Yield each item, in order, with the Future and the result of ``function(*arguments(item))``.
+
+        An error is raised after the results of all items before it. As many tasks as there are threads are sent, and
+        fetched, at once: that costs a third of the time of one by one.
+        """
+        errors: list[GevalError] = []
+        made = until_error(items, errors)
+        under_way: deque[tuple[list[Item], list[Any]]] = deque()
+        while batch := list(islice(made, self.threads)):
+            sent = self.client.map(function, *zip(*map(arguments, batch), strict=True), pure=False, retries=RETRIES)
+            under_way.append((batch, sent))
+            if len(under_way) == AHEAD_A_THREAD:
+                yield from self._fetched(*under_way.popleft())
+        while under_way:
+            yield from self._fetched(*under_way.popleft())
+        if errors:
+            raise errors[0]
+
+    def _fetched(self, items: Sequence[Item], futures: Sequence[Any]) -> Iterator[tuple[Item, Any, Any]]:
+        found = self.client.gather(dict(enumerate(futures)), errors="skip")
+        for number, (item, future) in enumerate(zip(items, futures, strict=True)):
+            result = found.pop(number)
+            yield item, future, future.result() if result is None else result  # None stands for an error
+
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Turn errors of the cluster into ours."""
@@ -181,30 +216,25 @@ def workers_of(client: Any | None) -> Workers:
     return Threads() if client is None else Cluster.of(client)
 
 
-class _Pending(Generic[Result]):
-    """A task's result that is under way, and the function that is applied to it."""
-
-    def __init__(self, future: Any, make: Callable[[Any], Result]) -> None:
-        self._future, self._make = future, make
-
-    def result(self) -> Result:
-        return self._make(self._future.result())
-
-
 class PieceReader(BlockReader):
-    """Numbers the lines of an output that workers count; ``last`` is the piece of the last block, and its worker.
+    """Numbers the lines of an output that workers count.
+
+    ``last`` is the piece of the last block, with the Future of the task that counted it.
 
     All workers can read the output's files under the same paths. Raises UsageError for an output that can be read
     only once, such as standard input.
     """
 
-    last: tuple[Piece, str]
+    last: tuple[Piece, Any]
 
     def __init__(self, outputs: LineReader, expected: LineReader | None, cluster: Cluster) -> None:
         if outputs.size is None:
             raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: give a file")
         super().__init__(outputs, expected)
         self._cluster, self._size = cluster, outputs.size
+        shares = cluster.threads * max(min(MOST_SHARES // cluster.threads, SHARES_A_THREAD), 1)
+        self._share_bytes = min(max(_divided(outputs.size, shares), LEAST_SHARE_BYTES), MOST_SHARE_BYTES)
+        self._far_share_bytes = min(self._share_bytes, MOST_FAR_SHARE_BYTES)
         self._run, self._keepers = uuid4().hex, set[str]()
         self._paths = {absolute(part): part for part in outputs.parts} | {absolute(outputs.path): outputs.path}
 
@@ -215,26 +245,50 @@ class PieceReader(BlockReader):
         *,
         threads: int | None = None,
         progress: Progress | None = None,
+        common: tuple[object, ...] = (),
     ) -> Iterator[tuple[Block, Result]]:
         """Yield the blocks in order, without their texts, each with the worker's ``work(blocks, *arguments(block))``.
+
+        ``common`` are arguments before those, the same for all blocks; they may be Futures.
 
         Raises DataError, a MalformedLineError after the blocks before it, and ClusterError.
         """
         del threads  # the workers are elsewhere
 
-        def submit(block: Block) -> _Pending[tuple[Block, Result | MalformedLineError]]:
-            piece, worker = self.last
-            future = self._cluster.submit(work_on, piece, block, work, *arguments(block), near=worker)
-            return _Pending(future, lambda found: (block, found))
+        def arguments_of(item: tuple[Job, Any]) -> tuple[object, ...]:
+            # Dask prefers the worker that has what a task is given: the one that counted, and has read the pieces.
+            return *item, work, *common
 
-        with self.watched(), self._forgotten(), ThreadPool(0) as nobody:
-            for block, found in in_order(submit, self.blocks(nobody), ahead=self._cluster.at_once):
-                if isinstance(found, MalformedLineError):
-                    raise found
-                yield block, found
-                if progress is not None:
-                    progress(block.position or 0, self._size)
+        with self.watched(), self._forgotten():
+            for (job, _), _, results in self._cluster.map_in_order(work_on_all, self._jobs(arguments), arguments_of):
+                for block, found in zip(job.blocks, results, strict=False):
+                    if isinstance(found, MalformedLineError):
+                        raise found
+                    yield block, found
+                    if progress is not None:
+                        progress(block.position or 0, self._size)
             self.check_unchanged()
+
+    def _jobs(self, arguments: Callable[[Block], tuple[object, ...]]) -> Iterator[tuple[Job, Any]]:
+        """Yield the blocks of each share, in order, as a job or, where lines are short and many, as several.
+
+        With each is the Future of the task that counted the share.
+        """
+        errors: list[GevalError] = []
+        job, counted, lines = Job(), None, 0
+        with ThreadPool(0) as nobody:
+            for block in until_error(self.blocks(nobody), errors):
+                piece, counted_now = self.last
+                lines += block.lines
+                if job.pieces and (counted_now is not counted or lines > MOST_LINES):
+                    yield job, counted
+                    job, lines = Job(), block.lines
+                counted = counted_now
+                job.add(piece, block, arguments(block))
+        if job.pieces:
+            yield job, counted
+        if errors:
+            raise errors[0]
 
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the output was changed: workers open it again by its path."""
@@ -263,17 +317,35 @@ class PieceReader(BlockReader):
 
     def read(self, pool: ThreadPool) -> Iterator[Lines]:
         del pool  # the workers are elsewhere
-        for piece, position, (lines, worker) in in_order(self._submit, self._pieces(), ahead=self._cluster.at_once):
-            if not piece.is_near:
-                self._keepers.add(worker)
-            if lines:
-                self.last = piece, worker
-                yield bytearray(), memoryview(b""), lines, position, piece.path
+        for share, counted, (counts, worker) in self._counted(self._shares()):
+            while True:
+                for (piece, position), lines in zip(share, counts, strict=False):
+                    if not piece.is_near:
+                        self._keepers.add(worker)
+                    if lines:
+                        self.last = piece, counted
+                        yield bytearray(), memoryview(b""), lines, position, piece.path
+                share = share[len(counts) :]
+                if not share:
+                    break
+                ((_, counted, (counts, worker)),) = self._counted([share])
         self.check_unchanged()
 
-    def _submit(self, found: tuple[Piece, int]) -> _Pending[tuple[Piece, int, tuple[int, str]]]:
-        piece, position = found
-        return _Pending(self._cluster.submit(count, piece), lambda counted: (piece, position, counted))
+    def _counted(self, shares: Iterable[_Share]) -> Iterator[tuple[_Share, Any, tuple[list[int], str]]]:
+        return self._cluster.map_in_order(count, shares, lambda share: ([piece for piece, _ in share],))
+
+    def _shares(self) -> Iterator[_Share]:
+        """Yield the pieces of each share: one after the other, as many as are not too large together."""
+        share: list[tuple[Piece, int]] = []
+        size = 0
+        for piece, position in self._pieces():
+            size += piece.bytes
+            if share and size > (self._share_bytes if piece.is_near else self._far_share_bytes):
+                yield share
+                share, size = [], piece.bytes
+            share.append((piece, position))
+        if share:
+            yield share
 
     def _pieces(self) -> Iterator[tuple[Piece, int]]:
         """Cut the output into pieces, part by part, each with the number of stored bytes up to its end."""
@@ -288,7 +360,11 @@ class PieceReader(BlockReader):
             if source.compression is not None:
                 yield whole, before + size
             else:
-                length = self._range_bytes(MOST_RANGE_BYTES if source.is_here else MOST_FAR_BYTES)
+                near = source.is_here
+                of_share, most = (
+                    (self._share_bytes, MOST_RANGE_BYTES) if near else (self._far_share_bytes, MOST_FAR_BYTES)
+                )
+                length = _divided(of_share, _divided(of_share, most))
                 for start in range(reader.offset, size, length):
                     wanted = Range(start=start, stop=min(start + length, size))
                     yield whole.replace(range=wanted, start=reader.offset), before + wanted.stop
@@ -296,9 +372,10 @@ class PieceReader(BlockReader):
             if not reader.next_part():
                 return
 
-    def _range_bytes(self, most: int) -> int:
-        wanted = min(max(self._size // (RANGES_A_THREAD * self._cluster.threads), LEAST_RANGE_BYTES), most)
-        return max(wanted, self._size // MOST_RANGES)
+
+def _divided(whole: int, parts: int) -> int:
+    """Divide, and round up."""
+    return -(-whole // parts)
 
 
 class MatchedPieceReader(PieceReader, MatchedBlockReader):
@@ -331,170 +408,5 @@ class ClusterScorer:
     def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
         with self._reader.watched():
             columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
-        arguments = columns, self._expected_path
-        return self._reader.map_pieces(score, lambda _: arguments, progress=progress)
-
-
-# What a worker does with a piece: count its lines and, once they are numbered, work on them.
-
-
-class Piece(Value):
-    """Lines of an output: of a range of a plain file or, without a ``range``, all lines of a compressed file.
-
-    ``start`` is where the file's first line starts, ``size`` the number of its bytes, ``header`` the first name of a
-    header line to skip, ``max_bytes`` the most that it may unpack to. ``run`` differs between readings of an output,
-    which may have been changed in the meantime.
-    """
-
-    path: str
-    range: Range | None
-    start: int
-    size: int
-    header: str | None
-    max_bytes: int | None = None
-    run: str = ""
-
-    @property
-    def is_near(self) -> bool:
-        """Whether it costs next to nothing to read it again."""
-        return self.range is not None and not is_remote(self.path)
-
-
-class _Kept:
-    """The lines, block by block, that this process has read and has still to work on."""
-
-    def __init__(self) -> None:
-        self._blocks: dict[Piece, Sequence[memoryview]] = {}
-        self._lock = Lock()
-
-    def put(self, piece: Piece, blocks: Sequence[memoryview], threads: int) -> None:
-        """Keep lines until they are taken, unless each of the threads would keep more than MOST_KEPT_BYTES.
-
-        Lines that another run has left here give way.
-        """
-
-        def fits(kept: Mapping[Piece, Sequence[memoryview]]) -> bool:
-            return sum(len(block) for its in kept.values() for block in its) <= threads * MOST_KEPT_BYTES
-
-        with self._lock:
-            kept = self._blocks | {piece: blocks}
-            if not fits(kept):
-                kept = {other: its for other, its in kept.items() if other.run == piece.run}
-            if fits(kept):
-                self._blocks = kept
-
-    def take(self, piece: Piece) -> Sequence[memoryview] | None:
-        """Return a piece's lines and keep them no longer; None if they are not kept."""
-        with self._lock:
-            return self._blocks.pop(piece, None)
-
-    def drop(self, run: str) -> None:
-        """Keep no lines of a run any longer."""
-        with self._lock:
-            self._blocks = {piece: blocks for piece, blocks in self._blocks.items() if piece.run != run}
-
-
-_kept = _Kept()
-
-
-def count(piece: Piece) -> tuple[int, str]:
-    """Count the lines of a piece, and return the address of this worker, which may keep them; raises DataError."""
-    worker = import_module("distributed").get_worker()
-    return count_here(piece, worker.state.nthreads), worker.address
-
-
-def count_here(piece: Piece, threads: int = 1) -> int:
-    """Count the lines of a piece, which this process, with so many threads, may keep. Raises DataError."""
-    blocks: list[memoryview] = []
-    lines = size = 0
-    for block in _read(piece):
-        lines, size = lines + count_lines(block), size + len(block)
-        if not piece.is_near and size <= MOST_UNPACKED_BYTES:
-            blocks.append(block)
-        else:
-            blocks.clear()
-    if not piece.is_near and size <= MOST_UNPACKED_BYTES:
-        _kept.put(piece, blocks, threads)
-    return lines
-
-
-def forget(run: str) -> None:
-    """Keep no lines of a run any longer: nobody will work on them."""
-    _kept.drop(run)
-
-
-def work_on(
-    piece: Piece, numbers: Block, work: Callable[..., Result], *arguments: object
-) -> Result | MalformedLineError:
-    """Work on the lines of a piece: ``work(blocks, *arguments)``; each block lasts until the next one.
-
-    ``numbers`` is the block without the text: its first line, its number of lines (the piece may have more) and the
-    expected lines. Returns the first MalformedLineError instead of raising it, since trying again would not help.
-    Raises DataError, also where the piece has fewer lines than were counted.
-    """
-    kept = _kept.take(piece)
-    try:
-        return work(_blocks(_read(piece) if kept is None else kept, numbers), *arguments)
-    except MalformedLineError as error:
-        return error
-
-
-def _blocks(texts: Iterable[memoryview], numbers: Block) -> Iterator[Block]:
-    line, place = 0, 0
-    for text in texts:
-        end, found = _head(text, numbers.lines - line)
-        expected_end, _ = end_of_lines(numbers.expected, place, found)
-        with text[:end] as outputs:
-            yield numbers.replace(
-                first_line=numbers.first_line + line,
-                lines=found,
-                outputs=outputs,
-                expected=numbers.expected[place:expected_end],
-                known=min(max(numbers.known - line, 0), found),
-            )
-        line, place = line + found, expected_end
-        if line == numbers.lines:
-            return
-    raise changed(numbers.part)
-
-
-def _read(piece: Piece) -> Iterator[memoryview]:
-    """Yield the lines of a piece in blocks, each of which lasts until the next one; raises DataError."""
-    if piece.range is None:
-        with LineReader(piece.path, header=piece.header, max_bytes=piece.max_bytes) as lines:
-            while block := lines.block():
-                yield memoryview(block)
-        return
-    length = RANGE_BYTES if piece.is_near else piece.range.stop - piece.range.start
-    buffer = bytearray(RANGE_BYTES + READ_AHEAD_BYTES + 2 if piece.is_near else 0)
-    with opened_anywhere(piece.path) as read_at:
-        reader = RangeReader(piece.path, read_at, start=piece.start, size=piece.size)
-        for start in range(piece.range.start, piece.range.stop, length):
-            found = reader.read(Range(start=start, stop=min(start + length, piece.range.stop)), buffer)
-            text = memoryview(buffer)[found.start : found.stop]
-            if text:  # otherwise the range is inside of a line
-                yield text
-            if piece.is_near:
-                text.release()
-
-
-def _head(text: memoryview, lines: int) -> tuple[int, int]:
-    """Find where so many lines end, or the text; returns the place and the number of lines before it."""
-    found = count_lines(text)
-    return (len(text), found) if found <= lines else end_of_lines(bytes(text), 0, lines)
-
-
-def score(blocks: Iterable[Block], columns: Sequence[Column], expected_path: str) -> list[LineStatistics]:
-    """Score blocks for each of some columns; raises MalformedLineError, the first in the order of lines."""
-    scored = [LineStatistics() for _ in columns]
-    for block in blocks:
-        for of_all, of_block in zip(scored, score_block(block, columns, expected_path), strict=True):
-            of_all.extend(of_block)
-    return scored
-
-
-def digest_of(path: str, header: str | None) -> str | None:
-    """Read an output from its beginning to its end and return the SHA-256 of its bytes; raises DataError."""
-    with LineReader(path, header=header, digest=True) as reader:
-        reader.count_rest()
-        return reader.sha256
+        common = columns, self._expected_path
+        return self._reader.map_pieces(score, lambda _: (), progress=progress, common=common)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from dask_clusters import cut
 from golden import check_golden, write_golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Task
 from geval_py.scoring import cluster as clusters
+from geval_py.scoring import pieces
 from geval_py.scoring.blocks import Block, Threads
 from geval_py.scoring.cluster import Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
@@ -49,16 +51,21 @@ def result(split, **keywords):
 
 
 @settings(deadline=None, derandomize=True, max_examples=examples(1000), suppress_health_check=list(HealthCheck))
-@given(output=st.one_of(files, long_files), difference=differences, pieces=st.integers(1, 25))
-def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, tmp_path_factory):
+@given(
+    output=st.one_of(files, long_files),
+    difference=differences,
+    pieces=st.integers(1, 25),
+    of_share=st.integers(1, 30),
+    lines=st.integers(1, 40),
+)
+def test_a_cluster_scores_as_one_thread(output, difference, pieces, of_share, lines, cluster, tmp_path_factory):
     """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
     folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
     want = result(split, workers=Threads(1))
     size = max(len(output) // pieces, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clusters, "LEAST_RANGE_BYTES", size)
-        patch.setattr(clusters, "MOST_RANGE_BYTES", size)
+        cut(patch, size, of_share, lines)
         assert result(split, workers=cluster) == want
 
 
@@ -69,8 +76,7 @@ def test_golden_lines_on_a_cluster(bits, size, cluster, tmp_path, monkeypatch):
     want = write_golden(tmp_path, bits)
     split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
     single = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
-    monkeypatch.setattr(clusters, "LEAST_RANGE_BYTES", size)
-    monkeypatch.setattr(clusters, "MOST_RANGE_BYTES", size)
+    cut(monkeypatch, size, 3)
     losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=cluster).line_losses
     assert losses == single
     check_golden(losses, want)
@@ -109,13 +115,13 @@ def test_a_thousand_parts(tmp_path):
 @pytest.mark.parametrize("known", [1000, 999])
 def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
     """What unpacks to much is unpacked again when it is scored; in blocks, each with its expected lines."""
-    monkeypatch.setattr(clusters, "MOST_UNPACKED_BYTES", most)
+    monkeypatch.setattr(pieces, "MOST_UNPACKED_BYTES", most)
     read = LineReader.read_block
     monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, size=0: read(self, buffer, 50))
     text = b"a:0.5 the:0.25 :0.25\n" * 1000
     (tmp_path / "out.tsv.gz").write_bytes(gzip.compress(text))
-    piece = clusters.Piece(path=str(tmp_path / "out.tsv.gz"), range=None, start=0, size=0, header=None)
-    assert clusters.count_here(piece) == 1000
+    piece = pieces.Piece(path=str(tmp_path / "out.tsv.gz"), range=None, start=0, size=0, header=None)
+    assert pieces.count_here(piece) == 1000
     expected = (b"a\nthe\n" * 500)[: 2 * known + known // 2 * 2]
     numbers = Block(
         first_line=7,
@@ -129,9 +135,9 @@ def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
         lines_before=0,
     )
     columns = [column_of(find_metric("LogLossHashed8"), frozenset())]
-    assert (piece in clusters._kept._blocks) == (most > 100)
-    (statistics,) = clusters.work_on(piece, numbers, clusters.score, columns, "expected.tsv")
-    assert piece not in clusters._kept._blocks
+    assert (piece in pieces._kept._blocks) == (most > 100)
+    (statistics,) = pieces.work_on(piece, numbers, pieces.score, columns, "expected.tsv")
+    assert piece not in pieces._kept._blocks
     want = kernel.hashed_losses(text[: 21 * numbers.lines], expected, 8, 7)
     assert statistics.columns == (want,)
 
@@ -174,8 +180,7 @@ def write_much(folder, lines=40_000):
 
 def evaluate_and(kill, client, folder, monkeypatch):
     """Score in small pieces; after some of them, do something to the cluster."""
-    monkeypatch.setattr(clusters, "LEAST_RANGE_BYTES", 10_000)
-    monkeypatch.setattr(clusters, "MOST_RANGE_BYTES", 10_000)
+    cut(monkeypatch, 10_000, 2)
     todo = [kill]
     split = split_of(folder)
 
@@ -194,6 +199,31 @@ def evaluate_and(kill, client, folder, monkeypatch):
 def kill_a_worker(client, number):
     pids = sorted(client.run(os.getpid).values())
     os.kill(pids[number % len(pids)], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("runs", [2, 20])
+@pytest.mark.parametrize("of_share", [2, 1000], ids=["some shares", "few shares"])
+def test_a_worker_is_killed_while_it_counts(of_share, runs, tmp_path, monkeypatch):
+    """The same digits each time: another one counts its pieces again, and some pieces have been counted before."""
+    write_much(tmp_path)
+    split, schemes = split_of(tmp_path), select_schemes(Task(metrics=METRICS))
+    want = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
+    send = Cluster.map_in_order
+    for run in range(runs):
+        with opened_cluster("local", 2) as client, monkeypatch.context() as patch:
+            cut(patch, 10_000, of_share)
+            todo = [partial(kill_a_worker, client, run)]
+
+            def killing(self, function, items, arguments, todo=todo):
+                for found in send(self, function, items, arguments):
+                    if function is pieces.count and todo:
+                        todo.pop()()
+                    yield found
+
+            patch.setattr(Cluster, "map_in_order", killing)
+            found = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Cluster.of(client))
+            assert not todo
+        assert found.line_losses == want
 
 
 @pytest.mark.parametrize("runs", [2, 20])

@@ -1,14 +1,22 @@
 """A cluster inside of this process scores as one thread: the quick sibling of the trials in test_cluster.py."""
 
+import gzip
+import os
+
 import pytest
+from dask_clusters import cut
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
-from random_outputs import differences, files, long_files, result, write
+from random_outputs import differences, files, long_files, result, split_of, write
 
+from geval_py.errors import UnreadableFileError
+from geval_py.reading.sources import find_file
+from geval_py.reading.splits import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.cluster import Cluster
+from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l")
 
@@ -30,14 +38,108 @@ def cluster():
 
 
 @settings(deadline=None, derandomize=True, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
-@given(output=st.one_of(files, long_files), difference=differences, pieces=st.integers(1, 8))
-def test_a_cluster_scores_as_one_thread(output, difference, pieces, cluster, tmp_path_factory):
+@given(
+    output=st.one_of(files, long_files),
+    difference=differences,
+    pieces=st.integers(1, 8),
+    of_share=st.integers(1, 9),
+    lines=st.integers(1, 40),
+    workers=st.integers(1, 50),
+)
+def test_a_cluster_scores_as_one_thread(
+    output, difference, pieces, of_share, lines, workers, cluster, tmp_path_factory
+):
     """The same signature, losses and texts, to the last bit, or the same error."""
     folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
     want = result(split, METRICS, workers=Threads(1))
     size = max(len(output) // pieces, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clusters, "LEAST_RANGE_BYTES", size)
-        patch.setattr(clusters, "MOST_RANGE_BYTES", size)
-        assert result(split, METRICS, workers=cluster) == want
+        cut(patch, size, of_share, lines)
+        assert result(split, METRICS, workers=cluster.replace(threads=workers)) == want
+
+
+LINES = [b"a:0.5 :0.5\n", b":1\n", b"the:0.25 a:0.5 :0.25\n"] * 70
+
+
+def written(folder, text, lines=210):
+    (folder / "out.tsv").write_bytes(text)
+    (folder / "expected.tsv").write_bytes(b"a\n" * lines)
+    return split_of(folder)
+
+
+@pytest.mark.parametrize("workers", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"\n", b"".join(LINES[:10]), b"".join(LINES[:10]).rstrip(b"\n"), b"".join(LINES[:9]) + b"broken\n"],
+    ids=["empty", "a line end", "lines", "no last line end", "malformed at the end"],
+)
+def test_few_lines_and_many_workers(text, workers, cluster, tmp_path, monkeypatch):
+    split = written(tmp_path, text, 10)
+    want = result(split, METRICS, workers=Threads(1))
+    assert result(split, METRICS, workers=cluster.replace(threads=workers)) == want
+    cut(monkeypatch, 7, 3)
+    assert result(split, METRICS, workers=cluster.replace(threads=workers)) == want
+
+
+@pytest.mark.parametrize("workers", [1, 2, 50])
+def test_a_share_is_two_tasks(workers, cluster, tmp_path, monkeypatch):
+    """However many ranges and parts it has; a task that scores has hardly more than MOST_LINES."""
+    sent = []
+    send = cluster.client.map
+    monkeypatch.setattr(
+        cluster.client,
+        "map",
+        lambda function, *more, **how: (
+            sent.extend([function.__name__] * len(more[0])) or send(function, *more, **how)
+        ),
+    )
+    split = written(tmp_path, b"".join(LINES))
+    cut(monkeypatch, 40, 10_000)
+    evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=cluster)
+    assert sorted(sent) == ["count", "work_on_all"]
+    sent.clear()
+    shares = -(-(tmp_path / "out.tsv").stat().st_size // 400)
+    cut(monkeypatch, 40, 10)
+    several = cluster.replace(threads=workers)
+    evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=several)
+    assert sorted(sent) == ["count"] * shares + ["work_on_all"] * shares
+
+
+@pytest.mark.parametrize("place", [0, 5])
+@pytest.mark.parametrize("of_share", [1, 4])
+@pytest.mark.parametrize("size", [0, 700])
+def test_a_file_is_truncated_between_the_rounds(size, of_share, place, cluster, tmp_path, monkeypatch):
+    split = written(tmp_path, b"".join(LINES))
+    cut(monkeypatch, 300, of_share)
+    read = clusters.PieceReader.read
+
+    def truncating(self, pool):
+        for number, lines in enumerate(read(self, pool)):
+            if number == place:
+                os.truncate(tmp_path / "out.tsv", size)
+            yield lines
+
+    monkeypatch.setattr(clusters.PieceReader, "read", truncating)
+    kind, message, *_ = result(split, METRICS, workers=cluster)
+    assert (kind, message) == (
+        UnreadableFileError,
+        f"Cannot read `{tmp_path}/out.tsv`: it was changed while it was read",
+    )
+
+
+@pytest.mark.parametrize("malformed", [False, True])
+@pytest.mark.parametrize("damaged", [0, 2, 3])
+def test_a_damaged_part_in_the_middle_of_a_share(damaged, malformed, cluster, tmp_path, monkeypatch):
+    """What comes first in the order of lines is the error, though all parts are counted before one is scored."""
+    for part in range(4):
+        some = LINES[part * 50 : (part + 1) * 50 if part < 3 else None]
+        if malformed and part == 1:
+            some = [*some[:7], b"broken\n", *some[8:]]
+        packed = gzip.compress(b"".join(some))
+        (tmp_path / f"out-{part}-of-4.tsv.gz").write_bytes(packed[:-20] if part == damaged else packed)
+    (tmp_path / "expected.tsv").write_bytes(b"a\n" * len(LINES))
+    split = split_of(tmp_path, os.path.basename(find_file(str(tmp_path / "out.tsv"))))
+    want = result(split, METRICS, workers=Threads(1))
+    assert result(split, METRICS, workers=cluster) == want
+    assert ("broken" in str(want)) == (malformed and damaged > 0)
