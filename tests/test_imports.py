@@ -1,7 +1,9 @@
 """The plain command line starts fast: it imports nothing heavy."""
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +103,30 @@ def test_a_command_imports_nothing_else(command, tmp_path):
         command
     ]
     assert not imported & set(LATER[command])
+
+
+BOARDS = {
+    "alembic",
+    "altair",
+    "concurrent.futures.process",
+    "jinja2",
+    "markdown_it",
+    "numpy",
+    "pandas",
+    "psycopg",
+    "rich",
+}
+
+
+def test_showing_a_leaderboard_imports_nothing_that_only_changes_need(tmp_path):
+    """Neither for migrations, nor for pages, nor the object-relational half of SQLAlchemy."""
+    shutil.copytree(Path(__file__).parents[1] / "challenges" / "gazette", tmp_path / "gazette")
+    board_init = ["board", "init", "board", "--challenge", "gazette", "--answers", "gazette"]
+    imported_by(board_init, tmp_path)
+    imported = imported_by(["board", "show", "board"], tmp_path)
+    assert "sqlalchemy.engine" in imported
+    assert not imported & (BOARDS | {"sqlalchemy.orm", "geval_py.board.intake", "geval_py.board.operations"})
+    assert not imported & {"geval_py.board.ranking.uncertainty", "geval_py.board.site", "geval_py.scoring.blocks"}
 
 
 LIBRARIES = {"numpy", "pandas", "rapidfuzz", "sacrebleu", "scipy"}

@@ -65,7 +65,9 @@ MOST_LINES = 1 << 20  # of a task that scores, whose expected words and losses t
 MOST_RANGE_BYTES = 1 << 28
 MOST_FAR_BYTES = 1 << 26  # of a range of a remote file, which workers keep in memory
 AHEAD_A_THREAD = 2  # shares under way
+MOST_AT_ONCE = 100  # tasks that are sent at once, with the expected words of their lines
 MOST_FAR_SHARE_BYTES = MOST_KEPT_BYTES // AHEAD_A_THREAD  # of what workers keep in memory
+_NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # expected words may well be megabytes
 _LOCAL_SETTINGS = {  # profiling costs processor time, and a piece that is stolen is read twice
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.work-stealing": False,
@@ -172,16 +174,19 @@ class Cluster(Value):
     ) -> Iterator[tuple[Item, Any, Result]]:
         """Yield each item, in order, with the Future and the result of ``function(*arguments(item))``.
 
-        An error is raised after the results of all items before it. As many tasks as there are threads are sent, and
-        fetched, at once: that costs a third of the time of one by one.
+        An error is raised after the results of all items before it. Many tasks are sent, and fetched, at once: that
+        costs a third of the time of one by one.
         """
         errors: list[GevalError] = []
         made = until_error(items, errors)
+        size = min(self.threads, MOST_AT_ONCE)
         under_way: deque[tuple[list[Item], list[Any]]] = deque()
-        while batch := list(islice(made, self.threads)):
-            sent = self.client.map(function, *zip(*map(arguments, batch), strict=True), pure=False, retries=RETRIES)
+        while batch := list(islice(made, size)):
+            given = zip(*map(arguments, batch), strict=True)
+            with import_module("dask").config.set(_NO_WARNING):
+                sent = self.client.map(function, *given, pure=False, retries=RETRIES)
             under_way.append((batch, sent))
-            if len(under_way) == AHEAD_A_THREAD:
+            if len(under_way) * size >= self.at_once:
                 yield from self._fetched(*under_way.popleft())
         while under_way:
             yield from self._fetched(*under_way.popleft())

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import warnings
 
 import pytest
 from dask_clusters import cut
@@ -104,6 +105,18 @@ def test_a_share_is_two_tasks(workers, cluster, tmp_path, monkeypatch):
     several = cluster.replace(threads=workers)
     evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=several)
     assert sorted(sent) == ["count"] * shares + ["work_on_all"] * shares
+
+
+def test_no_warning_of_many_expected_words(cluster, tmp_path):
+    """Dask would warn of more than 10 MB."""
+    import dask
+
+    split = written(tmp_path, b"".join(LINES))
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 B"}), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schemes = select_schemes(Task(metrics=METRICS))
+        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=cluster)
+    assert len(found.line_losses) == len(LINES)
 
 
 @pytest.mark.parametrize("place", [0, 5])
