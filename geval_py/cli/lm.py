@@ -6,16 +6,18 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import estimation, kenlm_models, ngram_model, perplexity
-from geval_py.modelling.corpus import lacks_spaces, read_corpus, read_words
+from geval_py.modelling import kenlm_models, perplexity
 from geval_py.reading import compression, config, rewriting, sources
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Table
 from geval_py.text import named
+
+if TYPE_CHECKING:
+    from geval_py.modelling import estimation, ngram_model
 
 SUBCOMMANDS = {  # what each does, and where it is
     "train": ("estimate a model of texts, as KenLM's lmplz", __name__),
@@ -58,6 +60,8 @@ PERPLEXITY_EXAMPLES = """\
 
 def make_train_parser() -> parsers.QuietParser:
     """Make the parser of ``geval lm train``."""
+    from geval_py.modelling import estimation
+
     what = "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does."
     parser = parsers.command_parser("lm train", what, TRAIN_EXAMPLES)
     add = parser.add_argument
@@ -92,6 +96,9 @@ def _discount(text: str) -> float:
 
 def run_train(words: Sequence[str]) -> int:
     """Run the command; returns the exit status, raises GevalError."""
+    from geval_py.modelling import estimation
+    from geval_py.modelling.corpus import lacks_spaces, read_corpus
+
     given = make_train_parser().understood(words)
     if given is None:
         return 0
@@ -126,6 +133,9 @@ def run_train(words: Sequence[str]) -> int:
 
 def _estimation(given: argparse.Namespace) -> estimation.Estimation:
     """Return the settings of the estimation; raises UsageError for options that do not go together."""
+    from geval_py.modelling import estimation
+    from geval_py.modelling.corpus import read_words
+
     values = vars(given)
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
     if given.counts and useless:
@@ -149,6 +159,8 @@ def _estimation(given: argparse.Namespace) -> estimation.Estimation:
 
 def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
     """Complete the fall-back discounts: the last one given is for all higher counts."""
+    from geval_py.modelling import estimation
+
     if len(discounts) > len(estimation.FALLBACK):
         raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
     if not discounts:
@@ -164,6 +176,8 @@ def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _write(model: ngram_model.NgramModel, path: str) -> None:
+    from geval_py.modelling import ngram_model
+
     if path == sources.STANDARD_INPUT:
         sys.stdout.flush()
         ngram_model.write_arpa(model, sys.stdout.buffer)
@@ -177,7 +191,7 @@ def make_perplexity_parser() -> parsers.QuietParser:
     parser = parsers.QuietParser(
         prog="geval lm perplexity",
         description="Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
-        epilog=f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n"
+        epilog=f"{perplexity.UNKNOWN_CONVENTION[:1].upper()}{perplexity.UNKNOWN_CONVENTION[1:]}.\n\n"
         f"examples:\n{PERPLEXITY_EXAMPLES}\n{parsers.STATUS}",
     )
     add = parser.add_argument
@@ -209,10 +223,10 @@ def run_perplexity(words: Sequence[str]) -> int:
     if given.sentences and (given.bootstrap is not None or given.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
     score = _score(given.model, given.texts, marks=given.marks)
-    unknown = int(score.oov.sum())
+    unknown = sum(score.oov)
     if unknown:
         terminal.note(
-            f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it"
+            f"{unknown} of {sum(score.tokens)} tokens are <unk>, with the probability that the model gives to it"
         )
     if given.sentences:
         terminal.write_table(perplexity.sentences_table(score, given.precision))
@@ -236,6 +250,8 @@ def run_perplexity(words: Sequence[str]) -> int:
 def _score(path: str, texts: Sequence[str], *, marks: bool) -> perplexity.TextScore:
     if kenlm_models.is_binary(path):
         return perplexity.score_by_kenlm(path, texts, sentence_marks=marks)
+    from geval_py.modelling import ngram_model
+
     model = ngram_model.read_arpa(path)
     if b"<unk>" in model.missing:
         terminal.note(
@@ -274,5 +290,7 @@ def _sizes(path: str) -> tuple[Table, Callable[[], dict[str, Any]]]:
     if kenlm_models.is_binary(path):
         head = kenlm_models.read_head(path)
         return kenlm_models.head_table(head), lambda: kenlm_models.head_document(head)
+    from geval_py.modelling import ngram_model
+
     model = ngram_model.read_arpa(path)
     return ngram_model.model_table(model), lambda: ngram_model.model_document(model)

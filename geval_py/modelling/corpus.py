@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError
+from geval_py.errors import EmptyFileError, MalformedLineError, ModelError
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
-from geval_py.reading.lines import LineReader
+from geval_py.reading.lines import text_blocks
 
 Ids = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -158,8 +158,6 @@ UNSPACED = re.compile(  # letters of scripts that are written without spaces bet
 )
 LOOKED_AT = 10_000  # tokens at the beginning of a text
 LONG_WORD = 8  # letters; no text in one of these scripts has so long words on average
-_BLOCK_BYTES = 1 << 20
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _WORD = re.compile(rb"[^\0\t\r ]+")
 _NUL_AS_SPACE = bytes.maketrans(b"\0", b" ")
 
@@ -236,20 +234,6 @@ class Numbering(dict[bytes, int]):
         return np.fromiter(words, np.int32, sum(map(len, sentences)))
 
 
-def blocks_of(path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield a text in blocks of whole lines, each with the number of its first line.
-
-    A byte order mark is dropped, and a missing last line end added. Raises UnreadableFileError, also for UTF-16.
-    """
-    line = 1
-    with LineReader(path) as reader:
-        while block := reader.block(_BLOCK_BYTES):
-            if line == 1 and block.startswith(_UTF_16):
-                raise UnreadableFileError(path=path, reason="it is UTF-16; write it as UTF-8")
-            yield line, block
-            line += block.count(b"\n")
-
-
 def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sentence]:
     """Split a block into the words of its lines."""
     return list(map(split, block[:-1].split(b"\n")))
@@ -259,13 +243,13 @@ def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
     """Read the texts of several files as one corpus, as lmplz does.
 
     With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
-    EmptyFileError if there is no line, and as :func:`blocks_of`.
+    EmptyFileError if there is no line, and as :func:`geval_py.reading.lines.text_blocks`.
     """
     numbering = Numbering(MARKS)
     parts: list[Ids] = []
     not_utf8: tuple[str, int] | None = None
     for path in paths:
-        for line, block in blocks_of(path):
+        for line, block in text_blocks(path):
             if not_utf8 is None and (bad := _undecodable_line(block)) is not None:
                 not_utf8 = path, line + bad
             sentences = sentences_of(block, split_as_lmplz)
@@ -286,7 +270,10 @@ def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
 def read_words(path: str) -> list[bytes]:
     """Read a vocabulary: words, if any, with white space between them."""
     return [
-        word for _, block in blocks_of(path) for sentence in sentences_of(block, split_as_lmplz) for word in sentence
+        word
+        for _, block in text_blocks(path)
+        for sentence in sentences_of(block, split_as_lmplz)
+        for word in sentence
     ]
 
 
@@ -306,6 +293,12 @@ def depths_of(tokens: Ids) -> Ids:
     starts = np.flatnonzero(tokens == START)
     lengths = np.diff(np.append(starts, len(tokens)))
     return (np.arange(len(tokens)) - np.repeat(starts, lengths)).astype(np.int32)
+
+
+def places(lengths: Longs) -> Ids:
+    """Count the tokens of each sentence from 0."""
+    ends = np.cumsum(lengths)
+    return (np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)).astype(np.int32)
 
 
 def _lengths(sentences: Sequence[Sentence]) -> Longs:

@@ -27,10 +27,6 @@ from geval_py.version import __version__
 
 Texts = NDArray[np.object_]
 UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
-UNKNOWN_CONVENTION = (
-    "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "
-    "including OOVs compare only between models with the same vocabulary and the same convention for <unk>"
-)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,44 +13,53 @@ query does not count the last line of a text if its line end is missing; here it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from array import array
 from functools import partial
-from itertools import chain, repeat
-from typing import Any
-
-import numpy as np
+from itertools import accumulate, chain, compress, pairwise, repeat
 
 from geval_py import errors, version
-from geval_py.explaining import resampling, significance
-from geval_py.modelling import corpus, kenlm_models, ngram_model
+from geval_py.modelling import kenlm_models
 from geval_py.reading.config import check_sampling
-from geval_py.scoring.blocks import Progress
+from geval_py.reading.lines import text_blocks
 from geval_py.tables import numbers, table
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from geval_py.explaining import significance
+    from geval_py.modelling import corpus, ngram_model
+    from geval_py.scoring.blocks import Progress
+
+UNKNOWN_CONVENTION = (
+    "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "
+    "including OOVs compare only between models with the same vocabulary and the same convention for <unk>"
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextScore:
+class TextScore(Value):
     """The scores of a text, which has at least one sentence; the arrays have a value for each sentence.
 
     ``logs`` are the sums of log10 probabilities, ``known_logs`` the same without words out of vocabulary, ``oov`` the
     numbers of these words; ``tokens`` are the numbers of predicted tokens: the words, and </s>.
     """
 
-    logs: corpus.Doubles
-    known_logs: corpus.Doubles
-    oov: corpus.Longs
-    tokens: corpus.Longs
+    logs: array[float]
+    known_logs: array[float]
+    oov: array[int]
+    tokens: array[int]
 
     @property
     def perplexity_including_oov(self) -> float:
         """The perplexity of all tokens; NaN if there is none, inf if one has probability 0."""
-        return _perplexity(math.fsum(self.logs), int(self.tokens.sum()))
+        return _perplexity(math.fsum(self.logs), sum(self.tokens))
 
     @property
     def perplexity_excluding_oov(self) -> float:
         """The perplexity of the tokens in the vocabulary of the model."""
-        return _perplexity(math.fsum(self.known_logs), int((self.tokens - self.oov).sum()))
+        return _perplexity(math.fsum(self.known_logs), sum(self.tokens) - sum(self.oov))
 
     def intervals(
         self, samples: int, seed: int, progress: Progress | None = None
@@ -59,8 +68,13 @@ class TextScore:
 
         Raises UsageError for fewer than one sample.
         """
+        import numpy as np
+
+        from geval_py.explaining import resampling, significance
+
         check_sampling(samples, seed)
-        columns = np.stack([self.logs, self.tokens, self.known_logs, self.tokens - self.oov], axis=1)
+        known = np.subtract(self.tokens, self.oov)
+        columns = np.stack([self.logs, self.tokens, self.known_logs, known], axis=1)
         infinite = np.isinf(columns)
         finite = np.where(infinite, 0.0, columns)
         tables = [
@@ -98,56 +112,62 @@ def score_texts(model: ngram_model.NgramModel, paths: Sequence[str], *, sentence
 
     Without ``sentence_marks``, no <s> is in front of a line, and no </s> is predicted at its end.
     """
-    scores = [
-        score_sentences(model, corpus.sentences_of(block, bytes.split), sentence_marks=sentence_marks)
-        for path in paths
-        for _, block in corpus.blocks_of(path)
-    ]
-    if not scores:
-        raise errors.EmptyFileError(what="text", path=paths[0])
-    return TextScore(
-        logs=np.concatenate([score.logs for score in scores]),
-        known_logs=np.concatenate([score.known_logs for score in scores]),
-        oov=np.concatenate([score.oov for score in scores]),
-        tokens=np.concatenate([score.tokens for score in scores]),
+    from geval_py.modelling import corpus
+
+    return _joined(
+        [
+            score_sentences(model, corpus.sentences_of(block, bytes.split), sentence_marks=sentence_marks)
+            for path in paths
+            for _, block in text_blocks(path)
+        ],
+        paths[0],
     )
+
+
+def _joined(scores: Sequence[TextScore], path: str) -> TextScore:
+    """Join the scores of blocks; raises EmptyFileError if there is none."""
+    if not scores:
+        raise errors.EmptyFileError(what="text", path=path)
+    columns = (chain.from_iterable(getattr(score, name) for score in scores) for name in TextScore.fields)
+    logs, known_logs, oov, tokens = map(array, "ddqq", columns)
+    return TextScore(logs=logs, known_logs=known_logs, oov=oov, tokens=tokens)
 
 
 def score_by_kenlm(path: str, texts: Sequence[str], *, sentence_marks: bool = True) -> TextScore:
-    """Score the lines of several texts by a model that the package kenlm reads, as :func:`score_texts` does.
+    """Score the lines of several texts by a binary file of KenLM, as :func:`score_texts` does.
 
-    kenlm computes in single precision, so that a sentence differs by about 1e-6 of its log10 probability.
+    Probing hash tables are read here, other files by the package kenlm. Both compute in single precision, so that a
+    sentence differs by about 1e-6 of its log10 probability.
     """
-    _, model = kenlm_models.open_model(path, "a binary model of KenLM")
-    rows = [
-        _sums_of(model.full_scores(b" ".join(words), bos=sentence_marks, eos=sentence_marks))
-        for text in texts
-        for _, block in corpus.blocks_of(text)
-        for words in corpus.sentences_of(block, bytes.split)
-    ]
-    if not rows:
-        raise errors.EmptyFileError(what="text", path=texts[0])
-    logs, known_logs, oov, tokens = zip(*rows, strict=True)
-    return TextScore(
-        logs=np.array(logs, np.float64),
-        known_logs=np.array(known_logs, np.float64),
-        oov=np.array(oov, np.int64),
-        tokens=np.array(tokens, np.int64),
-    )
+    model = kenlm_models.open_probing(path)
+    score = kenlm_models.open_other(path) if model is None else model.scores
+    blocks = (block for text in texts for _, block in text_blocks(text))
+    return _joined([_sums_of(*score(block, marks=sentence_marks)) for block in blocks], texts[0])
 
 
-def _sums_of(scored: Iterable[tuple[float, int, bool]]) -> tuple[float, float, int, int]:
-    """Return a sentence's log10 probability, the same without unknown words, their number, and that of the tokens."""
-    of = list(scored)
-    unknown = sum(is_unknown for _, _, is_unknown in of)
-    known = math.fsum(log for log, _, is_unknown in of if not is_unknown)
-    return math.fsum(log for log, _, _ in of), known, unknown, len(of)
+def _sums_of(logs: array[float], unknown: bytes, lengths: array[int]) -> TextScore:
+    """Sum the log10 probabilities of tokens by sentence."""
+    sums, known_sums, oov = array("d"), array("d"), array("q")
+    known = unknown.translate(_SWAPPED)
+    for start, end in pairwise(accumulate(lengths, initial=0)):
+        of_words = logs[start:end]
+        sums.append(math.fsum(of_words))
+        oov.append(unknown.count(1, start, end))
+        known_sums.append(math.fsum(compress(of_words, known[start:end])) if oov[-1] else sums[-1])
+    return TextScore(logs=sums, known_logs=known_sums, oov=oov, tokens=lengths)
+
+
+_SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
 
 
 def score_sentences(
     model: ngram_model.NgramModel, sentences: Sequence[corpus.Sentence], *, sentence_marks: bool = True
 ) -> TextScore:
     """Score sentences (at least one), given as words; raises ModelError if the model lacks <s> or </s>."""
+    import numpy as np
+
+    from geval_py.modelling import corpus
+
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     words = chain.from_iterable(sentences)
     ids = np.fromiter(map(model.ids.get, words, repeat(corpus.UNKNOWN)), np.int32, int(lengths.sum()))
@@ -160,27 +180,21 @@ def score_sentences(
                 "  it was made without the marks of sentences: score without them, too (--no-sentence-marks)",
             )
         tokens = corpus.with_marks(ids, lengths)
-        depths = _places(lengths + 2)
+        depths = corpus.places(lengths + 2)
         lengths = lengths + 1
     else:
-        tokens, depths = ids, _places(lengths)
+        tokens, depths = ids, corpus.places(lengths)
     logs, _ = token_scores(model, tokens, depths)
     predicted = depths > 0 if sentence_marks else np.ones(len(tokens), np.bool_)
     sentence = np.repeat(np.arange(len(lengths)), lengths)
     logs, unknown = logs[predicted], tokens[predicted] == corpus.UNKNOWN
     sums = partial(np.bincount, sentence, minlength=len(lengths))
     return TextScore(
-        logs=sums(weights=logs).astype(np.float64),
-        known_logs=sums(weights=np.where(unknown, 0.0, logs)).astype(np.float64),
-        oov=np.bincount(sentence[unknown], minlength=len(lengths)),
-        tokens=lengths,
+        logs=array("d", sums(weights=logs).tobytes()),
+        known_logs=array("d", sums(weights=np.where(unknown, 0.0, logs)).tobytes()),
+        oov=array("q", np.bincount(sentence[unknown], minlength=len(lengths)).tobytes()),
+        tokens=array("q", lengths.tobytes()),
     )
-
-
-def _places(lengths: corpus.Longs) -> corpus.Ids:
-    """Count the tokens of each sentence from 0."""
-    ends = np.cumsum(lengths)
-    return (np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)).astype(np.int32)
 
 
 def token_scores(
@@ -190,6 +204,8 @@ def token_scores(
 
     Tokens at depth 0 are predicted without a context. The length of an unknown word is 1.
     """
+    import numpy as np
+
     rows = model.rows_of(tokens, depths)
     logs = model.levels[0].log_probabilities[tokens]
     lengths = np.ones(len(tokens), np.int32)
@@ -219,8 +235,8 @@ def perplexity_table(
     rows = [
         ("Perplexity including OOVs", shown[0]),
         ("Perplexity excluding OOVs", shown[1]),
-        ("OOVs", int(score.oov.sum())),
-        ("Tokens", int(score.tokens.sum())),
+        ("OOVs", sum(score.oov)),
+        ("Tokens", sum(score.tokens)),
     ]
     return table.Table([table.Column(name="what"), table.Column(name="value")], rows)
 
@@ -233,10 +249,10 @@ def perplexity_document(
         "version": version.__version__,
         "perplexity_including_oov": score.perplexity_including_oov,
         "perplexity_excluding_oov": score.perplexity_excluding_oov,
-        "oov": int(score.oov.sum()),
-        "tokens": int(score.tokens.sum()),
+        "oov": sum(score.oov),
+        "tokens": sum(score.tokens),
         "sentences": len(score.tokens),
-        "unknown_words": ngram_model.UNKNOWN_CONVENTION,
+        "unknown_words": UNKNOWN_CONVENTION,
     }
     names = ("interval_including_oov", "interval_excluding_oov")
     return document | {

@@ -10,7 +10,7 @@ import io
 import os
 from contextlib import contextmanager
 
-from geval_py.errors import TooLargeError
+from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading.sources import Source, changed, is_remote, naming, parts_of, state_at, unreadable
 from geval_py.values import Value
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 Bytes: TypeAlias = bytes | memoryview
 BLOCK_BYTES = 1 << 21
 READ_AHEAD_BYTES = 1 << 16
+TEXT_BLOCK_BYTES = 1 << 20
 LF = 0x0A
 MOST_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise fill the memory
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class LineReader:
@@ -259,6 +261,20 @@ def read_lines(path: str, *, header: str | None = None) -> Generator[str, None, 
     with LineReader(path, header=header) as reader:
         while block := reader.block():
             yield from decode_lines(block)
+
+
+def text_blocks(path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield a text in blocks of whole lines, each with the number of its first line.
+
+    A byte order mark is dropped, and a missing last line end added. Raises UnreadableFileError, also for UTF-16.
+    """
+    line = 1
+    with LineReader(path) as reader:
+        while block := reader.block(TEXT_BLOCK_BYTES):
+            if line == 1 and block.startswith(UTF_16):
+                raise UnreadableFileError(path=path, reason="it is UTF-16; write it as UTF-8")
+            yield line, block
+            line += block.count(b"\n")
 
 
 # Byte ranges of a plain file.

@@ -936,6 +936,7 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
 #include "packed_words.hpp"
 #include "formatting.hpp"
 #include "token_numbers.hpp"
+#include "ngrams.hpp"
 
 // ---- Python ------------------------------------------------------------------------------------------------------
 
@@ -1264,6 +1265,32 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
     return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
 }
 
+PyObject* score_probing(PyObject*, PyObject* arguments) {
+    Buffer model, counts, text;
+    float multiplier;
+    int marks;
+    if (!PyArg_ParseTuple(arguments, "y*y*fy*p", &model.view, &counts.view, &multiplier, &text.view, &marks)) return nullptr;
+    std::vector<std::uint64_t> sizes(static_cast<std::size_t>(counts.view.len) / 8);
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = load8(counts.text().begin + 8 * i);
+    ProbingLogs found;
+    bool enough_memory = true, whole = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        ProbingModel opened;
+        whole = opened.open(model.text(), static_cast<int>(sizes.size()), multiplier, sizes);
+        if (whole) opened.score(text.text(), marks, found);
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!whole) {
+        PyErr_SetString(PyExc_ValueError, "the file is too short for its tables");
+        return nullptr;
+    }
+    return Py_BuildValue("(NNN)", bytes_of(found.logs), bytes_of(found.unknown), bytes_of(found.lengths));
+}
+
 PyObject* count_lines(PyObject*, PyObject* arguments) {
     Buffer text;
     if (!PyArg_ParseTuple(arguments, "y*", &text.view)) return nullptr;
@@ -1309,6 +1336,8 @@ PyMethodDef METHODS[] = {
     {"array_losses", array_losses, METH_VARARGS,
      "array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit) -> (losses, bound, index of the first "
      "row at fault or -1)"},
+    {"score_probing", score_probing, METH_VARARGS,
+     "score_probing(model, counts, multiplier, text, marks) -> (log10 of the tokens, whether unknown, tokens by line)"},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
+    from mmap import mmap
+
     from geval_py.scoring.kernel.reference import Guesses
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "pack_words",
     "read_guesses",
     "score_lines",
+    "score_probing",
 ]
 
 
@@ -123,6 +126,14 @@ class TokenNumbers:
         """Return all tokens, sorted by their characters, and their numbers."""
         tokens, numbers = _native.sorted_tokens(self._tokens)
         return tokens.decode("utf-8", "surrogatepass").split("\n")[:-1], array("q", numbers)
+
+
+def score_probing(
+    model: mmap, counts: array[int], buckets: float, text: Bytes, marks: bool
+) -> tuple[array[float], bytes, array[int]]:
+    """Score a text by a binary file of KenLM; see :func:`geval_py.modelling.kenlm_models.score_probing`."""
+    logs, unknown, lengths = _native.score_probing(model, counts, buckets, text, marks)
+    return array("f", logs), unknown, array("q", lengths)
 
 
 def _decide_errors(outputs: Bytes, bits: int, flags: array[int], first: int) -> None:
