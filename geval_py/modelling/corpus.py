@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,10 @@ from geval_py.errors import EmptyFileError, MalformedLineError, ModelError
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
 from geval_py.reading.lines import text_blocks
+from geval_py.scoring.kernel.backends import choose_backend
+
+with suppress(ImportError):  # it was not built
+    from geval_py.scoring.kernel import _native
 
 Ids = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -193,8 +198,8 @@ class Corpus:
     def of(cls, sentences: Sequence[Sentence], name: str = "") -> Corpus:
         """Make a corpus of sentences without marks."""
         numbering = Numbering(MARKS)
-        tokens = with_marks(numbering.number(sentences), _lengths(sentences))
-        return cls(words=list(numbering), tokens=tokens, depths=depths_of(tokens), name=name)
+        tokens = with_marks(numbering.number([*chain.from_iterable(sentences)]), _lengths(sentences))
+        return cls(words=numbering.words, tokens=tokens, depths=depths_of(tokens), name=name)
 
     @property
     def sentences(self) -> int:
@@ -219,19 +224,69 @@ def lacks_spaces(corpus: Corpus) -> bool:
 
 
 class Numbering(dict[bytes, int]):
-    """Numbers words in order of appearance."""
+    """Numbers words in order of appearance; ``alias`` is another name of the first word."""
 
-    def __init__(self, words: Iterable[bytes] = ()) -> None:
+    def __init__(self, words: Iterable[bytes] = (), alias: bytes = b"") -> None:
         super().__init__((word, number) for number, word in enumerate(words))
+        self._alias = {alias: next(iter(self))} if alias else {}
 
     def __missing__(self, word: bytes) -> int:
         number = self[word] = len(self)
         return number
 
-    def number(self, sentences: Sequence[Sentence]) -> Ids:
-        """Return the ids of all words of the sentences in one array."""
-        words = map(self.__getitem__, chain.from_iterable(sentences))
-        return np.fromiter(words, np.int32, sum(map(len, sentences)))
+    @property
+    def words(self) -> list[bytes]:
+        """The words by number."""
+        return list(self)
+
+    def number(self, words: Sequence[bytes], *, grow: bool = True) -> Ids:
+        """Return the numbers of words; new words get the next one if the numbering may grow, and else -1."""
+        if self._alias:
+            words = [self._alias.get(word, word) for word in words]
+        if grow:
+            return np.fromiter(map(self.__getitem__, words), np.int32, len(words))
+        return np.fromiter(map(self.get, words, repeat(-1)), np.int32, len(words))
+
+    def number_lines(self, block: bytes) -> tuple[Ids, Longs]:
+        """Return the numbers of all words in a block of lines, and how many each line has; split as lmplz does."""
+        sentences = sentences_of(block, split_as_lmplz)
+        return self.number([*chain.from_iterable(sentences)]), _lengths(sentences)
+
+    def arpa_rows(self, block: bytes, order: int, *, grow: bool) -> tuple[Ids, Doubles, Doubles] | None:
+        """Read rows of an ARPA file if that can be done fast: the numbers of all words, log10s, back-offs."""
+        del block, order, grow
+        return None
+
+
+class NativeNumbering:
+    """Numbers words in C++; see :class:`Numbering`."""
+
+    def __init__(self, words: Iterable[bytes] = (), alias: bytes = b"") -> None:
+        self._table = _native.word_table(b"".join(word + b"\n" for word in words), alias)
+
+    @property
+    def words(self) -> list[bytes]:
+        return _native.table_words(self._table).split(b"\n")[:-1]
+
+    def number(self, words: Sequence[bytes], *, grow: bool = True) -> Ids:
+        ids, _ = _native.number_words(self._table, b"\n".join(words), b"", grow)
+        return np.frombuffer(ids, np.int32)
+
+    def number_lines(self, block: bytes) -> tuple[Ids, Longs]:
+        ids, lengths = _native.number_words(self._table, block, b"\0\t\r ", True)
+        return np.frombuffer(ids, np.int32), np.frombuffer(lengths, np.int64)
+
+    def arpa_rows(self, block: bytes, order: int, *, grow: bool) -> tuple[Ids, Doubles, Doubles] | None:
+        rows = _native.read_arpa_rows(self._table, block, order, grow)
+        if rows is None:
+            return None
+        ids, logs, backoffs = rows
+        return np.frombuffer(ids, np.int32), np.frombuffer(logs), np.frombuffer(backoffs)
+
+
+def new_numbering(alias: bytes = b"") -> Numbering | NativeNumbering:
+    """Return a numbering of words that begins with the marks."""
+    return (NativeNumbering if choose_backend().name == "native" else Numbering)(MARKS, alias)
 
 
 def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sentence]:
@@ -245,26 +300,27 @@ def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
     With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
     EmptyFileError if there is no line, and as :func:`geval_py.reading.lines.text_blocks`.
     """
-    numbering = Numbering(MARKS)
+    numbering = new_numbering()
     parts: list[Ids] = []
     not_utf8: tuple[str, int] | None = None
     for path in paths:
         for line, block in text_blocks(path):
             if not_utf8 is None and (bad := _undecodable_line(block)) is not None:
                 not_utf8 = path, line + bad
-            sentences = sentences_of(block, split_as_lmplz)
-            ids, lengths = numbering.number(sentences), _lengths(sentences)
+            ids, lengths = numbering.number_lines(block)
             marks = ids < len(MARKS)
             if marks.any():
                 if not skip_symbols:
-                    raise _mark_error(path, line, sentences)
-                lengths -= np.bincount(np.repeat(np.arange(len(lengths)), lengths)[marks], minlength=len(lengths))
+                    raise _mark_error(path, line, sentences_of(block, split_as_lmplz))
+                lengths = lengths - np.bincount(
+                    np.repeat(np.arange(len(lengths)), lengths)[marks], minlength=len(lengths)
+                )
                 ids = ids[~marks]
             parts.append(with_marks(ids, lengths))
     if not parts:
         raise EmptyFileError(what="text", path=paths[0])
     tokens = np.concatenate(parts)
-    return Corpus(words=list(numbering), tokens=tokens, depths=depths_of(tokens), name=paths[0], not_utf8=not_utf8)
+    return Corpus(words=numbering.words, tokens=tokens, depths=depths_of(tokens), name=paths[0], not_utf8=not_utf8)
 
 
 def read_words(path: str) -> list[bytes]:
@@ -303,6 +359,17 @@ def places(lengths: Longs) -> Ids:
 
 def _lengths(sentences: Sequence[Sentence]) -> Longs:
     return np.fromiter(map(len, sentences), np.int64, len(sentences))
+
+
+def sorted_with_ranks(values: Ids) -> tuple[Longs, Ids]:
+    """Sort numbers, stably; return the former index of each, and the sorted numbers."""
+    bits = max(1, len(values)).bit_length()
+    packed = values.astype(np.int64) << bits
+    packed |= np.arange(len(values))
+    packed.sort()
+    ranks = packed & ((1 << bits) - 1)
+    packed >>= bits
+    return ranks, packed.astype(np.int32)
 
 
 def _undecodable_line(block: bytes) -> int | None:

@@ -29,7 +29,7 @@ from itertools import pairwise
 import numpy as np
 
 from geval_py.errors import ModelError, UsageError
-from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Corpus, Doubles, Flags, Ids, Longs
+from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Corpus, Doubles, Flags, Ids, Longs, sorted_with_ranks
 from geval_py.modelling.ngram_model import NgramModel, Ngrams
 from geval_py.tables.table import Column, Table
 
@@ -333,10 +333,10 @@ def count_ngrams(corpus: Corpus, order: int) -> list[NgramCounts]:
     rows = tokens
     last = _LastNgram(tokens)
     levels = [_counted_words(corpus, None if order == 1 else last.row(rows))]
-    places = _sorted_with_ranks(tokens)[0].astype(np.int32)  # by word
+    places = sorted_with_ranks(tokens)[0].astype(np.int32)  # by word
     for length in range(2, order + 1):
         places = places[depths[places] >= length - 1]
-        ranks, contexts = _sorted_with_ranks(rows[places - 1])
+        ranks, contexts = sorted_with_ranks(rows[places - 1])
         sorted_places = places[ranks]
         words = tokens[sorted_places]
         new = np.ones(len(words), np.bool_)
@@ -369,17 +369,6 @@ def _counted_words(corpus: Corpus, last: int | None) -> NgramCounts:
     return NgramCounts(
         contexts=nothing, words=words, suffixes=nothing, counts=counts, from_start=words == START, last=last
     )
-
-
-def _sorted_with_ranks(values: Ids) -> tuple[Longs, Ids]:
-    """Sort numbers, stably; return the former index of each, and the sorted numbers."""
-    bits = max(1, len(values)).bit_length()
-    packed = values.astype(np.int64) << bits
-    packed |= np.arange(len(values))
-    packed.sort()
-    ranks = packed & ((1 << bits) - 1)
-    packed >>= bits
-    return ranks, packed.astype(np.int32)
 
 
 class _LastNgram:

@@ -158,7 +158,7 @@ class _Side:
         scales = [np.ones(len(contexts))]
         for factor in reversed(factors):
             scales.insert(0, scales[0] * factor)
-        ranges = [self._model.followers(length, of) for length, of in enumerate(rows, 2)]
+        ranges = [level.followers(of) for level, of in zip(self._model.levels[1:], rows, strict=True)]
         bounds = [list(zip(starts.tolist(), ends.tolist(), strict=True)) for starts, ends in ranges]
         per_item = zip(*(scale.tolist() for scale in scales), strict=True)
         for places, of_item in zip(zip(*bounds, strict=True), per_item, strict=True):
@@ -186,7 +186,7 @@ class _Side:
         for length in range(1, longest + 1):
             of = columns[length - 1]
             for shorter in range(length - 1, 0, -1):
-                of = self._model.find(length - shorter + 1, of, columns[shorter - 1])
+                of = self._model.levels[length - shorter].find(of, columns[shorter - 1])
             rows.append(of)
         return rows
 

@@ -18,9 +18,21 @@ from numpy.typing import NDArray
 
 from geval_py.errors import MalformedLineError, ModelError
 from geval_py.modelling import kenlm_models
-from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Doubles, Ids, Longs, Numbering
+from geval_py.modelling.corpus import (
+    MARKS,
+    START,
+    UNKNOWN,
+    Doubles,
+    Ids,
+    Longs,
+    NativeNumbering,
+    Numbering,
+    new_numbering,
+    sorted_with_ranks,
+)
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Writable
+from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 from geval_py.version import __version__
@@ -43,6 +55,42 @@ class Ngrams:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    @cached_property
+    def keys(self) -> Longs:
+        """The context and the last word of each n-gram as one number, sorted."""
+        return key_of(self.contexts, self.words)
+
+    @cached_property
+    def _find(self) -> Callable[[Longs], Ids]:
+        """Return the rows of keys, -1 for one that is not there."""
+        keys = self.keys
+        if choose_backend().name == "native":
+            from geval_py.scoring.kernel._native import find_keys, key_index
+
+            index = key_index(keys)
+            return lambda wanted: np.frombuffer(find_keys(index, wanted), np.int32)
+
+        def find(wanted: Longs) -> Ids:
+            inside = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+            found = keys[inside] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
+            return np.where(found, inside, -1).astype(np.int32)
+
+        return find
+
+    def find(self, contexts: Ids, words: Ids) -> Ids:
+        """Return the rows of n-grams by context and last word; -1 if there is none, or the context is -1."""
+        return self._find(key_of(contexts, words))
+
+    def followers(self, contexts: Ids) -> tuple[Longs, Longs]:
+        """Return the first row of the n-grams with each context, and the row behind the last."""
+        starts = key_of(contexts, np.int32(0))
+        return np.searchsorted(self.keys, starts), np.searchsorted(self.keys, starts + (1 << 32))
+
+
+def key_of(contexts: Ids, words: Ids | np.int32) -> Longs:
+    """Pack contexts and words into numbers; negative ones for contexts that are not there."""
+    return contexts.astype(np.int64) << 32 | words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +123,12 @@ class NgramModel:
         texts[:] = [word.decode(errors="surrogateescape") for word in self.words]
         return texts
 
+    @cached_property
+    def joined_words(self) -> tuple[bytes, Longs]:
+        """The words, each with an LF behind it, and where each starts and the last ends."""
+        lengths = np.fromiter(map(len, self.words), np.int64, len(self.words)) + 1
+        return b"\n".join([*self.words, b""]), np.concatenate([[0], np.cumsum(lengths)])
+
     def words_of(self, length: int, rows: Ids) -> list[Ids]:
         """Return the words of n-grams, given as rows of their order: an array for each position."""
         columns: list[Ids] = []
@@ -88,25 +142,6 @@ class NgramModel:
         columns = self.words_of(length, np.array([row], np.int32))
         return visible(b" ".join(self.words[int(column[0])] for column in columns).decode(errors="replace"))
 
-    @cached_property
-    def _keys(self) -> list[Longs]:
-        """The context and the last word of each n-gram as one number, sorted, for each order."""
-        return [level.contexts.astype(np.int64) * len(self.words) + level.words for level in self.levels]
-
-    def find(self, length: int, contexts: Ids, words: Ids) -> Ids:
-        """Return the rows of n-grams of a length (2 or more) by context and last word; -1 if there is none."""
-        keys = self._keys[length - 1]
-        wanted = contexts.astype(np.int64) * len(self.words) + words
-        places = np.searchsorted(keys, wanted)
-        inside = np.minimum(places, max(len(keys) - 1, 0))
-        found = (keys[inside] == wanted) & (contexts >= 0) if len(keys) else np.zeros(len(wanted), np.bool_)
-        return np.where(found, inside, -1).astype(np.int32)
-
-    def followers(self, length: int, contexts: Ids) -> tuple[Longs, Longs]:
-        """Return the first row of the n-grams of a length with each context, and the row behind the last."""
-        keys, wanted = self._keys[length - 1], contexts.astype(np.int64) * len(self.words)
-        return np.searchsorted(keys, wanted), np.searchsorted(keys, wanted + len(self.words))
-
     def rows_of(self, tokens: Ids, depths: Ids) -> list[Ids]:
         """Return, for each length, the row of the n-gram that ends at each token of a sentence; -1 if none does."""
         rows = [tokens]
@@ -114,7 +149,7 @@ class NgramModel:
             below, found = rows[-1], np.full(len(tokens), -1, np.int32)
             places = np.flatnonzero(depths >= length - 1)
             places = places[below[places - 1] >= 0]
-            found[places] = self.find(length, below[places - 1], tokens[places])
+            found[places] = self.levels[length - 1].find(below[places - 1], tokens[places])
             rows.append(found)
         return rows
 
@@ -172,9 +207,10 @@ def read_arpa(path: str) -> NgramModel:
     with LineReader(path) as reader:
         lines = _Lines(reader)
         counts = _read_counts(lines)
-        model = _read_unigrams(lines, counts)
+        numbering = new_numbering(alias=UNKNOWN_IN_CAPITALS)
+        model = _read_unigrams(lines, counts, numbering)
         for order in range(2, len(counts) + 1):
-            model = _with_ngrams(model, lines, order, counts)
+            model = _with_ngrams(model, lines, order, counts, numbering)
         if lines.next_text() != b"\\end\\":
             raise lines.error("not the end", "expected \\end\\")
     return model
@@ -237,55 +273,44 @@ def _read_counts(lines: _Lines) -> list[int]:
     return counts
 
 
-def _read_unigrams(lines: _Lines, counts: Sequence[int]) -> NgramModel:
+def _read_unigrams(lines: _Lines, counts: Sequence[int], numbering: Numbering | NativeNumbering) -> NgramModel:
     """Read the 1-grams, which number the words."""
-    numbering = Numbering(MARKS)
-
-    def number(words: Sequence[bytes]) -> Ids:
-        return numbering.number([[MARKS[UNKNOWN] if word == UNKNOWN_IN_CAPITALS else word for word in words]])
-
-    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, number)
+    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, numbering)
+    words = numbering.words
     known = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
     if len(np.unique(known)) < len(known):
         raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
-    logs, backoffs = np.full(len(numbering), -np.inf), np.zeros(len(numbering))
+    logs, backoffs = np.full(len(words), -np.inf), np.zeros(len(words))
     logs[UNKNOWN] = MISSING_UNKNOWN
     logs[ids], backoffs[ids] = own_logs, own_backoffs
     level = Ngrams(
-        contexts=np.zeros(len(numbering), np.int32),
-        words=np.arange(len(numbering), dtype=np.int32),
+        contexts=np.zeros(len(words), np.int32),
+        words=np.arange(len(words), dtype=np.int32),
         log_probabilities=logs,
         log_backoffs=backoffs,
     )
     missing = frozenset(mark for number, mark in enumerate(MARKS) if number not in ids)
-    model = NgramModel(words=list(numbering), levels=(level,), name=lines.path, missing=missing)
+    model = NgramModel(words=words, levels=(level,), name=lines.path, missing=missing)
     _check(model)
     return model
 
 
-def _with_ngrams(model: NgramModel, lines: _Lines, order: int, counts: Sequence[int]) -> NgramModel:
+def _with_ngrams(
+    model: NgramModel, lines: _Lines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
+) -> NgramModel:
     """Read the n-grams of the next order, find their contexts, and sort them."""
-    ids_of = model.ids | {UNKNOWN_IN_CAPITALS: UNKNOWN}
-
-    def number(words: Sequence[bytes]) -> Ids:
-        try:
-            return np.fromiter(map(ids_of.__getitem__, words), np.int32, len(words))
-        except KeyError as error:
-            word = visible(error.args[0].decode(errors="replace"))
-            message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"
-            raise ModelError(path=model.name, message=message) from None
-
     if lines.next_text() != b"\\%d-grams:" % order:
         raise lines.error(f"not the {order}-grams", f"expected \\{order}-grams:")
-    ids, logs, backoffs = _read_section(lines, order, counts, number)
+    ids, logs, backoffs = _read_section(lines, order, counts, numbering)
     columns = ids.reshape(-1, order).T
     contexts = _contexts(model, columns)
-    by_key = np.lexsort((columns[-1], contexts))
+    by_key, sorted_contexts = sorted_with_ranks(contexts)
+    words = columns[-1][by_key]
+    if (np.diff(key_of(sorted_contexts, words)) < 0).any():  # in suffix order, as most files are, it is sorted now
+        by_key = np.lexsort((columns[-1], contexts))
+        words = columns[-1][by_key]
     level = Ngrams(
-        contexts=contexts[by_key],
-        words=columns[-1][by_key],
-        log_probabilities=logs[by_key],
-        log_backoffs=backoffs[by_key],
+        contexts=sorted_contexts, words=words, log_probabilities=logs[by_key], log_backoffs=backoffs[by_key]
     )
     model = NgramModel(words=model.words, levels=(*model.levels, level), name=model.name, missing=model.missing)
     _check(model)
@@ -296,7 +321,7 @@ def _contexts(model: NgramModel, columns: Ids) -> Ids:
     """Find the context of each n-gram, given as columns of words; raises ModelError if one is missing."""
     contexts: Ids = columns[0]
     for length in range(2, len(columns)):
-        contexts = model.find(length, contexts, columns[length - 1])
+        contexts = model.levels[length - 1].find(contexts, columns[length - 1])
     if (contexts < 0).any():
         row = int(np.flatnonzero(contexts < 0)[0])
         names = [visible(model.words[number].decode(errors="replace")) for number in columns[:, row]]
@@ -306,30 +331,36 @@ def _contexts(model: NgramModel, columns: Ids) -> Ids:
 
 
 def _read_section(
-    lines: _Lines, order: int, counts: Sequence[int], number: Callable[[Sequence[bytes]], Ids]
+    lines: _Lines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
 ) -> tuple[Ids, Doubles, Doubles]:
     """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
     left, width = counts[order - 1], 2 if order == len(counts) else 3
-    ids: list[Ids] = []
-    numbers: list[tuple[Doubles, ...]] = []
+    parts: list[tuple[Ids, Doubles, Doubles]] = []
     while left > 0:
         first = lines.number
         block = lines.take(min(left, _ROWS))
         rows = block.count(b"\n")
         if not rows:
             raise lines.error("the end of the file", f"expected {left} more {order}-grams", text=b"")
-        part = _read_rows(block, rows, order, width)
+        part = numbering.arpa_rows(block, order, grow=order == 1)
         if part is None:
-            lines.number = first
-            part = _read_rows_one_by_one(block, lines, order, left)
-        ids.append(number(part.words))
-        logs = (part.log_probabilities, part.log_backoffs)
-        numbers.append(tuple(np.where(log <= LOG_ZERO, -np.inf, log) for log in logs))
+            read = _read_rows(block, rows, order, width)
+            if read is None:
+                lines.number = first
+                read = _read_rows_one_by_one(block, lines, order, left)
+            ids = numbering.number(read.words, grow=order == 1)
+            if (ids < 0).any():
+                word = visible(read.words[int(np.argmax(ids < 0))].decode(errors="replace"))
+                message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"
+                raise ModelError(path=lines.path, message=message)
+            part = ids, read.log_probabilities, read.log_backoffs
+        parts.append(part)
         left -= rows
-    if not ids:
+    if not parts:
         return np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
-    probabilities, backoffs = zip(*numbers, strict=True)
-    return np.concatenate(ids), np.concatenate(probabilities), np.concatenate(backoffs)
+    all_ids, *logs = map(np.concatenate, zip(*parts, strict=True))
+    probabilities, backoffs = (np.where(log <= LOG_ZERO, -np.inf, log) for log in logs)
+    return all_ids, probabilities, backoffs
 
 
 def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
@@ -423,10 +454,17 @@ def write_arpa(model: NgramModel, file: Writable) -> None:
 def _rows_text(model: NgramModel, order: int, rows: Ids) -> bytes:
     """Write some n-grams of an order, a line each."""
     level = model.levels[order - 1]
-    columns = [model.texts[column].tolist() for column in model.words_of(order, rows)]
-    fields, line = [level.log_probabilities[rows].tolist(), *columns], "%.8g\t" + " ".join(["%s"] * order)
-    if order < model.order:  # KenLM reads a probability of -inf, but no back-off of -inf
-        fields.append(np.maximum(level.log_backoffs[rows], LOG_ZERO).tolist())
+    ids = model.words_of(order, rows)
+    backoffs = np.maximum(level.log_backoffs[rows], LOG_ZERO)  # KenLM reads a probability of -inf, but no back-off
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel._native import write_arpa_rows
+
+        columns, own = np.concatenate(ids), backoffs if order < model.order else b""
+        return write_arpa_rows(*model.joined_words, columns, level.log_probabilities[rows], own)
+    texts = [model.texts[column].tolist() for column in ids]
+    fields, line = [level.log_probabilities[rows].tolist(), *texts], "%.8g\t" + " ".join(["%s"] * order)
+    if order < model.order:
+        fields.append(backoffs.tolist())
         line += "\t%.8g"
     values = tuple(chain.from_iterable(zip(*fields, strict=True)))
     return (f"{line}\n" * len(rows) % values).encode(errors="surrogateescape")

@@ -15,13 +15,18 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 #if !defined(__cpp_lib_to_chars) || defined(GEVAL_WITHOUT_FROM_CHARS)
@@ -1265,30 +1270,166 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
     return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
 }
 
+// Runs work without the GIL; false if memory ends, with an error set.
+template <typename Work>
+bool without_gil(Work work) {
+    bool enough_memory = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        work();
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    } catch (const std::length_error&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) PyErr_NoMemory();
+    return enough_memory;
+}
+
+PyObject* raise_value_error(const char* message) {
+    PyErr_SetString(PyExc_ValueError, message);
+    return nullptr;
+}
+
+template <typename Number>
+const Number* numbers_of(const Buffer& buffer) {
+    return static_cast<const Number*>(buffer.view.buf);
+}
+
+template <typename Number>
+std::size_t length_of(const Buffer& buffer) {
+    return static_cast<std::size_t>(buffer.view.len) / sizeof(Number);
+}
+
 PyObject* score_probing(PyObject*, PyObject* arguments) {
     Buffer model, counts, text;
     float multiplier;
     int marks;
     if (!PyArg_ParseTuple(arguments, "y*y*fy*p", &model.view, &counts.view, &multiplier, &text.view, &marks)) return nullptr;
-    std::vector<std::uint64_t> sizes(static_cast<std::size_t>(counts.view.len) / 8);
-    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = load8(counts.text().begin + 8 * i);
+    const std::uint64_t* sizes = numbers_of<std::uint64_t>(counts);
     ProbingLogs found;
-    bool enough_memory = true, whole = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        ProbingModel opened;
-        whole = opened.open(model.text(), static_cast<int>(sizes.size()), multiplier, sizes);
-        if (whole) opened.score(text.text(), marks, found);
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) return PyErr_NoMemory();
-    if (!whole) {
-        PyErr_SetString(PyExc_ValueError, "the file is too short for its tables");
+    bool whole = true;
+    if (!without_gil([&] {
+            ProbingModel opened;
+            whole = opened.open(model.text(), multiplier, {sizes, sizes + length_of<std::uint64_t>(counts)});
+            if (whole) opened.score(text.text(), marks, found);
+        }))
         return nullptr;
-    }
+    if (!whole) return raise_value_error("the file is too short for its tables");
     return Py_BuildValue("(NNN)", bytes_of(found.logs), bytes_of(found.unknown), bytes_of(found.lengths));
+}
+
+// A C++ object that Python holds.
+template <typename Object>
+PyObject* capsule_of(std::unique_ptr<Object> object, const char* name) {
+    PyObject* capsule = PyCapsule_New(object.get(), name, [](PyObject* self) {
+        delete static_cast<Object*>(PyCapsule_GetPointer(self, PyCapsule_GetName(self)));
+    });
+    if (capsule) object.release();
+    return capsule;
+}
+
+constexpr char WORD_TABLE[] = "geval_py.WordTable", KEY_INDEX[] = "geval_py.KeyIndex";
+
+PyObject* word_table(PyObject*, PyObject* arguments) {
+    Buffer words, alias;
+    if (!PyArg_ParseTuple(arguments, "y*y*", &words.view, &alias.view)) return nullptr;
+    std::unique_ptr<WordTable> table;
+    if (!without_gil([&] { table = std::make_unique<WordTable>(words.text(), alias.text()); })) return nullptr;
+    return capsule_of(std::move(table), WORD_TABLE);
+}
+
+PyObject* table_words(PyObject*, PyObject* capsule) {
+    auto* table = static_cast<WordTable*>(PyCapsule_GetPointer(capsule, WORD_TABLE));
+    return table ? bytes_of(table->text()) : nullptr;
+}
+
+PyObject* number_words(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Buffer text, spaces;
+    int grow;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*p", &capsule, &text.view, &spaces.view, &grow)) return nullptr;
+    auto* table = static_cast<WordTable*>(PyCapsule_GetPointer(capsule, WORD_TABLE));
+    NumberedLines found;
+    if (!table || !without_gil([&] {
+            const std::lock_guard<std::mutex> lock(table->mutex);
+            found = number_words(*table, text.text(), spaces.text(), grow);
+        }))
+        return nullptr;
+    return Py_BuildValue("(NN)", bytes_of(found.ids), bytes_of(found.lengths));
+}
+
+PyObject* read_arpa_rows(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Buffer block;
+    int order, grow;
+    if (!PyArg_ParseTuple(arguments, "Oy*ip", &capsule, &block.view, &order, &grow)) return nullptr;
+    auto* table = static_cast<WordTable*>(PyCapsule_GetPointer(capsule, WORD_TABLE));
+    ArpaRows found;
+    bool well_formed = false;
+    if (!table || !without_gil([&] {
+            const std::lock_guard<std::mutex> lock(table->mutex);
+            std::string copy(block.text().begin, block.text().end);
+            well_formed = read_arpa_rows(*table, padded(copy), order, grow, found);
+        }))
+        return nullptr;
+    if (!well_formed) Py_RETURN_NONE;
+    return Py_BuildValue("(NNN)", bytes_of(found.ids), bytes_of(found.logs), bytes_of(found.backoffs));
+}
+
+PyObject* write_arpa_rows(PyObject*, PyObject* arguments) {
+    Buffer text, starts, columns, logs, backoffs;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*", &text.view, &starts.view, &columns.view, &logs.view, &backoffs.view))
+        return nullptr;
+    const std::size_t rows = length_of<double>(logs), ids = length_of<std::int32_t>(columns);
+    if (!length_of<std::int64_t>(starts) || (rows ? ids % rows : ids) ||
+        (backoffs.view.len && backoffs.view.len != logs.view.len))
+        return raise_value_error("the columns differ in length");
+    const Words words{text.text().begin, numbers_of<std::int64_t>(starts), length_of<std::int64_t>(starts) - 1};
+    if (words.starts[0] != 0 || words.starts[words.number] != text.view.len ||
+        std::adjacent_find(words.starts, words.starts + words.number + 1, std::greater_equal<>()) !=
+            words.starts + words.number + 1)
+        return raise_value_error("the words do not start where they should");
+    std::vector<char> out;
+    bool known = true;
+    if (!without_gil([&] {
+            known = write_arpa_rows(words, numbers_of<std::int32_t>(columns), rows ? ids / rows : 0, rows,
+                                    numbers_of<double>(logs),
+                                    backoffs.view.len ? numbers_of<double>(backoffs) : nullptr, out);
+        }))
+        return nullptr;
+    return known ? bytes_of(out) : raise_value_error("a row has a word that does not exist");
+}
+
+// An index, with the numbers that it looks at.
+struct HeldIndex {
+    Buffer keys;
+    std::unique_ptr<KeyIndex> index;
+};
+
+PyObject* key_index(PyObject*, PyObject* arguments) {
+    auto held = std::make_unique<HeldIndex>();
+    if (!PyArg_ParseTuple(arguments, "y*", &held->keys.view)) return nullptr;
+    const std::size_t number = length_of<std::int64_t>(held->keys);
+    if (number >> 31) return raise_value_error("there are too many keys");
+    if (!without_gil([&] { held->index = std::make_unique<KeyIndex>(numbers_of<std::int64_t>(held->keys), number); }))
+        return nullptr;
+    return capsule_of(std::move(held), KEY_INDEX);
+}
+
+PyObject* find_keys(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Buffer wanted;
+    if (!PyArg_ParseTuple(arguments, "Oy*", &capsule, &wanted.view)) return nullptr;
+    auto* held = static_cast<HeldIndex*>(PyCapsule_GetPointer(capsule, KEY_INDEX));
+    std::vector<std::int32_t> rows;
+    if (!held || !without_gil([&] {
+            rows.resize(length_of<std::int64_t>(wanted));
+            held->index->find(numbers_of<std::int64_t>(wanted), rows.size(), rows.data());
+        }))
+        return nullptr;
+    return bytes_of(rows);
 }
 
 PyObject* count_lines(PyObject*, PyObject* arguments) {
@@ -1338,6 +1479,15 @@ PyMethodDef METHODS[] = {
      "row at fault or -1)"},
     {"score_probing", score_probing, METH_VARARGS,
      "score_probing(model, counts, multiplier, text, marks) -> (log10 of the tokens, whether unknown, tokens by line)"},
+    {"word_table", word_table, METH_VARARGS, "word_table(words, alias) -> a table that numbers words"},
+    {"table_words", table_words, METH_O, "table_words(table) -> the words, each with an LF behind it"},
+    {"number_words", number_words, METH_VARARGS, "number_words(table, text, spaces, grow) -> (ids, words by line)"},
+    {"read_arpa_rows", read_arpa_rows, METH_VARARGS,
+     "read_arpa_rows(table, block, order, grow) -> (ids, logs, back-offs), None if the reference must read them"},
+    {"write_arpa_rows", write_arpa_rows, METH_VARARGS,
+     "write_arpa_rows(words, starts, columns, logs, back-offs) -> the rows of an ARPA file"},
+    {"key_index", key_index, METH_VARARGS, "key_index(keys) -> an index of different numbers"},
+    {"find_keys", find_keys, METH_VARARGS, "find_keys(index, wanted) -> the row of each number, -1 if there is none"},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,0 +1,128 @@
+"""The kernel's functions for n-gram models give what their twins in Python give."""
+
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from geval_py.errors import GevalError
+from geval_py.modelling import ngram_model
+from geval_py.modelling.corpus import MARKS, NativeNumbering, Numbering
+
+native = pytest.importorskip("geval_py.scoring.kernel._native")
+BYTES = st.sampled_from(
+    [b"a", b"bc", b"<UNK>", b"<unk>", b"<s>", b"\xff", b"\0", b"\t", b"\r", b" ", b"\v", b"12345678", b"\n"]
+)
+TEXT = st.lists(BYTES, max_size=40).map(lambda parts: b"".join(parts) + b"\n")
+DOUBLE = st.integers(0, (1 << 64) - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])
+LOG = (
+    st.floats(-100, 0)
+    | st.floats(-1e-3, 0)
+    | DOUBLE
+    | st.builds(lambda n, k: (n + 0.5) * 10.0**k, st.integers(10**7, 10**8), st.integers(-20, 0))
+)
+
+
+@given(st.lists(TEXT, max_size=4), st.lists(BYTES.filter(bytes.strip), max_size=5))
+def test_numbers_of_words(blocks, words):
+    twins = Numbering(MARKS, b"<UNK>"), NativeNumbering(MARKS, b"<UNK>")
+    for block in blocks:
+        (ids, lengths), (other_ids, other_lengths) = (numbering.number_lines(block) for numbering in twins)
+        assert (ids.tolist(), lengths.tolist()) == (other_ids.tolist(), other_lengths.tolist())
+    known, other_known = (numbering.number(words, grow=False) for numbering in twins)
+    assert known.tolist() == other_known.tolist()
+    assert twins[0].words == twins[1].words
+
+
+def test_many_words():
+    words = [b"%d" % number for number in range(50_000)]
+    numbering = NativeNumbering(MARKS, b"<UNK>")
+    assert numbering.number(words).tolist() == [*range(3, 50_003)]
+    assert numbering.number([*words[::-1], b"<UNK>", b"x"], grow=False).tolist() == [*range(50_002, 2, -1), 0, -1]
+    assert numbering.words == [*MARKS, *words]
+
+
+def rows_of(logs, backoffs):
+    columns = np.zeros(len(logs), np.int32)
+    return native.write_arpa_rows(b"word\n", np.array([0, 5]), columns, np.array(logs), np.array(backoffs))
+
+
+@given(st.lists(st.tuples(LOG, LOG), min_size=1))
+@example([(9.99999995, 99999999.5), (0.0, -0.0), (math.nan, -math.inf), (-1e-5, -1e-4), (-4.8216373e-17, 1e-14)])
+def test_numbers_of_arpa_files(pairs):
+    wanted = "".join(f"{log:.8g}\tword\t{backoff:.8g}\n" for log, backoff in pairs)
+    assert rows_of(*zip(*pairs, strict=True)).decode() == wanted
+
+
+ROW = st.lists(
+    st.sampled_from(["-1", "-0.5", "0", "1", "-1e-3", "-inf", "nan", "-1_0", "-1.", "\t", "\t", " ", "a", "b", "a", "<s>", "", "\r", "\\"]),
+    max_size=9,
+).map("".join)  # fmt: skip
+ROWS = st.lists(ROW | st.sampled_from(["-1\ta b\t-0.5", "-1\ta b", "-9\tb a"]), min_size=1, max_size=4)
+HEAD = "\\data\\\nngram 1=4\nngram 2=%d\nngram 3=0\n\n\\1-grams:\n-1\t<unk>\n-1\t<s>\t-0.5\n-1\ta\t-0.5\n-1\tb\n\n\\2-grams:\n"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("arpa") / "model.arpa"
+
+
+@given(ROWS)
+@example(["-1\ta b\t-0.5", "-1\ta c"])
+def test_rows_that_are_read(path, rows):
+    """Models, and errors to the letter."""
+    path.write_text(HEAD % len(rows) + "\n".join(rows) + "\n\n\\3-grams:\n\n\\end\\\n", newline="")
+    answers = []
+    for kind in (Numbering, NativeNumbering):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ngram_model, "new_numbering", lambda alias, kind=kind: kind(MARKS, alias))
+            answers.append(model_of(path))
+    assert answers[0] == answers[1]
+
+
+def model_of(path):
+    try:
+        model = ngram_model.read_arpa(str(path))
+    except GevalError as error:
+        return str(error)
+    levels = [vars(level) for level in model.levels]
+    return model.words, [
+        {name: array.tolist() for name, array in level.items() if name in FIELDS} for level in levels
+    ]
+
+
+FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
+
+
+@given(st.lists(st.integers(0, 1 << 40), unique=True), st.lists(st.integers(-5, 1 << 40)))
+def test_keys_are_found(keys, others):
+    wanted = np.array(keys[::-1] + others + [-1], np.int64)
+    found = np.frombuffer(native.find_keys(native.key_index(np.array(keys, np.int64)), wanted), np.int32)
+    rows = {key: row for row, key in enumerate(keys)}
+    assert found.tolist() == [rows.get(key, -1) for key in wanted.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("words", "starts", "columns", "backoffs", "message"),
+    [
+        (b"a\n", [0, 2], [1], [0], "a row has a word that does not exist"),
+        (b"a\n", [0, 2], [-1], [0], "a row has a word that does not exist"),
+        (b"a\n", [0, 3], [0], [0], "the words do not start where they should"),
+        (b"a\nb\n", [0, 5, 4], [0], [0], "the words do not start where they should"),
+        (b"a\n", [], [0], [0], "the columns differ in length"),
+        (b"a\n", [0, 2], [0], [0, 0], "the columns differ in length"),
+    ],
+)
+def test_rows_that_cannot_be_written(words, starts, columns, backoffs, message):
+    arrays = np.array(starts, np.int64), np.array(columns, np.int32), np.zeros(1), np.array(backoffs, np.float64)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        native.write_arpa_rows(words, *arrays)
+
+
+def test_other_capsules_are_refused():
+    table = native.word_table(b"", b"")
+    with pytest.raises(ValueError, match="incorrect name"):
+        native.find_keys(table, np.zeros(1, np.int64))
