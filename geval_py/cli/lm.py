@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import options, parsers, terminal
@@ -18,6 +20,7 @@ from geval_py.text import named
 
 if TYPE_CHECKING:
     from geval_py.modelling import estimation, ngram_model
+    from geval_py.modelling.corpus import Corpus
 
 SUBCOMMANDS = {  # what each does, and where it is
     "train": ("estimate a model of texts, as KenLM's lmplz", __name__),
@@ -41,7 +44,7 @@ run = GROUP.run
 DEFAULT_ORDER = 5
 MODEL_HELP = "a model: an ARPA file, maybe compressed, or a binary file of KenLM"
 OF_KNESER_NEY = (
-    "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts",
+    "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts", "memory",
 )  # fmt: skip
 TRAIN_EXAMPLES = """\
   geval lm train -o 3 text.txt --arpa text.arpa
@@ -85,7 +88,21 @@ def make_train_parser() -> parsers.QuietParser:
     )
     add("--exact-discounts", action="store_true", help="without lmplz's mistake in the counts of counts")
     add("--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space")
+    memory = "use about so much memory, such as 2G, and files beside the model for the rest"
+    add("--memory", type=_memory, metavar="SIZE", help=memory)
     return parser.with_help()
+
+
+def _memory(text: str) -> int:
+    from geval_py.modelling.estimation_on_disk import LEAST_MEMORY
+
+    match = re.fullmatch(r"([0-9]{1,6})([MG])", text)
+    size = int(match[1]) << (20 if match[2] == "M" else 30) if match else 0
+    if size < LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size of {LEAST_MEMORY >> 20}M or more, such as 500M or 2G"
+        )
+    return size
 
 
 def _discount(text: str) -> float:
@@ -97,7 +114,7 @@ def _discount(text: str) -> float:
 def run_train(words: Sequence[str]) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     from geval_py.modelling import estimation
-    from geval_py.modelling.corpus import lacks_spaces, read_corpus
+    from geval_py.modelling.corpus import read_corpus
 
     given = make_train_parser().understood(words)
     if given is None:
@@ -109,26 +126,63 @@ def run_train(words: Sequence[str]) -> int:
     if given.arpa is None:
         raise UsageError(message="where the model is to be written is missing: --arpa FILE (-: standard output)")
     how = _estimation(given)
-    corpus = read_corpus(given.texts, skip_symbols=given.skip_symbols)
-    if corpus.not_utf8 is not None:
-        path, line = corpus.not_utf8
-        terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
-    if lacks_spaces(corpus):
-        terminal.note(
-            f"{named(corpus.name)} has no spaces between words: each run of letters counts as one word\n"
-            "  split this text and all others into words (jieba, MeCab and PyThaiNLP can do that) or into letters"
-        )
-    if given.counts:
-        _write(estimation.plain_model(corpus, given.order, given.counts), given.arpa)
-        return 0
-    estimated = estimation.estimate(corpus, how)
-    _write(estimated.model, given.arpa)
+    if given.memory:
+        trained: estimation.Training = _train_on_disk(given, how)
+    else:
+        corpus = read_corpus(given.texts, skip_symbols=given.skip_symbols)
+        _note_on(corpus)
+        if given.counts:
+            _write(estimation.plain_model(corpus, given.order, given.counts), given.arpa)
+            return 0
+        estimated = estimation.estimate(corpus, how)
+        _write(estimated.model, given.arpa)
+        trained = estimated
     if given.arpa != sources.STANDARD_INPUT:
-        terminal.write_table(estimation.training_table(estimated))
-    orders = [str(order) for order, discounts in enumerate(estimated.discounts, 1) if discounts.fell_back]
+        terminal.write_table(estimation.training_table(trained))
+    orders = [str(order) for order, discounts in enumerate(trained.discounts, 1) if discounts.fell_back]
     if orders:
         terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
     return 0
+
+
+def _train_on_disk(given: argparse.Namespace, how: estimation.Estimation) -> estimation.Training:
+    """Train with limited memory; raises UsageError if the temporary files cannot be written."""
+    from geval_py.modelling import corpus, estimation_on_disk
+
+    folder = None if given.arpa == sources.STANDARD_INPUT else os.path.dirname(given.arpa) or "."
+    parts = corpus.CorpusParts(given.texts, skip_symbols=given.skip_symbols)
+    sizes = estimation_on_disk.Sizes.of_memory(given.memory)
+    with _writing_beside(folder):
+        tokens = estimation_on_disk.StoredTokens(parts, folder, sizes.tokens)
+        read = parts.corpus(tokens.beginning)
+        _note_on(read)
+        model = estimation_on_disk.Estimator(read, tokens, how, folder, sizes).estimate()
+    with _model_file(given.arpa) as file:
+        estimation_on_disk.write_arpa(model, file)
+    return model
+
+
+@contextmanager
+def _writing_beside(folder: str | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = "the temporary folder" if folder is None else named(folder)
+        raise UsageError(message=f"cannot write temporary files into {where}: {error.strerror}") from error
+
+
+def _note_on(text: Corpus) -> None:
+    """Note what is strange in a text."""
+    from geval_py.modelling.corpus import lacks_spaces
+
+    if text.not_utf8 is not None:
+        path, line = text.not_utf8
+        terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
+    if lacks_spaces(text):
+        terminal.note(
+            f"{named(text.name)} has no spaces between words: each run of letters counts as one word\n"
+            "  split this text and all others into words (jieba, MeCab and PyThaiNLP can do that) or into letters"
+        )
 
 
 def _estimation(given: argparse.Namespace) -> estimation.Estimation:
@@ -178,12 +232,18 @@ def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
 def _write(model: ngram_model.NgramModel, path: str) -> None:
     from geval_py.modelling import ngram_model
 
+    with _model_file(path) as file:
+        ngram_model.write_arpa(model, file)
+
+
+@contextmanager
+def _model_file(path: str) -> Iterator[rewriting.Writable]:
     if path == sources.STANDARD_INPUT:
         sys.stdout.flush()
-        ngram_model.write_arpa(model, sys.stdout.buffer)
+        yield sys.stdout.buffer
         return
     with rewriting.written_whole(path, compression=compression.compression_by_ending(path)) as file:
-        ngram_model.write_arpa(model, file)
+        yield file
 
 
 def make_perplexity_parser() -> parsers.QuietParser:

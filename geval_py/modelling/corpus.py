@@ -295,32 +295,51 @@ def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sente
 
 
 def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
-    """Read the texts of several files as one corpus, as lmplz does.
+    """Read the texts of several files as one corpus, as lmplz does; see :class:`CorpusParts`."""
+    parts = CorpusParts(paths, skip_symbols=skip_symbols)
+    return parts.corpus(np.concatenate([*parts]))
+
+
+class CorpusParts:
+    """Reads the texts of several files in parts, each the tokens of some sentences; then :meth:`corpus` is known.
 
     With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
     EmptyFileError if there is no line, and as :func:`geval_py.reading.lines.text_blocks`.
     """
-    numbering = new_numbering()
-    parts: list[Ids] = []
-    not_utf8: tuple[str, int] | None = None
-    for path in paths:
-        for line, block in text_blocks(path):
-            if not_utf8 is None and (bad := _undecodable_line(block)) is not None:
-                not_utf8 = path, line + bad
-            ids, lengths = numbering.number_lines(block)
-            marks = ids < len(MARKS)
-            if marks.any():
-                if not skip_symbols:
-                    raise _mark_error(path, line, sentences_of(block, split_as_lmplz))
-                lengths = lengths - np.bincount(
-                    np.repeat(np.arange(len(lengths)), lengths)[marks], minlength=len(lengths)
-                )
-                ids = ids[~marks]
-            parts.append(with_marks(ids, lengths))
-    if not parts:
-        raise EmptyFileError(what="text", path=paths[0])
-    tokens = np.concatenate(parts)
-    return Corpus(words=numbering.words, tokens=tokens, depths=depths_of(tokens), name=paths[0], not_utf8=not_utf8)
+
+    def __init__(self, paths: Sequence[str], *, skip_symbols: bool = False) -> None:
+        self._paths, self._skip_symbols = paths, skip_symbols
+        self._numbering = new_numbering()
+        self._not_utf8: tuple[str, int] | None = None
+
+    def __iter__(self) -> Iterator[Ids]:
+        empty = True
+        for path in self._paths:
+            for line, block in text_blocks(path):
+                if self._not_utf8 is None and (bad := _undecodable_line(block)) is not None:
+                    self._not_utf8 = path, line + bad
+                ids, lengths = self._numbering.number_lines(block)
+                marks = ids < len(MARKS)
+                if marks.any():
+                    if not self._skip_symbols:
+                        raise _mark_error(path, line, sentences_of(block, split_as_lmplz))
+                    of_line = np.repeat(np.arange(len(lengths)), lengths)
+                    lengths = lengths - np.bincount(of_line[marks], minlength=len(lengths))
+                    ids = ids[~marks]
+                yield with_marks(ids, lengths)
+                empty = False
+        if empty:
+            raise EmptyFileError(what="text", path=self._paths[0])
+
+    def corpus(self, tokens: Ids) -> Corpus:
+        """Return the corpus of all parts, or of the first ones."""
+        return Corpus(
+            words=self._numbering.words,
+            tokens=tokens,
+            depths=depths_of(tokens),
+            name=self._paths[0],
+            not_utf8=self._not_utf8,
+        )
 
 
 def read_words(path: str) -> list[bytes]:

@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -52,25 +53,26 @@ class Discounts:
         return table[np.minimum(counts, 3)]
 
 
+def counts_of_counts(adjusted: Longs) -> Longs:
+    """Count the n-grams with each adjusted count up to 4."""
+    return np.bincount(np.minimum(adjusted, 5), minlength=6)[:5]
+
+
+def imitate_bug(counts: Longs, adjusted: int, raw: int) -> None:
+    """Count the last n-gram in suffix order by its count instead of its adjusted count, as lmplz does."""
+    for count, change in ((adjusted, -1), (raw, 1)):
+        if count < len(counts):
+            counts[count] += change
+
+
 def find_discounts(
-    level: NgramCounts,
-    adjusted: Longs,
-    order: int,
-    *,
-    fallback: tuple[float, float, float] | None,
-    exact: bool,
-    path: str = "",
+    counts: Longs, order: int, *, fallback: tuple[float, float, float] | None, path: str = ""
 ) -> Discounts:
-    """Compute the discounts of one order.
+    """Compute the discounts of one order from its counts of counts.
 
     If the counts of counts allow none, return the ``fallback``; without one, raise ModelError, which names ``path``.
     Numbers have single precision as in lmplz, which decides whether a D of 0 is in range.
     """
-    counts = np.bincount(np.minimum(adjusted, 5), minlength=6)[:5]
-    if level.last is not None and not exact:
-        for count, change in ((adjusted[level.last], -1), (level.counts[level.last], 1)):  # the bug of lmplz
-            if count < len(counts):
-                counts[count] += change
     missing = next((j for j in (1, 2, 3) if counts[j] == 0), None)
     if missing is not None:
         fault = f"no {order}-gram has the adjusted count {missing}"
@@ -139,37 +141,64 @@ class Estimated:
     counts: tuple[int, ...]
     discounts: tuple[Discounts, ...]
 
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The number of n-grams of each order after pruning."""
+        return tuple(map(len, self.model.levels))
+
+
+class Training(Protocol):
+    """The numbers of a training: n-grams of each order before and after pruning, and the discounts."""
+
+    @property
+    def counts(self) -> tuple[int, ...]: ...
+    @property
+    def kept(self) -> tuple[int, ...]: ...
+    @property
+    def discounts(self) -> tuple[Discounts, ...]: ...
+
 
 def estimate(corpus: Corpus, how: Estimation) -> Estimated:
     """Estimate a model of a corpus; raises ModelError if the text allows no discounts."""
     levels = count_ngrams(corpus, how.order)
     adjusted = adjusted_counts(levels)
-    discounts = tuple(
-        find_discounts(level, counts, length, fallback=how.fallback, exact=how.exact_discounts, path=corpus.name)
-        for length, (level, counts) in enumerate(zip(levels, adjusted, strict=True), 1)
-    )
+    discounts = []
+    for length, (level, own) in enumerate(zip(levels, adjusted, strict=True), 1):
+        counts = counts_of_counts(own)
+        if level.last is not None and not how.exact_discounts:
+            imitate_bug(counts, own[level.last], level.counts[level.last])
+        discounts.append(find_discounts(counts, length, fallback=how.fallback, path=corpus.name))
     kept = _kept(corpus, levels, how)
     ngrams = _weighted(levels, adjusted, discounts, kept, how)
     words = corpus.words
     if not kept[0].all():
         words = [words[number] for number in np.flatnonzero(kept[0]).tolist()]
     model = NgramModel(words=words, levels=_compressed(ngrams, kept), name=corpus.name)
-    return Estimated(model=model, counts=tuple(map(len, levels)), discounts=discounts)
+    return Estimated(model=model, counts=tuple(map(len, levels)), discounts=tuple(discounts))
 
 
 def _kept(corpus: Corpus, levels: Sequence[NgramCounts], how: Estimation) -> list[Flags]:
     """Return whether each n-gram is kept, by order; <unk>, <s> and </s> always are."""
-    in_vocabulary = np.ones(len(corpus.words), np.bool_)
-    if how.vocabulary is not None:
-        allowed = {*how.vocabulary, *MARKS}
-        in_vocabulary = np.fromiter((word in allowed for word in corpus.words), np.bool_, len(corpus.words))
-    known: list[Flags] = []
-    kept: list[Flags] = []
-    for length, level in enumerate(levels, 1):
-        known.append(in_vocabulary if length == 1 else known[-1][level.contexts] & in_vocabulary[level.words])
+    in_vocabulary = words_in_vocabulary(corpus.words, how)
+    known, kept = [in_vocabulary], [kept_words(in_vocabulary, levels[0].counts, how)]
+    for length, level in enumerate(levels[1:], 2):
+        known.append(known[-1][level.contexts] & in_vocabulary[level.words])
         kept.append(known[-1] & (level.counts > how.threshold(length)))
-        if length == 1:
-            kept[0][: len(MARKS)] = True
+    return kept
+
+
+def words_in_vocabulary(words: Sequence[bytes], how: Estimation) -> Flags:
+    """Return whether each word is in the vocabulary, if there is one."""
+    if how.vocabulary is None:
+        return np.ones(len(words), np.bool_)
+    allowed = {*how.vocabulary, *MARKS}
+    return np.fromiter((word in allowed for word in words), np.bool_, len(words))
+
+
+def kept_words(in_vocabulary: Flags, counts: Longs, how: Estimation) -> Flags:
+    """Return whether each word is kept; <unk>, <s> and </s> always are."""
+    kept = in_vocabulary & (counts > how.threshold(1))
+    kept[: len(MARKS)] = True
     return kept
 
 
@@ -186,36 +215,39 @@ def _weighted(
     for length, level in enumerate(levels, 1):
         counts = adjusted[length - 1]
         contexts = 1 if length == 1 else len(below)
-        own, gamma = _discounted(level, counts, discounts[length - 1], kept[length - 1], contexts)
+        own, gamma = discounted(level.contexts, counts, discounts[length - 1], kept[length - 1], contexts)
         if length == 1:
-            below = _word_probabilities(own, float(gamma[0]), int(np.count_nonzero(kept[0])) - 1, how)
+            below = word_probabilities(own, float(gamma[0]), int(np.count_nonzero(kept[0])) - 1, how)
         else:
-            ngrams[-1] = replace(ngrams[-1], log_backoffs=_log10(gamma))
+            ngrams[-1] = replace(ngrams[-1], log_backoffs=log10(gamma))
             below = own + gamma[level.contexts] * below[level.suffixes]
         ngrams.append(
             Ngrams(
                 contexts=level.contexts,
                 words=level.words,
-                log_probabilities=_log10(below),
+                log_probabilities=log10(below),
                 log_backoffs=np.zeros(len(below)),
             )
         )
     return ngrams
 
 
-def _discounted(
-    level: NgramCounts, adjusted: Longs, discounts: Discounts, kept: Flags, contexts: int
+def discounted(
+    contexts: Ids, adjusted: Longs, discounts: Discounts, kept: Flags, number: int
 ) -> tuple[Doubles, Doubles]:
-    """Return the discounted share of each n-gram in its context, and the mass left in each context (1 if unused)."""
+    """Return the discounted share of each n-gram in its context, and the mass left in each context (1 if unused).
+
+    ``number`` is that of the contexts.
+    """
     taken = np.where(kept, discounts.of(adjusted), adjusted)
-    sums = np.bincount(level.contexts, weights=adjusted, minlength=contexts)
-    left = np.bincount(level.contexts, weights=taken, minlength=contexts)
+    sums = np.bincount(contexts, weights=adjusted, minlength=number)
+    left = np.bincount(contexts, weights=taken, minlength=number)
     is_context = sums > 0
     sums[~is_context] = left[~is_context] = 1.0
-    return (adjusted - taken) / sums[level.contexts], left / sums
+    return (adjusted - taken) / sums[contexts], left / sums
 
 
-def _word_probabilities(own: Doubles, left: float, size: int, how: Estimation) -> Doubles:
+def word_probabilities(own: Doubles, left: float, size: int, how: Estimation) -> Doubles:
     """Return the probabilities of the words, of which ``size`` can be predicted; <s> has 1."""
     if how.interpolate_unigrams:
         share = left / max(size, how.vocabulary_size)
@@ -228,7 +260,7 @@ def _word_probabilities(own: Doubles, left: float, size: int, how: Estimation) -
     return probabilities
 
 
-def _log10(values: Doubles) -> Doubles:
+def log10(values: Doubles) -> Doubles:
     """Return log10 of values up to 1, or a little above by rounding; -inf for 0."""
     with np.errstate(divide="ignore"):
         return np.minimum(np.log10(values), 0.0)
@@ -253,13 +285,13 @@ def _compressed(ngrams: Sequence[Ngrams], kept: Sequence[Flags]) -> tuple[Ngrams
     return tuple(compressed)
 
 
-def training_table(estimated: Estimated) -> Table:
+def training_table(estimated: Training) -> Table:
     """Return a table with a row for each order: n-grams, kept n-grams, discounts."""
     columns = [Column(name=name) for name in ("order", "n-grams", "kept", "D1", "D2", "D3+")]
     rows = [
-        (order, count, len(level), *(f"{amount:.6g}" for amount in discounts.amounts))
-        for order, (count, level, discounts) in enumerate(
-            zip(estimated.counts, estimated.model.levels, estimated.discounts, strict=True), 1
+        (order, count, kept, *(f"{amount:.6g}" for amount in discounts.amounts))
+        for order, (count, kept, discounts) in enumerate(
+            zip(estimated.counts, estimated.kept, estimated.discounts, strict=True), 1
         )
     ]
     return Table(columns, rows)
@@ -332,7 +364,8 @@ def count_ngrams(corpus: Corpus, order: int) -> list[NgramCounts]:
     tokens, depths = corpus.tokens, corpus.depths
     rows = tokens
     last = _LastNgram(tokens)
-    levels = [_counted_words(corpus, None if order == 1 else last.row(rows))]
+    counts = np.bincount(tokens, minlength=len(corpus.words))
+    levels = [counted_words(counts, None if order == 1 else last.row(rows))]
     places = sorted_with_ranks(tokens)[0].astype(np.int32)  # by word
     for length in range(2, order + 1):
         places = places[depths[places] >= length - 1]
@@ -360,12 +393,11 @@ def count_ngrams(corpus: Corpus, order: int) -> list[NgramCounts]:
     return levels
 
 
-def _counted_words(corpus: Corpus, last: int | None) -> NgramCounts:
-    number = len(corpus.words)
-    counts = np.bincount(corpus.tokens, minlength=number)
+def counted_words(counts: Longs, last: int | None) -> NgramCounts:
+    """Return the n-grams of order 1 from the number of occurrences of each word; <s> gets 0."""
     counts[START] = 0
-    nothing = np.zeros(number, np.int32)
-    words = np.arange(number, dtype=np.int32)
+    nothing = np.zeros(len(counts), np.int32)
+    words = np.arange(len(counts), dtype=np.int32)
     return NgramCounts(
         contexts=nothing, words=words, suffixes=nothing, counts=counts, from_start=words == START, last=last
     )

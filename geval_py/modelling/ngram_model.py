@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
@@ -442,29 +442,41 @@ def _check(model: NgramModel) -> None:
 
 def write_arpa(model: NgramModel, file: Writable) -> None:
     """Write a model in the ARPA format, with eight significant digits."""
-    counts = "".join(f"ngram {order}={len(level)}\n" for order, level in enumerate(model.levels, 1))
-    file.write(f"\\data\\\n{counts}".encode())
+    file.write(arpa_head(map(len, model.levels)))
     for order, level in enumerate(model.levels, 1):
-        file.write(f"\n\\{order}-grams:\n".encode())
+        file.write(section_head(order))
         for start in range(0, len(level), _ROWS):
-            file.write(_rows_text(model, order, np.arange(start, min(start + _ROWS, len(level)), dtype=np.int32)))
-    file.write(b"\n\\end\\\n")
+            rows = np.arange(start, min(start + _ROWS, len(level)), dtype=np.int32)
+            backoffs = level.log_backoffs[rows] if order < model.order else None
+            file.write(arpa_rows(model, model.words_of(order, rows), level.log_probabilities[rows], backoffs))
+    file.write(ARPA_END)
 
 
-def _rows_text(model: NgramModel, order: int, rows: Ids) -> bytes:
-    """Write some n-grams of an order, a line each."""
-    level = model.levels[order - 1]
-    ids = model.words_of(order, rows)
-    backoffs = np.maximum(level.log_backoffs[rows], LOG_ZERO)  # KenLM reads a probability of -inf, but no back-off
+ARPA_END = b"\n\\end\\\n"
+
+
+def arpa_head(counts: Iterable[int]) -> bytes:
+    """Return the head of an ARPA file: the number of n-grams of each order."""
+    return b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(counts, 1))
+
+
+def section_head(order: int) -> bytes:
+    """Return what is in front of the n-grams of an order."""
+    return b"\n\\%d-grams:\n" % order
+
+
+def arpa_rows(model: NgramModel, ids: Sequence[Ids], logs: Doubles, backoffs: Doubles | None) -> bytes:
+    """Return n-grams, a line each: columns of the model's words, log10 probabilities, and log10 back-offs if any."""
+    if backoffs is not None:
+        backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads a probability of -inf, but no back-off of -inf
     if choose_backend().name == "native":
         from geval_py.scoring.kernel._native import write_arpa_rows
 
-        columns, own = np.concatenate(ids), backoffs if order < model.order else b""
-        return write_arpa_rows(*model.joined_words, columns, level.log_probabilities[rows], own)
-    texts = [model.texts[column].tolist() for column in ids]
-    fields, line = [level.log_probabilities[rows].tolist(), *texts], "%.8g\t" + " ".join(["%s"] * order)
-    if order < model.order:
+        return write_arpa_rows(*model.joined_words, np.concatenate(ids), logs, b"" if backoffs is None else backoffs)
+    fields = [logs.tolist(), *(model.texts[column].tolist() for column in ids)]
+    line = "%.8g\t" + " ".join(["%s"] * len(ids))
+    if backoffs is not None:
         fields.append(backoffs.tolist())
         line += "\t%.8g"
     values = tuple(chain.from_iterable(zip(*fields, strict=True)))
-    return (f"{line}\n" * len(rows) % values).encode(errors="surrogateescape")
+    return (f"{line}\n" * len(logs) % values).encode(errors="surrogateescape")

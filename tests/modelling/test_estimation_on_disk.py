@@ -1,0 +1,120 @@
+"""Models estimated by sorted runs on disk are those estimated in memory, byte for byte."""
+
+import io
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kenlm_golden import RUNS, estimation_of
+
+from geval_py.errors import ModelError
+from geval_py.modelling.corpus import CorpusParts, read_corpus
+from geval_py.modelling.estimation import Estimation, estimate
+from geval_py.modelling.estimation_on_disk import Column, Estimator, Sizes, StoredTokens, write_arpa
+from geval_py.modelling.ngram_model import write_arpa as write_from_memory
+
+SMALL = Sizes(tokens=2000, rows=1500, picked=700)
+
+
+def in_memory(path, how):
+    estimated = estimate(read_corpus([path]), how)
+    file = io.BytesIO()
+    write_from_memory(estimated.model, file)
+    return file.getvalue(), estimated.counts, estimated.kept, estimated.discounts
+
+
+def on_disk(path, how, sizes=SMALL):
+    parts = CorpusParts([path])
+    tokens = StoredTokens(some_sentences(parts), None, sizes.tokens)
+    model = Estimator(parts.corpus(tokens.beginning), tokens, how, None, sizes).estimate()
+    file = io.BytesIO()
+    write_arpa(model, file, sizes.rows)
+    return file.getvalue(), model.counts, model.kept, model.discounts
+
+
+def some_sentences(parts):
+    """Split the parts, which are a megabyte long, into sentences."""
+    for part in parts:
+        yield from np.split(part, np.flatnonzero(part == 1)[1:])
+
+
+def answer(function, *arguments):
+    try:
+        return function(*arguments)
+    except ModelError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(("text", "run"), RUNS)
+def test_the_models_of_lmplz(text, run, tmp_path):
+    (tmp_path / "text").write_bytes(text["train"].encode())
+    path, how = str(tmp_path / "text"), estimation_of(text, run)
+    assert answer(on_disk, path, how) == answer(in_memory, path, how)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("text") / "text"
+
+
+LINES = st.lists(st.lists(st.sampled_from("aaaabbbcde"), max_size=8).map(" ".join), min_size=1, max_size=30)
+SIZES = st.builds(Sizes, st.integers(1, 60), st.integers(1, 40), st.integers(1, 40))
+HOW = st.builds(
+    Estimation,
+    order=st.integers(1, 5),
+    prune=st.sampled_from([(), (0,), (1,)]),
+    vocabulary=st.none() | st.just((b"a", b"b")),
+    fallback=st.just((0.5, 1.0, 1.5)) | st.none(),
+    interpolate_unigrams=st.booleans(),
+    exact_discounts=st.booleans(),
+)
+
+
+@given(LINES, HOW, SIZES)
+def test_any_text_and_any_sizes(path, lines, how, sizes):
+    path.write_text("\n".join(lines) + "\n")
+    assert answer(on_disk, str(path), how, sizes) == answer(in_memory, str(path), how)
+
+
+def test_a_column():
+    column = Column(None, np.int32)
+    assert column.read(0, 5).tolist() == []
+    for values in ([3, 1, 4], [], [1, 5]):
+        column.append(np.array(values))
+    assert (len(column), column.read(1, 4).tolist(), column.read(4, 9).tolist()) == (5, [1, 4, 1], [5])
+    assert [block.tolist() for block in column.blocks(2)] == [[3, 1], [4, 1], [5]]
+    assert column.pick(np.array([4, 0, 4, 2]), 2).tolist() == [5, 3, 5, 4]
+
+
+def test_the_command(geval, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("a b c\na b\nb c a\n" * 3 + "c\nd\ne f\n")
+    words = ["lm", "train", "-o", "3", "--discount-fallback", "--arpa"]
+    status, out, err = geval(*words, "memory.arpa", "text")
+    assert geval(*words, "disk.arpa", "--memory", "300M", "text") == (status, out, err)
+    assert (tmp_path / "disk.arpa").read_bytes() == (tmp_path / "memory.arpa").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["disk.arpa", "memory.arpa", "text"]
+
+
+@pytest.mark.parametrize("size", ["2", "G", "255M", "-1G", "1.5G", "9999999G"])
+def test_a_size_that_is_none(geval, size):
+    status, _, err = geval("lm", "train", "text", "--arpa", "x", f"--memory={size}")
+    assert status == 2
+    assert err == (
+        f"geval: argument --memory: {size!r} is not a size of 256M or more, such as 500M or 2G\n"
+        "  geval lm train --help shows the options\n"
+    )
+
+
+def test_counts_are_made_in_memory(geval):
+    status, _, err = geval("lm", "train", "text", "--arpa", "x", "--memory", "1G", "--counts", "add-one")
+    assert (status, err) == (2, "geval: --memory is for Kneser-Ney: leave it out, or --counts\n")
+
+
+def test_a_folder_that_is_not_there(geval, tmp_path):
+    (tmp_path / "text").write_text("a\n")
+    status, _, err = geval("lm", "train", str(tmp_path / "text"), "--arpa", str(tmp_path / "no/x"), "--memory", "1G")
+    assert status == 2
+    assert err.startswith(f"geval: cannot write temporary files into `{tmp_path / 'no'}`: ")
