@@ -5,9 +5,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-import numpy as np
-from numpy.typing import NDArray
-
 from geval_py.reading.lines import Bytes
 from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers
 from geval_py.scoring.kernel.reference import Doubles

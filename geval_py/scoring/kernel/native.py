@@ -12,13 +12,12 @@ from geval_py.scoring.kernel._native import count_lines, format_entries, pack_wo
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from mmap import mmap
 
     import numpy as np
     from numpy.typing import NDArray
 
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
-    from mmap import mmap
-
     from geval_py.scoring.kernel.reference import Guesses
 
 __all__ = [
