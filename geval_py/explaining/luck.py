@@ -215,10 +215,9 @@ def check_seeds(seeds: int) -> None:
 def luck_schemes(of_hashed: evaluate.Named, seeds: int, *, exact: bool) -> list[evaluate.Named]:
     """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's."""
     scheme, metric = of_hashed
-    again = [(scheme, hashed.reseeded(metric, seed)) for seed in range(1, seeds + 1)]
     return [
         reliability.profile_scheme(of_hashed),
-        *again,
+        *([(scheme, hashed.reseeded(metric, seeds))] if seeds else []),
         *([(scheme, hashed.unknown_words(metric))] if exact else []),
     ]
 
@@ -239,7 +238,8 @@ def luck_of(evaluation: scores.ScoredOutput, seeds: int, vocabulary: int) -> Luc
     kept = np.isfinite(statistics.column("seed_mean"))
     lines = int(kept.sum())
     loss = _mean(statistics.column("loss")[kept])
-    losses = [_mean(np.frombuffer(other.statistics.columns[0])[kept]) for other in others[:seeds]]
+    columns = others[0].statistics.columns if seeds else ()
+    losses = [_mean(np.frombuffer(column)[kept]) for column in columns]
     sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
     measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 and lines else None
     formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)

@@ -199,3 +199,29 @@ def test_vector_that_needs_no_softmax(kernel):
 
 def test_log_sum_exp_of_nothing():
     assert log_sum_exp([]) == -math.inf
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a:0.5 b:0.25 :0.25", "a:0.1", "a:-1.5 :-0.5", "a:-2 b:-1 a:-3", "-1 -2 -1 -2", "0 0 0 0", ":1", "ka:lo:0.5 é:0.5"]
+        )
+    ),
+    st.integers(1, 2**32 + 5),
+    st.integers(0, 4),
+)  # fmt: skip
+def test_losses_under_more_seeds_are_those_of_lines_further_down(kernel, lines, first_line, seeds):
+    outputs, expected = "".join(f"{line}\n" for line in lines).encode(), b"a\n" * len(lines)
+    found = kernel.reseeded_losses(outputs, expected, 2, first_line, seeds)
+    assert found == tuple(
+        kernel.hashed_losses(outputs, expected, 2, first_line + seed) for seed in range(1, seeds + 1)
+    )
+
+
+def test_a_malformed_line_under_more_seeds(kernel):
+    with pytest.raises(MalformedLineError) as caught:
+        kernel.reseeded_losses(b"a:1\nb\n", b"a\nb\n", 10, 7, 3)
+    assert caught.value.line == 8
+    with pytest.raises(ValueError, match="differ in their number of lines|zip"):
+        kernel.reseeded_losses(b"a:1\n", b"a\nb\n", 10, 7, 3)

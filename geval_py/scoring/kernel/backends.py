@@ -56,6 +56,7 @@ class Backend(Value):
     name: str
     hashed_losses: Callable[[Bytes, bytes, int, int], array[float]]
     bounded_losses: Callable[[Bytes, bytes, int, int], tuple[array[float], float]]
+    reseeded_losses: Callable[[Bytes, bytes, int, int, int], tuple[array[float], ...]]
     score_lines: Callable[[Bytes, bytes, int, int], tuple[array[float], array[int]]]
     count_lines: Callable[[Bytes], int]
     read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
@@ -99,6 +100,7 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
         name=name,
         hashed_losses=module.hashed_losses,
         bounded_losses=module.bounded_losses,
+        reseeded_losses=module.reseeded_losses,
         score_lines=module.score_lines,
         count_lines=module.count_lines,
         read_guesses=module.read_guesses,

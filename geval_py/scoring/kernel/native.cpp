@@ -629,8 +629,9 @@ double log_add_exp(double a, double b) {
 
 inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
-// The purpose of reading: losses, the rules of the checker too (repeated words, rounding), distributions, or entries.
-enum class Purpose { losses, rules, profiles, entries };
+// The purpose of reading: losses, the rules of the checker too (repeated words, rounding), distributions, entries, or
+// losses under several seeds.
+enum class Purpose { losses, rules, profiles, entries, seeds };
 
 // What an entry is.
 enum class Entry : char { OTHER, HIT, REST };
@@ -667,6 +668,17 @@ class Line {
         return std::numeric_limits<double>::quiet_NaN();
     }
 
+    // The loss of the line read last, for seeds, under another seed.
+    double loss_under(std::uint32_t seed, bool vector) {
+        const std::uint32_t bucket = murmur3(expected_.word, seed) & mask_;
+        unsigned flags = 0;
+        if (vector) return vector_loss(bucket, flags);
+        hits_.clear();
+        for (std::size_t i = 0; i < listed_.size(); ++i)
+            if (listed_[i].size() && (murmur3(listed_[i], seed) & mask_) == bucket) hits_.add(values_[i]);
+        return entries_loss(flags);
+    }
+
     // The line read last, for profiles: the values; the number of each one's word, NO_WORD for the rest; the distinct
     // words; and the number of the expected word, if it is listed.
     const Numbers& values() const { return values_; }
@@ -689,6 +701,7 @@ class Line {
             case Purpose::rules: return read_entries<Purpose::rules>(line, seed, bucket, flags);
             case Purpose::profiles: return read_entries<Purpose::profiles>(line, seed, bucket, flags);
             case Purpose::entries: return read_entries<Purpose::entries>(line, seed, bucket, flags);
+            case Purpose::seeds: return read_entries<Purpose::seeds>(line, seed, bucket, flags);
             default: return read_entries<Purpose::losses>(line, seed, bucket, flags);
         }
     }
@@ -709,13 +722,14 @@ class Line {
     template <Purpose purpose>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
         constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles;
-        constexpr bool marking = purpose == Purpose::entries;
+        constexpr bool marking = purpose == Purpose::entries, keeping = purpose == Purpose::seeds;
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
         bool zero = false, tiny = false;
         if (thorough || whole) words_.clear();
         if (whole) numbers_.clear(), distinct_.clear(), expected_word_ = NO_WORD;
         if (marking) entries_.clear();
+        if (keeping) listed_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
@@ -728,6 +742,7 @@ class Line {
             }
             if (std::isinf(value)) return false;
             values_.add(value);
+            if (keeping) listed_.push_back(word);
             least = std::min(least, value), most = std::max(most, value);
             total += value;
             if (thorough) {
@@ -871,6 +886,7 @@ class Line {
     Hashed expected_{};
     std::uint32_t expected_word_ = NO_WORD;
     std::vector<Entry> entries_;
+    std::vector<Text> listed_;
     Numbers values_, hits_, rests_;
     double total_ = 0, rounding_ = 0;
     double least_mass_ = 1, bound_ = 0;
@@ -935,6 +951,27 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
     found.equal = outputs.begin == outputs.end;
     found.bound = line.bound();
     return found;
+}
+
+// The losses of lines under the seeds after their own: all lines under the first, then under the second, and so on.
+// Returns the first malformed line, or NONE.
+std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
+                                 std::size_t seeds, std::vector<double>& losses, bool& equal) {
+    losses.resize(seeds * lines);
+    Line line(bits, Purpose::seeds);
+    for (std::size_t i = 0; i < lines; ++i) {
+        if (outputs.begin == outputs.end) break;
+        unsigned flags;
+        const Text text = take_line(outputs), word = take_line(expected);
+        const std::uint64_t own = first_line + i;
+        line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(own), flags);
+        if (flags & MALFORMED) return static_cast<std::ptrdiff_t>(i);
+        for (std::size_t seed = 0; seed < seeds; ++seed)
+            losses[seed * lines + i] = line.loss_under(static_cast<std::uint32_t>(own + 1 + seed), flags & VECTOR);
+        equal = i + 1 == lines;
+    }
+    equal = (equal || !lines) && outputs.begin == outputs.end;
+    return NONE;
 }
 
 #include "guesses.hpp"
@@ -1013,6 +1050,28 @@ template <typename Number>
 PyObject* bytes_of(const std::vector<Number>& numbers) {
     return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()),
                                      static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
+}
+
+PyObject* reseeded_losses(PyObject*, PyObject* arguments) {
+    Buffer outputs, expected;
+    int bits, seeds;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "y*y*iKi", &outputs.view, &expected.view, &bits, &first_line, &seeds)) return nullptr;
+    if (!check_bits(bits)) return nullptr;
+    std::vector<double> losses;
+    std::ptrdiff_t malformed = NONE;
+    bool enough_memory = true, equal = false;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        malformed = score_under_seeds(outputs.text(), expected.text(), count_lines(expected.text()), bits, first_line,
+                                      static_cast<std::size_t>(std::max(0, seeds)), losses, equal);
+    } catch (const std::exception&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (malformed == NONE && !equal) return wrong_lines();
+    return Py_BuildValue("(Nn)", bytes_of(losses), static_cast<Py_ssize_t>(malformed));
 }
 
 PyObject* line_profiles(PyObject*, PyObject* arguments) {
@@ -1459,6 +1518,9 @@ PyMethodDef METHODS[] = {
     {"line_profiles", line_profiles, METH_VARARGS,
      "line_profiles(outputs, expected, bits, first_line, draws) -> (columns, histogram, index of the first malformed "
      "line, -1 for none)"},
+    {"reseeded_losses", reseeded_losses, METH_VARARGS,
+     "reseeded_losses(outputs, expected, bits, first_line, seeds) -> (losses under each seed, index of the first malformed "
+     "line or -1)"},
     {"score_lines", score_lines, METH_VARARGS,
      "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, index of the first malformed line, of "
      "the first whose kind of error the reference must tell; -1 for none)"},

@@ -31,6 +31,7 @@ __all__ = [
     "line_profiles",
     "pack_words",
     "read_guesses",
+    "reseeded_losses",
     "score_lines",
     "score_probing",
 ]
@@ -47,6 +48,17 @@ def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) 
     if malformed >= 0:
         _raise_malformed(outputs, bits, first_line, malformed)
     return array("d", losses), bound
+
+
+def reseeded_losses(
+    outputs: Bytes, expected: bytes, bits: int, first_line: int, seeds: int
+) -> tuple[array[float], ...]:
+    """Score a block under more seeds; see :func:`geval_py.scoring.kernel.reference.reseeded_losses`."""
+    losses, malformed = _native.reseeded_losses(outputs, expected, bits, first_line, seeds)
+    if malformed >= 0:
+        _raise_malformed(outputs, bits, first_line, malformed)
+    size = len(losses) // max(1, seeds)
+    return tuple(array("d", losses[seed * size : (seed + 1) * size]) for seed in range(seeds))
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:

@@ -62,6 +62,17 @@ def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) 
     return array("d", (loss for loss, _ in both)), max((bound for _, bound in both), default=0.0)
 
 
+def reseeded_losses(
+    outputs: Bytes, expected: bytes, bits: int, first_line: int, seeds: int
+) -> tuple[array[float], ...]:
+    """Score a block as :func:`hashed_losses` does, with the seeds of lines 1, 2, … lines further down the file.
+
+    Returns the losses under each of so many ``seeds``.
+    """
+    hashed_losses(outputs, expected, bits, first_line)  # raises, with the right line numbers
+    return tuple(hashed_losses(outputs, expected, bits, first_line + further) for further in range(1, seeds + 1))
+
+
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score a block as :func:`hashed_losses`, and flag what deserves a second look on each line.
 

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import zip_longest
 
-from geval_py.errors import MalformedLineError, UsageError
+from geval_py.errors import UsageError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import check_bits, check_line_number
@@ -146,17 +146,15 @@ class ProfileColumn(Value):
 
 
 class ReseededColumn(Value):
-    """The loss that a line would have ``further`` lines down the file: line numbers seed the hash."""
+    """The losses that a line would have 1, 2, … ``seeds`` lines down the file: line numbers seed the hash."""
 
     bits: int
-    further: int
+    seeds: int
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        try:
-            return HashedColumn(bits=self.bits).statistics(outputs, expected, first_line + self.further)
-        except MalformedLineError as error:
-            error.line -= self.further
-            raise
+        return LineStatistics(
+            columns=backends.choose_backend().reseeded_losses(outputs, expected, self.bits, first_line, self.seeds)
+        )
 
 
 class UnknownColumn(Value):
@@ -194,13 +192,19 @@ def profiled(metric: Metric, draws: int = 0) -> Metric:
     return metric.replace(make_column=make, measure=measure)
 
 
-def reseeded(metric: Metric, further: int) -> Metric:
-    """Return a hashed metric that scores lines as if they stood ``further`` lines down the file."""
+def reseeded(metric: Metric, seeds: int) -> Metric:
+    """Return a hashed metric of the first other seed, with the losses under so many other seeds as its statistics."""
+    formula = metric.measure.formula
+
+    def of_first(totals: Sequence[Number], lines: Number) -> Number:
+        return formula(totals[:1], lines)
 
     def make(setting: Setting) -> ReseededColumn:
-        return ReseededColumn(bits=HashedColumn.of(setting).bits, further=further)
+        return ReseededColumn(bits=HashedColumn.of(setting).bits, seeds=seeds)
 
-    return metric.replace(make_column=make)
+    columns = tuple(f"seed_{seed}" for seed in range(1, seeds + 1))
+    measure: Measure = metric.measure.replace(formula=of_first, columns=columns)
+    return metric.replace(make_column=make, measure=measure)
 
 
 def unknown_words(metric: Metric) -> Metric:
