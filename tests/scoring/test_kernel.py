@@ -223,5 +223,5 @@ def test_a_malformed_line_under_more_seeds(kernel):
     with pytest.raises(MalformedLineError) as caught:
         kernel.reseeded_losses(b"a:1\nb\n", b"a\nb\n", 10, 7, 3)
     assert caught.value.line == 8
-    with pytest.raises(ValueError, match="differ in their number of lines|zip"):
+    with pytest.raises(ValueError, match=r"differ in their number of lines|zip"):
         kernel.reseeded_losses(b"a:1\n", b"a\nb\n", 10, 7, 3)
