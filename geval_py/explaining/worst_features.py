@@ -54,6 +54,8 @@ def select_distinct(badness: Array, occurrences: Occurrences, features: int) -> 
     chosen.
     """
     items = len(badness)
+    if not items:
+        return [], []
     residual = badness - badness.mean()
     whole = float(residual @ residual)
     counts = np.bincount(occurrences.features, minlength=features)

@@ -41,6 +41,15 @@ def test_the_first_output_is_compared_with_the_others(geval, tmp_path):
     assert "model=bigram is better by 153 words (p &lt;0.001)" in text
 
 
+def test_losses_that_are_all_infinite(geval, tmp_path):
+    """A warning would be an error here."""
+    (tmp_path / "expected.tsv").write_text("a\n" * 150)
+    (tmp_path / "out.tsv").write_text("x:1 :0\n" * 150)
+    html = str(tmp_path / "report.html")
+    words = ("-o", str(tmp_path / "out.tsv"), "-e", str(tmp_path / "expected.tsv"), "-m", "PerplexityHashed")
+    assert geval("report", *words, "--html", html) == (0, f"wrote `{html}`\n", "")
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
