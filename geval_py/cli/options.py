@@ -178,11 +178,13 @@ def option_of(field: str) -> Option:
 def said_option(argument: str) -> str:
     """Return the name on the command line of an argument in Python.
 
-    >>> said_option("out"), said_option("min_frequency")
-    ('-o', '--min-frequency')
+    An option that only another command has is named like its argument.
+
+    >>> said_option("out"), said_option("min_frequency"), said_option("force")
+    ('-o', '--min-frequency', '--force')
     """
-    option = next(option for option in OPTIONS if argument == (option.argument or option.field))
-    return option.said or option.names[0]
+    option = next((option for option in OPTIONS if argument == (option.argument or option.field)), None)
+    return f"--{argument.replace('_', '-')}" if option is None else option.said or option.names[0]
 
 
 def unknown_word(word: str, *, of_challenge: bool = False) -> str:

@@ -19,7 +19,7 @@ from geval_py.explaining.spread import spread_of_mean
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.metrics import base, hashed
 from geval_py.tables.formats import Tabular
-from geval_py.tables.numbers import counted, fixed
+from geval_py.tables.numbers import counted, fixed, several
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
@@ -136,7 +136,7 @@ class Calibration(Tabular):
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write sentences and, below them, a table for each part; none is as wide as a terminal."""
         del width
-        of = f"{self.lines} lines of {visible(self.test)}"
+        of = f"{several(self.lines, 'line')} of {visible(self.test)}"
         yield f"{visible(self.file)}: {visible(self.metric)}, {of}\n\n"
         for sentence in self.sentences():
             yield f"{sentence}\n"

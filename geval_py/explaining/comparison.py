@@ -132,7 +132,7 @@ class Comparison(formats.Tabular):
 
     def legend(self) -> Iterator[str]:
         yield visible(
-            f"{self.metric} ({self.unit}, {self.direction} is better) of {self.lines} lines of "
+            f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.several(self.lines, 'line')} of "
             f"{self.test}; the baseline is {self.baseline}; {self.samples} samples, "
             f"seed {self.seed}."
         )

@@ -105,10 +105,12 @@ def notes_on_lines(evaluation: ScoredOutput, force: bool) -> list[str]:
     lines = evaluation.line_count
     if lines >= FEW_LINES:
         return []
-    few = f"{lines} lines are few to tune on: what is found may be luck"
+    few = (
+        f"{numbers.several(lines, 'line')} {'is' if lines == 1 else 'are'} few to tune on: what is found may be luck"
+    )
     if force:
         return [few]
-    raise UsageError(message=f"{few}; take {FEW_LINES} lines or more, or force it")
+    raise UsageError(message=f"{few}; take {FEW_LINES} lines or more, or give", arguments=("force",))
 
 
 # The change on held-out lines

@@ -19,6 +19,15 @@ def challenge(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_one_line(geval, challenge):
+    for name in ("expected.tsv", "out.tsv"):
+        path = challenge / "dev-0" / name
+        path.write_text(path.read_text().splitlines()[0] + "\n")
+    assert geval("calibration", "-t", "dev-0")[1].startswith("out.tsv: PerplexityHashed, 1 line of dev-0\n")
+    (challenge / "dev-0/out-2.tsv").write_text(":1\n")
+    assert " of 1 line of dev-0; the baseline is " in geval("compare", "-t", "dev-0", "-m", "PerplexityHashed")[1]
+
+
 def test_calibration(geval, challenge):
     status, out, err = geval("calibration", "-t", "dev-0")
     assert (status, err) == (0, "")

@@ -460,7 +460,7 @@ def test_few_lines(tmp_path):
     with pytest.raises(UsageError) as caught:
         tune(evaluation)
     assert str(caught.value) == (
-        "99 lines are few to tune on: what is found may be luck; take 100 lines or more, or force it"
+        "99 lines are few to tune on: what is found may be luck; take 100 lines or more, or give force=…"
     )
     tuning = tune(evaluation, force=True)
     assert tuning.notes == (
