@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from geval_py.cli import new_outputs, options, parsers, score, terminal
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation, mixing
+from geval_py.reading import derived, splits
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate, scores
+from geval_py.text import visible
 
 DESCRIPTION = """\
 Mix outputs of one test set with the weights that are best where the answers are known, and write the
@@ -27,7 +28,8 @@ EXAMPLES = """\
 def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval mix``."""
     parser = parsers.command_parser("mix", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
-    outputs = "an output, looked for in DIR/NAME, then as a path; two or more (default: all of the test set)"
+    default = "all of the test set but tuned and mixed ones"
+    outputs = f"an output, looked for in DIR/NAME, then as a path; two or more (default: {default})"
     parser.add_argument("outputs", nargs="*", default=[], metavar="OUT", help=outputs)
     parsers.add_fields(parser, "test_name", *parsers.PLACES)
     new_outputs.add_options(
@@ -52,12 +54,23 @@ def run(words: Sequence[str]) -> int:
     options.check_one_metric(task, own["metrics"], "mix")
     task = task.replace(out_files=tuple(own["outputs"]))
     with score.blaming_config(task):
-        split = locate(task)
+        split = splits.locate(task)
+        if not own["outputs"]:
+            split = _without_derived(split)
         if len(split.outputs) < 2:
             raise UsageError(message=f"geval mix takes two outputs or more; there is {len(split.outputs)}")
         evaluations = scores.evaluations_of(
             score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)
         )
+    # A target that is not there, or not free, is found before the search.
+    challenge = Challenge(path=task.directory, task=task)
+    outputs = [evaluation.output for evaluation in evaluations]
+    sources = new_outputs.sources_of(challenge, [task.test_name, *own["apply"]], outputs, task.test_name)
+
+    def plan(paths: Sequence[str], folder: str) -> derived.Derived:
+        return derived.mixed_output(paths, folder, split.output_header, [mixing.TRAIN] if own["words"] else [])
+
+    plans = new_outputs.planned(challenge, sources, plan, force=own["force"])
     mixture = mixing.mix(
         evaluations,
         words=own["words"],
@@ -71,11 +84,16 @@ def run(words: Sequence[str]) -> int:
             if settings.format == "text":
                 terminal.note("nothing is written, since the mixture is not surely better; --force writes it")
             return []
-        challenge = Challenge(path=task.directory, task=task)
-        outputs = [evaluation.output for evaluation in evaluations]
-        sources = new_outputs.sources_of(challenge, [task.test_name, *own["apply"]], outputs, task.test_name)
-        make = mixture.mixing.mix_lines
-        return new_outputs.derive(challenge, sources, mixture.derived, make, mixture.kept(), force=own["force"])
+        return new_outputs.derive(plans, mixture.mixing.mix_lines, mixture.kept())
 
     new_outputs.show_and_write(task, mixture, settings.format, write)
     return 0
+
+
+def _without_derived(split: splits.Split) -> splits.Split:
+    """Leave out the outputs that were tuned on these answers, or mixed: with them, held-out lines would be known."""
+    made = [output for output in split.outputs if derived.is_derived(output)]
+    if made:
+        names = ", ".join(visible(output.name) for output in made)
+        terminal.note(f"tuned and mixed outputs are left out unless they are named: {names}")
+    return split.replace(outputs=tuple(output for output in split.outputs if output not in made))

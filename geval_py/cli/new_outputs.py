@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from geval_py.cli import options, parsers, score, terminal
 from geval_py.errors import ExistingFileError, UsageError
@@ -54,22 +54,22 @@ def show_written(paths: Sequence[str], format: str) -> None:
         stream.writelines(f"wrote {named(path)}\n" for path in paths)
 
 
-def derive(
+Plans: TypeAlias = "list[tuple[derived.Derived, int]]"  # new outputs, with their number of lines
+
+
+def planned(
     challenge: Challenge,
     sources: Mapping[str, Sequence[str]],
     plan: Callable[[Sequence[str], str], derived.Derived],
-    make: derived.LineMaker,
-    kept: Mapping[str, Any],
     *,
     force: bool,
-) -> list[str]:
-    """Write a new output into the folder of each test set, made of the outputs that lie there; return the paths.
+) -> Plans:
+    """Plan a new output in the folder of each test set, made of the outputs that lie there.
 
     ``sources`` are the outputs' paths, by the name of a test set; ``plan`` names the new output of some paths in a
-    folder. All is checked before anything is written. Raises UsageError for what would be written over without
-    ``force``, and the DataErrors of files.
+    folder. Raises UsageError for what would be written over without ``force``, and the DataErrors of files.
     """
-    plans: list[tuple[derived.Derived, int]] = []
+    plans: Plans = []
     for name, paths in sources.items():
         test = challenge[name]
         new = plan(paths, test.directory)
@@ -79,6 +79,11 @@ def derive(
             hint = "" if force else "\n  --force writes over it"
             raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
         plans.append((new, new.check_lines(test)))
+    return plans
+
+
+def derive(plans: Plans, make: derived.LineMaker, kept: Mapping[str, Any]) -> list[str]:
+    """Write the new outputs, and the parameters that are kept beside them; return the paths."""
     for new, lines in plans:
         _write(new, lines, make, kept)
     return [new.path for new, _ in plans]
@@ -87,6 +92,12 @@ def derive(
 def _write(new: derived.Derived, lines: int, make: derived.LineMaker, kept: Mapping[str, Any]) -> None:
     with terminal.ProgressBar("lines", unit="items") as progress:
         new.write(make, kept, progress=lambda done: progress(done, lines))
+
+
+def check_sources(challenge: Challenge, sources: Mapping[str, Sequence[str]], header: str | None) -> None:
+    """Raise LineCountError for an output with another number of lines than its test set."""
+    for name, paths in sources.items():
+        derived.Derived(sources=tuple(paths), path="", header=header).check_lines(challenge[name])
 
 
 def sources_of(

@@ -68,6 +68,10 @@ def run(words: Sequence[str]) -> int:
         (evaluation,) = scores.evaluations_of(
             score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)
         )
+    # A target that is not there is found before the search.
+    challenge = Challenge(path=task.directory, task=task)
+    sources = new_outputs.sources_of(challenge, own["apply"], [evaluation.output], task.test_name)
+    new_outputs.check_sources(challenge, sources, split.output_header)
     with terminal.ProgressBar(evaluation.output.name) as progress:
         tuning = tune(
             evaluation,
@@ -85,8 +89,6 @@ def run(words: Sequence[str]) -> int:
             if own["apply"] and settings.format == "text":
                 terminal.note("nothing is written, since no parameter is worth taking")
             return []
-        challenge = Challenge(path=task.directory, task=task)
-        sources = new_outputs.sources_of(challenge, own["apply"], [evaluation.output], task.test_name)
         return _apply(challenge, sources, tuning.parameters, tuning.kept(), force=own["force"])
 
     new_outputs.show_and_write(task, tuning, settings.format, apply)
@@ -116,4 +118,5 @@ def _apply(
     def plan(paths: Sequence[str], folder: str) -> derived.Derived:
         return derived.tuned_output(parameters, paths[0], folder, kept.get("header"))
 
-    return new_outputs.derive(challenge, sources, plan, parameters.tune_lines, kept, force=force)
+    plans = new_outputs.planned(challenge, sources, plan, force=force)
+    return new_outputs.derive(plans, parameters.tune_lines, kept)

@@ -438,6 +438,11 @@ def _compressed_ending(path: str) -> str:
     return next((ending for ending in compression.COMPRESSED_ENDINGS if path.endswith(ending)), "")
 
 
+def is_derived(output: splits.Output) -> bool:
+    """Whether an output was made by tuning or mixing: whether its parameters are beside it."""
+    return os.path.exists(Derived(sources=(), path=output.path).kept_path)
+
+
 def derived_output(sources: Sequence[str], name: str, parameter: str, folder: str, header: str | None) -> Derived:
     """Return an output in a folder, with one more parameter in its name, compressed like the first source.
 

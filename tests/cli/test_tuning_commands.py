@@ -165,11 +165,20 @@ def test_documents_that_are_alike_are_held_out_together_unasked(gazette, geval, 
     assert (document["documents"], document["notes"]) == (36, [note[13:-1]])
 
 
+def cut_input(gazette, lines):
+    """Keep the last lines of the input."""
+    with lzma.open(gazette / "dev-0/in.tsv.xz", "rt") as file:
+        rows = file.readlines()[-lines:]
+    with lzma.open(gazette / "dev-0/in.tsv.xz", "wt") as file:
+        file.writelines(rows)
+
+
 @pytest.mark.parametrize("command", ["tune -o unigram --words 0", "mix bigram unigram"])
 def test_one_line_cannot_be_held_out(gazette, geval, command):
     for path in sorted((gazette / "dev-0").glob("*.tsv")):
         header = "FileId\tYear\tLeftContext\tRightContext\n" if path.name == "in.tsv" else ""
         path.write_text(header * path.read_text().startswith("FileId") + path.read_text().splitlines()[-1] + "\n")
+    cut_input(gazette, 1)
     assert geval(*command.split(), "-t", "dev-0", "--force") == (
         2,
         "",
@@ -229,6 +238,47 @@ def test_mix_as_json(gazette, geval):
     ]
     assert sum(component["weight"] for component in document["components"]) == pytest.approx(1)
     assert document["written"] == ["./dev-0/out-mix=bigram+unigram.tsv"]
+
+
+def test_without_names_tuned_and_mixed_outputs_are_left_out(gazette, geval):
+    assert geval(*MIX, "--force")[0] == 0
+    assert geval(*WORDS, "--apply", "dev-0")[0] == 0
+    words = ["mix", "-t", "dev-0", "--documents", "FileId"]
+    status, out, err = geval(*words, "--force")
+    note = f"tuned and mixed outputs are left out unless they are named: out-mix=bigram+unigram.tsv, {TUNED}.tsv"
+    assert (status, err) == (0, f"geval: note: {note}\n")
+    assert out == geval(*MIX, "--force")[1]
+    status, out, _ = geval(*words, "bigram", f"{TUNED}.tsv")
+    assert (status, TUNED in out) == (0, True)
+
+
+@pytest.mark.parametrize("command", ["tune -o unigram --words 0", "mix bigram unigram"])
+def test_targets_are_checked_before_the_search(gazette, geval, command):
+    words = [*command.split(), "-t", "dev-0", "--apply", "test-A"]
+    output = gazette / "test-A/out-model=unigram.tsv"
+    output.write_text(":1\n")
+    message = "geval: Too few lines in the output file: `./test-A/out-model=unigram.tsv` has 1, `./test-A/in.tsv.xz` has 123\n"
+    assert geval(*words) == (1, "", message)
+    output.unlink()
+    message = "geval: No file with the test results: `./test-A/out-model=unigram.tsv`\n"
+    assert geval(*words) == (1, "", message)
+
+
+def test_a_mixture_that_is_there_already_is_found_before_the_search(gazette, geval):
+    path = gazette / "dev-0/out-mix=bigram+unigram.tsv"
+    path.write_text("mine\n")
+    message = f"geval: `./dev-0/{path.name}` is there already, and is left as it is\n  --force writes over it\n"
+    assert geval(*MIX) == (2, "", message)
+
+
+@pytest.mark.parametrize(("lines", "few"), [(1, "1 line is few"), (99, "99 lines are few")])
+@pytest.mark.parametrize("command", ["tune -o unigram --words 0", "mix bigram unigram"])
+def test_few_lines(gazette, geval, command, lines, few):
+    for path in (gazette / "dev-0").glob("*.tsv"):
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:lines]))
+    cut_input(gazette, lines)
+    message = f"geval: {few} to tune on: what is found may be luck; take 100 lines or more, or give --force\n"
+    assert geval(*command.split(), "-t", "dev-0") == (2, "", message)
 
 
 REFUSED = {
