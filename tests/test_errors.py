@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import geval_py
 from geval_py import errors
+from geval_py.cli import tune
 from geval_py.cli.options import OPTIONS, said_option
 from geval_py.errors import (
     AmbiguousFileError,
@@ -370,7 +371,8 @@ def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
     named = set(named_arguments())
     assert {"metrics", "min_frequency", "out", "test"} <= named <= known
     options = {name for option in OPTIONS for name in option.names}
-    assert {said_option(name).split()[0] for name in named} <= options
+    of_commands = set(re.findall(r"--[a-z-]+", tune.make_parser().format_help()))
+    assert {said_option(name).split()[0] for name in named} <= options | of_commands
 
 
 SAID = {
