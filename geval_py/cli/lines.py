@@ -93,7 +93,8 @@ def _show(
     note(*features.notes)
     for_terminal = settings.format != "text" or sys.stdout.isatty()
     with_q = settings.documents is not None
-    listing = FeatureListing(evaluations=evaluations, features=features, for_terminal=for_terminal, with_q=with_q)
+    shown = features if settings.top is None else features.at(slice(settings.top))
+    listing = FeatureListing(evaluations=evaluations, features=shown, for_terminal=for_terminal, with_q=with_q)
     show_of_task(task, listing, settings.format)
 
 

@@ -144,6 +144,7 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
         ("just_tokenize", "", "only write standard input as tokens, by -T", {"mode": True}),
         ("min_frequency", "N", "only features that N items or more have, and N or more have not (default: 1)",
          {"goes_with": (*FEATURES, "line_by_line")}),
+        ("top", "N", "only the first N features of the list", {"goes_with": FEATURES}),
         ("distinct", "", "only the few features that together explain the bad lines, the most telling first",
          {"goes_with": FEATURES}),
         ("bigrams", "", "neighbouring words too, as in<Text>:New++York", {"goes_with": (*FEATURES, *LINES)}),
@@ -232,6 +233,7 @@ class Settings(Value):
     oracle_item_based: bool = False
     alt_out_files: tuple[str, ...] = ()
     distinct: bool = False
+    top: int | None = None
     min_frequency: int = 1
     bigrams: bool = False
     word_shapes: bool = False

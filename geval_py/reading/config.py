@@ -236,6 +236,7 @@ OPTIONS = (
     Option(names=("-h", "--help"), field="help"),
     Option(names=("-j", "--just-tokenize"), field="just_tokenize"),
     Option(names=("--min-frequency",), field="min_frequency", read=natural_number),
+    Option(names=("--top",), field="top", read=natural_number),
     Option(names=("--distinct",), field="distinct"),
     Option(names=("--bigrams",), field="bigrams"),
     Option(names=("--word-shapes",), field="word_shapes"),

@@ -1,6 +1,7 @@
 """The modes of the command line that explain a score: lines, differences, the oracle, features, marks."""
 
 import io
+import json
 import math
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
+from geval_py.explaining.feature_ranking import Names
 from geval_py.explaining.line_by_line import Marker
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
@@ -368,6 +370,27 @@ def test_options_of_features(challenge, geval):
     assert names("--min-frequency", "3") == set()
 
 
+@pytest.mark.parametrize("format", ["text", "json", "csv"])
+@pytest.mark.parametrize(
+    "mode", [["-w"], ["-w", "-r", "--documents", "Year"], ["--most-worsening-features", "other"]]
+)
+def test_the_first_features(challenge, geval, mode, format):
+    write(challenge / "test-A", "out-other.tsv", ["a:0.5 :0.5"] * 5)
+    words = [*mode, "-o", "out.tsv", "--format", format]
+
+    def rows(*more):
+        status, out, _ = geval(*words, *more)
+        assert status == 0
+        return json.loads(out)["features"] if format == "json" else out.splitlines()
+
+    heads = 1 if format == "csv" else 0
+    every = rows()
+    assert len(every) > 5
+    assert rows("--top", "3") == every[: 3 + heads]
+    assert rows("--top", "0") == every[:heads]
+    assert rows("--top", "1000") == every
+
+
 def test_cartesian_features(challenge, geval):
     """``A~~B`` of two features that are both frequent enough."""
     items = [("a", "1", 0.1), ("a", "2", 0.5), ("d", "1", 0.6), ("a", "1", 0.2), ("d", "2", 0.9), ("d", "2", 0.4)]
@@ -662,7 +685,7 @@ def test_p_values(p, written):
 def test_means(mean, written):
     """Feature, n1, mean score ``%.8f``, p."""
     figures = {"means": np.array([mean]), "p_values": np.array([0.25]), "q_values": np.array([0.5])}
-    features = WorstFeatures(names=["exp:a\x1b"], counts=np.array([3]), **figures, more={})
+    features = WorstFeatures(named=Names.listed(["exp:a\x1b"]), counts=np.array([3]), **figures, more={})
     p = "0.25000000000000000000"
     shown = FeatureListing(evaluations=(), features=features)
     assert list(shown.table().tabs()) == [f"exp:a\x1b\t3\t{written}\t{p}\n"]
