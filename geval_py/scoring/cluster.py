@@ -250,19 +250,16 @@ class PieceReader(BlockReader):
         *,
         threads: int | None = None,
         progress: Progress | None = None,
-        common: tuple[object, ...] = (),
     ) -> Iterator[tuple[Block, Result]]:
         """Yield the blocks in order, without their texts, each with the worker's ``work(blocks, *arguments(block))``.
-
-        ``common`` are arguments before those, the same for all blocks; they may be Futures.
 
         Raises DataError, a MalformedLineError after the blocks before it, and ClusterError.
         """
         del threads  # the workers are elsewhere
 
         def arguments_of(item: tuple[Job, Any]) -> tuple[object, ...]:
-            # Dask prefers the worker that has what a task is given: the one that counted, and has read the pieces.
-            return *item, work, *common
+            # Dask chooses the worker that has what a task is given: the one that counted, and has read the pieces.
+            return *item, work
 
         with self.watched(), self._forgotten():
             for (job, _), _, results in self._cluster.map_in_order(work_on_all, self._jobs(arguments), arguments_of):
@@ -411,7 +408,6 @@ class ClusterScorer:
         return found
 
     def scored(self, progress: Progress | None) -> Iterator[tuple[Block, list[LineStatistics]]]:
-        with self._reader.watched():
-            columns = self._cluster.client.scatter(self._columns, broadcast=True, hash=False)
-        common = columns, self._expected_path
-        return self._reader.map_pieces(score, lambda _: (), progress=progress, common=common)
+        # Not scattered: Dask may lose such data with the last worker that has them, and cannot make them again.
+        arguments = self._columns, self._expected_path
+        return self._reader.map_pieces(score, lambda _: arguments, progress=progress)

@@ -149,13 +149,11 @@ class Job:
         self.arguments.append(arguments)
 
 
-def work_on_all(
-    job: Job, _: object, work: Callable[..., Result], *common: object
-) -> list[Result | MalformedLineError]:
+def work_on_all(job: Job, _: object, work: Callable[..., Result]) -> list[Result | MalformedLineError]:
     """Work on pieces as :func:`work_on`, until one has a malformed line; the second argument is what was counted."""
     found: list[Result | MalformedLineError] = []
     for piece, numbers, arguments in zip(job.pieces, job.blocks, job.arguments, strict=True):
-        found.append(work_on(piece, numbers, work, *common, *arguments))
+        found.append(work_on(piece, numbers, work, *arguments))
         if isinstance(found[-1], MalformedLineError):
             break
     return found

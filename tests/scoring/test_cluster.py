@@ -197,6 +197,7 @@ def evaluate_and(kill, client, folder, monkeypatch):
 
 
 def kill_a_worker(client, number):
+    client.amm.run_once()  # as Dask does every two seconds: of data on several workers one copy is left
     pids = sorted(client.run(os.getpid).values())
     os.kill(pids[number % len(pids)], signal.SIGKILL)
 
