@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show
 DRAWS = 200
-MOST_KEPT = 1 << 29  # things in all draws: 64 MB
 BINS, WORD_BINS = 10, 20
 DIGITS = 12  # probabilities that agree in so many digits are equal
 
@@ -103,7 +102,6 @@ class Forecasts:
 
     def __init__(self, probabilities: Array, outcomes: Array) -> None:
         self.p, self._places = np.unique(np.round(probabilities, DIGITS), return_inverse=True)
-        self._draws: list[NDArray[np.uint8]] = []
         self.n = np.bincount(self._places).astype(float)
         self.hits = _sums(self._places, outcomes)
 
@@ -114,26 +112,10 @@ class Forecasts:
 
     def honest(self) -> Iterator[Array]:
         """Yield draws of the hits of honest probabilities; the draws are the same each time."""
-        order = np.argsort(self._places, kind="stable")
-        starts = np.searchsorted(self._places[order], np.arange(len(self.p)))
-        size = len(order)
-        for drawn in self._drawn(order):
-            came_true = np.unpackbits(drawn, count=size).astype(np.float64)
-            yield came_true if len(starts) == size else np.add.reduceat(came_true, starts)
-
-    def _drawn(self, order: NDArray[np.intp]) -> Iterator[NDArray[np.uint8]]:
-        """Yield draws of which things come true, in an order, a bit for each; they are kept unless they are large."""
-        if self._draws:
-            yield from self._draws
-            return
         chance = np.random.default_rng(config.DEFAULT_SEED)
-        of_things, kept = self.p[self._places], []
+        of_things = self.p[self._places]
         for _ in range(DRAWS):
-            drawn = np.packbits((chance.random(len(of_things)) < of_things)[order])
-            if len(order) * DRAWS <= MOST_KEPT:
-                kept.append(drawn)
-            yield drawn
-        self._draws = kept
+            yield _sums(self._places, chance.random(len(of_things)) < of_things)
 
     def bins(self, number: int = BINS) -> NDArray[np.intp]:
         """Assign each probability to a bin; all bins have about as many things."""
@@ -144,7 +126,7 @@ class Forecasts:
 def reliability_of(forecasts: Forecasts) -> Reliability:
     """Compute the reliability of forecasts."""
     bins = forecasts.bins()
-    honest = np.array([_counts(bins, hits) for hits in forecasts.honest()])
+    honest = np.array([_sums(bins, hits) for hits in forecasts.honest()])
     claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
     return _reliability(n, claimed, _sums(bins, forecasts.hits), honest)
 
@@ -152,12 +134,6 @@ def reliability_of(forecasts: Forecasts) -> Reliability:
 def _sums(places: NDArray[np.intp], values: Array | Flags) -> Array:
     """Sum values by their places, each of which occurs."""
     return np.bincount(places, values).astype(float)
-
-
-def _counts(bins: NDArray[np.intp], hits: Array) -> Array:
-    """Sum whole numbers by their bins, which rise: such sums are exact, so :func:`_sums` gives the same."""
-    counts: Array = np.add.reduceat(hits, np.flatnonzero(np.diff(bins, prepend=-1)))
-    return counts
 
 
 def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
@@ -221,7 +197,7 @@ def calibration_error(forecasts: Forecasts) -> CalibrationError:
     claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
 
     def error_of(hits: Array) -> float:
-        return float(np.abs(claimed - _counts(bins, hits)).sum()) / forecasts.total
+        return float(np.abs(claimed - _sums(bins, hits)).sum()) / forecasts.total
 
     honest = np.array([error_of(hits) for hits in forecasts.honest()])
     shares = _sums(bins, forecasts.hits) / n
