@@ -232,8 +232,8 @@ def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = Non
     have a seed: the same output gives the same result. The interval of the claim is by ``documents``, as in
     :func:`geval_py.compare`.
 
-    Raises UsageError if there is no such metric, the output can be read only once, or SciPy is missing; DataError if
-    the files have changed and are malformed.
+    Raises UsageError if there is no such metric or the output can be read only once; DataError if the files have
+    changed and are malformed.
     """
     schemes = calibration_schemes(reliability.hashed_scheme(reliability.schemes_of(evaluation)))
     again = reliability.reread(evaluation, schemes, sign=evaluation.signature is not None)
@@ -255,6 +255,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
     lists = statistics.column("words") > 0
     guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
     rest = _forecasts(statistics.column("rest"), 1 - statistics.column("listed"), lists)
+    corp = None if guess is None else reliability.corp(guess)  # first, since it needs each draw
     return Calibration(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -268,7 +269,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         words=reliability.words_reliability(statistics),
         guess=None if guess is None else reliability.reliability_of(guess),
         guess_error=None if guess is None else reliability.calibration_error(guess),
-        corp=None if guess is None else reliability.corp(guess),
+        corp=corp,
         rest=None if rest is None else reliability.reliability_of(rest),
         sets=None if vectors.all() else _sets(statistics, ~vectors),
         sets_of_guesses=_sets(statistics, lists) if lists.any() and (lists != ~vectors).any() else None,

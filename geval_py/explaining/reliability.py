@@ -12,9 +12,11 @@ Brier score; profiles, which say what the distributions of an output's lines cla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from importlib import import_module
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +24,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.reading import config, sources
 from geval_py.scoring import evaluate, scores
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed, profiled
 from geval_py.text import named, visible
@@ -104,6 +107,7 @@ class Forecasts:
         self.p, self._places = np.unique(np.round(probabilities, DIGITS), return_inverse=True)
         self.n = np.bincount(self._places).astype(float)
         self.hits = _sums(self._places, outcomes)
+        self._honest_bins: Array | None = None
 
     @property
     def total(self) -> float:
@@ -114,21 +118,33 @@ class Forecasts:
         """Yield draws of the hits of honest probabilities; the draws are the same each time."""
         chance = np.random.default_rng(config.DEFAULT_SEED)
         of_things = self.p[self._places]
+        starts = np.flatnonzero(np.diff(self.bins, prepend=-1))
+        of_bins = []
         for _ in range(DRAWS):
-            yield _sums(self._places, chance.random(len(of_things)) < of_things)
+            hits = _sums(self._places, chance.random(len(of_things)) < of_things)
+            of_bins.append(np.add.reduceat(hits, starts))
+            yield hits
+        self._honest_bins = np.array(of_bins)
 
-    def bins(self, number: int = BINS) -> NDArray[np.intp]:
-        """Assign each probability to a bin; all bins have about as many things."""
+    @property
+    def honest_bins(self) -> Array:
+        """The sums of the honest hits in each bin, a row per draw; they are kept once :meth:`honest` has ended."""
+        if self._honest_bins is None:
+            deque(self.honest(), maxlen=0)
+        return np.array(self._honest_bins)
+
+    @cached_property
+    def bins(self) -> NDArray[np.intp]:
+        """The bin of each probability; all bins have about as many things."""
         before = np.cumsum(self.n) - self.n / 2
-        return np.unique((before * number / self.total).astype(int), return_inverse=True)[1]
+        return np.unique((before * BINS / self.total).astype(int), return_inverse=True)[1]
 
 
 def reliability_of(forecasts: Forecasts) -> Reliability:
     """Compute the reliability of forecasts."""
-    bins = forecasts.bins()
-    honest = np.array([_sums(bins, hits) for hits in forecasts.honest()])
+    bins = forecasts.bins
     claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
-    return _reliability(n, claimed, _sums(bins, forecasts.hits), honest)
+    return _reliability(n, claimed, _sums(bins, forecasts.hits), forecasts.honest_bins)
 
 
 def _sums(places: NDArray[np.intp], values: Array | Flags) -> Array:
@@ -193,19 +209,19 @@ class CalibrationError:
 
 def calibration_error(forecasts: Forecasts) -> CalibrationError:
     """Compute the calibration error of forecasts."""
-    bins = forecasts.bins()
+    bins = forecasts.bins
     claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
 
     def error_of(hits: Array) -> float:
-        return float(np.abs(claimed - _sums(bins, hits)).sum()) / forecasts.total
+        return float(np.abs(claimed - hits).sum()) / forecasts.total
 
-    honest = np.array([error_of(hits) for hits in forecasts.honest()])
+    honest = np.array([error_of(hits) for hits in forecasts.honest_bins])
     shares = _sums(bins, forecasts.hits) / n
     several = n > 1  # a single thing says nothing about its own probability
     chance = shares[several] * (1 - shares[several]) / (n[several] - 1)
     squares = (shares - claimed / n)[several] ** 2 - chance
     return CalibrationError(
-        ece=error_of(forecasts.hits),
+        ece=error_of(_sums(bins, forecasts.hits)),
         honest=float(honest.mean()),
         honest_high=float(np.quantile(honest, 0.95)),
         debiased=math.sqrt(max(0.0, float((squares * n[several]).sum()) / forecasts.total)),
@@ -242,17 +258,18 @@ class Corp:
 
 
 def corp(forecasts: Forecasts) -> Corp:
-    """Compute the curve and the parts; raises UsageError where SciPy is missing."""
-    isotonic = _isotonic_regression()
-    recalibrated = isotonic(forecasts.hits, forecasts.n)
+    """Compute the curve and the parts."""
+    recalibrated = _isotonic(forecasts.hits, forecasts.n)
     steps = np.flatnonzero(np.diff(recalibrated, prepend=-1.0))
     step_of = np.searchsorted(steps, np.arange(len(recalibrated)), side="right") - 1
     ends = np.union1d(steps, np.append(steps[1:], len(recalibrated)) - 1)
+    squares, doubles = forecasts.n * forecasts.p * forecasts.p, 2 * forecasts.p
     curves, excesses = [], []
     for hits in forecasts.honest():
-        curve = isotonic(hits, forecasts.n)
+        curve = _isotonic(hits, forecasts.n)
         curves.append(curve[ends])
-        excesses.append(_brier(forecasts, forecasts.p, hits) - _brier(forecasts, curve, hits))
+        as_said = float((squares - doubles * hits + hits).sum()) / forecasts.total  # as _brier
+        excesses.append(as_said - _brier(forecasts, curve, hits))
     low, high = np.quantile(curves, BAND, axis=0)
     mean = np.full_like(recalibrated, forecasts.hits.sum() / forecasts.total)
     brier, best = (_brier(forecasts, of, forecasts.hits) for of in (forecasts.p, recalibrated))
@@ -278,19 +295,9 @@ def _brier(forecasts: Forecasts, p: Array, hits: Array) -> float:
     return float((forecasts.n * p * p - 2 * p * hits + hits).sum()) / forecasts.total
 
 
-def _isotonic_regression() -> Callable[[Array, Array], Array]:
-    """Return SciPy's weighted isotonic regression of hits among n; raises UsageError if SciPy is missing."""
-    try:
-        isotonic_regression = import_module("scipy.optimize").isotonic_regression
-    except (ImportError, AttributeError) as error:
-        message = "calibration needs SciPy 1.12 or newer: pip install ./geval-py[report]"
-        raise UsageError(message=message) from error
-
-    def regression(hits: Array, n: Array) -> Array:
-        found: Array = isotonic_regression(hits / n, weights=n).x
-        return found
-
-    return regression
+def _isotonic(hits: Array, n: Array) -> Array:
+    """Return the rising shares that are nearest to hits among n."""
+    return np.frombuffer(backends.isotonic(array("d", (hits / n).tobytes()), array("d", n.tobytes())))
 
 
 # Profiles: read in one pass, with the flags of a hashed metric

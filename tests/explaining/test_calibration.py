@@ -2,14 +2,20 @@
 
 import json
 import math
+from array import array
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
 
 from geval_py import UsageError, calibration, evaluate
-from geval_py.explaining import reliability as corp_module
-from geval_py.explaining.reliability import Forecasts, calibration_error, corp, reliability_of
+from geval_py.explaining.reliability import Forecasts, Points, Reliability, calibration_error, corp, reliability_of
+from geval_py.scoring.kernel import native, reference
 from geval_py.tables.escapes import json_text
+
+PROPERTY = settings(deadline=None)
 
 GAZETTE = "challenges/gazette"
 WORDS = [f"w{n}" for n in range(40)]
@@ -173,14 +179,20 @@ def test_corp_adds_up_and_pools():
     assert found.brier == pytest.approx(found.miscalibration - found.discrimination + found.uncertainty)
 
 
-def test_without_scipy(monkeypatch):
-    def missing(_):
-        raise ImportError
+@PROPERTY
+@given(st.lists(st.tuples(st.integers(0, 9) | st.floats(0, 1), st.integers(1, 5) | st.floats(1e-9, 9)), min_size=1))
+def test_isotonic_regression_is_scipys_to_the_last_bit(pairs):
+    values, weights = (array("d", column) for column in zip(*pairs, strict=True))
+    want = isotonic_regression(np.array(values), weights=np.array(weights)).x
+    assert reference.isotonic(values, weights).tolist() == want.tolist()
+    assert native.isotonic(values, weights) == reference.isotonic(values, weights)
 
-    monkeypatch.setattr(corp_module, "import_module", missing)
-    with pytest.raises(UsageError) as caught:
-        calibration(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"))
-    assert str(caught.value) == "calibration needs SciPy 1.12 or newer: pip install ./geval-py[report]"
+
+@pytest.mark.parametrize("kernel", [native, reference])
+def test_weights_of_other_values(kernel):
+    assert kernel.isotonic(array("d"), array("d")) == array("d")
+    with pytest.raises(ValueError, match=r"^values and weights differ in number$"):
+        kernel.isotonic(array("d", [1, 2]), array("d", [1]))
 
 
 def test_a_metric_on_exact_words_is_refused(tmp_path):
@@ -206,6 +218,6 @@ def test_what_cannot_be_read_again_is_refused(tmp_path):
     ("found", "is_honest"), [(0.2, True), (0.4, True), (0.3, True), (0.19999, False), (0.40001, False)]
 )
 def test_a_share_at_an_end_of_the_band_is_honest(found, is_honest):
-    bins = corp_module.Points(x=[], y=[], low=[], high=[], n=[])
-    of = corp_module.Reliability(n=9, claimed=0.3, found=found, low=0.2, high=0.4, bins=bins)
+    bins = Points(x=[], y=[], low=[], high=[], n=[])
+    of = Reliability(n=9, claimed=0.3, found=found, low=0.2, high=0.4, bins=bins)
     assert of.is_honest == is_honest

@@ -43,6 +43,7 @@ __all__ = [
     "choose_backend",
     "count_lines",
     "hashed_losses",
+    "isotonic",
     "line_profiles",
     "pack_words",
     "score_lines",
@@ -61,6 +62,7 @@ class Backend(Value):
     count_lines: Callable[[Bytes], int]
     read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
+    isotonic: Callable[[array[float], array[float]], array[float]]
     format_entries: Callable[[bytes, Doubles, float, float], str]
     parallel: bool  # whether it releases the GIL
 
@@ -105,6 +107,7 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
         count_lines=module.count_lines,
         read_guesses=module.read_guesses,
         bucket_shares=module.bucket_shares,
+        isotonic=module.isotonic,
         format_entries=module.format_entries,
         parallel=parallel,
     )
@@ -134,6 +137,11 @@ def line_profiles(
     else:
         from geval_py.scoring.kernel.profile import line_profiles as profile
     return profile(outputs, expected, bits, first_line, draws)
+
+
+def isotonic(values: array[float], weights: array[float]) -> array[float]:
+    """Fit rising values with the chosen backend; see :func:`geval_py.scoring.kernel.reference.isotonic`."""
+    return choose_backend().isotonic(values, weights)
 
 
 def token_numbers(tokens: Tokens) -> TokenNumbers:

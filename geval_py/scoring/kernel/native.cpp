@@ -978,6 +978,7 @@ std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines,
 #include "packed_words.hpp"
 #include "formatting.hpp"
 #include "token_numbers.hpp"
+#include "isotonic.hpp"
 #include "ngrams.hpp"
 
 // ---- Python ------------------------------------------------------------------------------------------------------
@@ -1170,6 +1171,26 @@ PyObject* format_entries(PyObject*, PyObject* arguments) {
         return nullptr;
     }
     return PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), nullptr);
+}
+
+PyObject* isotonic(PyObject*, PyObject* arguments) {
+    Buffer values, weights;
+    if (!PyArg_ParseTuple(arguments, "y*y*", &values.view, &weights.view)) return nullptr;
+    if (values.view.len != weights.view.len) {
+        PyErr_SetString(PyExc_ValueError, "values and weights differ in number");
+        return nullptr;
+    }
+    std::vector<double> found;
+    bool enough_memory = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        found = isotonic(static_cast<const double*>(values.view.buf), static_cast<const double*>(weights.view.buf),
+                         static_cast<std::size_t>(values.view.len) / sizeof(double));
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    return enough_memory ? bytes_of(found) : PyErr_NoMemory();
 }
 
 constexpr char TOKEN_NUMBERS[] = "geval_py.TokenNumbers";
@@ -1529,6 +1550,7 @@ PyMethodDef METHODS[] = {
      "or -1)"},
     {"bucket_shares", bucket_shares, METH_VARARGS,
      "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
+    {"isotonic", isotonic, METH_VARARGS, "isotonic(values, weights) -> the nearest rising values"},
     {"token_numbers", token_numbers, METH_NOARGS, "token_numbers() -> numbers for tokens, none yet"},
     {"number_tokens", number_tokens, METH_VARARGS,
      "number_tokens(tokens, lines) -> (numbers of the distinct tokens of all lines, how many each line has)"},

@@ -28,6 +28,7 @@ __all__ = [
     "count_lines",
     "format_entries",
     "hashed_losses",
+    "isotonic",
     "line_profiles",
     "pack_words",
     "read_guesses",
@@ -113,6 +114,11 @@ def array_losses(
     """Score rows of numbers; see :func:`geval_py.scoring.kernel.packed_words.array_losses`."""
     losses, bound, fault = _native.array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit)
     return array("d", losses), bound, fault
+
+
+def isotonic(values: array[float], weights: array[float]) -> array[float]:
+    """Fit rising values; see :func:`geval_py.scoring.kernel.reference.isotonic`."""
+    return array("d", _native.isotonic(values, weights))
 
 
 class TokenNumbers:

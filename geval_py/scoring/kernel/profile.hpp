@@ -6,6 +6,7 @@ constexpr int OCTAVES = 40, PARTS = 8, BINS = OCTAVES * PARTS;
 constexpr int COUNTS = 3;  // of the histogram: words, their mass, and hits
 constexpr int SKETCHES = 4;
 constexpr double SIGNS[] = {1, -1};  // looked up: a branch on them could not be predicted
+constexpr std::size_t GUIDES = 64;  // of the search for a draw's bin
 constexpr int MOST_DRAWS = 10000;
 constexpr int MOST_TABLE_BITS = 16;
 
@@ -205,11 +206,19 @@ class Profiler {
         double sum = 0;
         for (int bin = BINS; bin-- > 0;)
             if (has_words[bin]) bins_.push_back(bin), sums_.push_back(sum += of_bins[bin]);
+        // Where the search for a chance begins, by its first bits; it ends before the next one.
+        std::uint32_t begin[GUIDES + 1];
+        for (std::size_t guide = 0, place = 0; guide <= GUIDES; ++guide) {
+            while (place < sums_.size() && sums_[place] <= static_cast<double>(guide) / GUIDES) ++place;
+            begin[guide] = static_cast<std::uint32_t>(place);
+        }
         for (std::size_t draw = 0; draw < draws_; ++draw) {
             const double chance = random_number(number * draws_ + draw);
-            const auto drawn = std::upper_bound(sums_.begin(), sums_.end(), chance) - sums_.begin();
-            if (drawn < static_cast<std::ptrdiff_t>(bins_.size()))  // otherwise a word of the rest
-                ++drawn_[static_cast<std::size_t>(bins_[static_cast<std::size_t>(drawn)]) * draws_ + draw];
+            const auto guide = static_cast<std::size_t>(chance * GUIDES);
+            const auto drawn = static_cast<std::size_t>(
+                std::upper_bound(sums_.begin() + begin[guide], sums_.begin() + begin[guide + 1], chance) - sums_.begin());
+            if (drawn < bins_.size())  // otherwise a word of the rest
+                ++drawn_[static_cast<std::size_t>(bins_[drawn]) * draws_ + draw];
         }
     }
 

@@ -350,6 +350,44 @@ def format_entries(words: bytes, numbers: Doubles, least: float, most: float) ->
     return " ".join([f"{word}:{number}" for word, number in zip(texts, digits, strict=True)])
 
 
+def isotonic(values: array[float], weights: array[float]) -> array[float]:
+    """Return the rising values with the least weighted square distance from some values; ``weights`` are positive.
+
+    By pooling adjacent violators (F. Busing, "Monotone regression: a simple and fast O(n) PAVA implementation",
+    Journal of Statistical Software 102, 2022). Raises ValueError if there are not as many weights as values.
+
+    >>> isotonic(array("d", [0, 1, 0]), array("d", [1, 1, 1]))
+    array('d', [0.0, 0.5, 0.5])
+    """
+    if len(values) != len(weights):
+        raise ValueError("values and weights differ in number")
+    pools: list[tuple[float, float, int]] = []  # value, weight, the place after the last member
+    place = 0
+    while place < len(values):
+        value, weight = values[place], weights[place]
+        place += 1
+        if pools and pools[-1][0] >= value:
+            before, of_before, _ = pools.pop()
+            total = of_before * before + weight * value
+            weight += of_before
+            value = total / weight
+            while place < len(values) and value >= values[place]:
+                total += weights[place] * values[place]
+                weight += weights[place]
+                value = total / weight
+                place += 1
+            while pools and pools[-1][0] >= value:
+                before, of_before, _ = pools.pop()
+                total += of_before * before
+                weight += of_before
+                value = total / weight
+        pools.append((value, weight, place))
+    found = array("d")
+    for value, _, end in pools:
+        found.extend([value] * (end - len(found)))
+    return found
+
+
 class TokenNumbers:
     """The distinct tokens of texts, numbered from 0 in the order of their first occurrence.
 
