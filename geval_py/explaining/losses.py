@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -19,9 +20,14 @@ import numpy as np
 from geval_py.explaining.significance import LEAST_LINES, LEAST_TESTED, Array, Integers, t_quantile
 from geval_py.reading import features, preparation, wordprobs
 from geval_py.reading.items import ScoredItem
+from geval_py.scoring.kernel import backends
+from geval_py.scoring.kernel.profile import COLUMNS
 
 if TYPE_CHECKING:
     from geval_py.scoring.scores import ScoredOutput
+
+
+ITEMS_AT_ONCE = 4096
 
 
 class Outcome(IntEnum):
@@ -108,12 +114,28 @@ def guess_of(distribution: wordprobs.Distribution | None, expected: str) -> Gues
 
 def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
     """Classify lines, prepared as they were scored; raises MalformedLineError."""
-    guesses = [(guess_of(distribution_at(item.output), item.expected), item.expected) for item in items]
-    return Outcomes(
-        codes=np.array([guess.outcome(expected) for guess, expected in guesses], np.int64),
-        confidences=np.array([guess.confidence for guess, _ in guesses], np.float64),
-        given=np.array([guess.listed or 0.0 for guess, _ in guesses], np.float64),
-    )
+    parts = [_outcomes(*part) for part in _blocks(items)]
+    codes, confidences, given = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return Outcomes(codes=codes.astype(np.int64), confidences=confidences, given=given)
+
+
+def _blocks(items: Iterable[ScoredItem]) -> Iterator[tuple[bytes, bytes, int]]:
+    """Yield blocks of outputs, with vectors as lines without words, and of expected words; and the first line."""
+    items, first = iter(items), 1
+    while (some := list(islice(items, ITEMS_AT_ONCE))) or first == 1:
+        outputs = "".join(f"{item.output if ':' in item.output else ':1'}\n" for item in some)
+        expected = "".join(f"{item.expected}\n" for item in some)
+        yield outputs.encode(), expected.encode(), first
+        first += max(1, len(some))
+
+
+def _outcomes(outputs: bytes, expected: bytes, first_line: int) -> tuple[Integers, Array, Array]:
+    """Compute the columns of Outcomes, which depend on no bucket."""
+    columns, _ = backends.line_profiles(outputs, expected, 1, first_line, 0)
+    by_name = dict(zip(COLUMNS, map(np.array, columns), strict=True))
+    right, listed, words = (by_name[name] > 0 for name in ("guess_right", "listed", "words"))
+    codes = np.select([~words, right, listed], [Outcome.NO_GUESS, Outcome.RIGHT, Outcome.LISTED], Outcome.MISSED)
+    return codes, by_name["guess_mass"], by_name["word_mass"]
 
 
 def outcome_shares(losses: Array, outcomes: Outcomes) -> list[OutcomeShare]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geval_py.explaining import losses as losses_module
 from geval_py.explaining.losses import (
     CONTEXT,
     MOST_BINS,
@@ -180,6 +181,24 @@ def test_culprits_are_what_costs():
     assert culprit.lines == 100
     assert culprit.fall == pytest.approx(1 - math.exp(-1), abs=1e-3)  # a quarter of the lines, each by 4 nats
     assert culprit.q < 1e-6
+
+
+ENTRY = st.tuples(st.sampled_from(["", "a", "b", "ą", "a:b"]), st.sampled_from(["0", "0.25", "0.3", "1"])).map(
+    ":".join
+)
+LINES = st.lists(ENTRY, min_size=1, max_size=5).map(" ".join) | st.just("-1.0 -2.0")
+
+
+@given(st.lists(st.tuples(LINES, st.sampled_from(["a", "b", "ą", "a:b", ""])), max_size=9), st.integers(1, 4))
+def test_outcomes_are_those_of_the_guesses(pairs, at_once):
+    items = [ScoredItem("", expected, line) for line, expected in pairs]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses_module, "ITEMS_AT_ONCE", at_once)
+        found = outcomes_of(iter(items))
+    guesses = [guess_of(distribution_at(item.output), item.expected) for item in items]
+    assert found.codes.tolist() == [guess.outcome(item.expected) for guess, item in zip(guesses, items, strict=True)]
+    assert found.confidences.tolist() == pytest.approx([guess.confidence for guess in guesses], rel=1e-12)
+    assert found.given.tolist() == pytest.approx([guess.listed or 0.0 for guess in guesses], rel=1e-12)
 
 
 def test_outcomes_of_lines():
