@@ -15,8 +15,6 @@ from math import isclose
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from geval_py.cli.score import evaluate_lines, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.errors import UsageError
@@ -95,7 +93,7 @@ def _show(
     note(*features.notes)
     for_terminal = settings.format != "text" or sys.stdout.isatty()
     with_q = settings.documents is not None
-    shown = features if settings.top is None else features.at(np.arange(min(settings.top, len(features))))
+    shown = features if settings.top is None else features.at(slice(settings.top))
     listing = FeatureListing(evaluations=evaluations, features=shown, for_terminal=for_terminal, with_q=with_q)
     show_of_task(task, listing, settings.format)
 

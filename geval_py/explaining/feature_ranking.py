@@ -8,26 +8,29 @@ much the score would gain if a feature's lines were no worse than the others; th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geval_py.explaining.occurrences import Occurrences, Pairs, count_pairs
 from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
+from geval_py.explaining.tally import number_features
 from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
+from geval_py.scoring.kernel.backends import token_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.explaining.occurrences import Crossed
     from geval_py.explaining.tally import FieldTally, Numbers, Tally
+    from geval_py.scoring.kernel.reference import TokenTable
 
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
-NEAR = 1e-10  # scores that differ relatively by more differ in these digits
 LEAST_SCORE = 1e-12  # a smaller score counts as 0
 
 
@@ -105,9 +108,10 @@ def rank_scores(scores: Sequence[float], *, greatest_first: bool) -> Array:
     rounded = np.array(scores, np.float64)
     order = np.argsort(rounded)
     with np.errstate(invalid="ignore"):  # inf - inf
-        apart = np.diff(rounded[order]) > NEAR * np.abs(rounded[order][1:])
-    # Rounding takes long, and cannot make a score equal to others that are far from it.
-    near = np.union1d(order[:-1][~apart], order[1:][~apart])
+        close = ~(np.diff(rounded[order]) > 10.0 ** (2 - EQUAL_DIGITS) * np.abs(rounded[order[1:]]))
+    small = np.abs(rounded) < 2 * LEAST_SCORE
+    near = np.union1d(order[np.union1d(np.flatnonzero(close), np.flatnonzero(close) + 1)], np.flatnonzero(small))
+    # Rounding is slow, and ties no others.
     rounded[near] = [float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in rounded[near].tolist()]
     rounded[np.abs(rounded) < LEAST_SCORE] = 0.0
     _, place, tied = np.unique(-rounded if greatest_first else rounded, return_inverse=True, return_counts=True)
@@ -231,6 +235,57 @@ class Frequencies:
 
 
 @dataclass(frozen=True, slots=True)
+class Names:
+    """Names of features, made from a table of tokens when they are asked for: millions would take much memory.
+
+    ``tables`` are the tables with what precedes their tokens in names; a feature is a ``token`` in one ``table``.
+    """
+
+    tables: tuple[tuple[str, TokenTable], ...]
+    table: NDArray[np.int32]
+    token: Integers
+
+    @classmethod
+    def of(cls, prefix: str, tokens: TokenTable, numbers: Integers) -> Names:
+        """Return the names of some tokens of a table."""
+        return cls(((prefix, tokens),), np.zeros(len(numbers), np.int32), numbers)
+
+    @classmethod
+    def listed(cls, names: Iterable[str]) -> Names:
+        """Return names that are given."""
+        tokens = token_table()
+        return cls.of("", tokens, np.array(number_features(tokens, names), np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Names]) -> Names:
+        """Join names."""
+        none = np.zeros(0, np.int32)
+        starts = accumulate((len(part.tables) for part in parts), initial=0)
+        return cls(
+            tuple(table for part in parts for table in part.tables),
+            np.concatenate([none, *(part.table + start for part, start in zip(parts, starts, strict=False))]),
+            np.concatenate([none.astype(np.int64), *(part.token for part in parts)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.token)
+
+    def at(self, places: Integers | slice) -> Names:
+        """Return the names at some places, in this order."""
+        return Names(self.tables, self.table[places], self.token[places])
+
+    def texts(self) -> list[str]:
+        """Return the names."""
+        texts = np.empty(len(self), object)
+        for number in np.unique(self.table).tolist():
+            prefix, tokens = self.tables[number]
+            places = np.flatnonzero(self.table == number)
+            texts[places] = [prefix + token for token in tokens.names(array("q", self.token[places].tobytes()))]
+        names: list[str] = texts.tolist()
+        return names
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """Features: the number of items of each, the sums of these items' weights, and p, without and with ties.
 
@@ -238,12 +293,15 @@ class Ranked:
     items of a feature that is a number (``are_numbers``) are those at its worse end; its p is two-sided.
     """
 
-    names: NDArray[np.object_]
+    names: Names
     counts: Integers
     sums: Array
     p_values: Array
     tied_p_values: Array
     are_numbers: Flags
+
+    def __len__(self) -> int:
+        return len(self.names)
 
     def means(self, items: int) -> Array:
         """Return the mean scores."""
@@ -254,12 +312,7 @@ class Ranked:
     def at(self, places: Integers) -> Ranked:
         """Return the features at some places, in this order."""
         columns = (self.counts[places], self.sums[:, places], self.p_values[places], self.tied_p_values[places])
-        return Ranked(self.names[places], *columns, self.are_numbers[places])
-
-
-def named(names: Sequence[str]) -> NDArray[np.object_]:
-    """Return names as an array, which is put into another order a hundred times as fast as a list."""
-    return np.array([*names, None], np.object_)[:-1]
+        return Ranked(self.names.at(places), *columns, self.are_numbers[places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +333,15 @@ class Ranking:
         shown = self._often_enough(singles.counts) & ~np.isnan(singles.p_values)
         numbers = [of_number for field, tally in found.items() for of_number in self._numerical(field, tally.numbers)]
         shown_places = np.flatnonzero(shown)
-        parts = [singles.at(shown_places), *(of_number for of_number, _ in numbers)]
+        parts = [singles if shown.all() else singles.at(shown_places), *(of_number for of_number, _ in numbers)]
         if self.kinds.cartesian:
             parts.append(self._pairs(singles, shown, places))
+        features = len(singles)
+        del singles  # a million features take 60 MB
         every = self._joined(parts)
+        del parts
         order = np.argsort(every.p_values, kind="stable")
-        alone = places.only(shown_places, len(singles.names))
+        alone = places.only(shown_places, features)
         counted = enumerate(numbers, len(shown_places))
         of_numbers = (Occurrences(items, np.full(len(items), n)) for n, (_, items) in counted)
         return every.at(order), Occurrences.joined([alone, *of_numbers]).only(order, len(order))
@@ -310,25 +366,24 @@ class Ranking:
         least = self.frequencies.least
         return np.logical_and(counts >= least, self.items - counts >= least)
 
-    def _tested(self, names: Sequence[str], counts: Integers, sums: Array) -> Ranked:
+    def _tested(self, names: Names, counts: Integers, sums: Array) -> Ranked:
         """Test features by their rank sums."""
         z = rank_sum_z(counts, sums[0], self.items)
+        correction = tie_correction(self.weights[0])
         with np.errstate(invalid="ignore"):  # all scores tie
-            tied = z * tie_correction(self.weights[0])
-        no_numbers = np.zeros(len(names), np.bool_)
-        return Ranked(named(names), counts, sums, p_of(z), p_of(np.where(np.isnan(tied), z, tied)), no_numbers)
+            tied = z * correction
+        p = p_of(z)
+        tied_p = p if correction == 1 else p_of(np.where(np.isnan(tied), z, tied))
+        return Ranked(names, counts, sums, p, tied_p, np.zeros(len(names), np.bool_))
 
     def _features(self, field: Field, tally: Tally) -> tuple[Ranked, Integers]:
         """Return the frequent features of a tally, sorted by name, and each code's place among them (-1 for none)."""
-        tokens, numbers = tally.names.sorted()
-        codes = np.asarray(numbers)
-        frequent = tally.figures[0, codes] >= self.frequencies.least  # rarer ones are in no frequent pair
-        codes = codes[frequent]
-        place = np.full(len(tokens), -1)
-        place[codes] = np.arange(len(codes))
-        figures = tally.figures[:, codes]
-        prefix = f"{field}:"
-        names = [prefix + token for token in compress(tokens, frequent.tolist())]
+        frequent = np.flatnonzero(tally.figures[0] >= self.frequencies.least)  # rarer ones are in no frequent pair
+        numbers = np.array(tally.tokens.sorted(array("q", frequent.tobytes())), np.int64)
+        place = np.full(len(tally.tokens), -1)
+        place[numbers] = np.arange(len(numbers))
+        figures = tally.figures[:, numbers]
+        names = Names.of(f"{field}:{tally.prefix}", tally.tokens, numbers)
         return self._tested(names, figures[0].astype(np.int64), figures[1:]), place
 
     def _numerical(self, field: Field, numbers: Numbers) -> Iterator[tuple[Ranked, Integers]]:
@@ -352,7 +407,7 @@ class Ranking:
         p = np.array([2 * normal_cdf(-abs(z))])
         with np.errstate(invalid="ignore"):  # opposite infinities
             sums = self.weights[:, extreme].sum(axis=1, keepdims=True)
-        yield Ranked(named([name]), np.array([len(extreme)]), sums, p, p, np.ones(1, np.bool_)), extreme
+        yield Ranked(Names.listed([name]), np.array([len(extreme)]), sums, p, p, np.ones(1, np.bool_)), extreme
 
     def _pairs(self, alone: Ranked, shown: Flags, places: Occurrences) -> Ranked:
         """Return the pairs of frequent features whose p is below the p of either feature that is shown."""
@@ -366,12 +421,15 @@ class Ranking:
         of_frequent = (alone.counts >= self.frequencies.cartesian)[places.features]
         pairs = count_pairs(places.items[of_frequent], places.features[of_frequent], self.weights, wanted)
         couples = zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
-        names = [f"{alone.names[a]}{BETWEEN_FEATURES}{alone.names[b]}" for a, b in couples]
-        return self._tested(names, pairs.counts, pairs.sums)
+        names = alone.names.texts()
+        joined = Names.listed(f"{names[a]}{BETWEEN_FEATURES}{names[b]}" for a, b in couples)
+        return self._tested(joined, pairs.counts, pairs.sums)
 
     def _joined(self, parts: Sequence[Ranked]) -> Ranked:
+        if len(parts) == 1:
+            return parts[0]
         return Ranked(
-            np.concatenate([named(()), *(part.names for part in parts)]),
+            Names.joined([part.names for part in parts]),
             np.concatenate([np.zeros(0, np.int64), *(part.counts for part in parts)]),
             np.concatenate([np.zeros((len(self.weights), 0)), *(part.sums for part in parts)], axis=1),
             np.concatenate([np.zeros(0), *(part.p_values for part in parts)]),

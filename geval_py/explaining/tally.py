@@ -10,21 +10,32 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import compress, islice
+from dataclasses import dataclass, field
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, FeatureKinds, Field, Fields, word_shape
+from geval_py.reading.features import (
+    EXPECTED,
+    FIELD_NUMBER,
+    OUTPUT,
+    SEPARATORS,
+    SHAPE,
+    FeatureKinds,
+    Field,
+    Fields,
+    character_shape,
+    split_tokens,
+)
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring import blocks, scores
-from geval_py.scoring.kernel.backends import token_numbers
+from geval_py.scoring.kernel.backends import token_table
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.kernel.backends import TokenNumbers
+    from geval_py.scoring.kernel.reference import TokenTable
 
 
 ITEMS_AT_ONCE = 4096
@@ -80,47 +91,26 @@ def _truncated(terms: Array) -> Array:
 # Tallies
 
 
-class Names:
-    """Names of features, numbered from 0 in the order in which they come."""
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self._numbers: dict[str, int] = {}
-        self.add(names)
-
-    def add(self, names: Iterable[str]) -> Integers:
-        """Return the numbers of names."""
-        known = self._numbers
-        return np.array([known.setdefault(name, len(known)) for name in names], np.int64)
-
-    def names(self, first: int = 0) -> list[str]:
-        """Return the names from a number on."""
-        return list(islice(self._numbers, first, None))
-
-    def sorted(self) -> tuple[list[str], Integers]:
-        """Return all names, sorted, and their numbers."""
-        pairs = sorted(self._numbers.items())
-        return [name for name, _ in pairs], np.array([number for _, number in pairs], np.int64)
+def number_features(table: TokenTable, features: Iterable[str]) -> array[int]:
+    """Return the numbers of features in a table, which gets those that it lacks."""
+    return table.number("".join(f"{feature}\n" for feature in features).encode(), b"")[1]
 
 
 @dataclass(slots=True)
 class Tally:
     """The features of one kind in one field: the number of items of each, and the sums of these items' weights.
 
-    ``names`` numbers the features from 0; there are ``size`` of them. ``places`` are the (items, numbers) of the
-    occurrences, if they are kept.
+    ``tokens`` numbers the features from 0; ``prefix`` precedes their names. ``places`` are the (items, numbers) of
+    the occurrences, if they are kept.
     """
 
-    names: Names | TokenNumbers = field(default_factory=Names)
-    size: int = 0
+    prefix: str = ""
+    tokens: TokenTable = field(default_factory=token_table)
     _room: Array = field(default_factory=lambda: np.zeros((0, 0)))
     places: list[tuple[Integers, Integers]] = field(default_factory=list)
 
     def add(self, owners: Integers, numbers: Integers, weights: Array, *, keep: bool) -> None:
-        """Count the occurrences of features on items, at most one of a feature on an item.
-
-        ``weights`` has a column for each of all items.
-        """
-        self.size = max(self.size, int(numbers.max(initial=-1)) + 1)
+        """Count features on the items that have them; ``weights`` has a column for each of all items."""
         figures = self._with_room(1 + len(weights))
         np.add.at(figures[0], numbers, 1.0)
         with np.errstate(invalid="ignore"):  # opposite infinities
@@ -130,18 +120,17 @@ class Tally:
             self.places.append((owners, numbers))
 
     def extend(self, later: Tally, first: int) -> None:
-        """Add the tally of later items, which are numbered from ``first`` on here; the names must be Names."""
-        assert isinstance(self.names, Names)
-        numbers = self.names.add(later.names.names())
-        self.size = max(self.size, int(numbers.max(initial=-1)) + 1)
+        """Add the tally of later items, which are numbered from ``first`` on here."""
+        of_later = later.tokens.names(array("q", range(len(later.tokens))))
+        numbers = np.array(number_features(self.tokens, of_later), np.int64)
         with np.errstate(invalid="ignore"):  # opposite infinities
             self._with_room(len(later.figures))[:, numbers] += later.figures
-        self.places.extend((owners + first, numbers[of_later]) for owners, of_later in later.places)
+        self.places.extend((owners + first, numbers[flat]) for owners, flat in later.places)
 
     @property
     def figures(self) -> Array:
         """A column per feature: the number of items, then a row for each weight."""
-        return self._room[:, : self.size]
+        return self._room[:, : len(self.tokens)]
 
     @figures.setter
     def figures(self, figures: Array) -> None:
@@ -149,11 +138,38 @@ class Tally:
 
     def _with_room(self, rows: int) -> Array:
         """Return figures that have room for all features, twice as much as before if it has to grow."""
-        if self._room.shape[1] < self.size or len(self._room) < rows:
-            grown = np.zeros((rows, 2 * self.size))
+        size = len(self.tokens)
+        if self._room.shape[1] < size or len(self._room) < rows:
+            grown = np.zeros((rows, 2 * size))
             grown[: len(self._room), : self._room.shape[1]] = self._room
             self._room = grown
         return self._room
+
+
+class _Classes(dict[int, str]):
+    """The class of each character in a shape, found when it is asked for."""
+
+    def __missing__(self, character: int) -> str:
+        self[character] = found = character_shape(chr(character))
+        return found
+
+
+_CLASSES = _Classes({ord("\n"): "\n"} | dict.fromkeys(map(ord, SEPARATORS), "\t"))
+_HAS_NO_RUNS = np.isin(np.arange(256), np.frombuffer(b"9\t\n", np.uint8))
+
+
+def text_shapes(lines: str) -> bytes:
+    r"""Return the shapes of the tokens of some lines, as :func:`word_shape` but without prefix, separated by TABs.
+
+    >>> text_shapes("Kowalski-1970, 1:0.5\n")
+    b'Aa+.9999.\t9\t9.9\n'
+    """
+    classes = np.frombuffer(lines.translate(_CLASSES).encode(), np.uint8)
+    again = np.zeros(len(classes), np.bool_)  # whether a character continues a run of its class
+    again[1:] = (classes[1:] == classes[:-1]) & ~_HAS_NO_RUNS[classes[1:]]
+    second = again.copy()
+    second[1:] &= ~again[:-1]
+    return np.where(second, ord("+"), classes)[second | ~again].astype(np.uint8).tobytes()
 
 
 @dataclass(slots=True)
@@ -189,102 +205,43 @@ class FieldTally:
 
     kinds: FeatureKinds
     keep: bool
-    tallies: list[Tally] = field(default_factory=list)
     numbers: Numbers = field(default_factory=Numbers)
-    counter: FeatureCounter | None = None
+    tallies: list[Tally] = field(init=False)
+
+    def __post_init__(self) -> None:
+        of_shapes = SHAPE if self._in_kernel else ""
+        self.tallies = [Tally(prefix) for prefix in ("", of_shapes, "", "")[: 4 if self.kinds.bigrams else 2]]
+
+    @property
+    def _in_kernel(self) -> bool:
+        """Whether the kernel splits the texts."""
+        return self.kinds.tokens is split_tokens and not self.kinds.bigrams
+
+    def _numbered(self, texts: Sequence[str]) -> Iterator[tuple[array[int], array[int]]]:
+        """Yield for each kind the number of features of each text, and their numbers."""
+        if self._in_kernel:
+            lines = "\n".join(texts) + "\n"
+            tokens, shapes = self.tallies
+            yield tokens.tokens.number(lines.encode(), SEPARATORS.encode())
+            yield shapes.tokens.number(text_shapes(lines) if self.kinds.word_shapes else b"\n" * len(texts), b"\t")
+            return
+        for tally, features in zip(self.tallies, zip(*map(self.kinds.of_text, texts), strict=True), strict=True):
+            yield array("q", map(len, features)), number_features(tally.tokens, chain.from_iterable(features))
 
     def add(self, items: Sequence[int], texts: Sequence[str], weights: Array) -> None:
         """Count the features of some items' texts."""
-        if self.counter is None:
-            self.counter = FeatureCounter(self.kinds)
-            self.tallies = [Tally(names) for names in self.counter.names]
         owners = np.array(items, np.int64)
-        for tally, (places, numbers) in zip(self.tallies, self.counter.count(texts), strict=True):
-            tally.add(owners[places], numbers, weights, keep=self.keep)
+        for tally, (counts, numbers) in zip(self.tallies, self._numbered(texts), strict=True):
+            of_items = np.repeat(owners, np.array(counts, np.int64))
+            tally.add(of_items, np.array(numbers, np.int64), weights, keep=self.keep)
         if self.kinds.numerical:
             self.numbers.add(items, texts)
 
-    def sealed(self) -> FieldTally:
-        """Return the same to be sent, without what only counting needs."""
-        tallies = [replace(tally, names=Names(tally.names.names())) for tally in self.tallies]
-        return replace(self, tallies=tallies, counter=None)
-
     def extend(self, later: FieldTally, first: int) -> None:
         """Add the tally of later items, which are numbered from ``first`` on here."""
-        self.tallies.extend(Tally() for _ in later.tallies[len(self.tallies) :])
         for tally, of_later in zip(self.tallies, later.tallies, strict=True):
             tally.extend(of_later, first)
         self.numbers.extend(later.numbers, first)
-
-
-class FeatureCounter:
-    """Numbers the features of texts: distinct tokens, shapes, and bigrams of each, as FeatureKinds.of_text has them.
-
-    ``names`` are those of each kind. Only tokens are cut out of texts; the shape of a token, and the name of a
-    bigram, is made once.
-    """
-
-    def __init__(self, kinds: FeatureKinds) -> None:
-        self._kinds = kinds
-        self._tokens = token_numbers(kinds.tokens)
-        self._shapes = Names()
-        self._shape_of = np.zeros(0, np.int64)
-        self._bigrams = [_Bigrams(), _Bigrams()] if kinds.bigrams else []
-        self.names: list[Names | TokenNumbers] = [
-            self._tokens,
-            self._shapes,
-            *(bigrams.names for bigrams in self._bigrams),
-        ]
-
-    def count(self, texts: Sequence[str]) -> Iterator[tuple[Integers, Integers]]:
-        """Yield for each kind the aligned places of texts, which rise, and the numbers of their distinct features."""
-        numbers, counts = (np.asarray(column).astype(np.int64) for column in self._tokens.add(texts))
-        places = np.repeat(np.arange(len(texts)), counts)
-        yield places, numbers
-        shapes = places[:0], numbers[:0]
-        if self._kinds.word_shapes:
-            new = self._tokens.names(len(self._shape_of))
-            self._shape_of = np.concatenate([self._shape_of, self._shapes.add(map(word_shape, new))])
-            shapes = _distinct(places, self._shape_of[numbers], in_order=self._kinds.bigrams)
-        yield shapes
-        if self._kinds.bigrams:
-            of_tokens, of_shapes = self._bigrams
-            yield of_tokens.count(places, numbers, self._tokens)
-            yield of_shapes.count(*shapes, self._shapes)
-
-
-class _Bigrams:
-    """Names of pairs of neighbours."""
-
-    def __init__(self) -> None:
-        self.names = Names()
-        self._texts: list[str] = []  # of the single features
-        self._numbers: dict[int, int] = {}
-
-    def count(self, places: Integers, numbers: Integers, names: Names | TokenNumbers) -> tuple[Integers, Integers]:
-        """Return the places and numbers of the pairs of neighbours on the same text."""
-        together = np.flatnonzero(places[1:] == places[:-1])
-        keys, pairs = np.unique(numbers[together] << 32 | numbers[together + 1], return_inverse=True)
-        known = self._numbers
-        new = [key for key in keys.tolist() if key not in known]
-        if new:
-            texts = self._texts
-            texts += names.names(len(texts))
-            pieces = (f"{texts[key >> 32]}{BETWEEN_TOKENS}{texts[key & 0xFFFFFFFF]}" for key in new)
-            known.update(zip(new, self.names.add(pieces).tolist(), strict=True))
-        found = np.array([known[key] for key in keys.tolist()], np.int64)
-        return _distinct(places[together], found[pairs])  # two pairs may have one name, with ++ in a token
-
-
-def _distinct(places: Integers, numbers: Integers, *, in_order: bool = False) -> tuple[Integers, Integers]:
-    """Keep the first of equal numbers at each place; the places rise, and the numbers too unless ``in_order``."""
-    width = int(numbers.max(initial=0)) + 1
-    keys = places * width + numbers
-    if in_order:
-        first = np.sort(np.unique(keys, return_index=True)[1])
-        return places[first], numbers[first]
-    keys = np.unique(keys)
-    return keys // width, keys % width
 
 
 def tally_features(
@@ -326,12 +283,35 @@ def tally_parts(
     found: dict[Field, FieldTally] = {}
     first = 0
     while chunk := list(islice(items, ITEMS_AT_ONCE)):
-        for where, owners, texts in fields.columns(chunk):
-            found.setdefault(where, FieldTally(kinds, keep)).add([first + owner for owner in owners], texts, parts)
+        for where, owners, texts in _texts_by_field(chunk, first, fields):
+            if where not in found:
+                found[where] = FieldTally(kinds, keep)
+            found[where].add(owners, texts, parts)
         first += len(chunk)
         if progress is not None:
             progress(first, len(parts[0]))
     return found
+
+
+def _texts_by_field(
+    chunk: Sequence[ScoredItem], first: int, fields: Fields
+) -> Iterator[tuple[Field, Sequence[int], Sequence[str]]]:
+    """Yield the texts of items in each field, and the numbers of these items, which count from ``first``."""
+    inputs, expected, outputs = zip(*chunk, strict=True)
+    numbers = range(first, first + len(chunk))
+    yield EXPECTED, numbers, expected
+    yield OUTPUT, numbers, outputs
+    by_column: list[tuple[list[int], list[str]]] = []
+    rows = [text.split("\t") for text in inputs]
+    if len(set(map(len, rows))) == 1:
+        yield from ((fields.column(place), numbers, column) for place, column in enumerate(zip(*rows, strict=True)))
+        return
+    for number, row in zip(numbers, rows, strict=True):
+        by_column += [([], []) for _ in row[len(by_column) :]]
+        for (owners, column), text in zip(by_column, row, strict=False):
+            owners.append(number)
+            column.append(text)
+    yield from ((fields.column(place), *of_column) for place, of_column in enumerate(by_column))
 
 
 # Counting on workers elsewhere: each counts the pieces that it reads
@@ -403,5 +383,4 @@ def _tally(
     """Count the features of lines, which are numbered from 0."""
     outputs = (output for block in pieces for output in decode_lines(block.outputs))
     items = (ScoredItem(*beside, output) for beside, output in zip(lines.beside, outputs, strict=True))
-    found = tally_parts(compress(items, lines.known.tolist()), lines.parts, fields, kinds, keep=keep)
-    return _Counted({where: of_field.sealed() for where, of_field in found.items()})
+    return _Counted(tally_parts(compress(items, lines.known.tolist()), lines.parts, fields, kinds, keep=keep))

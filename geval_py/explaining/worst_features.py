@@ -19,7 +19,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from operator import add
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,8 +33,8 @@ from geval_py.explaining.spread import Documents
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring import blocks
-from geval_py.tables import formats, numbers
-from geval_py.tables.table import Column, Table, as_it_is, plain_table
+from geval_py.tables import escapes, formats, numbers
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class WorstFeatures:
     features. Unknown figures are NaN.
     """
 
-    names: list[str]
+    named: feature_ranking.Names
     counts: Integers
     means: Array
     p_values: Array
@@ -130,7 +131,12 @@ class WorstFeatures:
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.named)
+
+    @property
+    def names(self) -> list[str]:
+        """The features' names, which are made anew each time."""
+        return self.named.texts()
 
     @property
     def columns(self) -> dict[str, Array | Integers]:
@@ -149,10 +155,10 @@ class WorstFeatures:
 
         return pd.DataFrame({"feature": pd.Series(self.names, dtype=object)} | self.columns)
 
-    def at(self, places: Integers) -> WorstFeatures:
+    def at(self, places: Integers | slice) -> WorstFeatures:
         """Return the features at some places, in this order."""
         return WorstFeatures(
-            names=[self.names[place] for place in places.tolist()],
+            named=self.named.at(places),
             counts=self.counts[places],
             means=self.means[places],
             p_values=self.p_values[places],
@@ -163,6 +169,7 @@ class WorstFeatures:
 
 
 _ROWS = 300  # written at once: few enough not to wake the garbage collector
+_AT_ONCE = 8192  # features whose names and figures are made at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,15 +187,36 @@ class FeatureListing(formats.Listing):
 
     def table(self) -> Table:
         columns = [
-            Column(name="feature", write=visible if self.for_terminal else as_it_is),
-            *(Column(name=name, alignment="right", write=as_it_is) for name in ("count", "score", "p")),
+            Column(name="feature", write=visible if self.for_terminal else str),
+            *(Column(name=name, alignment="right", write=str) for name in ("count", "score", "p")),
         ]
-        shown = self.features
-        cells = [_cells(shown.counts, str), _cells(shown.means, _mean), _cells(shown.p_values, numbers.p_value)]
         if self.with_q:
-            columns.append(Column(name="q", alignment="right", write=as_it_is))
-            cells.append(_cells(shown.q_values, _q))
-        return Table(columns, zip(shown.names, *cells, strict=True), at_a_time=_ROWS)
+            columns.append(Column(name="q", alignment="right", write=str))
+        return Table(columns, self._rows(), at_a_time=_ROWS)
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
+        return formats.Listing.text(self, width) if width is not None or self.for_terminal else self._lines()
+
+    def _lines(self) -> Iterator[str]:
+        for part in self._parts():
+            names, ends = part.names, _written(self._figures(part), "\t{}\n".format)
+            if "\t" in "".join(names):
+                names = list(map(escapes.tab_text, names))
+            yield "".join(map(add, names, ends))
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for part in self._parts():
+            figures = (_written([figure]) for figure in self._figures(part))
+            yield from zip(part.names, *figures, strict=True)
+
+    def _figures(self, part: WorstFeatures) -> list[_Figure]:
+        figures: list[_Figure] = [(part.counts, str), (part.means, _mean), (part.p_values, numbers.p_value)]
+        return [*figures, (part.q_values, _q)] if self.with_q else figures
+
+    def _parts(self) -> Iterator[WorstFeatures]:
+        for start in range(0, len(self.features), _AT_ONCE):
+            yield self.features.at(slice(start, start + _AT_ONCE))
 
     def records(self) -> Table:
         rows = (list(of.values()) for of in self.documents())
@@ -198,21 +226,29 @@ class FeatureListing(formats.Listing):
         return line_by_line.explained_head(self.evaluations)
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        columns = self.features.columns
-        own = [columns[name].tolist() for name in ("count", "score", "p")]
-        others = (columns[name].tolist() for name in list(columns)[len(own) :])
-        known = ([None if math.isnan(value) else value for value in column] for column in others)
-        for name, *row in zip(self.features.names, *own, *known, strict=True):
-            yield {"feature": name} | dict(zip(columns, row, strict=True))
+        for part in self._parts():
+            columns = part.columns
+            own = [columns[name].tolist() for name in ("count", "score", "p")]
+            others = (columns[name].tolist() for name in list(columns)[len(own) :])
+            known = ([None if math.isnan(value) else value for value in column] for column in others)
+            for name, *row in zip(part.names, *own, *known, strict=True):
+                yield {"feature": name} | dict(zip(columns, row, strict=True))
 
 
-def _cells(column: Array | Integers, write: Callable[[Any], str]) -> list[str]:
-    """Write equal neighbours once: features that are on one line alone, and on the same, follow one another."""
-    bits = np.ascontiguousarray(column).view(np.int64)
-    starts = np.flatnonzero(np.diff(bits, prepend=bits[:1] - 1))
-    texts = [write(value) for value in column[starts].tolist()]
-    cells: list[str] = feature_ranking.named(texts).repeat(np.diff(starts, append=len(column))).tolist()
-    return cells
+_Figure: TypeAlias = "tuple[Array | Integers, Callable[[Any], str]]"
+
+
+def _written(figures: Sequence[_Figure], row: Callable[[str], str] = str) -> list[str]:
+    """Write rows of figures; equal ones in a row only once, since features of one line have the same figures.
+
+    Bits are compared, since 0 equals -0.
+    """
+    changes = [np.diff(column.view(np.int64), prepend=~column[:1].view(np.int64)) for column, _ in figures]
+    starts = np.flatnonzero(np.any(changes, axis=0))
+    written = (map(write, column[starts].tolist()) for column, write in figures)
+    rows = np.array([row("\t".join(cells)) for cells in zip(*written, strict=True)], object)
+    texts: list[str] = np.repeat(rows, np.diff(starts, append=len(changes[0]))).tolist()
+    return texts
 
 
 def _q(value: float) -> str:
@@ -373,7 +409,7 @@ def _figures(
         p_values = feature_ranking.p_of(several.rank_sum_z(weights[0], len(ranked.names)))
         p_values = np.where(ranked.are_numbers, np.minimum(2 * p_values, 1.0), p_values)
     features = WorstFeatures(
-        names=ranked.names.tolist(),
+        named=ranked.names,
         counts=ranked.counts,
         means=ranked.means(items),
         p_values=ranked.p_values,
@@ -382,8 +418,9 @@ def _figures(
     )
     if not wanted.distinct:
         return features
-    is_number = np.array([*map(is_output_number, features.names)], np.bool_)
-    candidates = np.flatnonzero((features.q_values < significance.LEVEL) & ~is_number)
+    candidates = np.flatnonzero(features.q_values < significance.LEVEL)
+    is_number = [is_output_number(name) for name in features.named.at(candidates).texts()]
+    candidates = candidates[~np.array(is_number, np.bool_)]
     # Distinct features explain the losses or, without finite losses, the ranks.
     if costs is None or not np.isfinite(costs.losses).all():
         badness = -weights[0]

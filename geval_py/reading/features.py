@@ -11,10 +11,10 @@ WordShape). :mod:`geval_py.explaining.worst_features` ranks the features by the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from geval_py.errors import UsageError
 from geval_py.reading.items import ScoredItem, has_name
 from geval_py.text import nearest, suggestion, visible
 
+SEPARATORS = " \t:"  # of tokens
 SHAPE = "SHAPE:"
 BETWEEN_TOKENS = "++"
 BETWEEN_FEATURES = "~~"
@@ -79,7 +80,9 @@ def _bigrams(tokens: Sequence[str]) -> Iterable[str]:
 _SHAPES = {"Lu": "A", "Lt": "A", "Ll": "a", "Ps": "(", "Pe": "(", "Zs": " "}
 
 
-def _character_shape(character: str) -> str:
+@cache
+def character_shape(character: str) -> str:
+    """Return the class of a character in a token's shape, which is an ASCII character."""
     if "0" <= character <= "9":
         return "9"
     if "\t" <= character <= "\r":
@@ -90,21 +93,6 @@ def _character_shape(character: str) -> str:
     return _SHAPES.get(kind) or ("." if kind.startswith("P") else "#")
 
 
-class _ClassTable(dict[int, str]):
-    """The class of each character, for str.translate; it is found once."""
-
-    def __missing__(self, point: int) -> str:
-        return self.setdefault(point, _character_shape(chr(point)))
-
-
-_CLASSES = _ClassTable()
-
-
-@lru_cache(maxsize=1 << 14)
-def _run_lengths_dropped(classes: str) -> str:
-    return re.sub(r"([^9])\1+", r"\1+", classes)
-
-
 def word_shape(token: str) -> str:
     """Return a token's shape: letters by case, digits, brackets, punctuation, and ``#`` for all else.
 
@@ -113,7 +101,7 @@ def word_shape(token: str) -> str:
     >>> word_shape("Kowalski-1970,")
     'SHAPE:Aa+.9999.'
     """
-    return SHAPE + _run_lengths_dropped(token.translate(_CLASSES))
+    return SHAPE + re.sub(r"([^9])\1+", r"\1+", "".join(map(character_shape, token)))
 
 
 class FieldKind(IntEnum):
@@ -177,18 +165,6 @@ class Fields:
         text, expected, output = item
         columns = enumerate(text.split("\t"))
         return [(EXPECTED, expected), (OUTPUT, output), *((self.column(i), column) for i, column in columns)]
-
-    def columns(self, items: Sequence[ScoredItem]) -> Iterator[tuple[Field, Sequence[int], Sequence[str]]]:
-        """Yield the fields of items, each with the places of the items that have it, and their texts."""
-        inputs, expected, outputs = zip(*items, strict=True)
-        every = range(len(items))
-        yield EXPECTED, every, expected
-        yield OUTPUT, every, outputs
-        rows = [text.split("\t") for text in inputs]
-        owners: Sequence[int] = every
-        for index in range(max(map(len, rows))):
-            owners = [owner for owner in owners if len(rows[owner]) > index]
-            yield self.column(index), owners, [rows[owner][index] for owner in owners]
 
     def find(self, name: str) -> Field:
         """Return the column of the input with a name or number; raises KeyError."""

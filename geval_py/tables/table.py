@@ -31,11 +31,6 @@ def written(value: object) -> str:
     return visible(str(value))
 
 
-def as_it_is(text: str) -> str:
-    """Write a text that is a cell already."""
-    return text
-
-
 class Column(Value):
     """A column: its name, the unit of its values, its alignment, and the function that writes a value.
 
@@ -52,10 +47,8 @@ class Column(Value):
         """The name with the unit, for people."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
-    def cells(self, values: Sequence[Any]) -> list[str]:
+    def cells(self, values: Sequence[object]) -> list[str]:
         """Write values as cells."""
-        if self.write is as_it_is:
-            return list(values)
         if None in values:
             return ["" if value is None else self.write(value) for value in values]
         return list(map(self.write, values))

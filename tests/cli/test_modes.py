@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
+from geval_py.explaining.feature_ranking import Names
 from geval_py.explaining.line_by_line import Marker
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
@@ -684,7 +685,7 @@ def test_p_values(p, written):
 def test_means(mean, written):
     """Feature, n1, mean score ``%.8f``, p."""
     figures = {"means": np.array([mean]), "p_values": np.array([0.25]), "q_values": np.array([0.5])}
-    features = WorstFeatures(names=["exp:a\x1b"], counts=np.array([3]), **figures, more={})
+    features = WorstFeatures(named=Names.listed(["exp:a\x1b"]), counts=np.array([3]), **figures, more={})
     p = "0.25000000000000000000"
     shown = FeatureListing(evaluations=(), features=features)
     assert list(shown.table().tabs()) == [f"exp:a\x1b\t3\t{written}\t{p}\n"]

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from array import array
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -26,8 +27,7 @@ from geval_py.explaining.feature_ranking import (
 from geval_py.explaining.occurrences import count_pairs
 from geval_py.explaining.significance import normal_cdf
 from geval_py.explaining.worst_features import worst_features
-from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, word_shape
-from geval_py.reading.items import ScoredItem
+from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, split_tokens, word_shape
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -170,6 +170,30 @@ def test_parts_make_no_difference(scored, at_once, of_pairs):
     assert parts.counts.tolist() == whole.counts.tolist()
     assert parts.p_values.tolist() == whole.p_values.tolist()
     assert parts.means.tolist() == pytest.approx(whole.means.tolist(), rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+@PROPERTY
+@given(
+    st.lists(st.text().map(lambda text: text.replace("\n", "")) | st.text("aB9.(ą: \t\u00a0", max_size=9), max_size=5)
+)
+def test_shapes_of_lines_are_those_of_their_tokens(lines):
+    want = ["\t".join(word_shape(token) for token in split_tokens(line)) for line in lines]
+    shapes = tally.text_shapes("".join(f"{line}\n" for line in lines)).decode().split("\n")[:-1]
+    assert ["\t".join(f"SHAPE:{shape}" for shape in line.split("\t") if shape) for line in shapes] == want
+
+
+NEAR = st.builds(
+    lambda value, ulps: value * (1 + ulps * 2.0**-42), st.sampled_from([1.0, 1e-12, -3e5]), st.integers(-9, 9)
+)
+
+
+@PROPERTY
+@given(st.lists(NEAR | st.floats(allow_nan=False)), st.booleans())
+def test_ties_are_equal_to_twelve_digits(scores, greatest_first):
+    rounded = [float(f"{score:.11e}") for score in scores]
+    rounded = [0.0 if abs(score) < 1e-12 else -score if greatest_first else score for score in rounded]
+    want = [sum(other < one for other in rounded) + (rounded.count(one) + 1) / 2 for one in rounded]
+    assert rank_scores(scores, greatest_first=greatest_first).tolist() == want
 
 
 # Small tables, by hand
@@ -623,7 +647,7 @@ def test_a_tally_in_several_chunks(monkeypatch):
     assert list(map(str, found)) == ["exp", "out", "in<1>", "in<2>"]
     assert seen == [(3, 8), (6, 8), (8, 8)]
     words = {str(field): of_field.tallies[0] for field, of_field in found.items()}
-    assert words["exp"].names.names() == ["a", "the"]
+    assert words["exp"].tokens.names(array("q", [0, 1])) == ["a", "the"]
     assert words["exp"].figures.tolist() == [[4, 4], [0 + 2 + 4 + 6, 1 + 3 + 5 + 7], [2, 2]]
     assert words["out"].figures.tolist() == [[8], [28], [4]]
     assert words["in<1>"].figures[1].tolist() == list(range(8))
@@ -676,37 +700,3 @@ def test_ranks_are_those_of_scores_with_twelve_digits(scores, moves, greatest_fi
     rounded = [0.0 if abs(score) < 1e-12 else -score if greatest_first else score for score in rounded]
     wanted = [sum(other < score for other in rounded) + (1 + rounded.count(score)) / 2 for score in rounded]
     assert rank_scores(every, greatest_first=greatest_first).tolist() == wanted
-
-
-TOKENS = st.lists(
-    st.sampled_from(["a", "b", "ab", "ź", "++", "a++b", "\x00", "0.12345678901234567", "0.12345678901234568"])
-)
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.lists(st.lists(TOKENS, min_size=1, max_size=3), min_size=1, max_size=6), st.integers(1, 4))
-def test_features_are_counted_as_of_text_has_them(fields, at_once):
-    """Tokens, shapes and bigrams, in several chunks; some items have fewer columns than others."""
-    items = [
-        ScoredItem("\t".join(" ".join(cell) for cell in cells), " ".join(cells[0]), " :".join(cells[-1]))
-        for cells in fields
-    ]
-    kinds = FeatureKinds(bigrams=True, word_shapes=True)
-    weights = np.arange(1.0, len(items) + 1)[None]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tally, "ITEMS_AT_ONCE", at_once)
-        found = tally.tally_features(iter(items), weights, Fields(), kinds)
-    wanted = {}
-    for number, item in enumerate(items, 1):
-        for field, text in Fields().split(item):
-            for place, features in enumerate(kinds.of_text(text)):
-                for feature in features:
-                    count, total = wanted.setdefault((field, place), {}).get(feature, (0, 0))
-                    wanted[field, place][feature] = count + 1, total + number
-    for (field, place), of_kind in wanted.items():
-        tallied = found[field].tallies[place]
-        figures = dict(zip(tallied.names.names(), tallied.figures.T.tolist(), strict=True))
-        assert figures == {feature: list(map(float, pair)) for feature, pair in of_kind.items()}
-        names, numbers = tallied.names.sorted()
-        assert names == sorted(of_kind)
-        assert [tallied.names.names()[number] for number in numbers] == names

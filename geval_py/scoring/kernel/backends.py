@@ -16,24 +16,16 @@ from geval_py.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import ModuleType
-    from typing import Any, Protocol
+    from typing import Any
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.reading.features import Tokens
     from geval_py.reading.lines import Bytes
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
-    from geval_py.scoring.kernel.reference import Doubles, Guesses
-
-    class TokenNumbers(Protocol):
-        """Numbers for the tokens of texts, of either backend."""
-
-        def add(self, texts: Sequence[str]) -> tuple[array[int], array[int]]: ...
-        def names(self, first: int = 0) -> list[str]: ...
-        def sorted(self) -> tuple[list[str], array[int]]: ...
+    from geval_py.scoring.kernel.reference import Doubles, Guesses, TokenTable
 
 
 __all__ = [
@@ -47,6 +39,7 @@ __all__ = [
     "line_profiles",
     "pack_words",
     "score_lines",
+    "token_table",
 ]
 VARIABLE = "GEVAL_PY_BACKEND"
 
@@ -63,6 +56,7 @@ class Backend(Value):
     read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
     isotonic: Callable[[array[float], array[float]], array[float]]
+    token_table: Callable[[], TokenTable]
     format_entries: Callable[[bytes, Doubles, float, float], str]
     parallel: bool  # whether it releases the GIL
 
@@ -108,6 +102,7 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
         read_guesses=module.read_guesses,
         bucket_shares=module.bucket_shares,
         isotonic=module.isotonic,
+        token_table=module.TokenTable,
         format_entries=module.format_entries,
         parallel=parallel,
     )
@@ -144,17 +139,9 @@ def isotonic(values: array[float], weights: array[float]) -> array[float]:
     return choose_backend().isotonic(values, weights)
 
 
-def token_numbers(tokens: Tokens) -> TokenNumbers:
-    """Return numbers for the tokens of texts; see :class:`geval_py.scoring.kernel.reference.TokenNumbers`."""
-    from geval_py.reading.features import split_tokens
-
-    if choose_backend().name == "native" and tokens is split_tokens:
-        from geval_py.scoring.kernel import native
-
-        return native.TokenNumbers()
-    from geval_py.scoring.kernel import reference
-
-    return reference.TokenNumbers(tokens)
+def token_table() -> TokenTable:
+    """Return an empty table of tokens; see :class:`geval_py.scoring.kernel.reference.TokenTable`."""
+    return choose_backend().token_table()
 
 
 def pack_words(words: bytes) -> Any:

@@ -977,7 +977,7 @@ std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines,
 #include "guesses.hpp"
 #include "packed_words.hpp"
 #include "formatting.hpp"
-#include "token_numbers.hpp"
+#include "tokens.hpp"
 #include "isotonic.hpp"
 #include "ngrams.hpp"
 
@@ -1193,57 +1193,71 @@ PyObject* isotonic(PyObject*, PyObject* arguments) {
     return enough_memory ? bytes_of(found) : PyErr_NoMemory();
 }
 
-constexpr char TOKEN_NUMBERS[] = "geval_py.TokenNumbers";
 
-TokenNumbers* tokens_in(PyObject* capsule) {
-    return static_cast<TokenNumbers*>(PyCapsule_GetPointer(capsule, TOKEN_NUMBERS));
-}
+constexpr const char* TABLE = "geval_py.TokenTable";
 
-PyObject* token_numbers(PyObject*, PyObject*) {
-    auto* tokens = new (std::nothrow) TokenNumbers;
-    if (!tokens) return PyErr_NoMemory();
-    PyObject* capsule = PyCapsule_New(tokens, TOKEN_NUMBERS, [](PyObject* of) { delete tokens_in(of); });
-    if (!capsule) delete tokens;
+TokenTable* table_in(PyObject* capsule) { return static_cast<TokenTable*>(PyCapsule_GetPointer(capsule, TABLE)); }
+
+PyObject* token_table(PyObject*, PyObject*) {
+    auto* table = new (std::nothrow) TokenTable;
+    if (!table) return PyErr_NoMemory();
+    PyObject* capsule = PyCapsule_New(table, TABLE, [](PyObject* old) { delete table_in(old); });
+    if (!capsule) delete table;
     return capsule;
 }
 
 PyObject* number_tokens(PyObject*, PyObject* arguments) {
     PyObject* capsule;
-    Buffer lines;
-    if (!PyArg_ParseTuple(arguments, "Oy*", &capsule, &lines.view)) return nullptr;
-    TokenNumbers* tokens = tokens_in(capsule);
-    if (!tokens) return nullptr;
-    std::vector<std::int32_t> numbers, counts;
+    Buffer text, separators;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*", &capsule, &text.view, &separators.view)) return nullptr;
+    TokenTable* table = table_in(capsule);
+    if (!table) return nullptr;
+    std::vector<std::int64_t> counts, numbers;
+    bool enough_memory = true;
+    Py_BEGIN_ALLOW_THREADS;
     try {
-        tokens->add(lines.text(), numbers, counts);  // with the GIL, which guards the tokens
+        table->number(text.text(), separators.text(), counts, numbers);
     } catch (const std::bad_alloc&) {
-        return PyErr_NoMemory();
+        enough_memory = false;
     }
-    return Py_BuildValue("(NN)", bytes_of(numbers), bytes_of(counts));
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    return Py_BuildValue("(NN)", bytes_of(counts), bytes_of(numbers));
 }
 
-PyObject* tokens_from(PyObject*, PyObject* arguments) {
+// Gives the tokens of numbers, or sorts the numbers by them.
+template <bool sorts>
+PyObject* of_tokens(PyObject*, PyObject* arguments) {
     PyObject* capsule;
-    Py_ssize_t first;
-    if (!PyArg_ParseTuple(arguments, "On", &capsule, &first)) return nullptr;
-    const TokenNumbers* tokens = tokens_in(capsule);
-    if (!tokens) return nullptr;
-    const Text text = tokens->tokens_from(static_cast<std::size_t>(first));
-    return PyBytes_FromStringAndSize(text.begin, static_cast<Py_ssize_t>(text.size()));
+    Buffer buffer;
+    if (!PyArg_ParseTuple(arguments, "Oy*", &capsule, &buffer.view)) return nullptr;
+    const TokenTable* table = table_in(capsule);
+    if (!table) return nullptr;
+    std::string names;
+    std::vector<std::int64_t> numbers;
+    bool enough_memory = true, known = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        numbers.resize(buffer.text().size() / sizeof(std::int64_t));
+        if (!numbers.empty()) std::memcpy(numbers.data(), buffer.text().begin, numbers.size() * sizeof(std::int64_t));
+        known = table->has(numbers.data(), numbers.size());
+        if (known && sorts) table->sort(numbers.data(), numbers.size());
+        if (known && !sorts) names = table->names(numbers.data(), numbers.size());
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) return PyErr_NoMemory();
+    if (!known) {
+        PyErr_SetString(PyExc_IndexError, "no token has this number");
+        return nullptr;
+    }
+    return sorts ? bytes_of(numbers) : PyBytes_FromStringAndSize(names.data(), static_cast<Py_ssize_t>(names.size()));
 }
 
-PyObject* sorted_tokens(PyObject*, PyObject* capsule) {
-    const TokenNumbers* tokens = tokens_in(capsule);
-    if (!tokens) return nullptr;
-    std::string sorted;
-    std::vector<std::int64_t> numbers;
-    try {
-        tokens->sort(sorted, numbers);
-    } catch (const std::bad_alloc&) {
-        return PyErr_NoMemory();
-    }
-    PyObject* text = PyBytes_FromStringAndSize(sorted.data(), static_cast<Py_ssize_t>(sorted.size()));
-    return Py_BuildValue("(NN)", text, bytes_of(numbers));
+PyObject* count_tokens(PyObject*, PyObject* capsule) {
+    const TokenTable* table = table_in(capsule);
+    return table ? PyLong_FromSize_t(table->size()) : nullptr;
 }
 
 constexpr char PACKED_WORDS[] = "geval_py.PackedWords";
@@ -1551,11 +1565,12 @@ PyMethodDef METHODS[] = {
     {"bucket_shares", bucket_shares, METH_VARARGS,
      "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
     {"isotonic", isotonic, METH_VARARGS, "isotonic(values, weights) -> the nearest rising values"},
-    {"token_numbers", token_numbers, METH_NOARGS, "token_numbers() -> numbers for tokens, none yet"},
+    {"token_table", token_table, METH_NOARGS, "token_table() -> an empty table of tokens"},
     {"number_tokens", number_tokens, METH_VARARGS,
-     "number_tokens(tokens, lines) -> (numbers of the distinct tokens of all lines, how many each line has)"},
-    {"tokens_from", tokens_from, METH_VARARGS, "tokens_from(tokens, first) -> the tokens from a number on, as lines"},
-    {"sorted_tokens", sorted_tokens, METH_O, "sorted_tokens(tokens) -> (all tokens in order, as lines, their numbers)"},
+     "number_tokens(table, text, separators) -> (the number of distinct tokens of each line, their numbers)"},
+    {"token_names", of_tokens<false>, METH_VARARGS, "token_names(table, numbers) -> the tokens, each ended by LF"},
+    {"sort_tokens", of_tokens<true>, METH_VARARGS, "sort_tokens(table, numbers) -> the numbers in the order of the tokens"},
+    {"count_tokens", count_tokens, METH_O, "count_tokens(table) -> how many there are"},
     {"format_entries", format_entries, METH_VARARGS, "format_entries(words, numbers, least, most) -> the output line"},
     {"pack_words", pack_words, METH_VARARGS, "pack_words(words) -> the lines as words that can be hashed fast"},
     {"array_losses", array_losses, METH_VARARGS,

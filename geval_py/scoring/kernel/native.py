@@ -11,7 +11,7 @@ from geval_py.scoring.kernel._native import count_lines, format_entries, pack_wo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
     from mmap import mmap
 
     import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.kernel.reference import Guesses
 
 __all__ = [
-    "TokenNumbers",
+    "TokenTable",
     "array_losses",
     "bounded_losses",
     "bucket_shares",
@@ -121,28 +121,36 @@ def isotonic(values: array[float], weights: array[float]) -> array[float]:
     return array("d", _native.isotonic(values, weights))
 
 
-class TokenNumbers:
-    """Numbers for tokens; see :class:`geval_py.scoring.kernel.reference.TokenNumbers`."""
+class TokenTable:
+    """Numbers the distinct tokens of texts; see :class:`geval_py.scoring.kernel.reference.TokenTable`."""
 
     def __init__(self) -> None:
-        self._tokens = _native.token_numbers()
+        self._table = _native.token_table()
 
-    def add(self, texts: Sequence[str]) -> tuple[array[int], array[int]]:
-        """Add texts; return the numbers of their distinct tokens, and how many each text has."""
-        lines = "".join([f"{text}\n" for text in texts]).encode("utf-8", "surrogatepass")
-        numbers, counts = _native.number_tokens(self._tokens, lines)
-        if len(counts) != 4 * len(texts):
-            raise ValueError("a text contains a line end")
-        return array("i", numbers), array("i", counts)
+    def __len__(self) -> int:
+        return _native.count_tokens(self._table)
 
-    def names(self, first: int = 0) -> list[str]:
-        """Return the tokens from a number on."""
-        return _native.tokens_from(self._tokens, first).decode("utf-8", "surrogatepass").split("\n")[:-1]
+    def __reduce__(self) -> tuple[Callable[[list[str]], TokenTable], tuple[list[str]]]:
+        return _restored, (self.names(array("q", range(len(self)))),)
 
-    def sorted(self) -> tuple[list[str], array[int]]:
-        """Return all tokens, sorted by their characters, and their numbers."""
-        tokens, numbers = _native.sorted_tokens(self._tokens)
-        return tokens.decode("utf-8", "surrogatepass").split("\n")[:-1], array("q", numbers)
+    def number(self, text: bytes, separators: bytes) -> tuple[array[int], array[int]]:
+        """Return how many tokens each line has, and their numbers; see the reference."""
+        counts, numbers = _native.number_tokens(self._table, text, separators)
+        return array("q", counts), array("q", numbers)
+
+    def names(self, numbers: array[int]) -> list[str]:
+        """Return the tokens with some numbers; see the reference."""
+        return _native.token_names(self._table, numbers).decode().split("\n")[:-1]
+
+    def sorted(self, numbers: array[int]) -> array[int]:
+        """Sort numbers by their tokens; see the reference."""
+        return array("q", _native.sort_tokens(self._table, numbers))
+
+
+def _restored(tokens: list[str]) -> TokenTable:
+    table = TokenTable()
+    table.number("".join(f"{token}\n" for token in tokens).encode(), b"")
+    return table
 
 
 def score_probing(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from math import inf, log, nan
 
 from geval_py.errors import MalformedLineError
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-
-    from geval_py.reading.features import Tokens
 
     Doubles: TypeAlias = array[float] | NDArray[np.float64]
 
@@ -388,31 +385,52 @@ def isotonic(values: array[float], weights: array[float]) -> array[float]:
     return found
 
 
-class TokenNumbers:
-    """The distinct tokens of texts, numbered from 0 in the order of their first occurrence.
+class TokenTable:
+    r"""Numbers the distinct tokens of texts from 0, in the order in which they appear.
 
-    ``tokens`` splits a text; the native twin splits at space, TAB and colon. Tokens have no line end.
+    >>> table = TokenTable()
+    >>> table.number(b"b a:b\n\n", b" :")
+    (array('q', [2, 0]), array('q', [0, 1]))
+    >>> table.number(b"a:b\n", b""), table.names(array("q", [2, 0]))
+    ((array('q', [1]), array('q', [2])), ['a:b', 'b'])
     """
 
-    def __init__(self, tokens: Tokens) -> None:
-        self._tokens = tokens
+    def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
 
-    def add(self, texts: Sequence[str]) -> tuple[array[int], array[int]]:
-        """Add texts; return the numbers of their distinct tokens (int32), in order, and how many each text has."""
-        numbers, counts = array("i"), array("i")
-        known = self._numbers
-        for text in texts:
-            distinct = dict.fromkeys(self._tokens(text))
-            numbers.extend([known.setdefault(token, len(known)) for token in distinct])
-            counts.append(len(distinct))
-        return numbers, counts
+    def __len__(self) -> int:
+        return len(self._names)
 
-    def names(self, first: int = 0) -> list[str]:
-        """Return the tokens from a number on."""
-        return list(islice(self._numbers, first, None))
+    def number(self, text: bytes, separators: bytes) -> tuple[array[int], array[int]]:
+        """Return the number of distinct tokens of each line, and their numbers, line by line.
 
-    def sorted(self) -> tuple[list[str], array[int]]:
-        """Return all tokens, sorted by their characters, and their numbers (int64)."""
-        pairs = sorted(self._numbers.items())
-        return [token for token, _ in pairs], array("q", [number for _, number in pairs])
+        ``text`` is in UTF-8, each line ended by LF. Tokens stand between ``separators``, which are ASCII characters;
+        without any, each line is one token, even an empty one.
+        """
+        counts, numbers = array("q"), array("q")
+        splitter = re.compile(f"[{re.escape(separators.decode())}]" if separators else "\n")
+        for line in text.decode().removesuffix("\n").split("\n") if text else ():
+            tokens = dict.fromkeys(token for token in splitter.split(line) if token or not separators)
+            counts.append(len(tokens))
+            numbers.extend(map(self._number, tokens))
+        return counts, numbers
+
+    def _number(self, token: str) -> int:
+        number = self._numbers.setdefault(token, len(self._names))
+        if number == len(self._names):
+            self._names.append(token)
+        return number
+
+    def names(self, numbers: array[int]) -> list[str]:
+        """Return the tokens with some numbers; raises IndexError."""
+        return [self._names[number] for number in self._checked(numbers)]
+
+    def sorted(self, numbers: array[int]) -> array[int]:
+        """Sort numbers by their tokens, character by character; raises IndexError."""
+        return array("q", sorted(self._checked(numbers), key=self._names.__getitem__))
+
+    def _checked(self, numbers: array[int]) -> list[int]:
+        if any(not 0 <= number < len(self) for number in numbers):
+            raise IndexError("no token has this number")
+        return list(numbers)

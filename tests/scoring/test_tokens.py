@@ -1,0 +1,70 @@
+"""Tables of tokens, by both kernels."""
+
+import pickle
+from array import array
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profiles import examples
+
+from geval_py.reading.features import SEPARATORS, split_tokens
+from geval_py.scoring.kernel import native, reference
+
+LINE = (
+    st.text("ab:\t ą", max_size=12)
+    | st.text("ab", min_size=7, max_size=40)
+    | st.text().map(lambda s: s.replace("\n", ""))
+)
+BLOCKS = st.lists(st.tuples(st.lists(LINE, max_size=5), st.sampled_from([SEPARATORS, "", "\t"])), max_size=5)
+
+
+@settings(deadline=None, max_examples=examples(400))
+@given(BLOCKS)
+def test_both_backends_agree(blocks):
+    ours, true = native.TokenTable(), reference.TokenTable()
+    for lines, separators in blocks:
+        text = "".join(f"{line}\n" for line in lines).encode()
+        assert ours.number(text, separators.encode()) == true.number(text, separators.encode())
+    numbers = array("q", reversed(range(len(true))))
+    assert len(ours) == len(true)
+    assert ours.names(numbers) == true.names(numbers)
+    assert ours.sorted(numbers) == true.sorted(numbers)
+
+
+@pytest.fixture(params=[native, reference])
+def table(request):
+    return request.param.TokenTable()
+
+
+@settings(deadline=None)
+@given(st.lists(LINE, max_size=5))
+def test_the_tokens_are_the_distinct_ones_of_each_line(lines):
+    table = reference.TokenTable()
+    counts, numbers = table.number("".join(f"{line}\n" for line in lines).encode(), SEPARATORS.encode())
+    names = iter(table.names(numbers))
+    assert [[next(names) for _ in range(count)] for count in counts] == [
+        list(dict.fromkeys(split_tokens(line))) for line in lines
+    ]
+
+
+def test_many_tokens(table):
+    tokens = [f"0.{n * n}" for n in range(3000)]
+    _, numbers = table.number("".join(f"{token}\n" for token in tokens * 2).encode(), b"")
+    assert numbers.tolist() == [*range(3000)] * 2
+    assert table.names(table.sorted(numbers[:3000])) == sorted(tokens)
+
+
+@pytest.mark.parametrize("number", [-1, 2, 2**62])
+def test_a_number_without_a_token(table, number):
+    table.number(b"a b\n", b" ")
+    for method in (table.names, table.sorted):
+        with pytest.raises(IndexError, match=r"^no token has this number$"):
+            method(array("q", [0, number]))
+
+
+def test_a_table_can_be_sent(table):
+    table.number("b ą b\n".encode(), b" ")
+    copy = pickle.loads(pickle.dumps(table))
+    assert copy.names(array("q", [0, 1])) == ["b", "ą"]
+    assert copy.number(b"c\n", b"")[1].tolist() == [2]
