@@ -298,7 +298,7 @@ def of_commands(items: int) -> Iterator[Row]:
     for words in (
         (*score, "-w"),
         ("compare", "-t", "dev-0", "a", "b"),
-        ("report", "-t", "dev-0", "-o", "out-model=a.tsv", "--html", os.devnull),
+        ("report", *score[:4], "--html", str(folder / "report.html")),
         *((name, *score[:4]) for name in ("calibration", "luck", "tune")),
     ):
         name = "geval -w" if words[0] == "-t" else f"geval {words[0]}"
