@@ -5,12 +5,12 @@ import importlib
 import pkgutil
 
 import pytest
+from warm import NOT_IMPORTED
 
 import geval_py
 
-RUN_BY_ALEMBIC = "geval_py.board.database.migrations.env"  # which cannot be imported without it
 NAMES = [m.name for m in pkgutil.walk_packages(geval_py.__path__, "geval_py.")]
-MODULES = [name for name in NAMES if name != RUN_BY_ALEMBIC]
+MODULES = [name for name in NAMES if name not in NOT_IMPORTED]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -41,7 +41,11 @@ LIBRARIES = (
     "jinja2",
     "sacrebleu",
 )
-RUN_BY_ALEMBIC = "geval_py.board.database.migrations.env"  # which cannot be imported without it
+NOT_IMPORTED = (  # run by Alembic alone; needs gigabytes of libraries
+    "geval_py.board.database.migrations.env",
+    "geval_py.integrations.huggingface",
+    "geval_py.integrations.torchmetrics",
+)
 MOST_REQUEST = 1 << 20
 CLIENT = """\
 #!{python} -IS
@@ -120,7 +124,7 @@ def serve(address):
     import geval_py
 
     for module in pkgutil.walk_packages(geval_py.__path__, "geval_py."):
-        if module.name != RUN_BY_ALEMBIC:
+        if module.name not in NOT_IMPORTED:
             importlib.import_module(module.name)
     sandbox.start_child, sandbox.get_ready = warm_children(address), lambda: None
     gc.collect()

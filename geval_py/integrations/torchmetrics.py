@@ -1,0 +1,126 @@
+"""A metric on hashed words for training loops of PyTorch, by torchmetrics."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
+
+from geval_py.errors import UsageError
+from geval_py.scoring.arrays import Scorer, numbers_of_lines
+from geval_py.scoring.metrics.base import LineStatistics
+
+SAME_LOSS = 0.01  # nats and share by which losses of one line may differ, computed in half precision in two batches
+
+
+class WordGap(Metric):
+    """The score of distributions over a vocabulary, as :class:`geval_py.Scorer` computes it.
+
+    ``vocabulary`` has the words in the order of the model's ids, and ``metric`` is a metric on hashed words. The
+    numbers given to :meth:`update` are probabilities, with ``log`` their natural logarithms, with ``logits`` any
+    numbers. Other arguments are those of ``torchmetrics.Metric``.
+
+    The score has the same digits on any number of processes. Raises UsageError for another metric.
+    """
+
+    is_differentiable = False
+    full_state_update = False
+
+    def __init__(
+        self,
+        vocabulary: Sequence[str],
+        metric: str = "PerplexityHashed",
+        *,
+        log: bool = False,
+        logits: bool = False,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self.scorer = Scorer(vocabulary, metric)
+        self._units = {"log": log, "logits": logits}
+        # Losses are kept as the bits of float64: devices without float64 hold them, and no cast rounds them.
+        self.add_state("losses", default=[], dist_reduce_fx="cat")
+        self.add_state("lines", default=[], dist_reduce_fx="cat")
+        self.losses: Any
+        self.lines: Any
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a higher score is the better one."""
+        return self.scorer.metric.direction == "higher"
+
+    def update(
+        self, probabilities: Any, expected: Any, lines: Any = None, *, first_line: int | None = None, rest: Any = None
+    ) -> None:
+        """Add the rows of a batch.
+
+        ``probabilities`` is a tensor with a column for each word, or a pair (ids, probabilities), or three tensors,
+        on any device and of any precision; ``expected`` are words, or a tensor of ids; ``rest`` is the number of all
+        other words. They are as for :meth:`geval_py.Scorer.predictions`.
+
+        Line numbers seed the hash. The rows have the numbers ``lines``, or those from ``first_line`` on; by default
+        they go on after the rows so far, which only one process can do. Raises UsageError.
+        """
+        if lines is None and first_line is None:
+            if self._is_shared():
+                raise UsageError(
+                    message="each process has some of the lines: update(…, lines=…) needs their numbers, from 1"
+                )
+            first_line = 1 + max((int(part.max()) for part in _tensors(self.lines) if len(part)), default=0)
+        predictions = self.scorer.predictions(_on_cpu(probabilities), rest=_on_cpu(rest), **self._units)
+        numbers = numbers_of_lines(_on_cpu(lines), first_line or 1, len(predictions))
+        losses, _ = predictions.losses(_on_cpu(expected), numbers, self.scorer.bits)
+        self.losses.append(torch.from_numpy(losses.view(np.int64).copy()).to(self.device))
+        self.lines.append(torch.from_numpy(numbers.astype(np.int64)).to(self.device))
+
+    def compute(self) -> torch.Tensor:
+        """Compute the score of all lines so far, as a tensor of float64 on the CPU.
+
+        A line that occurs several times counts once, since samplers that divide lines among processes repeat some.
+        Raises UsageError if there is no line, and if a line has two losses.
+        """
+        if not any(map(len, _tensors(self.lines))):
+            raise UsageError(message=f"{self.scorer.metric.name} has no lines yet: update it with predictions")
+        lines = dim_zero_cat(self.lines).cpu().numpy()
+        losses = dim_zero_cat(self.losses).cpu().numpy().view(np.float64)
+        chosen = _once(lines, losses)
+        statistics = LineStatistics(columns=(array("d", losses[chosen].tobytes()),))
+        return torch.tensor(self.scorer.metric.value(statistics), dtype=torch.float64)
+
+    def _is_shared(self) -> bool:
+        available = self.distributed_available_fn or (lambda: False)
+        return bool(available()) and torch.distributed.get_world_size() > 1
+
+
+def _once(lines: Any, losses: Any) -> Any:
+    """Return the places of the lines, in their order and each once; raises UsageError for a line with two losses."""
+    order = np.argsort(lines, kind="stable")
+    again = lines[order[1:]] == lines[order[:-1]]
+    one, other = losses[order[1:]][again], losses[order[:-1]][again]
+    differs = ~np.isclose(one, other, rtol=SAME_LOSS, atol=SAME_LOSS)
+    if differs.any():
+        raise UsageError(
+            message=f"line {lines[order[1:]][again][differs][0]} has two losses: reset() the metric before lines are "
+            "scored again"
+        )
+    return order[np.concatenate([[True], ~again])]
+
+
+def _tensors(state: Any) -> list[torch.Tensor]:
+    """Return a state that is a list of tensors, or one tensor after processes have exchanged it."""
+    return [state] if isinstance(state, torch.Tensor) else list(state)
+
+
+def _on_cpu(values: Any) -> Any:
+    """Return tensors, possibly in a tuple, where numpy can read them, in a precision that it knows."""
+    if isinstance(values, tuple):
+        return tuple(map(_on_cpu, values))
+    if not isinstance(values, torch.Tensor):
+        return values
+    values = values.detach().cpu()
+    return values.float() if values.is_floating_point() and values.dtype != torch.float64 else values

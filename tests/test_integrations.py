@@ -1,0 +1,260 @@
+"""Scores in other tools, with these tools themselves where they are installed: scripts/test --long installs them."""
+
+import math
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import geval_py
+from geval_py.integrations import trackers
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+WORDS = [f"word{number}" for number in range(50)]
+OFFLINE = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+
+
+@pytest.fixture
+def evaluation():
+    lines = ["a:0.5 b:0.25 :0.25", "b:0.5 :0.5", "a:0.125 :0.875"]
+    return geval_py.evaluate(lines, ["a", "c", "b"], metrics=["PerplexityHashed", "LogLossHashed:N<loss (nats)>"])
+
+
+# Trackers
+
+
+class Recorder:
+    """Stands for a tracker's module: remembers what its functions are called with."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: self.calls.append((name, args, kwargs))
+
+
+def test_mlflow_gets_scores_intervals_signature_and_worst_lines(evaluation, monkeypatch):
+    client, mlflow = Recorder(), Recorder()
+    mlflow.MlflowClient = lambda: client
+    mlflow.active_run = lambda: SimpleNamespace(info=SimpleNamespace(run_id="active"))
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    trackers.log_to_mlflow(evaluation, prefix="dev-0/", step=3, worst=2)
+    (metrics, (logged,), settings), (table, (frame, name), of_table) = mlflow.calls
+    assert (metrics, settings) == ("log_metrics", {"step": 3, "run_id": None})
+    expected = {f"dev-0/{name}": value for name, value in evaluation.scores_dict().items()}
+    assert logged == {name.replace("(", "_").replace(")", "_"): value for name, value in expected.items()}
+    assert "dev-0/loss _nats__low" in logged
+    assert (table, name, of_table, frame["line"].tolist()) == ("log_table", "dev-0/worst_lines.json", {}, [2, 3])
+    signature = str(evaluation.signature)
+    assert client.calls == [("set_tag", ("active", "dev-0/geval.signature", signature), {})]
+
+
+def test_mlflow_gets_the_run_that_is_named(evaluation, monkeypatch):
+    client, mlflow = Recorder(), Recorder()
+    mlflow.MlflowClient = lambda: client
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    trackers.log_to_mlflow(evaluation, intervals=False, worst=1, run_id="other")
+    assert [settings for _, _, settings in mlflow.calls] == [{"step": None, "run_id": "other"}, {"run_id": "other"}]
+    assert set(mlflow.calls[0][1][0]) == {"PerplexityHashed", "loss _nats_"}
+    assert client.calls[0][1][0] == "other"
+
+
+def test_wandb_gets_scores_intervals_signature_and_worst_lines(evaluation, monkeypatch):
+    run = Recorder()
+    run.summary = {}
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=run, Table=lambda dataframe: len(dataframe)))
+    trackers.log_to_wandb(evaluation, prefix="dev-0/", worst=2)
+    expected = {f"dev-0/{name}": value for name, value in evaluation.scores_dict().items()}
+    assert run.calls == [("log", (expected | {"dev-0/worst_lines": 2},), {"step": None})]
+    assert run.summary == {"dev-0/geval.signature": str(evaluation.signature)}
+
+
+def test_wandb_needs_a_run(evaluation, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=None, Error=RuntimeError))
+    with pytest.raises(RuntimeError, match=re.escape("call wandb.init() before log_to_wandb(), or pass it a run")):
+        trackers.log_to_wandb(evaluation)
+
+
+# The tools themselves
+
+
+def blocks(language):
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```$", PAGE)
+
+
+def run(tmp_path, *command):
+    """Run a command where the root of a clone would be, with nobody to ask on the network."""
+    if not (tmp_path / "challenges").exists():
+        (tmp_path / "challenges").symlink_to(ROOT / "challenges")
+    environment = {"PATH": str(Path(sys.executable).parent), "HOME": str(tmp_path), **OFFLINE}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def rows():
+    draw = np.random.default_rng(5)
+    return draw.normal(size=(60, 50)).astype(np.float32), draw.integers(0, 50, 60)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")  # of what MLflow uses
+@pytest.mark.parametrize("code", blocks("python")[:-1], ids=["torchmetrics", "evaluate", "mlflow", "wandb"])
+def test_the_page_runs(code, tmp_path):
+    module = re.search(r"(?m)^import (\w+)$", code)[1]
+    pytest.importorskip(module, exc_type=ImportError)
+    (tmp_path / "example.py").write_text(code)
+    printed = run(tmp_path, sys.executable, "example.py")
+    if module == "torch":
+        (_, first), (_, last) = (line.split() for line in printed.splitlines())
+        assert float(last) < float(first) < 1024
+    if module == "evaluate":
+        assert printed.startswith("{'PerplexityHashed': ")
+    if module == "mlflow":
+        import mlflow
+
+        mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+        (stored,) = mlflow.search_runs(search_all_experiments=True, output_format="list")
+        result = geval_py.evaluate(ROOT / "challenges" / "gazette", "dev-0", out="out-model=bigram.tsv")
+        assert stored.data.metrics == {f"dev-0/{name}": value for name, value in result.scores_dict().items()}
+
+
+@pytest.mark.long
+def test_a_task_of_lm_evaluation_harness(tmp_path):
+    """Its model "dummy" answers at random."""
+    pytest.importorskip("lm_eval")
+    (tmp_path / "gap_task.py").write_text(blocks("python")[-1])
+    (tmp_path / "gap.yaml").write_text(blocks("yaml")[0])
+    command = "-m lm_eval --model dummy --tasks gazette --include_path . --limit 20"
+    printed = run(tmp_path, sys.executable, *command.split())
+    score = float(re.search(r"\|word_gap\s*\|↓\s*\|\s*([\d.]+)", printed)[1])
+    assert 100 < score < 10_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("metric", ["PerplexityHashed", "LikelihoodHashed", "LogLossHashed8"])
+def test_torchmetrics_gives_the_score_of_the_output(metric, rows):
+    torch = pytest.importorskip("torch")
+    from geval_py.integrations.torchmetrics import WordGap
+
+    logits, expected = rows
+    found = WordGap(WORDS, metric, logits=True)
+    for first in range(0, 60, 7):
+        part = slice(first, first + 7)
+        found.update(torch.tensor(logits[part]), torch.tensor(expected[part]))
+    predictions = geval_py.Scorer(WORDS).predictions(logits, logits=True)
+    score = geval_py.evaluate(predictions, expected, metrics=metric).score
+    assert found.compute().item() == score
+    assert found.half().compute().item() == score  # a cast leaves losses as they are
+    assert pickle.loads(pickle.dumps(found)).compute().item() == score
+    assert found.higher_is_better is (metric == "LikelihoodHashed")
+
+
+@pytest.mark.long
+def test_torchmetrics_takes_half_precision_and_lines_in_any_order(rows):
+    torch = pytest.importorskip("torch")
+    from geval_py.integrations.torchmetrics import WordGap
+
+    logits, expected = rows
+    half = torch.tensor(logits).bfloat16()
+    whole, shuffled = WordGap(WORDS, logits=True), WordGap(WORDS, logits=True)
+    whole.update(half, expected)
+    for places in np.array_split(np.random.default_rng(1).permutation(60), 5):
+        shuffled.update(half[places], expected[places], lines=torch.tensor(places + 1))
+    shuffled.update(half[:4], expected[:4], first_line=1)  # a sampler repeats lines
+    assert shuffled.compute() == whole.compute()
+    assert whole(half, expected, first_line=1) == whole.compute()
+
+
+@pytest.mark.long
+def test_torchmetrics_refuses_what_would_be_a_wrong_score(rows):
+    torch = pytest.importorskip("torch")
+    from geval_py.integrations.torchmetrics import WordGap
+
+    logits, expected = rows
+    found = WordGap(WORDS, logits=True)
+    with pytest.warns(UserWarning, match="before the ``update``"), pytest.raises(geval_py.UsageError) as none:
+        found.compute()
+    assert str(none.value) == "PerplexityHashed has no lines yet: update it with predictions"
+    found.update(torch.tensor(logits), expected)
+    found.update(torch.tensor(logits[:3]) * 2, expected[:3], first_line=1)
+    with pytest.raises(geval_py.UsageError) as twice:
+        found.compute()
+    assert str(twice.value) == "line 1 has two losses: reset() the metric before lines are scored again"
+    with pytest.raises(geval_py.UsageError, match="arrays are scored by metrics on hashed words"):
+        WordGap(WORDS, "Accuracy")
+
+
+PROCESS = """
+import sys
+import numpy as np, torch
+from geval_py import UsageError
+from geval_py.integrations.torchmetrics import WordGap
+
+rank, file = int(sys.argv[1]), sys.argv[2]
+torch.distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+draw = np.random.default_rng(5)
+logits, expected = draw.normal(size=(60, 50)).astype(np.float32), draw.integers(0, 50, 60)
+metric = WordGap([f"word{number}" for number in range(50)], logits=True)
+mine = np.arange(rank, 60, 2)
+try:
+    metric.update(torch.tensor(logits[mine]), expected[mine])
+except UsageError as error:
+    print(error)
+metric.update(torch.tensor(logits[mine]), expected[mine], lines=mine + 1)
+print(metric.compute().item())
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.long
+def test_torchmetrics_on_two_processes(rows, tmp_path):
+    pytest.importorskip("torch")
+    command = [sys.executable, "-c", PROCESS]
+    start = [subprocess.Popen([*command, str(rank), tmp_path / "meet"], stdout=subprocess.PIPE) for rank in (0, 1)]
+    logits, expected = rows
+    score = geval_py.evaluate(
+        geval_py.Scorer(WORDS).predictions(logits, logits=True), expected, metrics="PerplexityHashed"
+    ).score
+    told = "each process has some of the lines: update(…, lines=…) needs their numbers, from 1\n"
+    for process in start:
+        printed, _ = process.communicate(timeout=120)
+        assert printed.decode() == f"{told}{score}\n"
+
+
+@pytest.mark.long
+def test_hugging_face_gives_the_score_of_the_output(rows, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path))
+    evaluate = pytest.importorskip("evaluate")
+    from geval_py.integrations import huggingface
+
+    logits, expected = rows
+    lines = list(geval_py.Scorer(WORDS).predictions(logits, logits=True))
+    words = [WORDS[number] for number in expected]
+    score = geval_py.evaluate(lines, words, metrics="PerplexityHashed").score
+    module = evaluate.load(huggingface.__file__, cache_dir=str(tmp_path))
+    assert module.compute(predictions=lines, references=words) == {"PerplexityHashed": score}
+    for part in (slice(30, 60), slice(30)):
+        module.add_batch(predictions=lines[part], references=words[part])
+    numbers = [*range(31, 61), *range(1, 31)]
+    assert module.compute(lines=numbers) == {"PerplexityHashed": score}
+    accuracy = evaluate.load(huggingface.__file__, "Accuracy", cache_dir=str(tmp_path))
+    assert accuracy.compute(predictions=["a", "b"], references=["a", "c"]) == {"Accuracy": 0.5}
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow_stores_an_infinite_score(tmp_path):
+    mlflow = pytest.importorskip("mlflow")
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    with mlflow.start_run() as active:
+        trackers.log_to_mlflow(geval_py.evaluate(["a:1"], ["b"], metrics="PerplexityHashed"))
+    assert mlflow.get_run(active.info.run_id).data.metrics["PerplexityHashed"] == sys.float_info.max < math.inf
