@@ -23,6 +23,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining import reliability, significance
 from geval_py.reading import schemes, sources, splits
 from geval_py.scoring import evaluate, scores
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics import base, hashed
 from geval_py.tables import formats, numbers
@@ -270,7 +271,7 @@ def luck_of(evaluation: scores.ScoredOutput, seeds: int, vocabulary: int) -> Luc
 
 def _mean(losses: significance.Array) -> float:
     """Return the mean; NaN for no loss."""
-    return math.fsum(losses) / len(losses) if len(losses) else math.nan
+    return backends.exact_sum(losses) / len(losses) if len(losses) else math.nan
 
 
 def _spread(metric: base.Metric, loss: float, mean: float, sd: float) -> Spread:

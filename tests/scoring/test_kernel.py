@@ -3,6 +3,8 @@
 import json
 import lzma
 import math
+from array import array
+from fractions import Fraction
 from pathlib import Path
 
 import mmh3
@@ -225,3 +227,30 @@ def test_a_malformed_line_under_more_seeds(kernel):
     assert caught.value.line == 8
     with pytest.raises(ValueError, match=r"differ in their number of lines|zip"):
         kernel.reseeded_losses(b"a:1\n", b"a\nb\n", 10, 7, 3)
+
+
+TERM = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(terms=st.lists(TERM | st.floats(0, 30) | st.sampled_from([2.0**-53, 1.0, 2.0**53, -1.0, 5e-324])))
+def test_a_sum_is_rounded_once(kernel, terms):
+    """Against fractions, whose conversion to float is exact."""
+    try:
+        want = float(sum(map(Fraction, terms)))
+    except OverflowError:
+        return
+    if math.isfinite(sum(map(abs, terms))):  # else the sum may leave the range on its way
+        assert kernel.exact_sum(array("d", terms)) == want
+
+
+@pytest.mark.parametrize(
+    ("terms", "want"),
+    [([], 0.0), ([math.inf, 1.0], math.inf), ([1.0, -math.inf], -math.inf), ([1e308, 1e308], math.inf)],
+)
+def test_a_sum_beyond_the_range(kernel, terms, want):
+    assert kernel.exact_sum(array("d", terms)) == want
+
+
+@pytest.mark.parametrize("terms", [[math.nan, 1.0], [math.inf, -math.inf]])
+def test_a_sum_that_is_no_number(kernel, terms):
+    assert math.isnan(kernel.exact_sum(array("d", terms)))

@@ -34,6 +34,7 @@ __all__ = [
     "bounded_losses",
     "choose_backend",
     "count_lines",
+    "exact_sum",
     "hashed_losses",
     "isotonic",
     "line_profiles",
@@ -55,6 +56,7 @@ class Backend(Value):
     count_lines: Callable[[Bytes], int]
     read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
+    exact_sum: Callable[[Doubles], float]
     isotonic: Callable[[array[float], array[float]], array[float]]
     token_table: Callable[[], TokenTable]
     format_entries: Callable[[bytes, Doubles, float, float], str]
@@ -101,6 +103,7 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
         count_lines=module.count_lines,
         read_guesses=module.read_guesses,
         bucket_shares=module.bucket_shares,
+        exact_sum=module.exact_sum,
         isotonic=module.isotonic,
         token_table=module.TokenTable,
         format_entries=module.format_entries,
@@ -132,6 +135,11 @@ def line_profiles(
     else:
         from geval_py.scoring.kernel.profile import line_profiles as profile
     return profile(outputs, expected, bits, first_line, draws)
+
+
+def exact_sum(numbers: Doubles) -> float:
+    """Sum numbers exactly with the chosen backend; see :func:`geval_py.scoring.kernel.reference.exact_sum`."""
+    return choose_backend().exact_sum(numbers)
 
 
 def isotonic(values: array[float], weights: array[float]) -> array[float]:

@@ -11,6 +11,7 @@
 #include <Python.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -25,6 +26,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -979,6 +981,7 @@ std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines,
 #include "formatting.hpp"
 #include "tokens.hpp"
 #include "isotonic.hpp"
+#include "exact_sum.hpp"
 #include "ngrams.hpp"
 
 // ---- Python ------------------------------------------------------------------------------------------------------
@@ -1171,6 +1174,20 @@ PyObject* format_entries(PyObject*, PyObject* arguments) {
         return nullptr;
     }
     return PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), nullptr);
+}
+
+PyObject* exact_sum(PyObject*, PyObject* argument) {
+    Buffer numbers;
+    if (PyObject_GetBuffer(argument, &numbers.view, PyBUF_C_CONTIGUOUS)) return nullptr;
+    Expansion sum;
+    double found = 0;
+    Py_BEGIN_ALLOW_THREADS;
+    const double* values = static_cast<const double*>(numbers.view.buf);
+    const std::size_t size = static_cast<std::size_t>(numbers.view.len) / sizeof(double);
+    for (std::size_t i = 0; i < size && sum.is_finite(); ++i) sum.add(values[i]);
+    found = sum.is_finite() ? sum.rounded() : std::accumulate(values, values + size, 0.0);
+    Py_END_ALLOW_THREADS;
+    return PyFloat_FromDouble(found);
 }
 
 PyObject* isotonic(PyObject*, PyObject* arguments) {
@@ -1564,6 +1581,7 @@ PyMethodDef METHODS[] = {
      "or -1)"},
     {"bucket_shares", bucket_shares, METH_VARARGS,
      "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
+    {"exact_sum", exact_sum, METH_O, "exact_sum(numbers) -> the sum, rounded once"},
     {"isotonic", isotonic, METH_VARARGS, "isotonic(values, weights) -> the nearest rising values"},
     {"token_table", token_table, METH_NOARGS, "token_table() -> an empty table of tokens"},
     {"number_tokens", number_tokens, METH_VARARGS,

@@ -7,7 +7,7 @@ from array import array
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
-from geval_py.scoring.kernel._native import count_lines, format_entries, pack_words
+from geval_py.scoring.kernel._native import count_lines, exact_sum, format_entries, pack_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "bounded_losses",
     "bucket_shares",
     "count_lines",
+    "exact_sum",
     "format_entries",
     "hashed_losses",
     "isotonic",

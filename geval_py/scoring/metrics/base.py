@@ -232,10 +232,7 @@ class Metric(Value):
 
 def total(numbers: Iterable[float]) -> float:
     """Sum exactly, so that the order of the terms cannot matter; inf beyond the range of a double."""
-    try:
-        return math.fsum(numbers)
-    except OverflowError:
-        return math.inf
+    return backends.exact_sum(numbers if isinstance(numbers, array) else array("d", numbers))
 
 
 def exp(exponent: Number) -> Number:
