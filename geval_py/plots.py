@@ -1,17 +1,16 @@
-"""The charts of a report for notebooks: each function takes an evaluation and returns an Altair chart.
+"""The charts of a report for notebooks: each function takes an evaluation and returns a chart, which Jupyter shows.
 
 from geval_py import evaluate, plots
 plots.losses(evaluate("my-challenge", "dev-0"))
 
-All raise UsageError if a package of the extra ``report`` is missing, for a metric that is not made from log losses of
-words, and if the texts were not kept.
+A chart can be saved: ``plots.losses(…).save("losses.svg")``. All functions raise UsageError for a metric that is not
+made from log losses of words, and if the texts were not kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
 from geval_py.text import visible
@@ -20,86 +19,61 @@ if TYPE_CHECKING:
     from geval_py.evaluation import Evaluation
     from geval_py.explaining.comparison import Comparison
     from geval_py.explaining.losses import Outcomes
-    from geval_py.reports.axes import Chart
-
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
-PACKAGES = ("altair", "jinja2", "markupsafe", "scipy")  # of the extra
+    from geval_py.reports.drawing import Chart
 
 
-def _of_extra(function: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Name the extra that installs a missing package."""
-
-    @wraps(function)
-    def checked(*args: Given.args, **kwargs: Given.kwargs) -> Made:
-        try:
-            return function(*args, **kwargs)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in PACKAGES:
-                raise
-            message = f"geval_py.plots needs {error.name}: pip install ./geval-py[report]"
-            raise UsageError(message=message) from error
-
-    return checked
-
-
-@_of_extra
 def losses(evaluation: Evaluation) -> Chart:
     """Draw the spread of the line losses, by outcome: first guess right, listed, not listed."""
     from geval_py.explaining.losses import loss_bins
-    from geval_py.reports import axes, contents, loss_panels
+    from geval_py.reports import contents, drawing, loss_panels
 
     values = contents.log_losses(evaluation)
     bins = loss_bins(values, _outcomes(evaluation))
     bits = evaluation.scores[0].metric.bits
-    return loss_panels.spread_chart(bins, len(values), contents.mean_of(values), bits, axes.NOTEBOOK)
+    return loss_panels.spread_chart(bins, len(values), contents.mean_of(values), bits, drawing.NOTEBOOK)
 
 
-@_of_extra
 def costs(evaluation: Evaluation) -> Chart:
     """Draw which kind of miss costs most: the shares of the lines and of the loss, by outcome."""
     from geval_py.explaining.losses import outcome_shares
-    from geval_py.reports import axes, contents, loss_panels
+    from geval_py.reports import contents, drawing, loss_panels
 
     shares = outcome_shares(contents.log_losses(evaluation), _outcomes(evaluation))
-    return loss_panels.costs_chart(shares, axes.NOTEBOOK)
+    return loss_panels.costs_chart(shares, drawing.NOTEBOOK)
 
 
-@_of_extra
 def lengths(evaluation: Evaluation) -> Chart:
     """Draw the perplexity by the number of characters of the expected word."""
     from geval_py.explaining.losses import by_length
-    from geval_py.reports import axes, contents, loss_panels
+    from geval_py.reports import contents, drawing, loss_panels
 
     values = contents.log_losses(evaluation)
     parts = by_length(values, _words(evaluation))
-    return loss_panels.parts_chart(parts, contents.mean_of(values), axes.NOTEBOOK)
+    return loss_panels.parts_chart(parts, contents.mean_of(values), drawing.NOTEBOOK)
 
 
-@_of_extra
 def frequencies(evaluation: Evaluation) -> Chart:
     """Draw the perplexity by how often the train/expected.tsv beside the test set has the expected word.
 
     Raises UsageError without such a file.
     """
     from geval_py.explaining.losses import by_frequency
-    from geval_py.reports import axes, contents, loss_panels
+    from geval_py.reports import contents, drawing, loss_panels
 
     values = contents.log_losses(evaluation)
     counts = contents.counts_of_train(evaluation)
     parts = by_frequency(values, _words(evaluation), counts) if counts else ()
     if not parts:
         raise UsageError(message="there is no train/expected.tsv beside the test set, whose words would be counted")
-    return loss_panels.parts_chart(parts, contents.mean_of(values), axes.NOTEBOOK)
+    return loss_panels.parts_chart(parts, contents.mean_of(values), drawing.NOTEBOOK)
 
 
-@_of_extra
 def column(evaluation: Evaluation, name: str) -> Chart:
     """Draw the perplexity by a column of the input: by its numbers, its values or, for text, its length in words.
 
     Raises UsageError without such a column, and if it does not divide the lines into parts.
     """
-    from geval_py.reports import axes, contents, loss_panels
+    from geval_py.reports import contents, drawing, loss_panels
 
     values = contents.log_losses(evaluation)
     found = {parts.column: parts.parts for parts in contents.columns_of(evaluation, values)}
@@ -107,7 +81,7 @@ def column(evaluation: Evaluation, name: str) -> Chart:
         there = f"columns that divide them: {visible(', '.join(found))}" if found else "no column divides them"
         message = f"the column {visible(name)!r} does not divide the lines into parts\n  {there}"
         raise UsageError(message=message)
-    return loss_panels.parts_chart(found[name], contents.mean_of(values), axes.NOTEBOOK)
+    return loss_panels.parts_chart(found[name], contents.mean_of(values), drawing.NOTEBOOK)
 
 
 def _outcomes(evaluation: Evaluation) -> Outcomes:
@@ -122,50 +96,46 @@ def _words(evaluation: Evaluation) -> list[str]:
     return [item.expected for item in prepared_items(evaluation)]
 
 
-@_of_extra
 def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
     """Draw the scores of other outputs minus the score of the first, or of a comparison's baseline, with intervals.
 
     Raises UsageError if no difference is finite, and the errors of :func:`geval_py.compare`.
     """
     from geval_py.explaining.comparison import Comparison, compare
-    from geval_py.reports import axes, quality_panels
+    from geval_py.reports import drawing, quality_panels
 
     compared = evaluations if isinstance(evaluations, Comparison) else compare(evaluations)
-    chart = quality_panels.differences_chart(compared, axes.NOTEBOOK)
+    chart = quality_panels.differences_chart(compared, drawing.NOTEBOOK)
     if chart is None:
         raise UsageError(message="there is no difference to draw: no line is finite in all outputs")
     return chart
 
 
-@_of_extra
 def calibration(evaluation: Evaluation) -> Chart:
     """Draw how often listed words were the expected word, by the given probability, with the band of honest outputs.
 
     Raises UsageError if no line lists a word, and the errors of :func:`geval_py.calibration`.
     """
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import axes, quality_panels
+    from geval_py.reports import drawing, quality_panels
 
-    return _drawn(quality_panels.words_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
+    return _drawn(quality_panels.words_chart(calibrating.calibration(evaluation), drawing.NOTEBOOK))
 
 
-@_of_extra
 def first_guess(evaluation: Evaluation) -> Chart:
     """Draw how often the likeliest word was right, by its probability; raises the errors of :func:`calibration`."""
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import axes, quality_panels
+    from geval_py.reports import drawing, quality_panels
 
-    return _drawn(quality_panels.guess_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
+    return _drawn(quality_panels.guess_chart(calibrating.calibration(evaluation), drawing.NOTEBOOK))
 
 
-@_of_extra
 def rest(evaluation: Evaluation) -> Chart:
     """Draw how often the word was not listed, by the rest of the line; raises the errors of :func:`calibration`."""
     from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import axes, quality_panels
+    from geval_py.reports import drawing, quality_panels
 
-    return _drawn(quality_panels.rest_chart(calibrating.calibration(evaluation), axes.NOTEBOOK))
+    return _drawn(quality_panels.rest_chart(calibrating.calibration(evaluation), drawing.NOTEBOOK))
 
 
 def _drawn(chart: Chart | None) -> Chart:
@@ -174,19 +144,19 @@ def _drawn(chart: Chart | None) -> Chart:
     return chart
 
 
-@_of_extra
 def luck(evaluation: Evaluation) -> Chart:
     """Draw the true score's interval and the scores of other seeds of the hash; raises as :func:`geval_py.luck`."""
     from geval_py.explaining import luck as hashing
-    from geval_py.reports import axes, quality_panels
+    from geval_py.reports import drawing, quality_panels
 
-    return quality_panels.luck_chart(hashing.luck(evaluation), evaluation.interval(), evaluation.score, axes.NOTEBOOK)
+    return quality_panels.luck_chart(
+        hashing.luck(evaluation), evaluation.interval(), evaluation.score, drawing.NOTEBOOK
+    )
 
 
-@_of_extra
 def tuning(evaluation: Evaluation) -> Chart:
     """Draw what tuning would bring, on held-out lines; raises the errors of :func:`geval_py.tune`."""
     from geval_py.explaining.tuning import tune
-    from geval_py.reports import axes, quality_panels
+    from geval_py.reports import drawing, quality_panels
 
-    return quality_panels.help_chart(tune(evaluation), None, axes.NOTEBOOK)
+    return quality_panels.help_chart(tune(evaluation), None, drawing.NOTEBOOK)

@@ -5,28 +5,50 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import altair as alt
+from typing import TYPE_CHECKING
 
 from geval_py.explaining.significance import LEAST_LINES
-from geval_py.reports import axes, scales
-from geval_py.reports.axes import FONT, Chart, Palette, data, described, figure, layered, percent
+from geval_py.reports import scales
+from geval_py.reports.drawing import (
+    BELOW,
+    LEGEND_ROW,
+    Chart,
+    Frame,
+    Palette,
+    Tick,
+    described,
+    element,
+    legend,
+    path,
+    text,
+    unsaid,
+    x_axis,
+    y_axis,
+)
+from geval_py.reports.panels import figure, percent
+from geval_py.reports.scales import Scale, tick_text
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted
 
 if TYPE_CHECKING:
     from geval_py.explaining.reliability import Points
 
+WIDTH = 400  # pixels, as all lengths here
+DASHED = "3 3"
+
+
+def _percent_ticks(values: Iterable[float]) -> list[Tick]:
+    return [(value, [f"{100 * value:g} %"]) for value in values]
+
+
+def _number_ticks(values: Iterable[float]) -> list[Tick]:
+    return [(value, [tick_text(value)]) for value in values]
+
 
 # Reliability: probabilities against frequencies, with the band of honest probabilities
 
 
-ABOVE = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -9}  # a vertical axis's name, written level
 LEAST = 1e-4  # the least probability on a logarithmic axis
-COUNTS = 44  # pixels for bars of numbers of lines
-ROW = 23
-MOST_LABEL = 15  # characters
 
 
 def reliability(
@@ -40,34 +62,34 @@ def reliability(
     least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
     low = max(LEAST, 10.0 ** math.floor(math.log10(least))) if logarithmic else 0.0
     right, top = (1.0, 1.0) if logarithmic else (quarters(points.x), quarters([*points.y, *points.high]))
-    x, y = alt.X("x:Q", **_axis(x_name, low, right)), alt.Y("y:Q", **_axis(y_name, low, top, **ABOVE))
-    values = data(_reliability_row(row, low, palette) for row in points.rows())
-    ends = data([{"x": end, "y": end} for end in (low, min(right, top))])
-    diagonal = alt.Chart(ends).mark_line(color=palette.soft, strokeDash=[3, 3], strokeWidth=1, aria=False)
-    band = alt.Chart(values).mark_area(color=palette.accent, opacity=0.16, aria=False)
-    layers = [band.encode(x=x, y=alt.Y("low:Q"), y2="high:Q"), diagonal.encode(x=x, y=y)]
-    layers += _curve(values, x, y, palette) if steps else _dots(values, x, y, palette)
-    return layered(layers, palette, width=axes.WIDTH - 60, height=200)
-
-
-def _curve(values: alt.InlineData, x: alt.X, y: alt.Y, palette: Palette) -> Iterator[alt.Chart]:
-    yield alt.Chart(values).mark_line(color=palette.accent, strokeWidth=2.5, aria=False).encode(x=x, y=y)
-    hidden = alt.Chart(values).mark_circle(color=palette.accent, size=16, opacity=1)
-    yield hidden.encode(x=x, y=y, **described())
-
-
-def _dots(values: alt.InlineData, x: alt.X, y: alt.Y, palette: Palette) -> Iterator[alt.Chart]:
-    yield alt.Chart(values).mark_line(color=palette.accent, strokeWidth=1, aria=False).encode(x=x, y=y)
-    dots = alt.Chart(values).mark_circle(size=70, opacity=1, stroke=palette.raised, strokeWidth=1)
-    yield dots.encode(x=x, y=y, color=alt.Color("colour:N", scale=None), **described())
-
-
-def _reliability_row(row: dict[str, float], least: float, palette: Palette) -> dict[str, Any]:
-    outside = not row["low"] <= row["y"] <= row["high"]
-    drawn: dict[str, Any] = {name: min(1.0, max(least, row[name])) for name in ("x", "y", "low", "high")}
-    found = f"given {percent(row['x'])}, true {percent(row['y'])}"
-    said = f"{found}, honest {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
-    return drawn | {"said": said, "colour": palette.bad if outside else palette.accent}
+    frame = Frame(left=46, right=386, top=24, bottom=224)
+    x = Scale(low=low, high=right, start=frame.left, end=frame.right, logarithmic=logarithmic)
+    y = Scale(low=low, high=top, start=frame.bottom, end=frame.top, logarithmic=logarithmic)
+    rows = list(points.rows())
+    upper = [(x.at(row["x"]), y.at(row["high"])) for row in rows]
+    lower = [(x.at(row["x"]), y.at(row["low"])) for row in reversed(rows)]
+    curve = [(x.at(row["x"]), y.at(row["y"])) for row in rows]
+    end = min(right, top)
+    diagonal = path([(x.at(low), y.at(low)), (x.at(end), y.at(end))])
+    parts = [
+        x_axis(frame, x, _reliability_ticks(low, right), palette, x_name),
+        y_axis(frame, y, _reliability_ticks(low, top), palette, y_name),
+        unsaid(
+            *([element("path", d=f"{path([*upper, *lower])}Z", fill=palette.accent, fill_opacity=0.16)] if rows else
+            []), element("path", d=diagonal, stroke=palette.soft, stroke_dasharray=DASHED, fill="none"),
+            *([element("path", d=path(curve), stroke=palette.accent, stroke_width=2.5 if steps else 1, fill="none")]
+              if rows else []),
+        ),
+    ]  # fmt: skip
+    for row, (at, height) in zip(rows, curve, strict=True):
+        colour = palette.accent if steps or row["low"] <= row["y"] <= row["high"] else palette.bad
+        edge = {} if steps else {"stroke": palette.raised}
+        said = f"given {percent(row['x'])}, true {percent(row['y'])}"
+        said += f", honest {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
+        parts.append(
+            described("circle", "circle", said, cx=at, cy=height, r=2.3 if steps else 4.7, fill=colour, **edge)
+        )
+    return Chart(WIDTH, frame.bottom + BELOW, tuple(parts), palette.ground)
 
 
 def quarters(values: Sequence[float]) -> float:
@@ -79,19 +101,10 @@ def quarters(values: Sequence[float]) -> float:
     return max(0.25, math.ceil(max(values, default=0.0) * 4) / 4)
 
 
-def _axis(name: str, low: float, high: float, **placed: Any) -> dict[str, Any]:
-    """Return the scale and the axis of probabilities; logarithmic if it begins above 0."""
+def _reliability_ticks(low: float, high: float) -> list[Tick]:
+    """Return the powers of ten on a logarithmic axis of probabilities, which begins above 0, or round values."""
     powers = [10.0**power for power in range(-4, 1)]
-    axis = alt.Axis(
-        values=[value for value in powers if value >= low] if low else scales.round_ticks(0.0, high),
-        labelExpr=axes.PERCENT,
-        title=name,
-        domain=False,
-        ticks=False,
-        labelOverlap=False,
-        **placed,
-    )
-    return {"scale": alt.Scale(type="log" if low else "linear", domain=[low, high], nice=False), "axis": axis}
+    return _percent_ticks([power for power in powers if power >= low] if low else scales.round_ticks(0.0, high))
 
 
 # Shares: histogram, joined bars, bars with a text above them
@@ -112,11 +125,14 @@ class Block:
     said: str
 
 
-def _colours(blocks: Sequence[Block], palette: Palette) -> alt.Color:
-    colours = {block.name: block.colour for block in blocks}
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(title=None, symbolType="square", symbolOpacity=1) if palette.legends else None
-    return alt.Color("name:N", scale=scale, legend=legend)
+def _with_legend(parts: Iterable[str], blocks: Sequence[Block], height: float, palette: Palette) -> Chart:
+    """Return a chart with a legend of the colours of blocks below it, if the palette has one."""
+    entries = [(colour, name) for name, colour in {block.name: block.colour for block in blocks}.items()]
+    if not palette.legends:
+        return Chart(WIDTH, height, tuple(parts), palette.ground)
+    rows = (len(entries) + 1) // 2
+    keys = legend(entries, height + 4, WIDTH, palette)
+    return Chart(WIDTH, height + 8 + LEGEND_ROW * rows, (*parts, *keys), palette.ground)
 
 
 def histogram(
@@ -126,98 +142,85 @@ def histogram(
 
     With a ``title``, the figures are not losses but have this name, and the axis begins at the least of them.
     """
-    rows = ({"low": b.start, "high": b.end, "share": b.share, "name": b.name, "order": n, "said": b.said}
-            for n, b in enumerate(blocks))  # fmt: skip
+    frame = Frame(left=44, right=392, top=30, bottom=220)
     highest = max([block.end for block in blocks] + [at for at, _ in marks], default=1.0)
     lowest = 0.0 if title is None else min([block.start for block in blocks], default=0.0)
+    x = Scale(low=lowest, high=highest, start=frame.left, end=frame.right)
+    stacked: dict[float, float] = {}
+    for block in blocks:
+        stacked[block.start] = stacked.get(block.start, 0.0) + block.share
+    shares = _ticks_above(max(stacked.values(), default=1.0))
+    y = Scale(low=0.0, high=shares[-1], start=frame.bottom, end=frame.top)
+    values = scales.round_ticks(lowest, highest, 6)
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
-    two = "[format(datum.value, '~g'), format(exp(datum.value), exp(datum.value) < 1e4 ? ',.0f' : '.0s')]"
-    x = alt.X("low:Q", bin=alt.BinParams(binned=True), scale=alt.Scale(domain=[lowest, highest], nice=False),
-              axis=alt.Axis(values=scales.round_ticks(lowest, highest, 6),
-                            labelExpr=two if title is None else axes.NUMBER,
-                            grid=False, ticks=False,
-                            title=title or "loss of the line in nats; below, its perplexity"))  # fmt: skip
-    y = alt.Y("share:Q", axis=alt.Axis(labelExpr=axes.PERCENT, title=None, domain=False, ticks=False, tickCount=4))
-    bars = alt.Chart(data(rows)).mark_bar(binSpacing=1).encode(
-        x=x, x2="high:Q", y=y, color=_colours(blocks, palette), order=alt.Order("order:Q"), **described()
-    )  # fmt: skip
-    layers: list[alt.Chart] = [bars]
+    ticks = [(value, [f"{value:g}", _brief(math.exp(value))]) for value in values]
+    parts = [
+        x_axis(frame, x, ticks if title is None else _number_ticks(values), palette,
+               title or "loss of the line in nats; below, its perplexity"),
+        y_axis(frame, y, _percent_ticks(shares), palette),
+    ]  # fmt: skip
+    below: dict[float, float] = {}
+    for block in blocks:
+        start = below.get(block.start, 0.0)
+        below[block.start] = start + block.share
+        left, bottom, up = x.at(block.start), y.at(start), y.at(start + block.share)
+        width = max(1.0, x.at(block.end) - left - 1)
+        parts.append(described("rect", "bar", block.said, x=left + 0.5, y=up, width=width, height=bottom - up,
+                               fill=block.colour))  # fmt: skip
     for number, (at, name) in enumerate(sorted(marks)):
-        row = data([{"at": at, "said": f"{name}: {figure(at)}{' nats' if title is None else ''}"}])
-        rule = alt.Chart(row).mark_rule(color=palette.ink, strokeDash=[3, 3]).encode(x="at:Q", **described())
+        place = x.at(at)
+        said = f"{name}: {figure(at)}{' nats' if title is None else ''}"
+        parts.append(described("line", "rule", said, x1=place, x2=place, y1=frame.top, y2=frame.bottom,
+                               stroke=palette.ink, stroke_dasharray=DASHED))  # fmt: skip
         reach = (at - lowest) / ((highest - lowest) or 1.0)
         to_the_left = (not number and (title is None or reach > 0.1)) or reach > 0.7
         above = -20 if number and to_the_left else -7  # so that two names do not overlap
-        text = alt.Chart(row).mark_text(
-            text=name, align="right" if to_the_left else "left", fontSize=FONT, color=palette.ink, aria=False
-        )
-        layers += [rule, text.encode(x="at:Q", y=alt.value(above))]
-    return layered([*layers], palette, width=axes.WIDTH - 48, height=190)
+        words = text(place, frame.top + above, name, palette.ink, anchor="end" if to_the_left else None)
+        parts.append(unsaid(words))
+    return _with_legend(parts, blocks, frame.bottom + BELOW + (13 if title is None else 0), palette)
+
+
+def _ticks_above(share: float) -> list[float]:
+    """Return about four round values from 0, of which the last is not below a share."""
+    step = (scales.round_ticks(0.0, share, 4) or [0.0])[1:2] or [share or 1.0]
+    return [round(n * step[0], 12) for n in range(math.ceil(share / step[0] - 1e-9) + 1)]
+
+
+def _brief(number: float) -> str:
+    """Write a number above 10,000 with two digits and a letter.
+
+    >>> _brief(403.4), _brief(162755.0), _brief(3.3e6)
+    ('403', '160k', '3.3M')
+    """
+    if number < 1e4:
+        return f"{number:,.0f}"
+    power = min(int(math.log10(number) // 3), 4)
+    return f"{float(f'{number:.2g}') / 1000**power:,g}{' kMGT'[power]}"
 
 
 def joined_bars(above: Sequence[Block], below: Sequence[Block], names: tuple[str, str], palette: Palette) -> Chart:
     """Draw two bars, each divided into shares of 1, and join the parts of the same name by ribbons."""
-    tall, gap = 0.34, 0.32  # of the height
-    rows = [
-        {"start": b.start, "end": b.end, "name": b.name, "said": b.said, "top": top, "bottom": top - tall,
-         "middle": (b.start + b.end) / 2, "text": percent(b.share) if b.share >= 0.09 else ""}
-        for blocks, top in ((above, 1.0), (below, tall)) for b in blocks
-    ]  # fmt: skip
-    ribbons = [
-        {"start": b.start, "end": b.end, "name": b.name, "y": y}
-        for blocks, y in ((above, tall + gap), (below, tall)) for b in blocks
-    ]  # fmt: skip
-    hidden_x = alt.X("start:Q", axis=None, scale=alt.Scale(domain=[0, 1]))
-    colours = _colours([*above, *below], palette)
-    ribbon = alt.Chart(data(ribbons)).mark_area(orient="horizontal", opacity=0.16, aria=False).encode(
-        x=hidden_x, x2="end:Q", y=alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, 1])), color=colours
-    )  # fmt: skip
-    bars = alt.Chart(data(rows)).mark_rect(stroke=palette.raised).encode(
-        x=hidden_x, x2="end:Q", y=alt.Y("bottom:Q", axis=None), y2="top:Q", color=colours, **described()
-    )  # fmt: skip
-    texts = alt.Chart(data(rows)).mark_text(
-        color=palette.on_fill, fontSize=FONT, fontWeight="bold", baseline="middle", aria=False
-    ).encode(x=alt.X("middle:Q", axis=None), y=alt.Y("centre:Q", axis=None), text="text:N").transform_calculate(
-        centre="(datum.top + datum.bottom) / 2")  # fmt: skip
-    heads = alt.Chart(data({"y": y, "text": name} for y, name in zip((1.0, tall), names, strict=True))).mark_text(
-        align="left", baseline="bottom", dy=-3, fontSize=FONT, color=palette.ink, aria=False
-    ).encode(x=alt.value(0), y=alt.Y("y:Q", axis=None), text="text:N")  # fmt: skip
-    return layered([ribbon, bars, texts, heads], palette, width=axes.WIDTH - 4, height=140)
+    tall, tops = 48.0, (16.0, 108.0)
+    x = Scale(low=0.0, high=1.0, start=2.0, end=WIDTH - 2.0)
+    ribbons, bars = [], []
+    for one, other in zip(above, below, strict=True):
+        corners = [(x.at(one.start), tops[0] + tall), (x.at(one.end), tops[0] + tall),
+                   (x.at(other.end), tops[1]), (x.at(other.start), tops[1])]  # fmt: skip
+        ribbons.append(element("path", d=f"{path(corners)}Z", fill=one.colour, fill_opacity=0.16))
+    for blocks, top, name in zip((above, below), tops, names, strict=True):
+        ribbons.append(text(2, top - 8, name, palette.ink))
+        for block in blocks:
+            left, right = x.at(block.start), x.at(block.end)
+            bars.append(described("rect", "bar", block.said, x=left, y=top, width=right - left, height=tall,
+                                  fill=block.colour, stroke=palette.raised))  # fmt: skip
+            if block.share >= 0.09:
+                words = percent(block.share)
+                at = (left + right) / 2, top + tall / 2
+                bars.append(unsaid(text(*at, words, palette.on_fill, anchor="middle", bold=True)))
+    return _with_legend([unsaid(*ribbons), *bars], [*above, *below], tops[1] + tall + 4, palette)
 
 
-def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
-    """Draw a bar in each row, with its label above and a text at the right; values and intervals are shares."""
-    values = [
-        {"row": number, "label": short(row.label, 30), "value": row.value, "low": row.low, "high": row.high,
-         "right": text, "said": row.said, "colour": row.colour or palette.bad}
-        for number, (row, text) in enumerate(zip(rows, right, strict=True))
-    ]  # fmt: skip
-    highest = max([row.high or row.value for row in rows], default=0.0) * 1.04 or 1.0
-    lowest = min([row.low if row.low is not None else row.value for row in rows] + [0.0])
-    base = alt.Chart(data(values))
-    y = alt.Y("row:O", axis=None, scale=alt.Scale(paddingInner=0.0, paddingOuter=0.1))
-    domain = alt.Scale(domain=[lowest, highest], nice=False)
-    axis = alt.Axis(
-        values=scales.round_ticks(lowest, highest), labelExpr=axes.PERCENT, title=None, domain=False, ticks=False
-    )
-    drawn = base.mark_bar(height=7, yOffset=6).encode(
-        y=y, x=alt.X("value:Q", scale=domain, axis=axis), color=alt.Color("colour:N", scale=None), **described()
-    )  # fmt: skip
-    spans = base.mark_rule(yOffset=6, color=palette.ink, strokeWidth=1.3, aria=False).encode(
-        y=y, x=alt.X("low:Q", scale=domain, axis=axis), x2="high:Q"
-    ).transform_filter("isValid(datum.low)")  # fmt: skip
-    texts = base.mark_text(
-        align="left", baseline="middle", dy=-6, fontSize=FONT, color=palette.ink, aria=False
-    ).encode(y=y, x=alt.value(0), text="label:N")
-    width = axes.WIDTH - 12
-    notes = base.mark_text(
-        align="right", baseline="middle", dy=-6, fontSize=FONT, color=palette.soft, aria=False
-    ).encode(y=y, x=alt.value(width), text="right:N")
-    height = 31 * len(rows)
-    return layered([drawn, spans, texts, notes], palette, width=width, height=height)
-
-
-# Rows of dots with intervals, and bars of the numbers of lines
+# Rows: of bars with a text above them, and of dots with intervals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,9 +239,44 @@ class Row:
     colour: str = ""
     points: tuple[float, ...] = ()
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ends of the interval, if both are finite: others are not drawn."""
+        if self.low is None or self.high is None or not math.isfinite(self.low) or not math.isfinite(self.high):
+            return None
+        return self.low, self.high
+
+
+def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
+    """Draw a bar in each row, with its label above and a text at the right; values and intervals are shares."""
+    tall = 31
+    highest = max([row.high or row.value for row in rows], default=0.0) * 1.04 or 1.0
+    lowest = min([row.low if row.low is not None else row.value for row in rows] + [0.0])
+    frame = Frame(left=6, right=394, top=2, bottom=2 + tall * len(rows))
+    x = Scale(low=lowest, high=highest, start=frame.left, end=frame.right)
+    parts = [x_axis(frame, x, _percent_ticks(scales.round_ticks(lowest, highest)), palette)]
+    for number, (row, note) in enumerate(zip(rows, right, strict=True)):
+        y = frame.top + tall * number + 22
+        start, end = sorted((x.at(0.0), x.at(row.value)))
+        colour = row.colour or palette.bad
+        parts.append(described("rect", "bar", row.said, x=start, y=y - 3.5, width=end - start, height=7, fill=colour))
+        drawn = [text(frame.left, y - 13, short(row.label, 30), palette.ink),
+                 text(frame.right, y - 13, note, palette.soft, anchor="end")]  # fmt: skip
+        if row.interval:
+            low, high = map(x.at, row.interval)
+            drawn.append(element("line", x1=low, x2=high, y1=y, y2=y, stroke=palette.ink, stroke_width=1.3))
+        parts.append(unsaid(*drawn))
+    return Chart(WIDTH, frame.bottom + BELOW - 14, tuple(parts), palette.ground)
+
+
+LABELS = 108  # for the labels of rows
+COUNTS = 44  # for bars of numbers of lines
+ROW = 23
+MOST_LABEL = 15  # characters
+
 
 def unique_labels(labels: Iterable[str], limit: int = MOST_LABEL) -> list[str]:
-    """Shorten labels and number equal ones: Vega merges rows with equal labels."""
+    """Shorten labels, and number those that become equal."""
     found: list[str] = []
     for label in labels:
         cut, number = short(label, limit), 1
@@ -262,73 +300,49 @@ def dots(
 
     ``rule`` is a value drawn through all rows, such as the value of all lines.
     """
-    labels = unique_labels(row.label for row in rows)
-    values = data(_dot_row(row, label, palette) for row, label in zip(rows, labels, strict=True))
     sure = [row for row in rows if row.lines is None or row.lines >= LEAST_LINES]  # others have too wide intervals
     ends = [
         rule,
         *(value for row in rows for value in (row.value, *row.points)),
         *(end for row in sure for end in (row.low, row.high)),
     ]
-    if logarithmic:
-        x = axes.log_axis(scales.log_domain(ends), title)
-    else:
-        x = axes.linear_axis(scales.linear_domain(ends), title)
-    small = [
-        {"label": label, "value": point} for row, label in zip(rows, labels, strict=True) for point in row.points
-    ]
-    axis = alt.Axis(
-        title=None, domain=False, ticks=False, minExtent=axes.LABELS, maxExtent=axes.LABELS, labelColor=palette.ink
-    )
-    height = ROW * len(rows)
-    if not any(row.lines is not None for row in rows):
-        y = alt.Y("label:N", sort=labels, axis=axis)
-        layers = list(_dot_layers(values, x, y, palette, rule, rule_name))
-        if small:
-            ticks_of_points = alt.Chart(data(small)).mark_tick(color=palette.soft, height=9, opacity=0.7, aria=False)
-            layers.append(ticks_of_points.encode(x=x, y=y))
-        return layered(layers, palette, width=axes.WIDTH - axes.LABELS - 12, height=height)
-    hidden = alt.Y("label:N", sort=labels, axis=None)
-    right = alt.LayerChart(
-        layer=list(_dot_layers(values, x, hidden, palette, rule, rule_name)),
-        width=axes.WIDTH - axes.LABELS - COUNTS - 24,
-        height=height,
-    )
-    left = _count_bars(values, alt.Y("label:N", sort=labels, axis=axis), palette, height)
-    return alt.HConcatChart(hconcat=[left, right], spacing=12, config=axes.look(palette))
-
-
-def _dot_layers(
-    values: alt.InlineData, x: alt.X, y: alt.Y, palette: Palette, rule: float | None, rule_name: str
-) -> Iterator[alt.Chart]:
+    low, high = (scales.log_domain if logarithmic else scales.linear_domain)(ends)
+    counts = any(row.lines is not None for row in rows)
+    left = LABELS + (COUNTS + 12 if counts else 0)
+    frame = Frame(left=left, right=WIDTH - 10, top=2, bottom=2 + ROW * len(rows))
+    x = Scale(low=low, high=high, start=frame.left, end=frame.right, logarithmic=logarithmic)
+    ticks = (scales.log_ticks if logarithmic else scales.round_ticks)(low, high)
+    parts = [x_axis(frame, x, _number_ticks(ticks), palette, title)]
+    if counts:
+        parts.append(unsaid(text(LABELS, frame.bottom + 11, "lines", palette.soft)))
     if rule is not None:
-        row = data([{"value": rule, "said": f"{rule_name}: {figure(rule)}"}])
-        yield alt.Chart(row).mark_rule(color=palette.soft, strokeDash=[3, 3]).encode(x=x, **described())
-    base, colour = alt.Chart(values), alt.Color("colour:N", scale=None)
-    intervals = base.transform_filter("isValid(datum.low)").transform_calculate(value="datum.low")
-    thick = intervals.mark_rule(strokeWidth=2.5, strokeOpacity=0.55, clip=True, aria=False)
-    yield thick.encode(x=x, x2="high:Q", y=y, color=colour)
-    yield base.mark_circle(size=60, opacity=1).encode(x=x, y=y, color=colour, **described())
+        at = x.at(rule)
+        parts.append(described("line", "rule", f"{rule_name}: {figure(rule)}", x1=at, x2=at, y1=frame.top,
+                               y2=frame.bottom, stroke=palette.soft, stroke_dasharray=DASHED))  # fmt: skip
+    most = max((row.lines or 0 for row in rows), default=0) or 1
+    labels = unique_labels(row.label for row in rows)
+    for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        y = frame.top + ROW * (number + 0.5)
+        parts.append(text(LABELS - 5, y, label, palette.ink, anchor="end"))
+        if counts:
+            said = f"{short(row.label)}: {counted(row.lines or 0, 'line')}"
+            parts.append(described("rect", "bar", said, x=LABELS, y=y - 5.5, width=COUNTS * (row.lines or 0) / most,
+                                   height=11, fill=palette.track))  # fmt: skip
+        parts += _dot(row, x, y, palette)
+    return Chart(WIDTH, frame.bottom + BELOW, tuple(parts), palette.ground)
 
 
-def _count_bars(values: alt.InlineData, y: alt.Y, palette: Palette, height: int) -> alt.Chart:
-    """Draw the numbers of lines as small bars, with the word "lines" below instead of a scale."""
-    axis = alt.Axis(
-        values=[0], labelExpr="'lines'", labelAlign="left", grid=False, domain=False, ticks=False, title=None
-    )
-    bar: alt.Chart = alt.Chart(values, width=COUNTS, height=height).mark_bar(height=11, color=palette.track)
-    return bar.encode(x=alt.X("lines:Q", axis=axis), y=y, description=alt.Description("counted:N"))
-
-
-def _dot_row(row: Row, label: str, palette: Palette) -> dict[str, Any]:
-    bounded = all(end is not None and math.isfinite(end) for end in (row.low, row.high))
-    return {
-        "label": label,
-        "value": row.value if math.isfinite(row.value) else None,
-        "low": row.low if bounded else None,
-        "high": row.high if bounded else None,
-        "lines": row.lines,
-        "said": row.said,
-        "counted": f"{short(row.label)}: {counted(row.lines or 0, 'line')}",
-        "colour": row.colour or palette.accent,
-    }
+def _dot(row: Row, x: Scale, y: float, palette: Palette) -> Iterator[str]:
+    """Draw the interval of a row, its value and its points; what is infinite is not drawn."""
+    colour = row.colour or palette.accent
+    if row.interval:
+        low, high = map(x.at, row.interval)
+        yield unsaid(
+            element("line", x1=low, x2=high, y1=y, y2=y, stroke=colour, stroke_width=2.5, stroke_opacity=0.55)
+        )
+    if math.isfinite(row.value):
+        yield described("circle", "circle", row.said, cx=x.at(row.value), cy=y, r=4, fill=colour)
+    places = [x.at(point) for point in row.points if math.isfinite(point)]
+    if places:
+        ticks = "".join(f"M{place} {y - 4.5}v9" for place in places)
+        yield unsaid(element("path", d=ticks, stroke=palette.soft, stroke_opacity=0.7))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from geval_py.explaining import losses
 from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports import contents, quality_panels
-from geval_py.reports.axes import OUTCOMES, Chart, Key, Palette, Panel, figure, p_text, percent, perplexity, table_of
 from geval_py.reports.charts import Block, Row, bars, dots, histogram, joined_bars
+from geval_py.reports.drawing import Chart, Palette
+from geval_py.reports.panels import OUTCOMES, Key, Panel, figure, p_text, percent, perplexity, table_of
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted

@@ -8,17 +8,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import quoteattr
 
-from altair.utils.schemapi import debug_mode
 from markupsafe import Markup
 
-from geval_py.reports import axes, contents, loss_panels, quality_panels
+from geval_py.reports import contents, drawing, loss_panels, panels, quality_panels
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import environment, short
 from geval_py.version import __version__
@@ -33,7 +30,7 @@ BARS = 20  # lengths of the bars of guesses: the style sheet has a class for eac
 
 def page(report: contents.Report | contents.Overview, title: str) -> str:
     """Render the page of a report; ``title`` names the challenge."""
-    sections = _sections(report, axes.PAGE)
+    sections = _sections(report, drawing.PAGE)
     style, script = (files(PACKAGE).joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return (
         _templates()
@@ -46,13 +43,13 @@ def page(report: contents.Report | contents.Overview, title: str) -> str:
             score=report.evaluation.scores[0],
             sections=sections,
             drawings={
-                panel.key: Markup(fit(svg(panel.chart), panel.key, panel.question))  # Vega escapes all texts
+                panel.key: Markup(panel.chart.element(panel.question))  # which escapes all texts
                 for section in sections
                 for panel in section.panels
                 if panel.chart is not None
             },
             findings=[panel.finding for section in sections for panel in section.panels if panel.finding],
-            outcomes=axes.OUTCOMES,
+            outcomes=panels.OUTCOMES,
             style=Markup(style),
             script=Markup(script),
             policy=policy(style, script),
@@ -63,10 +60,10 @@ def page(report: contents.Report | contents.Overview, title: str) -> str:
 
 def charts(report: contents.Report | contents.Overview) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG of each chart of a report, in the colours for notebooks."""
-    for section in _sections(report, axes.NOTEBOOK):
+    for section in _sections(report, drawing.NOTEBOOK):
         for panel in section.panels:
             if panel.chart is not None:
-                yield panel.key, svg(panel.chart)
+                yield panel.key, panel.chart.svg
 
 
 def policy(style: str, script: str) -> str:
@@ -84,33 +81,32 @@ def _hash(text: str) -> str:
 # The sections, in the order in which they are read
 
 
-def _sections(report: contents.Report | contents.Overview, palette: axes.Palette) -> list[axes.Section]:
+def _sections(report: contents.Report | contents.Overview, palette: drawing.Palette) -> list[panels.Section]:
     """Return the sections that have a panel."""
     found = (
         _overview_panels(report, palette)
         if isinstance(report, contents.Overview)
         else _report_panels(report, palette)
     )
-    with debug_mode(False):  # else Altair checks each part of each chart by a schema, which a test does
-        sections = [(title, tuple(panel for panel in some if panel is not None)) for title, some in found]
-    return [axes.Section(title=title, panels=some) for title, some in sections if some]
+    sections = [(title, tuple(panel for panel in some if panel is not None)) for title, some in found]
+    return [panels.Section(title=title, panels=some) for title, some in sections if some]
 
 
 def _report_panels(
-    report: contents.Report, palette: axes.Palette
-) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
+    report: contents.Report, palette: drawing.Palette
+) -> Iterator[tuple[str, Iterable[panels.Panel | None]]]:
     comparison = quality_panels.comparison_panel(report.comparison, palette)
     luck = None if report.luck is None else quality_panels.luck_panel(report, report.luck, palette)
     yield "How good, how sure", [quality_panels.quality_panel(report, palette), comparison or luck]
     costs = loss_panels.costs_panel(report, palette)
     yield "Where the loss comes from", [loss_panels.spread_panel(report, palette), costs]
-    hard: list[axes.Panel | None] = [loss_panels.length_panel(report, palette)]
+    hard: list[panels.Panel | None] = [loss_panels.length_panel(report, palette)]
     if report.by_frequency:
         hard.append(loss_panels.frequency_panel(report, palette))
     hard.append(loss_panels.culprits_panel(report, palette))
     by_document = loss_panels.documents_panel(report, palette)
     yield "Which lines are hard", [*hard, by_document, *loss_panels.column_panels(report, palette)]
-    honest: list[axes.Panel | None] = []
+    honest: list[panels.Panel | None] = []
     if report.calibration is not None:
         honest += quality_panels.honesty_panels(report.calibration, palette)
     if report.tuning is not None:
@@ -121,8 +117,8 @@ def _report_panels(
 
 
 def _overview_panels(
-    overview: contents.Overview, palette: axes.Palette
-) -> Iterator[tuple[str, Iterable[axes.Panel | None]]]:
+    overview: contents.Overview, palette: drawing.Palette
+) -> Iterator[tuple[str, Iterable[panels.Panel | None]]]:
     comparison = quality_panels.comparison_panel(overview.comparison, palette)
     standing = loss_panels.standing_panel(overview, palette)
     yield "How good, how sure", [standing, comparison, loss_panels.scores_panel(overview, palette)]
@@ -131,62 +127,13 @@ def _overview_panels(
     yield "Which lines are hard", [expected, features, *loss_panels.input_panels(overview, palette)]
 
 
-# Charts as SVG, adapted to a page that holds several
-
-
-GEOMETRY = re.compile(r'(?<= )(d|transform|x|y|x1|x2|y1|y2|width|height|r)="([^"]*)"')
-NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-INVISIBLE = re.compile(r'<path class="(?:background|foreground)" aria-hidden="true" d="[^"]*"[^>]*/>')
-
-
-def svg(chart: axes.Chart) -> str:
-    """Draw a chart as an SVG file; Vega runs in this process and loads nothing."""
-    from vl_convert import vegalite_to_svg
-
-    return renumbered(str(vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])))
-
-
-def renumbered(drawing: str, beginning: str = "id") -> str:
-    """Call ids by their numbers, from 1: Vega goes on counting from one drawing to the next.
-
-    >>> renumbered('<g id="clip7"/><path clip-path="url(#clip7)"/>')
-    '<g id="id1"/><path clip-path="url(#id1)"/>'
-    """
-    names = dict.fromkeys(re.findall(r'(?<= )id="([^"]*)"', drawing))
-    for number, name in enumerate(names, 1):
-        drawing = drawing.replace(f' id="{name}"', f' id="{beginning}{number}"')
-        drawing = drawing.replace(f"url(#{name})", f"url(#{beginning}{number})")
-    return drawing
-
-
-def fit(drawing: str, key: str, label: str) -> str:
-    """Turn an SVG file into an element of a page, with ``label`` as its name.
-
-    Its ids begin with ``key``, invisible shapes are dropped, coordinates rounded to a hundredth of a pixel.
-
-    >>> fit('<svg xmlns="x" class="marks" width="1"><g id="a" d="M0.12345,1"/></svg>', "k", "Why?")
-    '<svg class="chart" role="graphics-document" aria-label="Why?" width="1"><g id="k-1" d="M0.12,1"/></svg>'
-    """
-    drawing = INVISIBLE.sub("", drawing)
-    drawing = GEOMETRY.sub(lambda found: f'{found[1]}="{NUMBER.sub(_rounded, found[2])}"', drawing)
-    drawing = renumbered(drawing, f"{key}-")
-    for idle in (' pointer-events="none"', ' opacity="1"', ' font-family="sans-serif"'):
-        drawing = drawing.replace(idle, "")
-    start = f'<svg class="chart" role="graphics-document" aria-label={quoteattr(label)}'
-    return re.sub(r'^<svg(?: xmlns(?::xlink)?="[^"]*"| version="[^"]*"| class="marks")*', lambda _: start, drawing)
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
-
-
 # Templates and their filters
 
 
 @cache
 def _templates() -> Environment:
     templates = environment(PACKAGE)
-    named = (axes.figure, axes.percent, axes.perplexity, bar, score_key, columns)
+    named = (panels.figure, panels.percent, panels.perplexity, bar, score_key, columns)
     templates.filters |= {function.__name__: function for function in named} | {"shorten": short, "key": loss_key}
     return templates
 

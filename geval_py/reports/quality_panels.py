@@ -10,8 +10,9 @@ import math
 from typing import TYPE_CHECKING
 
 from geval_py.explaining.significance import LEVEL, NORMAL, Interval, lines_needed
-from geval_py.reports.axes import Chart, Key, Palette, Panel, figure, p_text, percent, table_of
 from geval_py.reports.charts import Row, dots, reliability
+from geval_py.reports.drawing import Chart, Palette
+from geval_py.reports.panels import Key, Panel, figure, p_text, percent, table_of
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
 

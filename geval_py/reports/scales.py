@@ -1,7 +1,4 @@
-"""Scales of charts, whatever draws them: where an axis begins and ends, its round ticks, the pixel of a value.
-
-Report and site share this file; it must not import Altair, which a board does not need.
-"""
+"""Scales of the charts of reports and sites: where an axis begins and ends, its round ticks, the pixel of a value."""
 
 from __future__ import annotations
 

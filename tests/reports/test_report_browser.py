@@ -163,7 +163,7 @@ def test_without_scripts_all_is_there(open_report):
 def test_charts_are_described(open_report):
     page = open_report()
     marks = page.locator("#length [aria-roledescription=circle]")
-    labels = [mark.get_attribute("aria-label") for mark in marks.all()]
+    labels = [mark.locator("title").text_content() for mark in marks.all()]
     assert labels[0].startswith("1: perplexity ")
     assert len(labels) == 8
     assert page.locator("#length svg").get_attribute("aria-label") == "Are long words harder?"

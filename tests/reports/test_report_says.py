@@ -10,7 +10,6 @@ from geval_py import __version__
 
 EXPECTED = Path(__file__).parent / "expected"
 SILENT = {"script", "style", "title"}
-AXIS = re.compile("[XY]-axis|(Symbol|Gradient) legend")  # described by Vega
 LINES = {"h1", "h2", "h3", "p", "li", "tr", "article", "section", "summary", "dt", "dd", "caption", "svg", "div"}
 CELLS = {"td", "th"}
 
@@ -20,7 +19,7 @@ class _Words(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.words, self.silent, self.drawing = [], 0, 0
+        self.words, self.silent, self.drawing, self.described = [], 0, 0, False
 
     def handle_starttag(self, tag, attrs):
         self.silent += tag in SILENT
@@ -30,15 +29,19 @@ class _Words(HTMLParser):
         if tag in CELLS:
             self.words.append(" | ")
         label = dict(attrs).get("aria-label")
-        if self.drawing and label and not AXIS.match(label):
+        if tag == "svg":
             self.words.append(f"\n    {label}")
+        self.described = self.drawing and tag == "title"
 
     def handle_endtag(self, tag):
         self.silent -= tag in SILENT
+        self.described = False
         self.drawing -= tag == "svg"
 
     def handle_data(self, data):
-        if not self.silent and not self.drawing:
+        if self.described:
+            self.words.append(f"\n    {data}")
+        elif not self.silent and not self.drawing:
             self.words.append(re.sub(r"\s+", " ", data))
 
 

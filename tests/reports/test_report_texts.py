@@ -16,7 +16,6 @@ from geval_py import evaluate
 from geval_py.explaining import losses
 from geval_py.explaining.significance import LEAST_LINES, Interval
 from geval_py.reports import loss_panels, quality_panels
-from geval_py.reports.axes import PAGE
 from geval_py.reports.contents import (
     ScoredPart,
     ScoredParts,
@@ -27,6 +26,7 @@ from geval_py.reports.contents import (
     report,
     score_bins,
 )
+from geval_py.reports.drawing import PAGE
 from geval_py.reports.page import charts, page
 from geval_py.scoring.metrics import METRICS
 

@@ -1,11 +1,16 @@
-"""Round values on the axes of charts."""
+"""Charts: round values on their axes, and marks at their values."""
 
 import math
+import re
+from xml.etree import ElementTree
 
 import pytest
 
-from geval_py.reports.axes import PAGE, figure, p_text, percent, perplexity
-from geval_py.reports.charts import Row, _dot_row, _reliability_row
+from geval_py.errors import UsageError
+from geval_py.explaining.reliability import Points
+from geval_py.reports.charts import Block, Row, bars, dots, histogram, reliability
+from geval_py.reports.drawing import NOTEBOOK, PAGE
+from geval_py.reports.panels import figure, p_text, percent, perplexity
 from geval_py.reports.scales import Scale, linear_domain, log_domain, log_ticks, round_ticks, scale_of, tick_text
 
 
@@ -163,24 +168,74 @@ def test_a_perplexity(loss, text):
 
 @pytest.mark.parametrize(("y", "is_good"), [(0.2, True), (0.3, True), (0.4, True), (0.19, False), (0.41, False)])
 def test_a_point_at_the_edge_of_the_band_is_inside(y, is_good):
-    row = _reliability_row({"x": 0.3, "y": y, "low": 0.2, "high": 0.4, "n": 1234}, 0.25, PAGE)
-    assert row["colour"] == (PAGE.accent if is_good else PAGE.bad)
-    assert (row["low"], row["y"], row["high"]) == (0.25, max(0.25, y), 0.4)
-    assert row["said"].endswith("honest 20 % to 40 %, of 1,234")
+    points = Points(x=[0.3], y=[y], low=[0.2], high=[0.4], n=[1234])
+    (circle,) = circles(reliability(points, PAGE, x_name="x", y_name="y"))
+    assert circle["fill"] == (PAGE.accent if is_good else PAGE.bad)
+    assert circle["said"].endswith("honest 20 % to 40 %, of 1,234")
+
+
+def circles(chart):
+    """The circles of a chart: their attributes, and what they say."""
+    found = re.findall(r"<circle ([^>]*)><title>(.*?)</title></circle>", chart.svg)
+    return [dict(re.findall(r'([\w-]+)="([^"]*)"', attributes)) | {"said": said} for attributes, said in found]
 
 
 @pytest.mark.parametrize(
-    ("row", "drawn"),
+    ("row", "colour", "interval"),
     [
-        (Row(label="a", value=1.0, low=0.5, high=2.0, said="x"), (1.0, 0.5, 2.0, PAGE.accent)),
-        (Row(label="a", value=1.0, low=0.5, high=math.inf, said="x", colour="#123456"), (1.0, None, None, "#123456")),
-        (Row(label="a", value=math.inf, said="x"), (None, None, None, PAGE.accent)),
-        (Row(label="a", value=1.0, low=None, high=2.0, said="x"), (1.0, None, None, PAGE.accent)),
+        (Row(label="a", value=1.0, low=0.5, high=2.0, said="x"), PAGE.accent, True),
+        (Row(label="a", value=1.0, low=0.5, high=math.inf, said="x", colour="#123456"), "#123456", False),
+        (Row(label="a", value=math.inf, said="x"), None, False),
+        (Row(label="a", value=1.0, low=None, high=2.0, said="x"), PAGE.accent, False),
     ],
 )
-def test_what_is_infinite_is_not_drawn(row, drawn):
-    found = _dot_row(row, "a", PAGE)
-    assert (found["value"], found["low"], found["high"], found["colour"]) == drawn
+def test_what_is_infinite_is_not_drawn(row, colour, interval):
+    chart = dots([row], PAGE)
+    assert [circle["fill"] for circle in circles(chart)] == ([] if colour is None else [colour])
+    assert ("stroke-opacity" in chart.svg) == interval
+
+
+def test_a_mark_lies_at_its_value():
+    """Ticks and marks use one scale: the middle of the interval from 10 to 1,000 is 100."""
+    rows = [Row(label="a", value=value, low=10.0, high=1000.0, said=str(value)) for value in (10.0, 100.0, 1000.0)]
+    chart = dots(rows, PAGE)
+    left, middle, right = (float(circle["cx"]) for circle in circles(chart))
+    assert middle == pytest.approx((left + right) / 2, abs=0.1)
+    (tick,) = re.findall(r'<text x="([\d.]+)"[^>]*>100</text>', chart.svg)
+    assert float(tick) == middle
+    assert (
+        re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]* stroke-opacity', chart.svg)
+        == [(f"{left:g}", f"{right:g}")] * 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "last"), [(0.0, 1.0), (0.2, 0.2), (0.21, 0.3), (1.0, 1.0), (0.004, 0.004), (0.0041, 0.006)]
+)
+def test_the_highest_bar_is_below_the_last_tick(share, last):
+    blocks = [Block(start=0.0, end=1.0, share=share, name="a", colour="#123456", said="bar")]
+    chart = histogram(blocks, [], PAGE)
+    height = float(re.search(r'<rect [^>]*height="([\d.]+)"[^>]*>', chart.svg)[1])
+    assert height == pytest.approx(190 * share / last, abs=0.11)
+
+
+def test_all_stays_inside_of_a_chart():
+    rows = [Row(label="a" * 40, value=1.0, low=1e-9, high=1e9, lines=3, said="x", points=(1e-12, 1e12))] * 3
+    for chart in (dots(rows, NOTEBOOK, rule=1e20), bars(rows, NOTEBOOK, ["x"] * 3)):
+        for name, number in re.findall(r' (x|x1|x2|cx|y|y1|y2|cy)="([^"]*)"', chart.svg):
+            assert 0 <= float(number) <= (chart.width if "x" in name else chart.height)
+
+
+def test_a_chart_is_saved_and_shown(tmp_path):
+    chart = dots([Row(label="<b>", value=1.0, said="a & b")], NOTEBOOK)
+    chart.save(tmp_path / "chart.svg")
+    tree = ElementTree.parse(tmp_path / "chart.svg").getroot()
+    assert [text.text for text in tree.iter("{http://www.w3.org/2000/svg}title")] == ["a & b"]
+    assert "<b>" in [text.text for text in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert chart._repr_html_() == chart.svg
+    assert repr(chart) == "<Chart: 400 x 61 pixels, 3 elements>"
+    with pytest.raises(UsageError, match=r"^Cannot write"):
+        chart.save(tmp_path / "none" / "chart.svg")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from geval_py.board.settings import Settings, read_settings
 from geval_py.errors import CorruptFileError, DataError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSIONS, Decompressed, compressor
 from geval_py.text import named, visible
+from geval_py.version import installs
 
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
@@ -109,7 +110,7 @@ def engine_at(folder: str, place: str) -> sa.Engine:
     try:
         return _engine(url)
     except ModuleNotFoundError as error:
-        message = f"the board's database needs {error.name}: pip install ./geval-py[board,postgresql]"
+        message = f"the board's database needs {error.name}: {installs('postgresql')}"
         raise UsageError(message=message) from error
     except (sa.exc.ArgumentError, ValueError):
         form = "the board's database is neither a file nor a URL such as postgresql://user@host/name"

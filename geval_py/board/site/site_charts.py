@@ -2,13 +2,8 @@
 
 Python computes pixels from disclosed figures; templates/charts.html draws them as SVG.
 
-Why not Altair, as in reports? Each row of a leaderboard has an interval bar, which moves with its row when a script
-sorts or filters. A call of vl-convert takes 0.1 to 0.2 seconds, too much for 10,000 rows: the bars, and their scales
-and ticks in pixels, would stay beside Altair, and a site would have two engines. For the other charts, up to 26 per
-test set, the progress chart was tried. Altair could draw it (no script, the page's colours, equal bytes), but slowly:
-a site of 40 submissions with ten charts is built in 0.14 seconds; Altair and V8 take two seconds to start, then one
-or two for ten charts. They would also add 98 MB to the extra ``board``. What both engines can share is in
-:mod:`geval_py.reports.scales`.
+What they share with the charts of reports, which Python draws whole, is in :mod:`geval_py.reports.scales`. Here a
+page has up to 10,000 interval bars, each of which moves with its row when a script sorts or filters.
 """
 
 from __future__ import annotations
