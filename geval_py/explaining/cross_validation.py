@@ -1,12 +1,13 @@
 """Cross-validation for tuning and mixing: folds of lines, the change on held-out lines, the search for parameters.
 
-SciPy, which the extra ``report`` adds, is imported where it is first used.
+NLopt is imported where it is first used.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -34,6 +35,7 @@ MOST_TEMPERATURE = 10.0  # and its inverse is the least
 STARTS = {"temperature": 1.0, "lambda": 0.05, "nu": 0.3}
 RIDGE = 1e-5  # of the squares of the numbers by line
 MOST_NUMBER = 30.0  # by line
+MOST_STEPS = 1000  # of a search
 _NEUTRAL = Parameters().named
 
 # Folds
@@ -308,18 +310,30 @@ def _rounded(name: str, place: float) -> float:
 def _minimum(
     function: Callable[[Array], tuple[float, Array]], start: Sequence[float], bounds: Sequence[tuple[float, float]]
 ) -> list[float]:
-    """Find the least value of a function with its gradient inside bounds by L-BFGS-B.
+    """Find the least value of a function with its gradient inside bounds by L-BFGS.
 
-    Byrd, Lu, Nocedal and Zhu, "A Limited Memory Algorithm for Bound Constrained Optimization", 1995.
+    By NLopt, whose method is of L. Lukšan. SciPy's finds the same values, but takes a third of a second to import.
     """
-    try:
-        from scipy.optimize import minimize
-    except ImportError as error:
-        message = "tuning and mixing need scipy\n  pip install ./geval-py[report]"
-        raise UsageError(message=message) from error
-    options = {"ftol": 1e-12, "gtol": 1e-7}
-    found = minimize(function, np.array(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return [float(value) for value in found.x]
+    import nlopt
+
+    found = (math.inf, list(start))
+
+    def fill(places: Array, gradient: Array) -> float:
+        nonlocal found
+        value, slopes = function(places)
+        gradient[:] = slopes
+        found = min(found, (value, places.tolist()))
+        return value
+
+    search = nlopt.opt(nlopt.LD_LBFGS, len(start))
+    search.set_min_objective(fill)
+    search.set_lower_bounds([low for low, _ in bounds])
+    search.set_upper_bounds([high for _, high in bounds])
+    search.set_ftol_rel(1e-12)
+    search.set_maxeval(MOST_STEPS)
+    with suppress(RuntimeError, nlopt.RoundoffLimited):  # there is nothing better nearby
+        search.optimize(np.array(start))
+    return found[1]
 
 
 # The fields and sentences that tuning and mixing share

@@ -206,8 +206,7 @@ def tune(
     itself. ``seed`` is for the random folds; ``progress`` is called as the output is read.
 
     Raises UsageError for a metric that is not hashed or has flags that choose or change lines, for fewer than a
-    hundred lines without ``force``, for words without a train, for files that can be read only once, and if SciPy is
-    missing.
+    hundred lines without ``force``, for words without a train, and for files that can be read only once.
     """
     scores.checked_evaluation(evaluation)
     config.check_sampling(1, seed)

@@ -4,7 +4,6 @@ import itertools
 import json
 import lzma
 import math
-import sys
 import tempfile
 from pathlib import Path
 
@@ -475,13 +474,6 @@ def test_nothing_to_apply(tmp_path):
     assert tuning.taken == ()
     with pytest.raises(UsageError, match="no parameter was worth taking: the output is best left as it is"):
         tuning.apply(tmp_path / "dev-0/out.tsv")
-
-
-def test_without_scipy(small, monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    with pytest.raises(UsageError) as caught:
-        tune(small)
-    assert str(caught.value) == "tuning and mixing need scipy\n  pip install ./geval-py[report]"
 
 
 def test_the_number_of_lines_of_what_is_mixed(tmp_path):
