@@ -1,15 +1,19 @@
 """What goes around the code: workflows and hooks that parse and agree, a kernel whose flags agree, no name that is not ours."""
 
+import importlib.metadata
 import re
+import shlex
 import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from geval_py.cli import sample
 from geval_py.scoring import kernel as flags
+from geval_py.version import installs
 
 ROOT = Path(__file__).parent.parent
 
@@ -91,3 +95,22 @@ def test_the_flags_are_those_of_the_native_kernel():
     native = {name: 1 << int(bit) for name, bit in re.findall(r"^    ([A-Z_]+) = 1 << (\d+),$", text, re.MULTILINE)}
     single = {name: value for name, value in vars(flags).items() if name.isupper() and name != "ERROR_KINDS"}
     assert native == single
+
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in {"all", "dev"}])
+def test_the_command_for_a_missing_extra_names_its_packages(extra):
+    """So it works from any folder, and in any shell."""
+    pip, install, *packages = shlex.split(installs(extra))
+    assert (pip, install) == ("pip", "install")
+    assert sorted(map(Requirement, packages), key=str) == sorted(map(Requirement, EXTRAS[extra]), key=str)
+
+
+def test_outside_of_an_installation_the_command_names_the_extra(monkeypatch):
+    def missing(_):
+        raise importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(importlib.metadata, "requires", missing)
+    assert installs("board") == "pip install the packages of the extra board in pyproject.toml"

@@ -34,10 +34,9 @@ from geval_py.reading.compression import zstd_module
 LIBRARIES = (
     "numpy",
     "pandas",
-    "scipy.optimize",
+    "nlopt",
     "scipy.stats",
     "sqlalchemy.dialects.sqlite",
-    "altair",
     "jinja2",
     "sacrebleu",
 )

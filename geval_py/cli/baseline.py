@@ -20,7 +20,7 @@ MODELS = "\n".join(f"  {name:11} {of.summary.replace('`', '')}" for name, of in 
 EPILOG = f"""\
 models:
 {MODELS}
-  kenlm:FILE  a model that KenLM reads, for the most frequent words (pip install ./geval-py[models])
+  kenlm:FILE  a model that KenLM reads, for the most frequent words (needs the package kenlm)
 
 examples:
   geval baseline -t dev-0              write dev-0/out-model=ngram-both.tsv

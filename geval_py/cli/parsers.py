@@ -14,6 +14,7 @@ from geval_py.reading.config import digits_after_point, natural_number
 from geval_py.tables.formats import FORMATS
 from geval_py.text import nearest, visible
 from geval_py.values import Value
+from geval_py.version import installs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ def using_extra(use: Callable[[], Result], command: str, packages: Iterable[str]
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in packages:
             raise
-        raise UsageError(message=f"{command} needs {error.name}: pip install ./geval-py[{extra}]") from error
+        raise UsageError(message=f"{command} needs {error.name}: {installs(extra)}") from error
 
 
 def add_hashed_options(parser: QuietParser) -> None:

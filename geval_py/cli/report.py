@@ -15,7 +15,6 @@ from geval_py.text import named, visible
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PACKAGES = ("altair", "jinja2", "markupsafe", "scipy", "vl_convert")  # those of the extra
 EPILOG = f"""\
 examples:
   geval report -t dev-0 --html report.html
@@ -23,7 +22,6 @@ examples:
   geval report -t dev-0 -o bigram --html report.html --svg charts
                                        one output; and its charts, a file each, in a folder
 
-It needs packages of its own: pip install ./geval-py[report]
 {parsers.STATUS}"""
 
 
@@ -55,7 +53,7 @@ def run(words: Sequence[str]) -> int:
     html, svg, metrics = (given.pop(name) for name in ("html", "svg", "metrics"))
     if html is None and svg is None:
         raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
-    parsers.using_extra(lambda: _write(given, metrics, html, svg), "geval report", PACKAGES, "report")
+    _write(given, metrics, html, svg)
     return 0
 
 

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from rich.progress import Progress
+    from tqdm.std import tqdm
 
     from geval_py.errors import GevalError
     from geval_py.tables.table import Table
@@ -68,34 +68,27 @@ class ProgressBar:
     def __init__(self, what: str, *, unit: Unit = "bytes") -> None:
         self._what, self._unit = what, unit
         self._start = time.monotonic()
-        self._bar: Progress | None = None
+        self._bar: tqdm[None] | None = None
 
     def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._bar.close()
 
     def __call__(self, done: int, size: int) -> None:
         if self._bar is None:
             if time.monotonic() - self._start < PATIENCE_SECONDS or not is_able_terminal(sys.stderr):
                 return
-            self._bar = _new_bar(self._unit)
-            self._bar.add_task(visible(self._what), total=size)
-            self._bar.start()
-        self._bar.update(self._bar.task_ids[0], completed=done)
+            self._bar = _new_bar(visible(self._what), done, size, self._unit)
+        self._bar.update(done - self._bar.n)
 
 
-def _new_bar(unit: Unit) -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _new_bar(what: str, done: int, size: int, unit: Unit) -> tqdm[None]:
+    from tqdm.std import tqdm
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn() if unit == "bytes" else MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True, force_terminal=True, no_color=not shows_colours(sys.stderr))
-    return Progress(*columns, console=console, transient=True)
+    tqdm.monitor_interval = 0  # no thread of its own
+    sizes = {"unit": "B", "unit_scale": True} if unit == "bytes" else {}
+    colour = "green" if shows_colours(sys.stderr) else None
+    return tqdm(desc=what, initial=done, total=size, leave=False, dynamic_ncols=True, colour=colour, **sizes)

@@ -22,7 +22,7 @@ from geval_py.errors import MissingFileError, ModelError, UsageError
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.tables.table import Column, Table
 from geval_py.values import NamedTuple, Value
-from geval_py.version import __version__
+from geval_py.version import __version__, installs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def open_model(path: str, what: str) -> tuple[Any, Any]:
     except ImportError as error:
         message = (
             f"{what} needs the package kenlm, which is built from source by cmake and a C++ compiler, in minutes:"
-            "\n  pip install ./geval-py[models]"
+            f"\n  {installs('models')}"
         )
         raise UsageError(message=message) from error
     config = kenlm.Config()

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from geval_py.errors import GevalError, UnreadableFileError, UsageError
 from geval_py.text import without_credentials
+from geval_py.version import installs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _file_system(path: str) -> tuple[Any, str]:
         url_to_fs = import_module("fsspec.core").url_to_fs
         known = import_module("fsspec.registry").known_implementations
     except ModuleNotFoundError as error:
-        raise UsageError(message=f"{scheme}:// is read by fsspec: pip install ./geval-py[cluster]") from error
+        raise UsageError(message=f"{scheme}:// is read by fsspec: {installs('cluster')}") from error
     if scheme not in known:
         raise UsageError(message=f"no file system is known as {scheme}://")
     try:

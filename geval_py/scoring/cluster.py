@@ -41,7 +41,7 @@ from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.pieces import MOST_KEPT_BYTES, Job, Piece, count, digest_of, forget, score, work_on_all
 from geval_py.text import named, without_credentials
 from geval_py.values import Value
-from geval_py.version import __version__
+from geval_py.version import __version__, installs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
     try:
         distributed = import_module("distributed")
     except ModuleNotFoundError as error:
-        raise UsageError(message=f"a cluster needs {error.name}: pip install ./geval-py[cluster]") from error
+        raise UsageError(message=f"a cluster needs {error.name}: {installs('cluster')}") from error
     if address == LOCAL:
         with (
             import_module("dask").config.set(_LOCAL_SETTINGS),

@@ -102,7 +102,7 @@ def test_the_package_kenlm_is_missing(geval, monkeypatch):
         2,
         "",
         "geval: kenlm:FILE needs the package kenlm, which is built from source by cmake and a C++ compiler, in minutes:\n"
-        "  pip install ./geval-py[models]\n",
+        "  pip install 'kenlm>=0.3'\n",
     )
 
 

@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -292,12 +291,6 @@ def test_a_shell_takes_its_script(shell, tmp_path, geval):
     """scripts/test installs the shells."""
     (tmp_path / "script").write_text(geval("completion", shell)[1])
     subprocess.run([shell, "-n", tmp_path / "script"], check=True)
-
-
-def test_shtab_is_missing(geval, monkeypatch):
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    message = "geval: completions are written by shtab: pip install shtab\n"
-    assert geval("completion", "bash") == (2, "", message)
 
 
 NO_SHELL = {

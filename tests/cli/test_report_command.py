@@ -1,6 +1,5 @@
 """``geval report``: what it writes, and what it refuses."""
 
-import builtins
 import os
 from pathlib import Path
 
@@ -86,21 +85,6 @@ def test_an_output_at_fault_is_said_and_nothing_is_written(geval, tmp_path):
     assert (status, out) == (1, "")
     assert "`0,25` is not a number" in err
     assert not html.exists()
-
-
-@pytest.mark.parametrize("package", ["altair", "vl_convert", "jinja2"])
-def test_a_missing_package_says_what_adds_it(geval, tmp_path, monkeypatch, package):
-    real = builtins.__import__
-
-    def without(name, *more, **named):
-        if name.partition(".")[0] == package:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real(name, *more, **named)
-
-    monkeypatch.setattr("geval_py.cli.report._write", lambda *_: __import__(package))
-    monkeypatch.setattr(builtins, "__import__", without)
-    message = f"geval: geval report needs {package}: pip install ./geval-py[report]\n"
-    assert geval(*WORDS, "--html", str(tmp_path / "r.html")) == (2, "", message)
 
 
 def test_help_has_an_example(geval):

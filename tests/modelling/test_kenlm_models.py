@@ -93,7 +93,7 @@ def test_perplexity_without_kenlm(geval, tmp_path, monkeypatch):
     assert (status, out) == (2, "")
     assert err == (
         "geval: a binary model of KenLM needs the package kenlm, which is built from source by cmake and a C++ "
-        "compiler, in minutes:\n  pip install ./geval-py[models]\n"
+        "compiler, in minutes:\n  pip install 'kenlm>=0.3'\n"
     )
 
 

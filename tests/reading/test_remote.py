@@ -172,7 +172,11 @@ def test_a_scheme_that_nobody_knows():
         ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: pip install s3fs"),
         ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: pip install gcsfs"),
         ("sftp://host/out.tsv", "paramiko", "sftp:// needs a driver: pip install paramiko"),
-        ("s3://runs/out.tsv", "fsspec.core", "s3:// is read by fsspec: pip install ./geval-py[cluster]"),
+        (
+            "s3://runs/out.tsv",
+            "fsspec.core",
+            "s3:// is read by fsspec: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'",
+        ),
     ],
 )
 def test_a_driver_that_is_missing(path, missing, message, monkeypatch):

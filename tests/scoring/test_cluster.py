@@ -348,4 +348,8 @@ def test_a_worker_without_geval_py(monkeypatch):
 def test_without_dask(geval, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     status, out, err = geval("--out-directory", str(GAZETTE), "-t", "dev-0", "--cluster", "local")
-    assert (status, out, err) == (2, "", "geval: a cluster needs distributed: pip install ./geval-py[cluster]\n")
+    assert (status, out, err) == (
+        2,
+        "",
+        "geval: a cluster needs distributed: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'\n",
+    )

@@ -12,6 +12,7 @@ from importlib import import_module
 from geval_py.errors import UsageError
 from geval_py.scoring.metrics.base import ACCURACY, LIKELIHOOD, LOG_LOSS, Elementwise, Measure, Metric, Setting, whole
 from geval_py.values import Value
+from geval_py.version import installs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def load(module: str, name: str, needs: str = "") -> Any:
             import_module(needs)
         return getattr(import_module(f"geval_py.scoring.metrics.{module}"), name)
     except ModuleNotFoundError as error:
-        raise UsageError(message=f"this metric needs {error.name}: pip install ./geval-py[text]") from error
+        raise UsageError(message=f"this metric needs {error.name}: {installs('text')}") from error
 
 
 class Late(Value):
