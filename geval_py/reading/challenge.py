@@ -203,7 +203,7 @@ class Challenge(values.Value):
         return self.task.schemes()
 
     def split(self, test_name: str, out: str | None = None) -> splits.Split:
-        """Find the files of a test set; ``out`` names the output, by default out.tsv and all out-*.tsv.
+        """Find the files of a test set; ``out`` names the output, by default out.tsv and all ``out-*.tsv``.
 
         Raises MissingFileError, AmbiguousFileError.
         """
