@@ -1,0 +1,84 @@
+"""Sphinx's settings for the site; scripts/docs builds it from pages that scripts/build_docs.py has prepared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from geval_py import METRICS, __version__
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+# Types that stand in signatures, but that a user neither makes nor looks into.
+INTERNAL = (
+    "reading.derived.Derived",
+    "reading.items.ScoredItem",
+    "reading.items.Texts",
+    "reading.splits.Split",
+    "scoring.kernel.packed_words.Unit",
+    "scoring.metrics.base.LineStatistics",
+    "scoring.scores.ScoredOutput",
+    "tables.table.Table",
+    "values.Fields",
+)
+
+project = "geval-py"
+author = "the geval-py developers"
+version = release = __version__
+html_title = f"geval-py {version}"
+language = "en"
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+
+# Every name of geval_py's own must be known; other libraries' are not looked up, since nothing is fetched.
+nitpicky = True
+nitpick_ignore_regex = [(r"py:.*", r"(?!geval_py\b).*")]
+nitpick_ignore = [("py:class", f"geval_py.{name}") for name in INTERNAL]
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+python_maximum_signature_line_length = 60
+python_use_unqualified_type_names = True
+
+html_theme = "furo"
+templates_path = ["templates"]
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_copy_source = False
+html_show_sphinx = False
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+
+
+def _described(_app: Sphinx, _kind: str, _name: str, value: object, _options: object, lines: list[str]) -> None:
+    """Describe METRICS, which is a plain dictionary."""
+    if value is METRICS:
+        lines[:] = ["All metrics, by their names."]
+
+
+def _signature(
+    _app: Sphinx,
+    _kind: str,
+    _name: str,
+    _value: object,
+    _options: object,
+    arguments: str | None,
+    returned: str | None,
+) -> tuple[str | None, str | None]:
+    """Leave out the arguments of a value's class, which are the fields below it."""
+    return (None if arguments == "(**values: Any)" else arguments), returned
+
+
+def _levels(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
+    """Say the level of the headings in the table of contents, which are paragraphs."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
+def setup(app: Sphinx) -> None:
+    """Change what autodoc finds."""
+    app.connect("autodoc-process-docstring", _described)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("html-page-context", _levels, priority=900)  # after Furo's

@@ -1,0 +1,127 @@
+"""Build the site and the man pages from README.md, docs/ and the code; scripts/docs runs this.
+
+The Markdown is written for a code host. Copies of the pages are made for the site, and in them
+
+- the lists of links in docs/index.md become the site's table of contents, a part for each heading;
+- links to files outside of docs/ become links to their copies;
+- each name that docs/api.md lists becomes what autodoc knows of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from examples import PAGES, ROOT
+from man_pages import write_man_pages
+
+DOCS = ROOT / "docs"
+SITE = DOCS / "site"  # the settings, the style and the scripts
+STAGE = ROOT / "build" / "docs-pages"
+BUILT = ROOT / "build" / "docs"
+CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
+LISTED = re.compile(r"^- \[[^]\n]+\]\(([^)#\n]+)\)", re.MULTILINE)
+NAME = re.compile(r"^- `([\w.]+)`\n", re.MULTILINE)
+
+
+def pages() -> dict[Path, str]:
+    """Return each page's name on the site."""
+    others = {
+        ROOT / name: name.removesuffix(".md").lower() for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+    }
+    rest = [page for page in PAGES if page not in others]
+    return others | {page: page.stem if page.parent == DOCS else f"challenge-{page.parent.name}" for page in rest}
+
+
+def contents(index: str) -> dict[str, list[str]]:
+    """Return the links in the lists of the front page by their heading."""
+    parts = re.split(r"^## (.*)$", index, flags=re.MULTILINE)
+    lists = {heading: LISTED.findall(text) for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
+    return {heading: links for heading, links in lists.items() if links}
+
+
+def staged(page: Path, names: dict[Path, str]) -> tuple[str, list[Path]]:
+    """Return a page's text for the site, and the files that it links to which are no pages."""
+    files = []
+
+    def link(match: re.Match[str]) -> str:
+        target = Path(os.path.normpath(page.parent / match[1]))
+        if target in names:
+            return f"]({names[target]}.md{match[2] or ''})"
+        files.append(target)
+        return f"]({target.relative_to(ROOT).as_posix()})"
+
+    text = page.read_text(encoding="utf-8")
+    code = [match.group() for match in CODE.finditer(text)]
+    parts = [LINK.sub(link, part) for part in CODE.split(text)]
+    return "".join(part for pair in zip(parts, [*code, ""], strict=True) for part in pair), files
+
+
+def toctree(heading: str, links: list[str]) -> str:
+    """Return a part of the table of contents, which the front page itself does not show."""
+    return "\n".join(["", "```{toctree}", ":hidden:", f":caption: {heading}", "", *links, "```", ""])
+
+
+def directive(name: str) -> str:
+    """Return the directive that describes a name: a public one, or that of a class in a module of the package."""
+    module, _, last = f"geval_py.{name}".rpartition(".")
+    value = getattr(import_module(module), last)
+    if isinstance(value, type):
+        kind = "exception" if issubclass(value, BaseException) else "class"
+        options = [":members:", ":undoc-members:", ":inherited-members: Value, Fields, Exception, Protocol, object"]
+        options += [":exclude-members: fields, hidden, of", *([":show-inheritance:"] * (kind == "exception"))]
+    elif isinstance(value, ModuleType):
+        kind, options = "module", [":members:"]
+    else:
+        kind, options = ("function", []) if callable(value) else ("data", [":no-value:"])
+    return "\n".join(["```{eval-rst}", f".. auto{kind}:: {module}.{last}", *(f"   {o}" for o in options), "```", ""])
+
+
+def stage(folder: Path) -> None:
+    """Write the pages for the site into a folder."""
+    names = pages()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for page, name in names.items():
+        text, files = staged(page, names)
+        if name == "index":
+            text += "".join(toctree(*part) for part in contents(text).items())
+        if name == "api":
+            text = NAME.sub(lambda match: directive(match[1]), text)
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        for file in files:
+            copy = folder / file.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
+
+
+def build(folder: Path, output: Path) -> int:
+    """Build the site from staged pages; return the exit status, which is 1 if there is a warning."""
+    from sphinx.cmd.build import main as sphinx
+
+    words = ["-b", "html", "-W", "--keep-going", "-q", "-E", "-c", str(SITE), "-d", str(folder / ".trees")]
+    return sphinx([*words, str(folder), str(output)])
+
+
+def main() -> None:
+    """Build all anew."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, default=BUILT, metavar="DIR", help="default: build/docs")
+    output: Path = parser.parse_args().output
+    shutil.rmtree(output, ignore_errors=True)
+    stage(STAGE)
+    status = build(STAGE, output)
+    write_man_pages(output / "man" / "man1")
+    print(f"{output / 'index.html'}; man -M {output / 'man'} geval", file=sys.stderr)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

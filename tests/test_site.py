@@ -1,0 +1,186 @@
+"""The documentation's site: all is listed, nothing is broken, and a browser can read and search it."""
+
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from axe import axe_findings
+from build_docs import CODE, DOCS, LINK, NAME, contents, pages, stage
+from examples import ROOT
+
+import geval_py
+
+WIDE, NARROW = 1280, 390
+SEARCHED = {
+    "perplexity": "glossary.html#perplexity",
+    "rest mass": "glossary.html",
+    "lower temperature": "improve.html",
+    "out.tsv": "options.html",
+    "quota": "glossary.html#quota",
+    "BLEU": "texts.html",
+    "probabilities sum": "rules.html",
+    "hidden answers": "authoring.html",
+    "cross-validation": "glossary.html#cross-validation",
+    "KenLM": "models.html",
+    "geval check": "check.html",
+    "evaluate": "api.html#geval_py.evaluate",
+}
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory):
+    """The pages as Sphinx gets them."""
+    folder = tmp_path_factory.mktemp("pages")
+    stage(folder)
+    return folder
+
+
+def test_every_page_is_in_the_table_of_contents_once():
+    listed = [
+        (DOCS / link).resolve() for links in contents((DOCS / "index.md").read_text()).values() for link in links
+    ]
+    assert sorted(listed) == sorted(pages().keys() - {DOCS / "index.md"})
+
+
+def test_the_names_of_pages_differ():
+    names = pages().values()
+    assert len(set(names)) == len(names)
+
+
+def test_links_lead_to_pages_and_files_of_the_site(staged):
+    links = [
+        (page.name, link) for page in staged.glob("*.md") for link, _ in LINK.findall(CODE.sub("", page.read_text()))
+    ]
+    assert len(links) > 150
+    assert [(name, link) for name, link in links if not (staged / link).is_file()] == []
+
+
+def test_code_is_left_as_it_is(staged):
+    blocks = re.compile(r"(?ms)^```(?:console|pycon)\n.*?^```$")
+    for page, name in pages().items():
+        assert blocks.findall((staged / f"{name}.md").read_text()) == blocks.findall(page.read_text())
+
+
+def test_the_api_lists_each_public_name_once():
+    listed = NAME.findall((DOCS / "api.md").read_text())
+    assert len(set(listed)) == len(listed)
+    assert {name for name in listed if "." not in name} == set(geval_py.__all__) - {"__version__"}
+
+
+def test_the_glossary_is_in_order():
+    words = re.findall("(?m)^## (.*)$", (DOCS / "glossary.md").read_text())
+    assert len(words) > 30
+    assert words == sorted(words, key=str.lower)
+
+
+def run_build(folder, output):
+    """Build staged pages in a process of their own, as Sphinx keeps much in its modules; return its status and its words."""
+    code = "import sys; from build_docs import *; sys.exit(build(*map(Path, sys.argv[1:])))"
+    words = [sys.executable, "-c", code, str(folder), str(output)]
+    run = subprocess.run(words, cwd=ROOT / "scripts", capture_output=True, text=True, encoding="utf-8", check=False)
+    return run.returncode, run.stderr
+
+
+BROKEN = {
+    "[there](other.md)": "'other.md'",
+    "[there](index.md#nowhere)": "'nowhere'",
+    "## Two\n\n#### Four": "Non-consecutive header level",
+    "```{eval-rst}\n.. autofunction:: geval_py.evil\n```": "failed to import 'evil'",
+    "```{eval-rst}\n:class:`geval_py.Evil`\n```": "geval_py.Evil",
+}
+
+
+def test_what_is_broken_fails_the_build(tmp_path):
+    pages = "\n\n".join(["# Index", "```{toctree}\npage\nmissing\n```", *BROKEN])
+    (tmp_path / "index.md").write_text(pages)
+    (tmp_path / "page.md").write_text("# Page\n")
+    (tmp_path / "stray.md").write_text("# Stray\n")
+    status, said = run_build(tmp_path, tmp_path / "built")
+    assert status == 1
+    said_of_contents = ("nonexisting document 'missing'", "stray.md: WARNING: document isn't included in any toctree")
+    assert [words for words in (*BROKEN.values(), *said_of_contents) if words not in said] == []
+
+
+@pytest.fixture(scope="module")
+def site(staged, tmp_path_factory):
+    """The folder of the site, built without a warning."""
+    output = tmp_path_factory.mktemp("site")
+    assert run_build(staged, output) == (0, "")
+    return output
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """The address of a server of the site: axe-core wants to read style sheets, which a browser refuses from a disk."""
+    with served(site) as found:
+        yield found
+
+
+@contextmanager
+def served(folder):
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.long
+def test_the_site_describes_each_public_name(site):
+    described = re.findall(r'id="geval_py\.(\w+)"', (site / "api.html").read_text())
+    described += re.findall(r'id="module-geval_py\.(\w+)"', (site / "api.html").read_text())
+    assert set(geval_py.__all__) - {"__version__"} <= set(described)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "scheme"), [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light"), (NARROW, "dark")])
+def test_axe_finds_nothing(address, open_address, width, scheme):
+    page = open_address(address, width=width, scheme=scheme)
+    for name in ("index", "api", "options", "rules", "geval", "first-submission", "search", "genindex"):
+        page.goto(f"{address}/{name}.html")
+        assert (name, axe_findings(page)) == (name, [])
+    assert {asked.split("/")[2] for asked in page.asked} == {address.removeprefix("http://")}
+    assert page.said == []
+
+
+@pytest.mark.long
+def test_no_page_scrolls_sideways_on_a_phone_or_asks_another_host(site, open_address):
+    page = open_address(site.as_uri() + "/index.html", width=NARROW)
+    for path in sorted(site.glob("*.html")):
+        page.goto(path.as_uri())
+        assert (path.name, page.evaluate("document.documentElement.scrollWidth")) == (path.name, NARROW)
+    assert [asked for asked in page.asked if not asked.startswith(("file:", "data:"))] == []
+    assert page.said == []
+
+
+@pytest.mark.long
+def test_what_scrolls_in_its_box_can_be_focused(site, open_address):
+    page = open_address((site / "formats.html").as_uri(), width=NARROW)
+    boxes = "[...document.querySelectorAll('pre, .table-wrapper')].filter((box) => box.scrollWidth > box.clientWidth)"
+    assert page.evaluate(f"{boxes}.length") > 10
+    assert page.evaluate(f"{boxes}.every((box) => box.tabIndex === 0)")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("phrase", "found"), SEARCHED.items())
+def test_the_search_finds(phrase, found, site, open_address):
+    """From a disk, where no page may fetch another."""
+    page = open_address((site / "scoring.html").as_uri())
+    page.fill(".sidebar-search", phrase)
+    page.press(".sidebar-search", "Enter")
+    page.wait_for_selector("text=Search finished")
+    links = page.locator("#search-results li a")
+    shown = [links.nth(n).get_attribute("href") for n in range(min(8, links.count()))]
+    assert found in [link.partition("?")[0] for link in shown]
+    assert page.said == []
+    links.nth(shown.index(found)).click()
+    page.wait_for_url(f"**/{found.partition('#')[0]}*")
+    assert page.locator("h1").count() == 1
