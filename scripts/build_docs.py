@@ -22,6 +22,7 @@ from examples import PAGES, ROOT
 from man_pages import write_man_pages
 
 DOCS = ROOT / "docs"
+SCHEMAS = DOCS / "schemas"  # published under their own names
 SITE = DOCS / "site"  # the settings, the style and the scripts
 STAGE = ROOT / "build" / "docs-pages"
 BUILT = ROOT / "build" / "docs"
@@ -55,6 +56,8 @@ def staged(page: Path, names: dict[Path, str]) -> tuple[str, list[Path]]:
         target = Path(os.path.normpath(page.parent / match[1]))
         if target in names:
             return f"]({names[target]}.md{match[2] or ''})"
+        if target.parent == SCHEMAS:
+            return f"](schema:{target.name})"
         files.append(target)
         return f"]({target.relative_to(ROOT).as_posix()})"
 
@@ -106,6 +109,7 @@ def build(folder: Path, output: Path) -> int:
     """Build the site from staged pages; return the exit status, which is 1 if there is a warning."""
     from sphinx.cmd.build import main as sphinx
 
+    shutil.copytree(SCHEMAS, output / SCHEMAS.name, dirs_exist_ok=True)
     words = ["-b", "html", "-W", "--keep-going", "-q", "-E", "-c", str(SITE), "-d", str(folder / ".trees")]
     return sphinx([*words, str(folder), str(output)])
 

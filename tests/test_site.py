@@ -57,7 +57,14 @@ def test_links_lead_to_pages_and_files_of_the_site(staged):
         (page.name, link) for page in staged.glob("*.md") for link, _ in LINK.findall(CODE.sub("", page.read_text()))
     ]
     assert len(links) > 150
-    assert [(name, link) for name, link in links if not (staged / link).is_file()] == []
+    assert [(name, link) for name, link in links if not is_there(staged, link)] == []
+    assert "](schema:scores.json)" in (staged / "formats.md").read_text()
+
+
+def is_there(staged, link):
+    """Whether a link leads to a page or a file, or to a schema, which the build copies."""
+    schema = link.removeprefix("schema:")
+    return (staged / link).is_file() or (schema != link and (DOCS / "schemas" / schema).is_file())
 
 
 def test_code_is_left_as_it_is(staged):
@@ -138,6 +145,14 @@ def test_the_site_describes_each_public_name(site):
     described = re.findall(r'id="geval_py\.(\w+)"', (site / "api.html").read_text())
     described += re.findall(r'id="module-geval_py\.(\w+)"', (site / "api.html").read_text())
     assert set(geval_py.__all__) - {"__version__"} <= set(described)
+
+
+@pytest.mark.long
+def test_the_schemas_are_published_under_their_names(site, open_address):
+    page = open_address((site / "formats.html").as_uri())
+    links = [link.get_attribute("href") for link in page.locator("a[href$='.json']").all()]
+    assert sorted(links) == sorted(f"schemas/{path.name}" for path in (DOCS / "schemas").iterdir())
+    assert all((site / link).is_file() for link in links)
 
 
 @pytest.mark.long

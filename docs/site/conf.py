@@ -30,7 +30,7 @@ language = "en"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 myst_heading_anchors = 4
-myst_links_external_new_tab = False
+myst_url_schemes = {"http": None, "https": None, "schema": "schemas/{{path}}"}
 
 # Every name of geval_py's own must be known; other libraries' are not looked up, since nothing is fetched.
 nitpicky = True

@@ -1,0 +1,178 @@
+"""The published JSON Schemas: what the commands write is valid by them, and has no key that they do not know."""
+
+import json
+import re
+import shutil
+
+import pytest
+from examples import ROOT, examples_of
+from jsonschema import Draft202012Validator
+
+SCHEMAS = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(ROOT.glob("docs/schemas/*.json"))
+}
+BOTH = ["dev-0/out-model=bigram.tsv", "dev-0/out-model=unigram.tsv"]
+ONE = ["-t", "dev-0", "-o", "bigram"]
+COMMANDS = {
+    "scores": [
+        ["-t", "dev-0"],
+        [*ONE, "-B", "10", "--documents", "FileId"],
+        [*ONE, "-B", "10", "--no-documents"],
+        ["-t", "dev-0", "-o", "three"],
+        ["-t", "dev-0", "-o", "infinite.tsv", "-a", "PerplexityHashed", "-a", "Perplexity"],
+        [*ONE, "-a", "PerplexityHashed:f<exp:the>", "-a", "PerplexityHashed:f<out:theodolite>"],
+        ["-t", "one", "-a", "SacreBLEU", "-a", "Pearson"],
+    ],
+    "lines": [
+        [*ONE, "-l"],
+        [*ONE, "-d", "unigram"],
+        ["-t", "dev-0", "-o", "infinite.tsv", "-l"],
+        ["-t", "one", "-a", "BLEU", "-l"],
+        ["-t", "one", "-a", "BLEU", "-d", "out.tsv"],
+    ],
+    "features": [
+        [*ONE, "-w"],
+        [*ONE, "-w", "--numerical-features", "--no-documents"],
+        [*ONE, "-w", "--distinct", "--no-documents", "--numerical-features"],
+        [*ONE, "--most-worsening-features", "unigram"],
+        ["-t", "dev-0", "-o", "infinite.tsv", "-w"],
+        ["-t", "one", "-a", "BLEU", "-w"],
+    ],
+    "comparison": [
+        ["compare", "-t", "dev-0", "--samples", "100"],
+        ["compare", "-t", "dev-0", "--samples", "100", "--no-documents", *BOTH, "infinite.tsv"],
+        ["compare", "-t", "dev-0", "--samples", "100", "infinite.tsv", "rest.tsv"],
+        ["compare", "-t", "dev-0", "--samples", "100", "-a", "BLEU", *BOTH],
+    ],
+    "calibration": [
+        ["calibration", *ONE],
+        ["calibration", "-t", "dev-0", "-o", "infinite.tsv"],
+        ["calibration", "-t", "dev-0", "-o", "rest.tsv", "--no-documents"],
+        ["calibration", "-o", "vectors.tsv", "-e", "words.tsv", "-a", "PerplexityHashed4"],
+        ["calibration", "-o", "mixed.tsv", "-e", "words.tsv", "-a", "PerplexityHashed4"],
+    ],
+    "luck": [
+        ["luck", "-t", "dev-0", "--seeds", "2"],
+        ["luck", "-t", "dev-0", "-o", "infinite.tsv", "--seeds", "0"],
+        ["luck", "-t", "dev-0", "-o", "rest.tsv"],
+    ],
+    "tuning": [
+        ["tune", *ONE, "--temperature"],
+        ["tune", *ONE, "--documents", "FileId", "--words", "1000", "--apply", "dev-0"],
+        ["tune", "-t", "dev-0", "-o", "infinite.tsv"],
+        ["tune", *ONE, "--words", "0", "--no-documents", "--temperature"],
+    ],
+    "mixture": [
+        ["mix", "-t", "dev-0", *BOTH, "--words", "100"],
+        ["mix", "-t", "dev-0", *BOTH, "infinite.tsv", "--documents", "FileId", "--apply", "dev-0", "--force"],
+    ],
+    "problems": [
+        ["check", "-t", "dev-0"],
+        ["check", "dev-0", "missing.tsv"],
+        ["check", "guess.tsv"],
+        ["challenge", "leaks", "."],
+        ["check", "one/out.tsv"],
+    ],
+}
+
+
+@pytest.fixture
+def gazette(tmp_path):
+    """The sample challenge, with some outputs that are at fault in their own way."""
+    folder = tmp_path / "gazette"
+    shutil.copytree(ROOT / "challenges" / "gazette", folder)
+    (folder / "dev-0" / "infinite.tsv").write_text("the:0.5 a:0.5\n" * 212)
+    (folder / "dev-0" / "rest.tsv").write_text(":1\n" * 212)
+    (folder / "three").mkdir()
+    for name in BOTH:
+        shutil.copy(folder / name, folder / "three")
+    (folder / "three" / "out-model=bad.tsv").write_text("the:0,5\n" * 212)
+    (folder / "guess.tsv").write_text("the:0,5\nthe:1\n")
+    (folder / "one").mkdir()
+    for name in ("out.tsv", "expected.tsv"):
+        (folder / "one" / name).write_text("1\n")
+    (folder / "one" / "in.tsv").write_text("file\t1901\tleft\tright\n")
+    (folder / "words.tsv").write_text("the\na\n" * 60)
+    vector = " ".join(str(-place / 4) for place in range(16)) + "\n"
+    (folder / "vectors.tsv").write_text(vector * 120)
+    (folder / "mixed.tsv").write_text((vector + "the:0.5 a:0.2 :0.3\n") * 60)
+    return folder
+
+
+@pytest.fixture
+def documents(gazette, geval, monkeypatch):
+    """Return a function that gives the documents of a kind."""
+
+    def written(kind):
+        monkeypatch.chdir(gazette)
+        for words in COMMANDS[kind]:
+            status, out, err = geval(*words, "--format", "json")
+            assert status in (0, 1), err
+            assert out, f"{words}: {err}"
+            yield words, json.loads(out)
+
+    return written
+
+
+def closed(schema):
+    """A schema that knows no other keys."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    more = (
+        {"additionalProperties": False} if isinstance(schema.get("properties"), dict) and "required" in schema else {}
+    )
+    return {name: closed(value) for name, value in schema.items()} | more
+
+
+def keys_of(value):
+    if isinstance(value, list):
+        return {key for item in value for key in keys_of(item)}
+    if not isinstance(value, dict):
+        return set()
+    return {*value, *(key for item in value.values() for key in keys_of(item))}
+
+
+def properties_of(schema):
+    """All keys that a schema knows."""
+    if isinstance(schema, list):
+        return {key for item in schema for key in properties_of(item)}
+    if not isinstance(schema, dict):
+        return set()
+    own = schema.get("properties", {})
+    return {*own, *(key for item in schema.values() for key in properties_of(item))}
+
+
+def test_there_is_a_schema_of_each_kind():
+    assert SCHEMAS.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_what_is_written_is_valid(kind, documents):
+    schema = SCHEMAS[kind]
+    Draft202012Validator.check_schema(schema)
+    strict = Draft202012Validator(closed(schema))
+    found = set()
+    for words, document in documents(kind):
+        assert [(words, error.json_path, error.message[:200]) for error in strict.iter_errors(document)] == []
+        found |= keys_of(document)
+    assert properties_of(schema) - found == set(), "a key that no command writes"
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_a_missing_key_is_found(kind, documents):
+    (_, document), *_ = documents(kind)
+    validator = Draft202012Validator(SCHEMAS[kind])
+    for key in document:
+        assert not validator.is_valid({name: value for name, value in document.items() if name != key})
+
+
+def test_the_page_links_to_each_schema_and_shows_what_is_valid():
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\(schemas/(\w+)\.json\)", text)) == SCHEMAS.keys()
+    shown = [json.loads(example.shown) for example in examples_of(text) if "--format json" in example.code]
+    valid = [
+        {kind for kind, schema in SCHEMAS.items() if Draft202012Validator(schema).is_valid(one)} for one in shown
+    ]
+    assert [len(kinds) for kinds in valid] == [1] * 7
