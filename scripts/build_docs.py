@@ -28,7 +28,7 @@ STAGE = ROOT / "build" / "docs-pages"
 BUILT = ROOT / "build" / "docs"
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
-LISTED = re.compile(r"^- \[[^]\n]+\]\(([^)#\n]+)\)", re.MULTILINE)
+LISTED = re.compile(r"^- \[([^]\n]+)\]\(([^)#\n]+)\)", re.MULTILINE)
 NAME = re.compile(r"^- `([\w.]+)`\n", re.MULTILINE)
 
 
@@ -41,8 +41,8 @@ def pages() -> dict[Path, str]:
     return others | {page: page.stem if page.parent == DOCS else f"challenge-{page.parent.name}" for page in rest}
 
 
-def contents(index: str) -> dict[str, list[str]]:
-    """Return the links in the lists of the front page by their heading."""
+def contents(index: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the links in the lists of the front page by their heading: the text and the page of each."""
     parts = re.split(r"^## (.*)$", index, flags=re.MULTILINE)
     lists = {heading: LISTED.findall(text) for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
     return {heading: links for heading, links in lists.items() if links}
@@ -67,9 +67,10 @@ def staged(page: Path, names: dict[Path, str]) -> tuple[str, list[Path]]:
     return "".join(part for pair in zip(parts, [*code, ""], strict=True) for part in pair), files
 
 
-def toctree(heading: str, links: list[str]) -> str:
+def toctree(heading: str, links: list[tuple[str, str]]) -> str:
     """Return a part of the table of contents, which the front page itself does not show."""
-    return "\n".join(["", "```{toctree}", ":hidden:", f":caption: {heading}", "", *links, "```", ""])
+    lines = [f"{text} <{page}>" for text, page in links]
+    return "\n".join(["", "```{toctree}", ":hidden:", f":caption: {heading}", "", *lines, "```", ""])
 
 
 def directive(name: str) -> str:

@@ -32,6 +32,10 @@ SEARCHED = {
 }
 
 
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory):
     """The pages as Sphinx gets them."""
@@ -41,9 +45,7 @@ def staged(tmp_path_factory):
 
 
 def test_every_page_is_in_the_table_of_contents_once():
-    listed = [
-        (DOCS / link).resolve() for links in contents((DOCS / "index.md").read_text()).values() for link in links
-    ]
+    listed = [(DOCS / link).resolve() for links in contents(read(DOCS / "index.md")).values() for _, link in links]
     assert sorted(listed) == sorted(pages().keys() - {DOCS / "index.md"})
 
 
@@ -53,12 +55,10 @@ def test_the_names_of_pages_differ():
 
 
 def test_links_lead_to_pages_and_files_of_the_site(staged):
-    links = [
-        (page.name, link) for page in staged.glob("*.md") for link, _ in LINK.findall(CODE.sub("", page.read_text()))
-    ]
+    links = [(page.name, link) for page in staged.glob("*.md") for link, _ in LINK.findall(CODE.sub("", read(page)))]
     assert len(links) > 150
     assert [(name, link) for name, link in links if not is_there(staged, link)] == []
-    assert "](schema:scores.json)" in (staged / "formats.md").read_text()
+    assert "](schema:scores.json)" in read(staged / "formats.md")
 
 
 def is_there(staged, link):
@@ -70,17 +70,17 @@ def is_there(staged, link):
 def test_code_is_left_as_it_is(staged):
     blocks = re.compile(r"(?ms)^```(?:console|pycon)\n.*?^```$")
     for page, name in pages().items():
-        assert blocks.findall((staged / f"{name}.md").read_text()) == blocks.findall(page.read_text())
+        assert blocks.findall(read(staged / f"{name}.md")) == blocks.findall(read(page))
 
 
 def test_the_api_lists_each_public_name_once():
-    listed = NAME.findall((DOCS / "api.md").read_text())
+    listed = NAME.findall(read(DOCS / "api.md"))
     assert len(set(listed)) == len(listed)
     assert {name for name in listed if "." not in name} == set(geval_py.__all__) - {"__version__"}
 
 
 def test_the_glossary_is_in_order():
-    words = re.findall("(?m)^## (.*)$", (DOCS / "glossary.md").read_text())
+    words = re.findall("(?m)^## (.*)$", read(DOCS / "glossary.md"))
     assert len(words) > 30
     assert words == sorted(words, key=str.lower)
 
@@ -142,8 +142,8 @@ def served(folder):
 
 @pytest.mark.long
 def test_the_site_describes_each_public_name(site):
-    described = re.findall(r'id="geval_py\.(\w+)"', (site / "api.html").read_text())
-    described += re.findall(r'id="module-geval_py\.(\w+)"', (site / "api.html").read_text())
+    described = re.findall(r'id="geval_py\.(\w+)"', read(site / "api.html"))
+    described += re.findall(r'id="module-geval_py\.(\w+)"', read(site / "api.html"))
     assert set(geval_py.__all__) - {"__version__"} <= set(described)
 
 
