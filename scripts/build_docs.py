@@ -9,7 +9,6 @@ The Markdown is written for a code host. Copies of the pages are made for the si
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
@@ -117,14 +116,11 @@ def build(folder: Path, output: Path) -> int:
 
 def main() -> None:
     """Build all anew."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, default=BUILT, metavar="DIR", help="default: build/docs")
-    output: Path = parser.parse_args().output
-    shutil.rmtree(output, ignore_errors=True)
+    shutil.rmtree(BUILT, ignore_errors=True)
     stage(STAGE)
-    status = build(STAGE, output)
-    write_man_pages(output / "man" / "man1")
-    print(f"{output / 'index.html'}; man -M {output / 'man'} geval", file=sys.stderr)
+    status = build(STAGE, BUILT)
+    write_man_pages(BUILT / "man" / "man1")
+    print(f"{BUILT / 'index.html'}; man -M {BUILT / 'man'} geval", file=sys.stderr)
     sys.exit(status)
 
 

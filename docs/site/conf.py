@@ -32,9 +32,9 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 myst_heading_anchors = 4
 myst_url_schemes = {"http": None, "https": None, "schema": "schemas/{{path}}"}
 
-# Every name of geval_py's own must be known; other libraries' are not looked up, since nothing is fetched.
+# Every name of geval_py's own must be known; types of other libraries are not looked up, since nothing is fetched.
 nitpicky = True
-nitpick_ignore_regex = [(r"py:.*", r"(?!geval_py\b).*")]
+nitpick_ignore_regex = [(r"py:(class|data)", r"(?!geval_py\b).*"), ("py:mod", "decimal")]
 nitpick_ignore = [("py:class", f"geval_py.{name}") for name in INTERNAL]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

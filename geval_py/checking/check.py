@@ -55,7 +55,7 @@ def check_submission(
     read of one output, and its size. ``cluster`` is the client of a Dask cluster whose workers check the lines.
 
     No output makes this fail. Raises UsageError for an unknown rule, for a folder that is no challenge, for a file
-    that the workers of a cluster cannot read, and as :func:`find_targets`; DataError for a mistake in the test set of
+    that the workers of a cluster cannot read, and as ``find_targets``; DataError for a mistake in the test set of
     standard input; ClusterError.
     """
     from geval_py.scoring.cluster import workers_of

@@ -13,8 +13,8 @@ from geval_py.reading.splits import Split
 class Item(values.NamedTuple):
     """One line of a set.
 
-    ``line`` is its number, from 1, not counting a header; ``columns`` are the input's fields by their names
-    (:func:`column_name`); ``expected`` is the answer, None if it is hidden.
+    ``line`` is its number, from 1, not counting a header; ``columns`` are the input's fields by the
+    names of their columns, or their numbers, from 1; ``expected`` is the answer, None if it is hidden.
     """
 
     line: int
