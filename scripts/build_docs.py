@@ -76,10 +76,14 @@ def directive(name: str) -> str:
     """Return the directive that describes a name: a public one, or that of a class in a module of the package."""
     module, _, last = f"geval_py.{name}".rpartition(".")
     value = getattr(import_module(module), last)
-    if isinstance(value, type):
-        kind = "exception" if issubclass(value, BaseException) else "class"
-        options = [":members:", ":undoc-members:", ":inherited-members: Value, Fields, Exception, Protocol, object"]
-        options += [":exclude-members: fields, hidden, of", *([":show-inheritance:"] * (kind == "exception"))]
+    if isinstance(value, type) and issubclass(value, BaseException):
+        kind, options = (
+            "exception",
+            [":members:", ":undoc-members:", ":show-inheritance:", ":exclude-members: fields"],
+        )
+    elif isinstance(value, type):
+        kind, options = "class", [":members:", ":undoc-members:", ":inherited-members: Value, Protocol, object"]
+        options.append(":exclude-members: fields, hidden, of, count, index")
     elif isinstance(value, ModuleType):
         kind, options = "module", [":members:"]
     else:
