@@ -64,15 +64,15 @@ def display_width(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word most similar to a misspelt one, None if no word is similar.
+def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the known word most similar to a misspelt one, None if no word is; ``least`` is from 0, to 1 for equal.
 
     >>> nearest("perplexity", ["Perplexity", "LogLoss"])
     'Perplexity'
     """
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), n=1)), None)
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=least)), None)
 
 
 def suggestion(word: str, known: Iterable[str], written: str = "{}") -> str:

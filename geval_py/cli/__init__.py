@@ -10,7 +10,7 @@ import sys
 
 from geval_py.cli.options import COMMANDS, SCORES, Settings, parse
 from geval_py.cli.terminal import show_error
-from geval_py.errors import GevalError
+from geval_py.errors import GevalError, MissingFileError
 from geval_py.reading.config import AUTHORING
 from geval_py.text import visible
 
@@ -70,8 +70,17 @@ def _run(words: list[str]) -> int:
     from geval_py.cli import score
 
     task, settings = parse(words)
-    with score.blaming_config(task):
-        return score.run(task, settings) if settings.mode == SCORES else _run_mode(task, settings)
+    try:
+        with score.blaming_config(task):
+            return score.run(task, settings) if settings.mode == SCORES else _run_mode(task, settings)
+    except MissingFileError as error:
+        if words:
+            raise
+        from geval_py.cli.help import first_words
+
+        show_error(error)
+        sys.stderr.write(first_words(task))
+        return error.exit_status
 
 
 def _run_mode(task: Task, settings: Settings) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from geval_py.cli import options, parsers, score, terminal
-from geval_py.errors import UsageError
+from geval_py.errors import MissingFileError, UsageError
 from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties
 from geval_py.reading import config, splits
@@ -81,7 +81,8 @@ def run(words: Sequence[str]) -> int:
     task = task.replace(out_files=tuple(own["outputs"]), needs_items=settings.documents is not None)
     with score.blaming_config(task):
         sign = settings.format not in FOR_PEOPLE
-        results = score.scored(task, splits.locate(task), evaluate.select_schemes(task)[:1], settings, sign=sign)
+        split = _with_baseline(splits.locate(task), task, own["baseline"])
+        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=sign)
     evaluations = [result for result in results if isinstance(result, scores.ScoredOutput)]
     if len(evaluations) < 2 <= len(results):
         terminal.complain(
@@ -105,3 +106,16 @@ def run(words: Sequence[str]) -> int:
     terminal.note(*comparison.notes)
     score.show_of_task(task, comparison, settings.format)
     return 1 if failures else 0
+
+
+def _with_baseline(split: splits.Split, task: splits.Task, baseline: str | None) -> splits.Split:
+    """Add the baseline to outputs that are named without it."""
+    names = splits.unique_names(split.outputs)
+    if baseline is None or not task.out_files or baseline in splits.by_accepted_names(names, split.outputs):
+        return split
+    try:
+        return splits.locate_others(split, task, [baseline])
+    except (MissingFileError, UsageError):
+        if len(split.outputs) < 2:
+            raise
+        return split  # compare says which of these it may be

@@ -28,6 +28,40 @@ CHOICES = {  # for the values of options, by field
     "tokenizer": tuple(TOKENIZERS),
 }
 TEST_SETS = ("test_name", "tests")  # fields of options whose values are names of folders
+OUTPUTS = ("baseline", "diff", "out_files", "outputs")  # fields whose values are outputs, by short names or as files
+OUTPUT_NAMES = {  # functions that offer the outputs of all test sets; no name of a file is evaluated
+    "bash": """\
+_geval_outputs() {
+  local path name
+  for path in */out*.tsv*; do
+    [ -e "$path" ] || continue
+    name=$(printf '%s' "${path##*/}" | sed 's/\\.tsv.*//; s/^out-//; s/[^,=]*=//g')
+    [[ $name != "$1"* ]] || printf '%s\\n' "$name"
+  done | sort -u
+  compgen -f -- "$1"
+}
+""",
+    "zsh": """\
+_geval_outputs() {
+  local -a names
+  local name
+  for name in */out*.tsv*(N:t); do
+    names+=("$(print -rn -- "$name" | sed 's/\\.tsv.*//; s/^out-//; s/[^,=]*=//g')")
+  done
+  compadd -a names
+  _files
+}
+""",
+    "fish": """\
+function _geval_outputs
+  for path in */out*.tsv*
+    path basename -- $path | string replace -r '\\.tsv.*' '' | string replace -r '^out-' '' | string replace -ra
+    '[^,=]*=' ''
+  end
+  __fish_complete_path (commandline -ct)
+end
+""",
+}
 _EPILOG = """\
 examples:
   eval "$(geval completion bash)"      in ~/.bashrc
@@ -63,7 +97,7 @@ def script(shell: str) -> str:
     """Return the script for a shell."""
     import shtab
 
-    return shtab.complete(_whole_parser(), shell) + "\n"
+    return shtab.complete(_whole_parser(), shell, preamble=OUTPUT_NAMES[shell]) + "\n"
 
 
 def _whole_parser() -> argparse.ArgumentParser:
@@ -99,6 +133,9 @@ def _complete_values(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:
         if action.dest in CHOICES:
             action.choices = CHOICES[action.dest] if action.choices is None else action.choices
+        elif action.dest in OUTPUTS:
+            functions = {"bash": "_geval_outputs", "zsh": "_geval_outputs", "fish": "(_geval_outputs)"}
+            vars(action)["complete"] = functions
         elif action.metavar in FILES:
             vars(action)["complete"] = shtab.FILE
         elif action.metavar in FOLDERS or action.dest in TEST_SETS:

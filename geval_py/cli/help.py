@@ -1,30 +1,97 @@
-"""``geval help``: what ``geval`` does, or a command of it."""
+"""``geval help``: what ``geval`` does, a command of it, or a list of what there is."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli import options, parsers
+from geval_py.checking import rules
+from geval_py.cli import options, parsers, score, terminal
+from geval_py.reading import challenge
+from geval_py.tables.numbers import counted
+from geval_py.tables.table import Column, Table
+from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from geval_py.reading.splits import Task
+
+FORMATS = {
+    "text": "tables for people; in GEval's way for scores",
+    "json": "a document for programs, all digits, with a signature",
+    "csv": "a table for programs, all digits",
+    "markdown": "a table for a README or an issue",
+    "latex": "a table for a paper",
+    "html": "a table for a page",
+    "github": "geval check: annotations of a pull request",
+    "junit": "geval check: test results, for GitLab and others",
+    "sarif": "geval check: code scanning",
+}
 
 
 def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval help``."""
     parser = parsers.QuietParser(
-        prog="geval help", description="Show what geval does, or one of its commands, and the options."
+        prog="geval help",
+        description="Show what geval does, or one of its commands, and the options; or a list: of the metrics, the\n"
+        "formats of results, or the checker's rules.",
     )
-    parser.add_argument(
-        "command", nargs="*", metavar="COMMAND", help=f"{', '.join(options.COMMANDS)} (default: geval itself)"
-    )
+    names = ", ".join([*options.COMMANDS, *TOPICS])
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help=f"{names} (default: geval itself)")
     return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; returns the exit status, raises UsageError."""
     given = make_parser().understood(words)
-    if given is not None:
+    if given is not None and given.command[:1] in ([name] for name in TOPICS):
+        TOPICS[given.command[0]]()
+    elif given is not None:
         sys.stdout.write(parsers.parser_of(*given.command).format_help())
     return 0
+
+
+def _show_formats() -> None:
+    terminal.write_listing(Table([Column(name="format"), Column(name="for")], list(FORMATS.items())))
+    sys.stdout.write("geval -t dev-0 --format csv, say. --help names the formats of each command.\n")
+
+
+def _show_rules() -> None:
+    terminal.write_listing(rules.rules_table(rules.RULES))
+    sys.stdout.write("geval check --explain E101 says what a rule means, and what to do.\n")
+
+
+TOPICS: dict[str, Callable[[], None]] = {
+    "formats": _show_formats,
+    "metrics": score.list_metrics,
+    "rules": _show_rules,
+}
+
+
+# What to type first
+
+
+ELSEWHERE = """\
+This folder holds no challenge. To begin:
+  geval sample gazette    make a small challenge, with two outputs, to try things on
+  geval -t dev-0          in a challenge's folder: the scores of the outputs of dev-0
+  geval check             find what is wrong in a submission, before it is sent
+  geval compare -t dev-0  whether one output is better than another
+  geval help              all options and commands
+"""
+
+
+def first_words(task: Task) -> str:
+    """Return what to type in the folder of a task: the test sets that can be scored, or how to begin."""
+    there = challenge.Challenge(path=task.directory, task=task)
+    sets = [there[name] for name in there]
+    if not any(of.input or of.expected for of in sets):
+        return ELSEWHERE
+    return "".join(["This challenge has:\n", *map(_what_is_in, sets)])
+
+
+def _what_is_in(test: challenge.DataSet) -> str:
+    name = visible(test.name)
+    scores = f": geval -t {name} shows the scores" if test.outputs and test.expected else ""
+    return f"  {name:10} {counted(len(test.outputs), 'output')}{scores}\n"

@@ -188,10 +188,11 @@ def said_option(argument: str) -> str:
     return f"--{argument.replace('_', '-')}" if option is None else option.said or option.names[0]
 
 
-def unknown_word(word: str, *, of_challenge: bool = False) -> str:
+def unknown_word(word: str, *, of_challenge: bool = False, first: str = "") -> str:
     """Return the sentence about a word that is no option, with what may have been meant.
 
-    ``of_challenge`` is true where a challenge's folder may have been meant.
+    ``of_challenge`` is true where a challenge's folder may have been meant. ``first`` is the first of all words,
+    where a command may stand.
     """
     from geval_py.cli.suggestions import command_meant, option_meant
 
@@ -201,8 +202,12 @@ def unknown_word(word: str, *, of_challenge: bool = False) -> str:
         meant = option_meant(word, (name for option in config.OPTIONS for name in option.names), COMMANDS)
     elif os.path.isdir(word):
         meant = f"-t {visible(word)}"
+    elif ".tsv" in word:
+        meant = f"-o {visible(word)}"
     else:
         meant = command_meant(word, COMMANDS)
+    if meant in COMMANDS and word == first and not word.startswith("-"):
+        return config.invalid_word(word, f"did you mean geval {meant}?")
     if meant in COMMANDS:
         return config.invalid_word(word, f"geval {meant} …, the command first, if that was meant")
     return config.invalid_word(word, None if meant is None else f"did you mean {meant}?")
@@ -289,7 +294,11 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
 
     Raises UsageError, ConfigError and UnreadableFileError.
     """
-    given = config.parse_words(words, takes_files=True, unknown=unknown_word)
+    from functools import partial
+
+    given = config.parse_words(
+        words, takes_files=True, unknown=partial(unknown_word, first=words[0] if words else "")
+    )
     if given.keys() & config.SHOW_AND_EXIT:
         return Task(), _settings_of({name: given[name] for name in config.SHOW_AND_EXIT & given.keys()})
     authoring = bool(given.keys() & set(config.AUTHORING))
@@ -340,7 +349,7 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
         values.pop("format", None)
     adding = {option.field for option in OPTIONS if option.repeatable and not option.replaces}
     both = adding & values.keys() & given.keys()
-    return values | dict(given) | {name: (*values[name], *given[name]) for name in both}
+    return values | dict(given) | {name: tuple(dict.fromkeys((*values[name], *given[name]))) for name in both}
 
 
 def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str], *heeded: str) -> tuple[Task, Settings]:

@@ -51,7 +51,7 @@ def run(task: Task, settings: Settings) -> int:
         print(f"geval-py {__version__} ({choose_backend().name} backend)")
         return 0
     if settings.list_metrics:
-        _list_metrics()
+        list_metrics()
         return 0
     split, schemes = locate(task), select_schemes(task)
     others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
@@ -69,7 +69,8 @@ def run(task: Task, settings: Settings) -> int:
     return 1 if any(isinstance(result, Failure) for result in results) else 0
 
 
-def _list_metrics() -> None:
+def list_metrics() -> None:
+    """List the metrics, and what their names may have at the end."""
     from geval_py.cli.terminal import write_listing
     from geval_py.scoring.score_tables import metrics_table
 
@@ -318,6 +319,17 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iter
                 f"{named(evaluation.output.path)} lies beside other answers than {named(evaluation.split.expected)}, "
                 f"with which it was scored; was -t {visible(test)} meant?"
             )
+        if {"tuned", "mix"} & evaluation.output.parameters.keys():
+            _note_tuned(evaluation)
+
+
+def _note_tuned(evaluation: ScoredOutput) -> None:
+    """Say that an output was tuned or mixed on the lines that it is scored on, if the file beside it says so."""
+    from geval_py.reading.derived import test_tuned_on
+
+    if test_tuned_on(evaluation.output) == evaluation.split.name:
+        how = "tuned" if "tuned" in evaluation.output.parameters else "mixed"
+        note(f"{named(evaluation.output.path)} was {how} on these lines: on others it would score a little worse")
 
 
 def _other_test_set(split: Split, output: Output) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from geval_py.text import nearest
 
+LEAST_ALIKE = 0.58  # of 1: "bootstrap-samples" and "samples", but not "cross-tabs" and "threads"
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -112,5 +114,9 @@ def command_meant(word: str, commands: Iterable[str]) -> str | None:
 
 
 def _meant(word: str, meanings: Mapping[str, str]) -> str | None:
-    close = word if word in meanings else nearest(word, meanings)
-    return None if close is None else meanings[close]
+    """Return the meaning of a word, or of the word most like it; dashes at the beginning do not make words alike."""
+    if word in meanings:
+        return meanings[word]
+    bare = {name.lstrip("-"): meaning for name, meaning in meanings.items()}
+    close = nearest(word.lstrip("-"), bare, LEAST_ALIKE)
+    return None if close is None else bare[close]

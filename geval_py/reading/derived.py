@@ -443,6 +443,17 @@ def is_derived(output: splits.Output) -> bool:
     return os.path.exists(Derived(sources=(), path=output.path).kept_path)
 
 
+def test_tuned_on(output: splits.Output) -> str | None:
+    """Return the name of the test set that an output was tuned or mixed on, from the file beside it; None if none."""
+    try:
+        with open(Derived(sources=(), path=output.path).kept_path, encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return None
+    name = document.get("test") if isinstance(document, dict) else None
+    return name if isinstance(name, str) else None
+
+
 def derived_output(sources: Sequence[str], name: str, parameter: str, folder: str, header: str | None) -> Derived:
     """Return an output in a folder, with one more parameter in its name, compressed like the first source.
 

@@ -127,8 +127,8 @@ def unique_names(outputs: Sequence[Output]) -> list[str]:
 def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
     """Map each name that a user may type to the indices of the outputs that it means.
 
-    In order of precedence: a name, a path, a file's name, all parameters or values (``epochs=10,lr=0.01`` or
-    ``10,0.01``), one parameter or value (``lr=0.01`` or ``10``).
+    In order of precedence: a name, a path, a file's name, all parameters or values (``epochs=10,lr=0.01``,
+    ``10,lr=0.01`` or ``10,0.01``), one parameter or value (``lr=0.01`` or ``10``).
     """
     pairs = [[f"{key}={value}" for key, value in output.parameters.items()] for output in outputs]
     listed = [list(output.parameters.values()) for output in outputs]
@@ -137,7 +137,7 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
         [{name} for name in names],
         [{output.path, os.path.normpath(output.path)} for output in outputs],
         [_file_names(output) for output in outputs],
-        [{",".join(p), ",".join(v)} - {""} for p, v in zip(pairs, listed, strict=True)],
+        [{",".join(p), ",".join([*v[:1], *p[1:]]), ",".join(v)} - {""} for p, v in zip(pairs, listed, strict=True)],
         [{*p, *v} - {""} for p, v in zip(pairs, listed, strict=True)],
     ):
         called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called

@@ -3,14 +3,21 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from geval_py import evaluate
+from geval_py.checking.problem_formats import FORMATS as CHECK_FORMATS
+from geval_py.checking.rules import RULES_BY_CODE
 from geval_py.cli import completion, parsers, sample
 from geval_py.cli.options import COMMANDS, OPTIONS
 from geval_py.cli.parsers import group_of, parser_of
 from geval_py.cli.suggestions import OTHER_COMMANDS, SYNONYMS
+from geval_py.scoring.metrics import METRICS
+from geval_py.tables.formats import FORMATS
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_each_command_has_its_module():
@@ -66,6 +73,83 @@ def test_help_names_each_command():
         assert f"  {name:15} {summary}\n" in text
 
 
+@pytest.mark.parametrize(
+    ("topic", "names"), [("formats", {*FORMATS, *CHECK_FORMATS}), ("metrics", METRICS), ("rules", RULES_BY_CODE)]
+)
+def test_help_lists_what_there_is(topic, names, geval):
+    status, out, err = geval("help", topic)
+    assert (status, err) == (0, "")
+    *rows, _ = out.splitlines()
+    assert set(names) <= {row.split()[0] for row in rows}
+
+
+FIRST_WORDS = """\
+  geval sample gazette    make a small challenge, with two outputs, to try things on
+  geval -t dev-0          in a challenge's folder: the scores of the outputs of dev-0
+  geval check             find what is wrong in a submission, before it is sent
+  geval compare -t dev-0  whether one output is better than another
+  geval help              all options and commands
+"""
+
+
+def test_geval_alone_where_there_is_no_challenge(tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    missing = "geval: No test subdirectory with the expected results: `./test-A`\n"
+    assert geval() == (1, "", f"{missing}This folder holds no challenge. To begin:\n{FIRST_WORDS}")
+    (tmp_path / "dev").mkdir()  # as / has one
+    assert geval()[2].endswith(FIRST_WORDS)
+
+
+@pytest.fixture
+def gazette(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "challenges" / "gazette", tmp_path / "gazette")
+    monkeypatch.chdir(tmp_path / "gazette")
+    return tmp_path / "gazette"
+
+
+def test_geval_alone_in_a_challenge_says_what_is_there(gazette, geval):
+    """Scores of test-A come first, as in GEval: where there is an output of it, they are shown."""
+    status, out, err = geval()
+    assert (status, out) == (1, "")
+    assert err == (
+        "geval: No file with the test results: `./test-A/out.tsv`\n  `./test-A` holds expected.tsv, in.tsv.xz\n"
+        "This challenge has:\n"
+        "  dev-0      2 outputs: geval -t dev-0 shows the scores\n"
+        "  test-A     0 outputs\n"
+        "  train      0 outputs\n"
+    )
+    shutil.copy(gazette / "dev-0/out-model=bigram.tsv", gazette / "test-A/out.tsv")
+    assert "This challenge" not in geval()[2]
+
+
+def test_a_baseline_joins_the_outputs_that_are_named(gazette, geval):
+    """Once; one that is nowhere is named."""
+    apart = geval("compare", "-t", "dev-0", "--baseline", "unigram", "unigram", "bigram")
+    assert (
+        geval("compare", "-t", "dev-0", "--baseline", "unigram", "bigram")[1].splitlines()[-1]
+        == apart[1].splitlines()[-1]
+    )
+    assert geval("compare", "-t", "dev-0", "bigram", "--baseline", "nowhere") == (
+        1,
+        "",
+        "geval: No file with the test results: `./dev-0/nowhere`\n  `./dev-0` holds expected.tsv, in.tsv.xz, "
+        "out-model=bigram.tsv, out-model=unigram.tsv\n",
+    )
+
+
+def test_a_metric_of_the_challenge_is_shown_once(gazette, geval):
+    assert geval("-t", "dev-0", "-o", "bigram", "-m", "PerplexityHashed") == (0, "174.60\n", "")
+    both = geval("-t", "dev-0", "-o", "bigram", "-m", "LikelihoodHashed", "-m", "LikelihoodHashed")[1]
+    assert [row.split()[0] for row in both.splitlines()] == ["PerplexityHashed", "LikelihoodHashed"]
+
+
+def test_an_output_is_found_by_the_value_of_its_first_parameter(gazette, geval):
+    for name, source in (("v=1", "unigram"), ("v=2", "bigram")):
+        shutil.copy(f"dev-0/out-model={source}.tsv", f"dev-0/out-model=ola,{name}.tsv")
+    assert geval("-t", "dev-0", "-o", "ola,v=2") == (0, "174.60\n", "")
+    assert geval("-t", "dev-0", "-o", "ola,v=1") == (0, "327.53\n", "")
+
+
 COMMANDS_ARE = f"the commands are {', '.join(COMMANDS)}"
 OF_CHALLENGE = "the commands are make, split, leaks"
 NO_HELP = {
@@ -95,7 +179,9 @@ MEANT = {
     "--compare": FIRST.format("compare"),
     "--chekc": FIRST.format("check"),
     "--sample": FIRST.format("sample"),
-    "comapre": FIRST.format("compare"),
+    "comapre": "did you mean geval compare?",
+    "score": "did you mean geval, without a command?",
+    "--cross-tabs": "geval --help shows the options",
     "--output": "did you mean --out-file?",
     "--output=x": "did you mean --out-file?",
     "--outptu": "did you mean --out-file?",
@@ -268,7 +354,12 @@ COMPLETIONS = {
     "geval completion ": "bash zsh fish",
     "geval help sam": "sample",
     "geval -t de": "dev-0",
-    "geval -t dev-0 -o dev-0/out": "dev-0/out.tsv",
+    "geval -t dev-0 -o dev-0/out": "dev-0/out-$(touch x).tsv dev-0/out-model=ola,v=2.tsv dev-0/out.tsv",
+    "geval -t dev-0 -o ": "$(touch x) ola,2 out dev-0",
+    "geval -t dev-0 -o ol": "ola,2",
+    "geval compare ou": "out",
+    "geval compare --baseline ol": "ola,2",
+    "geval baseline -t dev-0 un": "uniform unigram",
     "geval sample de": "dev-0",
 }
 
@@ -277,6 +368,8 @@ COMPLETIONS = {
 def test_bash_completes(line, found, tmp_path, geval):
     (tmp_path / "dev-0").mkdir()
     (tmp_path / "dev-0/out.tsv").touch()
+    (tmp_path / "dev-0/out-model=ola,v=2.tsv").touch()
+    (tmp_path / "dev-0/out-$(touch x).tsv").touch()
     words = " ".join(repr(word) for word in line.split(" "))
     script = (
         f"{geval('completion', 'bash')[1]}\nCOMP_WORDS=({words}) COMP_CWORD={line.count(' ')}\n"
@@ -284,6 +377,7 @@ def test_bash_completes(line, found, tmp_path, geval):
     )
     run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (run.stdout, run.stderr) == (f"{found}\n", "")
+    assert not (tmp_path / "x").exists()  # no name is a command
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

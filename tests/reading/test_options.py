@@ -154,7 +154,7 @@ UNKNOWN = {
     "--worst-feature": "did you mean --worst-features?",
     "--xyzzy": "geval --help shows the options",
     "-x": "geval --help shows the options",
-    "out.tsv": "geval --help shows the options",
+    "out.tsv": "did you mean -o out.tsv?",
     "two words": "geval --help shows the options",
 }
 
@@ -352,7 +352,9 @@ def test_options_that_do_not_go_together(words, message):
 
 
 MEANT = {
-    "comapre -t dev-0": "Invalid argument `comapre'\n  geval compare …, the command first, if that was meant",
+    "comapre -t dev-0": "Invalid argument `comapre'\n  did you mean geval compare?",
+    "-t dev-0 out-a.tsv.xz": "Invalid argument `out-a.tsv.xz'\n  did you mean -o out-a.tsv.xz?",
+    "--cross-tabs": "Invalid option `--cross-tabs'\n  geval --help shows the options",
     "-t dev-0 compare": "Invalid argument `compare'\n  geval compare …, the command first, if that was meant",
     "folder": "Invalid argument `folder'\n  did you mean -t folder?",
     "nothing": "Invalid argument `nothing'\n  geval --help shows the options",
