@@ -122,7 +122,8 @@ class Comparison(formats.Tabular):
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
         columns = list(_columns(self))
-        return Table(columns, [[system] * len(columns) for system in self.systems])
+        rows = [[system] * len(columns) for system in self.systems]
+        return Table(columns, rows, may_go=MAY_GO)
 
     def records(self) -> Table:
         rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
@@ -348,6 +349,10 @@ def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples
 
 
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
+MAY_GO = (  # where a terminal is too narrow, the last one first
+    *("infinite", "diff. [95 %]", "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
+    "score there",
+)
 _LETTERS = string.ascii_letters
 
 
@@ -382,7 +387,7 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
     def figure(name: str, write: Callable[[System], str]) -> Column:
         return Column(name=name, alignment="right", write=write)
 
-    yield Column(name="system", write=lambda system: visible(system.name))
+    yield Column(name="system", write=lambda system: visible(system.name), cut="middle")
     yield figure("score [95 %]", lambda system: measured(system.score, system.interval))
     if comparison.compared < comparison.lines:
         yield figure("infinite", lambda system: str(system.infinite))
@@ -397,7 +402,7 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
     yield figure("lost", lambda system: share_text(system.lost))
     yield figure("tied", lambda system: share_text(system.tied))
     if comparison.is_tested:
-        yield Column(name="group", write=groups)
+        yield Column(name="group", write=groups, cut="never")
 
 
 def _decimals(value: float, interval: Interval | None) -> int:

@@ -8,14 +8,13 @@ from itertools import chain
 
 from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
-from geval_py.text import laid_out, visible
+from geval_py.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.errors import GevalError
     from geval_py.scoring.scores import Interval
     from geval_py.tables.table import Table
-    from geval_py.text import Alignment
 
 FAILED = "error"  # what stands in place of a score that an output at fault has not
 MOST_NAMES_IN_CROSS_TABLES = 100
@@ -51,10 +50,12 @@ def scores_text(
     shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
     if len(results) > 1:
         rows = list(_variant_rows(results, shown, [cells(result) for result in results]))
-        return _rows(rows, width, labels=len(rows[0]) - len(shown))
+        return _rows(rows, width, labels=len(rows[0]) - len(shown), has_head=len(rows) > len(results))
     if len(shown) == 1:
         return cells(results[0])[0] + "\n"
-    return "\n".join(_rows(block, width) for block in _metric_blocks(shown, cells(results[0])))
+    return "\n".join(
+        _rows(block, width, has_head=len(block[0]) > 2) for block in _metric_blocks(shown, cells(results[0]))
+    )
 
 
 def evaluation_text(evaluation: ScoredOutput) -> str:
@@ -76,12 +77,17 @@ def scores_html(evaluation: ScoredOutput) -> str:
     return "".join(Table(columns, list(rows)).html())
 
 
-def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1) -> str:
-    """Write a line a row: first its labels, then its scores."""
+def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, *, has_head: bool) -> str:
+    """Write a line a row: first its labels, then its scores; the first row may be the columns' names."""
     if width is None:
         return "".join("\t".join(row) + "\n" for row in rows)
-    alignments: list[Alignment] = ["left" if column < labels else "right" for column in range(len(rows[0]))]
-    return "".join(laid_out(rows, alignments, width))
+    from geval_py.tables.layout import Shape, laid_out
+
+    head, first = (rows[0], 1) if has_head else ([""] * len(rows[0]), 0)
+    label, score = Shape(heading="", cut="middle"), Shape(heading="", alignment="right")
+    shapes = [(label if n < labels else score).replace(heading=name) for n, name in enumerate(head)]
+    may_go = range(labels + 1, len(head))
+    return "".join(laid_out(shapes, rows[first:], width, header=has_head, may_go=may_go))
 
 
 def _variant_rows(

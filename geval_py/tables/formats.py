@@ -44,6 +44,10 @@ class Tabular:
         """Write an aligned table, which fits into a terminal's ``width`` if there is one, and the legend below it."""
         table, legend = self.table(), list(self.legend())
         yield from table.text() if width is None else table.terminal(width)
+        if width is not None:
+            from geval_py.tables.layout import wrapped
+
+            legend = [part for line in legend for part in wrapped(line, width)]
         yield from (f"{line}\n" for line in (["", *legend] if legend else []))
 
     def markdown(self) -> Iterator[str]:
@@ -87,7 +91,7 @@ class Listing(Tabular):
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write columns that fit into a terminal's ``width``; without one, as GEval does: TABs, and no header."""
-        return self.table().tabs() if width is None else self.table().terminal(width)
+        return self.table().tabs() if width is None else Tabular.text(self, width)
 
 
 class Shown(Tabular):

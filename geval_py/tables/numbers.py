@@ -63,6 +63,24 @@ def fixed(value: float, precision: int) -> str:
     return text.removeprefix("-") if not text.strip("-0.") else text
 
 
+def short(value: float) -> str:
+    """Write a number with six significant digits.
+
+    >>> short(7547.169811320753), short(4.0), short(math.inf)
+    ('7547.17', '4', 'Infinity')
+    """
+    return f"{value:.6g}" if math.isfinite(value) else special(value)
+
+
+def shorter(text: str) -> str:
+    """Write a number that has a point once more, with six significant digits.
+
+    >>> shorter("0.00030945591426049790"), shorter("1234567")
+    ('0.000309456', '1234567')
+    """
+    return short(float(text)) if "." in text else text
+
+
 def number(value: float, precision: int | None = None, *, percentage: bool = False) -> str:
     """Write a score with ``precision`` digits after the point, or the shortest.
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from geval_py.tables import escapes, numbers
-from geval_py.text import Alignment, display_width, laid_out, visible
+from geval_py.text import Alignment, display_width, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from geval_py.tables.layout import Cut
 
 _LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
@@ -34,13 +36,15 @@ def written(value: object) -> str:
 class Column(Value):
     """A column: its name, the unit of its values, its alignment, and the function that writes a value.
 
-    A column that is aligned left holds text, any other holds numbers. None is written as an empty cell.
+    A column that is aligned left holds text, any other holds numbers. None is written as an empty cell. ``cut`` says
+    where a terminal that is too narrow cuts its cells: names in the ``middle``, since they stay distinct.
     """
 
     name: str
     unit: str = ""
     alignment: Alignment = "left"
     write: Callable[[Any], str] = written
+    cut: Cut = "end"
 
     @property
     def heading(self) -> str:
@@ -58,11 +62,19 @@ class Table:
     """Columns, and rows with one value per column; rows that are an iterator can be written only once.
 
     Rows are written ``at_a_time``: one by one if they are still being computed, more at once if there are many.
-    Each method yields pieces of text, of whole lines.
+    ``may_go`` names the columns that a terminal may leave out if it is too narrow, the last one first: without it,
+    all but the first. Each method yields pieces of text, of whole lines.
     """
 
-    def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[object]], at_a_time: int = 1) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        rows: Iterable[Sequence[object]],
+        at_a_time: int = 1,
+        may_go: Sequence[str] | None = None,
+    ) -> None:
         self.columns, self.rows, self.at_a_time = columns, rows, at_a_time
+        self.may_go = [column.name for column in columns[1:]] if may_go is None else may_go
 
     def tabs(self) -> Iterator[str]:
         """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""
@@ -80,9 +92,12 @@ class Table:
             yield "  ".join(padded).rstrip() + "\n"
 
     def terminal(self, width: int, *, header: bool = True) -> Iterator[str]:
-        """Write columns that fit into a terminal's width, below their names; see :func:`laid_out`."""
-        head = [[column.heading for column in self.columns]] if header else []
-        yield from laid_out(chain(head, self.cells()), [column.alignment for column in self.columns], width)
+        """Write columns that fit into a terminal's width, below their names; see :mod:`geval_py.tables.layout`."""
+        from geval_py.tables.layout import Shape, laid_out
+
+        shapes = [Shape(heading=of.heading, alignment=of.alignment, cut=of.cut) for of in self.columns]
+        may_go = [n for name in self.may_go for n, column in enumerate(self.columns) if column.name == name]
+        yield from laid_out(shapes, self.cells(), width, header=header, may_go=may_go)
 
     def markdown(self) -> Iterator[str]:
         """Write a table in GitHub's Markdown."""

@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from geval_py.board.database.store import Board
+    from geval_py.tables.layout import Cut
     from geval_py.text import Alignment
 
 
 LETTERS = string.ascii_letters
 HELD_LEGEND = "held back: the latest submission is not significantly better, so an earlier score is shown"
 WORSE = "a score worse than {}, the {} of knowing nothing, is shown as infinite"
+GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
 SOME_COMPARED = "only the first {} of {} entries are compared with each other"
@@ -212,8 +214,9 @@ def standings_table(standings: Standings, ties: str = "shared") -> Table:
     """Return the table for people, a row per entry, without empty columns."""
     shown = _shown_columns(standings, ties)
     return Table(
-        [Column(name=column.name, alignment=column.alignment) for column in shown],
+        [Column(name=column.name, alignment=column.alignment, cut=column.cut) for column in shown],
         [[column.text(entry) for column in shown] for entry in standings.entries],
+        may_go=["95 % interval", "group", "range", *standings.others, *GO_FIRST],
     )
 
 
@@ -276,6 +279,7 @@ class EntryColumn:
 
     ``heading`` is its heading on pages, "" if pages show it elsewhere (with the submitter, with the score) or not at
     all; there, ``key`` gives the value that rows are sorted by, and ``style`` the class in the style sheet.
+    ``cut`` is as a :class:`Column`'s.
     """
 
     record: Mapping[str, Callable[[Entry], object]]
@@ -288,6 +292,7 @@ class EntryColumn:
     key: Callable[[Entry], object] = str
     style: str = ""
     sorted_as: str = "text"
+    cut: Cut = "end"
 
 
 def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
@@ -311,8 +316,8 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         style="range",
         sorted_as="number",
     )
-    yield _text_column("submitter", "code", kept=True)
-    yield _text_column("variant")
+    yield _text_column("submitter", "code", kept=True, cut="middle")
+    yield _text_column("variant", cut="middle")
     yield EntryColumn(
         name=standings.metric,
         text=lambda entry: disclosure.figure(entry.score, digits),
@@ -336,6 +341,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         heading="Group",
         key=groups_text,
         style="groups",
+        cut="never",
     )
     yield EntryColumn(
         name="ladder",
@@ -359,8 +365,8 @@ def _param(key: str) -> Callable[[Entry], object]:
     return lambda entry: entry.params.get(key)
 
 
-def _text_column(name: str, *others: str, kept: bool = False) -> EntryColumn:
-    return EntryColumn(name=name, text=attrgetter(name), kept=kept, record=_values(name, *others))
+def _text_column(name: str, *others: str, kept: bool = False, cut: Cut = "end") -> EntryColumn:
+    return EntryColumn(name=name, text=attrgetter(name), kept=kept, record=_values(name, *others), cut=cut)
 
 
 def _other_metric(metric: str, digits: int) -> EntryColumn:
@@ -389,6 +395,7 @@ TOLD_COLUMNS = (
         heading="Arrived",
         key=attrgetter("arrived"),
         style="when",
+        cut="never",
     ),
     EntryColumn(
         name="tags", text=lambda entry: ", ".join(entry.tags), record={"tags": lambda entry: ",".join(entry.tags)}
