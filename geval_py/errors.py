@@ -256,8 +256,12 @@ class MalformedLineError(DataError):
 
     def __str__(self) -> str:
         where = f"{named(self.path)}, line" if self.path else "line"
-        picture = excerpt(self.text, self.column).replace("\n", "\n    ")
         flags = visible(self.prepared_by)
         note = f"\n  (the line is shown as the flags `{flags}` left it)" if flags else ""
         first = f"Line {self.line}: Unexpected data [{self.reason}]" if self.is_numbered else self.reason
-        return f"{first}\n  {where} {self.line}, column {self.column}: {self.hint}\n    {picture}{note}"
+        return f"{first}\n  {where} {self.line}, column {self.column}: {self.hint}\n{self.picture}{note}"
+
+    @property
+    def picture(self) -> str:
+        """The part of the line around the column, and a caret below it."""
+        return "    " + excerpt(self.text, self.column).replace("\n", "\n    ")

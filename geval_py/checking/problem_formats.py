@@ -12,6 +12,7 @@ from itertools import groupby
 
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.tables.escapes import json_text
+from geval_py.tables.layout import picture, wrapped
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
 
 TYPE_CHECKING = False
@@ -26,20 +27,25 @@ XML_SPELLINGS = ("&#58;:", "##&#91;")
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def as_text(report: Report, *, colour: bool = False) -> str:
-    """Write a report for people: by file, then by rule, with excerpts of the lines; the last line sums up."""
+def as_text(report: Report, *, colour: bool = False, width: int | None = None) -> str:
+    """Write a report for people: by file, then by rule, with excerpts of the lines; the last line sums up.
+
+    On a terminal of a ``width``, excerpts and sentences fit into it.
+    """
     lines: list[str] = []
     for path, problems in groupby(report.problems, key=lambda problem: problem.path):
         lines.append(visible(path))
         for problem in problems:
-            lines += [*_problem_lines(problem, colour=colour), ""]
+            lines += [*_problem_lines(problem, colour=colour, width=width), ""]
     errors = sum(problem.rule.severity == "error" for problem in report.problems)
     found = f"{_count(errors, 'error')}, {_count(len(report.problems) - errors, 'warning')}"
     lines.append(f"{found if report.problems else 'no problems'} in {_count(len(_paths_of(report)), 'file')}")
+    if width is not None:
+        lines = [part for line in lines for part in wrapped(line, width)]
     return escape_commands("".join(f"{line}\n" for line in lines))
 
 
-def _problem_lines(problem: Problem, *, colour: bool) -> Iterator[str]:
+def _problem_lines(problem: Problem, *, colour: bool, width: int | None) -> Iterator[str]:
     rule, lines = problem.rule, _extent(problem)
     start, end = (COLOURS[rule.severity], PLAIN) if colour else ("", "")
     yield f"  {start}{rule.code} {rule.name} ({rule.severity}){end}" + (f": {lines}" if lines else "")
@@ -48,7 +54,9 @@ def _problem_lines(problem: Problem, *, colour: bool) -> Iterator[str]:
         if place.line or place.message != problem.summary:
             yield f"    {_position(problem.path, place)}: {visible(place.message)}"
             dim, plain = (DIM, PLAIN) if colour else ("", "")
-            for line in excerpt(place.text, max(1, place.column)).split("\n") if place.text else ():
+            column = max(1, place.column)
+            lined = excerpt(place.text, column) if width is None else picture(place.text, column, width - 8)
+            for line in lined.split("\n") if place.text else ():
                 yield f"      {dim}| {line}{plain}"
     if lines and problem.count > len(problem.places):
         yield f"    and {_count(problem.count - len(problem.places), 'more line')}"
@@ -239,9 +247,9 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 }
 
 
-def render(report: Report, name: str, *, colour: bool = False) -> str:
-    """Write a report in a format, a key of FORMATS; only text has colours."""
-    return as_text(report, colour=colour) if name == "text" else FORMATS[name](report)
+def render(report: Report, name: str, *, colour: bool = False, width: int | None = None) -> str:
+    """Write a report in a format, a key of FORMATS; only text has colours, and fits into a terminal's ``width``."""
+    return as_text(report, colour=colour, width=width) if name == "text" else FORMATS[name](report)
 
 
 def _count(count: int, noun: str) -> str:

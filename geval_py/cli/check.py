@@ -14,7 +14,7 @@ from geval_py.errors import GevalError, UsageError
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column, Table
-from geval_py.text import named, shows_colours, visible
+from geval_py.text import named, shows_colours, visible, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def show_report(report: rules.Report, format: str) -> int:
     """Show a report in a format of its own or, as a table, in any other; returns its exit status."""
     if format in problem_formats.FORMATS:
         colour = format == "text" and shows_colours(sys.stdout)
-        sys.stdout.write(problem_formats.render(report, format, colour=colour))
+        sys.stdout.write(problem_formats.render(report, format, colour=colour, width=width_of(sys.stdout)))
     else:
         import json
 
@@ -229,4 +229,4 @@ def _mend(path: str, codes: frozenset[str], given: argparse.Namespace) -> bool:
 
 def _complain(message: str) -> None:
     """Write to standard error, without anything that GitHub's runner would take for a command."""
-    print(problem_formats.escape_commands(f"geval: {message}"), file=sys.stderr)
+    terminal.complain(problem_formats.escape_commands(f"geval: {message}").removeprefix("geval: "))

@@ -6,6 +6,7 @@ import sys
 import time
 
 from geval_py.cli.options import said_option
+from geval_py.errors import GevalError, MalformedLineError
 from geval_py.tables.formats import FORMATS, Tabular
 from geval_py.text import is_able_terminal, shows_colours, visible, width_of
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from tqdm.std import tqdm
 
-    from geval_py.errors import GevalError
     from geval_py.tables.table import Table
 
     Unit = Literal["bytes", "items"]
@@ -45,18 +45,29 @@ def show_error(error: GevalError) -> None:
 
     Errors escape what they show; this escapes once more, in case one does not.
     """
-    complain("\n".join(map(visible, error.sentence(said_option).split("\n"))))
+    sentence, width = error.sentence(said_option), width_of(sys.stderr)
+    if isinstance(error, MalformedLineError) and width is not None:
+        from geval_py.tables.layout import picture
+
+        lines = picture(error.text, error.column, width - 4).split("\n")
+        sentence = sentence.replace(error.picture, "\n".join(f"    {line}" for line in lines))
+    complain("\n".join(map(visible, sentence.split("\n"))))
 
 
 def complain(message: str) -> None:
-    """Write an error to standard error; the message must be safe to show."""
-    print(f"geval: {message}", file=sys.stderr)
+    """Write an error to standard error, for a terminal in lines of its width; the message must be safe to show."""
+    lines, width = f"geval: {message}".split("\n"), width_of(sys.stderr)
+    if width is not None:
+        from geval_py.tables.layout import wrapped
+
+        lines = [part for line in lines for part in wrapped(line, width)]
+    print("\n".join(lines), file=sys.stderr)
 
 
 def note(*messages: str) -> None:
     """Write notes on the result to standard error."""
     for message in messages:
-        print(f"geval: note: {message}", file=sys.stderr)
+        complain(f"note: {message}")
 
 
 class ProgressBar:
