@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.scores import ScoredOutput
 
 
+TOP_ON_SCREEN = 20  # features that a terminal shows without --top
 Row = TypeVar("Row", line_by_line.Line, line_by_line.LineDifference)
 
 
@@ -93,8 +94,15 @@ def _show(
     note(*features.notes)
     for_terminal = settings.format != "text" or sys.stdout.isatty()
     with_q = settings.documents is not None
-    shown = features if settings.top is None else features.at(slice(settings.top))
-    listing = FeatureListing(evaluations=evaluations, features=shown, for_terminal=for_terminal, with_q=with_q)
+    is_on_screen = settings.format == "text" and sys.stdout.isatty()
+    top = TOP_ON_SCREEN if is_on_screen and settings.top is None else settings.top
+    listing = FeatureListing(
+        evaluations=evaluations,
+        features=features if top is None else features.at(slice(top)),
+        for_terminal=for_terminal,
+        with_q=with_q,
+        in_all=len(features) if settings.top is None else 0,
+    )
     show_of_task(task, listing, settings.format)
 
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import features, items, wordprobs
+from geval_py.reading.gap_columns import find_contexts
 from geval_py.tables import escapes, formats, numbers
+from geval_py.tables.layout import GAP_MARK
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.scores import ScoredOutput
 
 
+MOST_SHOWN = 1000  # characters of a text that a terminal's row may show
 AT_A_TIME = 8  # rows written at once: few, since a line may have megabytes
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
 FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
@@ -81,6 +85,47 @@ class _Rows(formats.Listing):
     def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
         raise NotImplementedError
 
+    def mark(self, field: features.Field, text: str) -> str:
+        """Escape a text of a field for a terminal, and mark its words if that is wanted."""
+        del field
+        return escapes.terminal_text(text)
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """As any listing; but for a terminal's ``width``, each line shows its number, and the gap in its context."""
+        return formats.Listing.text(self) if width is None else self._screen().terminal(width)
+
+    def _screen(self) -> Table:
+        """Return the table for a terminal: the line's number, a short figure, the context, the answer, the guesses.
+
+        For a metric that is not of words, whole texts stand in place of the context and the guesses.
+        """
+        of_words = self.evaluation.scores[0].metric.is_of_words
+        mark, fields = self.mark, features.Fields(self.evaluation.split.in_header)
+        left, right = _gap_columns(self.evaluation) if of_words else (-1, -1)
+        has_gap = max(left, right) >= 0
+        names = ["guess" if of_words else "output", "other guess" if of_words else "other output"]
+
+        def cells(text: str, expected: str, outputs: Sequence[str]) -> Iterator[str]:
+            columns = [mark(fields.column(n), _near(column, n == left)) for n, column in enumerate(text.split("\t"))]
+            if not has_gap:
+                yield "<tab>".join(columns)
+            elif len(columns) > max(left, right):
+                yield GAP_MARK.join(columns[n] if n >= 0 else "" for n in (left, right))
+            else:
+                yield "<tab>".join(columns) + GAP_MARK
+            yield mark(features.EXPECTED, expected[:MOST_SHOWN])
+            for output in outputs:
+                yield mark(features.OUTPUT, (best_guess(output) if of_words else output)[:MOST_SHOWN])
+
+        columns = [
+            Column(name="line", alignment="right", write=str),
+            Column(name=self.figures[1], alignment="right", write=numbers.short),
+            Column(name="context" if has_gap else "input", write=str, cut="around" if has_gap else "end"),
+            *(Column(name=name, write=str) for name in ("expected", *names[: len(self.texts) - 1])),
+        ]
+        rows = ([*figures[:2], *cells(text, texts[0], texts[1:])] for figures, text, texts in self.rows())
+        return Table(columns, rows, at_a_time=AT_A_TIME, may_go=())
+
     def records(self) -> Table:
         own, evaluation = {*FIGURES, *TEXTS}, self.evaluation
         columns = items.column_names(evaluation.input_width(), evaluation.split.in_header, own)
@@ -123,6 +168,9 @@ class LineListing(_Rows):
         rows = ((score, *marked(item)) for _, score, _, item in self.lines)
         return _table(["input", "expected", "output"], rows, self.for_terminal and self.marker is None)
 
+    def mark(self, field: features.Field, text: str) -> str:
+        return escapes.terminal_text(text) if self.marker is None else self.marker.marked(field, text)
+
     def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
         for number, score, loss, item in self.lines:
             yield (number, score, loss), item.input, (item.expected, item.output)
@@ -156,6 +204,35 @@ class DifferenceListing(_Rows):
 
     def to_dict(self) -> dict[str, Any]:
         return explained_head([self.evaluation, self.other])
+
+
+def _near(text: str, is_left: bool) -> str:
+    """Return the part of a text that a terminal's row may show."""
+    return text[-MOST_SHOWN:] if is_left else text[:MOST_SHOWN]
+
+
+def _gap_columns(evaluation: ScoredOutput) -> tuple[int, int]:
+    """Return the places of the input's columns with the left and the right context; -1 for one that is not known."""
+    names = [items.column_name(evaluation.split.in_header, n) for n in range(evaluation.input_width())]
+    try:
+        left, right = find_contexts(names)
+    except UsageError:
+        return -1, -1
+    return names.index(left) if left else -1, names.index(right) if right else -1
+
+
+def best_guess(output: str) -> str:
+    """Return the word with the greatest mass in an output line; the line itself if it has no words.
+
+    >>> best_guess("cat:0.2 dog:0.3 :0.5")
+    'dog'
+    """
+    try:
+        parsed = wordprobs.parse_line(output)
+    except MalformedLineError:  # a line that is well-formed only after a metric's flags
+        return output
+    masses = wordprobs.distribution_of(parsed.words or (), parsed.values).masses
+    return max(masses, key=masses.__getitem__, default=output)
 
 
 def explained_head(evaluations: Sequence[ScoredOutput]) -> dict[str, Any]:
@@ -200,10 +277,11 @@ class Marker:
 
     def item(self, item: items.ScoredItem) -> Sequence[str]:
         """Return an item's input, expected and output, marked; a TAB as ``<tab>``."""
-        expected, output, *columns = (self._marked(field, text) for field, text in self._fields.split(item))
+        expected, output, *columns = (self.marked(field, text) for field, text in self._fields.split(item))
         return "<tab>".join(columns), expected, output
 
-    def _marked(self, field: features.Field, text: str) -> str:
+    def marked(self, field: features.Field, text: str) -> str:
+        """Return a field's text, marked."""
         shown = []
         name = str(field)
         end = 0

@@ -168,6 +168,7 @@ class WorstFeatures:
         )
 
 
+WIDE = (72, 96)  # columns of a terminal on which figures have all their digits, without q and with it
 _ROWS = 300  # written at once: few enough not to wake the garbage collector
 _AT_ONCE = 8192  # features whose names and figures are made at once
 
@@ -176,7 +177,7 @@ _AT_ONCE = 8192  # features whose names and figures are made at once
 class FeatureListing(formats.Listing):
     """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p.
 
-    ``with_q`` adds q to the table for people.
+    ``with_q`` adds q; ``write`` rewrites figures for a narrow terminal; a last line says if ``in_all`` are more.
     """
 
     name = "features"
@@ -184,19 +185,24 @@ class FeatureListing(formats.Listing):
     features: WorstFeatures
     for_terminal: bool = False
     with_q: bool = False
+    in_all: int = 0
+
+    write: Callable[[str], str] = str
 
     def table(self) -> Table:
-        columns = [
-            Column(name="feature", write=visible if self.for_terminal else str),
-            *(Column(name=name, alignment="right", write=str) for name in ("count", "score", "p")),
-        ]
-        if self.with_q:
-            columns.append(Column(name="q", alignment="right", write=str))
-        return Table(columns, self._rows(), at_a_time=_ROWS)
+        feature = Column(name="feature", write=visible if self.for_terminal else str, cut="middle")
+        names = ("count", "score", "p", "q")[: 3 + self.with_q]
+        columns = [feature, *(Column(name=name, alignment="right", write=self.write) for name in names)]
+        return Table(columns, self._rows(), at_a_time=_ROWS, may_go=["p", "q", "score", "count"])
+
+    def legend(self) -> Iterator[str]:
+        if self.in_all > len(self.features):
+            yield f"The first {len(self.features)} of {self.in_all} features; for all, --top {self.in_all} or | less."
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
-        return formats.Listing.text(self, width) if width is not None or self.for_terminal else self._lines()
+        listing = replace(self, write=numbers.shorter) if width is not None and width < WIDE[self.with_q] else self
+        return formats.Listing.text(listing, width) if width is not None or self.for_terminal else self._lines()
 
     def _lines(self) -> Iterator[str]:
         for part in self._parts():

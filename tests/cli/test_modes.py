@@ -496,11 +496,11 @@ def test_marks_on_a_terminal(long_challenge, geval):
     lines = out.splitlines()
     assert (status, err) == (0, LEGEND)
     assert lines[:2] == [
-        "score  input                   expected  output",
-        "  2.0  1900<tab>ba b a\\x1b[2J  a         a:0.5 c:0.5",
+        "line  score  input                   expected  guess",
+        "   1      2  1900<tab>ba b a\\x1b[2J  a         a",
     ]
     red = marked("b", BOLD_RED)
-    assert lines[20] == f"  4.0  1919<tab>ba b a\\x1b[2J  {red}         {red}:0.25 c:0.75"
+    assert lines[20] == f"  20      4  1919<tab>ba b a\\x1b[2J  {red}         c"
 
 
 def test_marks_where_they_are_forced(long_challenge, geval, monkeypatch):

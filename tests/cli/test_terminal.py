@@ -90,14 +90,29 @@ def test_scores(challenge, geval):
     assert geval("-o", "long", "-m", "Likelihood", terminal=True)[1] == "Perplexity  4.00\nLikelihood  0.25\n"
 
 
-def test_lines(challenge, geval):
-    """Texts share what the numbers leave, and what does not fit ends in …"""
-    assert geval("-o", "long", "-l", terminal=True, columns=50)[1] == (
-        "score  input            expected  output\n"
-        "  4.0  1901<tab>left …  a         a:0.25 c:0.001 …\n"
-        "  4.0  水水水水水水水…  b         b:0.25 c:0.001 …\n"
-        "  4.0  short            a         a:0.25 c:0.001 …\n"
-    )
+LINES = {
+    80: [
+        "line  score  context                                             expected  guess",
+        "   1      4  …ntext context context ___ right                    a         a",
+        "   2      4   …水水水水水水水水水水 ___                          b         b",
+        "   3      4                   short ___                          a         a",
+    ],
+    40: [
+        "line  score  expected  guess",
+        "   1      4  a         a",
+        "  …context context ___ right",
+        "   2      4  b         b",
+        "   …水水水水水水水 ___",
+        "   3      4  a         a",
+        "             short ___",
+    ],
+}
+
+
+@pytest.mark.parametrize("columns", LINES)
+def test_lines(columns, challenge, geval):
+    """The gaps are below each other; on a narrow terminal, each context is below its line."""
+    assert geval("-o", "long", "-l", terminal=True, columns=columns)[1].splitlines() == LINES[columns]
 
 
 def test_features_have_a_header(challenge, geval):
