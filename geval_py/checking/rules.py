@@ -358,10 +358,11 @@ class Report(Value):
 
 def rules_table(rules: Sequence[Rule] = RULES) -> Table:
     """Return a table with a row for each rule."""
-    columns = [Column(name=name) for name in ("rule", "", "what is wrong")]
+    columns = [Column(name="rule", cut="middle"), Column(name="", cut="never"), Column(name="what is wrong")]
     return Table(
         columns,
         [(f"{rule.code} {rule.name}", "fixable" if rule.fixable else "", rule.summary) for rule in rules],
+        may_go=["what is wrong", ""],
     )
 
 

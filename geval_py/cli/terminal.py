@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Unit = Literal["bytes", "items"]
 
 PATIENCE_SECONDS = 1.0
+IN_A_PIPE = "| less"
 
 
 def show(value: Tabular, format: str) -> None:
@@ -31,13 +32,16 @@ def show(value: Tabular, format: str) -> None:
 def write_table(table: Table) -> None:
     """Write a table line by line: in columns that fit into the terminal, elsewhere with TABs and without a header."""
     width = width_of(sys.stdout)
-    sys.stdout.writelines(table.tabs() if width is None else table.terminal(width))
+    sys.stdout.writelines(table.tabs() if width is None else table.terminal(width, whole=IN_A_PIPE))
 
 
 def write_listing(table: Table) -> None:
     """Write a table whose columns need no names: aligned, and cut only where a terminal is too narrow."""
     width = width_of(sys.stdout)
-    sys.stdout.writelines(table.text(header=False) if width is None else table.terminal(width, header=False))
+    if width is None:
+        sys.stdout.writelines(table.text(header=False))
+    else:
+        sys.stdout.writelines(table.terminal(width, header=False, whole=IN_A_PIPE))
 
 
 def show_error(error: GevalError) -> None:

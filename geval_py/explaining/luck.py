@@ -144,7 +144,8 @@ class Lucks(formats.Tabular):
         return {"outputs": [luck.to_dict() for luck in self.outputs]}
 
     def table(self) -> Table:
-        columns = [Column(name=name) for name in ("system", "score", "seeds", "sd", "z", "formula", "sd", "z")]
+        figures = ("score", "seeds", "sd", "z", "formula", "sd", "z")
+        columns = [Column(name="system", cut="middle"), *(Column(name=name, cut="never") for name in figures)]
         return Table(columns, [luck.row() for luck in self.outputs])
 
     def records(self) -> Table:

@@ -106,8 +106,9 @@ class Mixture(formats.Tabular):
             ]
             for component in self.components
         ]
-        columns = [Column(name=name, alignment="right") for name in ("score", "infinite", "weight")]
-        return cross_validation.table_with_infinite([Column(name="output"), *columns], rows, infinite=infinite)
+        figures = (Column(name=name, alignment="right") for name in ("score", "infinite", "weight"))
+        columns = [Column(name="output", cut="middle"), *figures]
+        return cross_validation.table_with_infinite(columns, rows, infinite=infinite)
 
     def legend(self) -> Iterator[str]:
         what = f"{self.metric} ({self.unit}, {self.direction} is better)"

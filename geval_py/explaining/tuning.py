@@ -125,7 +125,7 @@ class Tuning(Tabular):
             rows.append([self._label(trial), score, trial.infinite, *change, verdict])
         figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "nats")]
         columns = [
-            Column(name="tuned"),
+            Column(name="tuned", cut="middle"),
             *figures,
             Column(name="95 %", alignment="centre"),
             Column(name="p", alignment="right"),

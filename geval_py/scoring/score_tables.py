@@ -8,7 +8,7 @@ from itertools import chain
 
 from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
-from geval_py.text import visible
+from geval_py.text import display_width, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def scores_text(
 
     ``names`` are the metrics' names, for the case that no output has a score. ``interval`` is a function that
     computes a score's interval, which is written in place of the score. TABs split the columns; for a terminal of a
-    ``width`` they are aligned.
+    ``width`` they are aligned, and the outputs' names stand in place of more parameters than fit.
     """
 
     def cell(score: MetricScore) -> str:
@@ -49,8 +49,14 @@ def scores_text(
     scores = (result.scores for result in results if not isinstance(result, Failure))
     shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
     if len(results) > 1:
-        rows = list(_variant_rows(results, shown, [cells(result) for result in results]))
-        return _rows(rows, width, labels=len(rows[0]) - len(shown), has_head=len(rows) > len(results))
+        values = [cells(result) for result in results]
+        rows = list(_variant_rows(results, shown, values))
+        labels = len(rows[0]) - len(shown)
+        if width is not None and not _fit([row[: labels + 1] for row in rows], width):
+            names_of = _file_names([result.output.name for result in results])
+            rows = [["File name", *shown], *([visible(name), *of] for name, of in zip(names_of, values, strict=True))]
+            labels = 1
+        return _rows(rows, width, labels, has_head=len(rows) > len(results))
     if len(shown) == 1:
         return cells(results[0])[0] + "\n"
     return "\n".join(
@@ -88,6 +94,11 @@ def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, *, 
     shapes = [(label if n < labels else score).replace(heading=name) for n, name in enumerate(head)]
     may_go = range(labels + 1, len(head))
     return "".join(laid_out(shapes, rows[first:], width, header=has_head, may_go=may_go))
+
+
+def _fit(rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether columns, two spaces apart, fit into a terminal's width uncut."""
+    return sum(2 + max(map(display_width, column)) for column in zip(*rows, strict=True)) - 2 <= width
 
 
 def _variant_rows(
@@ -251,9 +262,10 @@ def metrics_table() -> Table:
     from geval_py.scoring.metrics import METRICS
     from geval_py.tables.table import Column, Table
 
-    columns = [Column(name=name) for name in ("metric", "unit", "direction", "what it is")]
+    columns = [Column(name=name) for name in ("unit", "direction", "what it is")]
     measures = ((metric, metric.measure) for metric in METRICS.values())
     return Table(
-        columns,
+        [Column(name="metric", cut="middle"), *columns],
         [(metric.name, of.unit, f"{of.direction} is better", metric.summary) for metric, of in measures],
+        may_go=["what it is", "unit", "direction"],
     )

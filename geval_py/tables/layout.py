@@ -56,13 +56,14 @@ def laid_out(
     *,
     header: bool = True,
     may_go: Sequence[int] = (),
+    whole: str = "--format csv",
 ) -> Iterator[str]:
     """Yield the lines of a table that fits into a terminal's width, and sentences on what was left out of it.
 
-    ``may_go`` are the places of the columns that may be left out, the last one first. Numbers are never cut: one
-    that is wider than those before takes space from the last text. The headings are written again and again, so that
-    each screen of a long table has them. The rows may be an iterator; they are read one by one unless some of their
-    cells are names.
+    ``may_go`` are the places of the columns that may be left out, the last one first; ``whole`` is what a user adds
+    to the command to see them. Numbers are never cut: one that is wider than those before takes space from the last
+    text. The headings are written again and again, so that each screen of a long table has them. The rows may be an
+    iterator; they are read one by one unless some of their cells are names.
     """
     rows = iter(rows)
     has_names = any(shape.cut == "middle" for shape in shapes)
@@ -76,7 +77,7 @@ def laid_out(
         if header and number and number % ROWS_BELOW_HEADINGS == 0:
             yield head
         yield fitted.line(row)
-    notes = list(fitted.notes())
+    notes = list(fitted.notes(whole))
     yield from (f"{line}\n" for line in chain([""] if notes else [], *(wrapped(note, width) for note in notes)))
 
 
@@ -183,16 +184,16 @@ class _Fitted:
             written.append(INDENT + _in_context(row[self._below], self._width - len(INDENT)))
         return "".join(f"{line.rstrip(' ')}\n" for line in written)
 
-    def notes(self) -> Iterator[str]:
-        """Say what the table does not show."""
+    def notes(self, whole: str) -> Iterator[str]:
+        """Say what the table does not show, and how to see it."""
         for n in self._kept:
             ends = self._ends.get(n, ("", ""))
             parts = (f"{visible(end)} {where}" for end, where in zip(ends, ("before", "after"), strict=True) if end)
             if any(ends):
                 yield f"{self._shapes[n].heading}: each name is shown without {' and '.join(parts)} it."
         if self._gone:
-            gone = ", ".join(self._shapes[n].heading for n in sorted(self._gone))
-            yield f"Not shown: {gone}; a wider terminal or --format csv shows all."
+            gone = ", ".join(dict.fromkeys(self._shapes[n].heading for n in sorted(self._gone)))
+            yield f"Not shown: {gone}; a wider terminal or {whole} shows all."
 
 
 def _cell(cell: str, shape: Shape, width: int, *, is_head: bool) -> str:

@@ -74,7 +74,7 @@ class Table:
         may_go: Sequence[str] | None = None,
     ) -> None:
         self.columns, self.rows, self.at_a_time = columns, rows, at_a_time
-        self.may_go = [column.name for column in columns[1:]] if may_go is None else may_go
+        self.may_go = may_go
 
     def tabs(self) -> Iterator[str]:
         """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""
@@ -91,13 +91,19 @@ class Table:
             padded = (cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
             yield "  ".join(padded).rstrip() + "\n"
 
-    def terminal(self, width: int, *, header: bool = True) -> Iterator[str]:
-        """Write columns that fit into a terminal's width, below their names; see :mod:`geval_py.tables.layout`."""
+    def terminal(self, width: int, *, header: bool = True, whole: str = "--format csv") -> Iterator[str]:
+        """Write columns that fit into a terminal's width, below their names; see :mod:`geval_py.tables.layout`.
+
+        ``whole`` is what a user adds to the command to see all columns.
+        """
         from geval_py.tables.layout import Shape, laid_out
 
         shapes = [Shape(heading=of.heading, alignment=of.alignment, cut=of.cut) for of in self.columns]
-        may_go = [n for name in self.may_go for n, column in enumerate(self.columns) if column.name == name]
-        yield from laid_out(shapes, self.cells(), width, header=header, may_go=may_go)
+        places = range(len(shapes))
+        names = dict.fromkeys(self.may_go or ())
+        may_go = [n for name in names for n in places if self.columns[n].name == name]
+        going = places[1:] if self.may_go is None else may_go
+        yield from laid_out(shapes, self.cells(), width, header=header, may_go=going, whole=whole)
 
     def markdown(self) -> Iterator[str]:
         """Write a table in GitHub's Markdown."""

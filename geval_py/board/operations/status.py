@@ -23,6 +23,7 @@ from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations import pipeline, receipts
 from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import Settings
+from geval_py.tables.layout import Cut
 from geval_py.tables.table import Column, Table
 from geval_py.text import shorten
 from geval_py.version import __version__
@@ -112,7 +113,9 @@ class Status:
             )
             for line in self.lines
         )
-        return Table([Column(name=name) for name in columns], rows)
+        cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
+        may_go = ("state", "problem", "arrived", "final", "why", "by", "cost", "quota")
+        return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, may_go=may_go)
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""

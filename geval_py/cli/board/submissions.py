@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from geval_py.board.operations.rescoring import Rescored
     from geval_py.board.ranking.leaderboard import PlaceChange
+    from geval_py.tables.layout import Cut
     from geval_py.tables.table import Table
 
 ADD_EXAMPLES = """\
@@ -202,7 +203,9 @@ def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     from geval_py.tables.table import Column, Table
 
-    return Table([Column(name=name) for name in names], rows)
+    cuts: dict[str, Cut] = {"code": "never", "submitter": "middle"}
+    columns = [Column(name=name, cut=cuts.get(name, "end")) for name in names]
+    return Table(columns, rows, may_go=["state", "why", "submission"])
 
 
 def make_rescore_parser() -> parsers.QuietParser:

@@ -1,0 +1,215 @@
+"""Tables on narrow terminals: no line is too wide, and no two names look equal."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geval_py.tables.layout import (
+    GAP_MARK,
+    Shape,
+    cut_middle,
+    cut_names,
+    cut_start,
+    laid_out,
+    picture,
+    shared_ends,
+    wrapped,
+)
+from geval_py.tables.table import Column, Table
+from geval_py.text import characters, display_width, visible
+
+WIDTHS = st.integers(40, 130)
+PARTS = [
+    "out-",
+    "model=",
+    "bigram",
+    "alpha=0.1",
+    "alpha=0.2",
+    "seed=1",
+    "seed=2",
+    ",",
+    "日本",
+    "e\u0301",
+    "👍",
+    ".tsv",
+    "…",
+]
+NAMES = st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=30).map("".join), unique=True, max_size=8)
+TEXTS = st.text("ab 水e\u0301👍:=", max_size=150).map(str.strip)
+
+
+def shown_names(lines, names):
+    """Return the cells of the first column, of one line or more, by the figures in the second one."""
+    cells, number = {}, -1
+    for line in lines:
+        match = re.fullmatch(r"(.*?)\s*#(\d+)#", line)
+        if match:
+            number = int(match[2])
+            cells[number] = match[1]
+        elif number >= 0:
+            cells[number] += f"\n{line.rstrip()}"
+    assert sorted(cells) == list(range(len(names)))
+    return list(cells.values())
+
+
+@given(NAMES, WIDTHS, st.lists(st.integers(0, 10**12), max_size=6))
+def test_names_stay_distinct(names, width, figures):
+    """However narrow the terminal is, and whatever else there is to show."""
+    columns = [Column(name="system", cut="middle"), Column(name="n", alignment="right")]
+    columns += [Column(name=f"figure {n}", alignment="right") for n in range(len(figures))]
+    rows = [[name, f"#{n}#", *figures] for n, name in enumerate(names)]
+    may_go = [column.name for column in columns[2:]]
+    lines = "".join(Table(columns, rows, may_go=may_go).terminal(width)).splitlines()
+    assert max(map(display_width, lines)) <= width
+    kept = len(re.findall("figure", lines[0]))
+    tails = "".join(rf"\s+{figure}" for figure in figures[:kept])
+    table = lines[1 : lines.index("")] if "" in lines else lines[1:]
+    shown = shown_names([re.sub(rf"(#\d+#){tails}$", r"\1", line) for line in table], names)
+    assert len(set(shown)) == len(names)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS, TEXTS), max_size=5), WIDTHS)
+def test_contexts_and_texts_fit(rows, width):
+    """A context beside its row or below it; both sides of the gap are as near to it as they can be."""
+    shapes = [
+        Shape(heading="line", alignment="right"),
+        Shape(heading="context", cut="around"),
+        Shape(heading="expected"),
+        Shape(heading="guess"),
+    ]
+    cells = [[str(n), left + GAP_MARK + right, one, other] for n, (left, right, one, other) in enumerate(rows)]
+    lines = "".join(laid_out(shapes, cells, width)).splitlines()
+    assert max(map(display_width, lines)) <= width
+    gaps = [display_width(line[: line.index(" ___")]) for line in lines if " ___" in line]
+    assert len(gaps) == len(rows)
+    assert len(set(gaps)) <= 1
+
+
+def test_columns_go_in_order():
+    columns = [Column(name=name, alignment="right") for name in ("a" * 12, "b" * 12, "c" * 12, "d" * 12)]
+    table = Table(columns, [[1, 2, 3, 4]], may_go=["c" * 12, "a" * 12, "d" * 12])
+    heads = {width: next(iter(table.terminal(width))).split() for width in (54, 53, 40, 39, 26, 25)}
+    assert {width: "".join(head[0] for head in heads[width]) for width in heads} == {
+        54: "abcd",
+        53: "abc",
+        40: "abc",
+        39: "bc",
+        26: "bc",
+        25: "b",
+    }
+
+
+def test_what_is_left_out_is_said():
+    names = [f"out-model={model},seed=1.tsv" for model in ("bigram", "trigram")]
+    columns = [Column(name="system", cut="middle"), Column(name="score", alignment="right"), Column(name="remark")]
+    rows = [[name, 1.5, "as good as it can be"] for name in names]
+    assert "".join(Table(columns, rows).terminal(30)).splitlines() == [
+        "system   score  remark",
+        "bigram     1.5  as good as it…",
+        "trigram    1.5  as good as it…",
+        "",
+        "system: each name is shown",
+        "  without out-model= before",
+        "  and ,seed=1.tsv after it.",
+    ]
+    assert "".join(Table(columns, rows).terminal(25)).splitlines()[-3:] == [
+        "Not shown: remark; a",
+        "  wider terminal or",
+        "  --format csv shows all.",
+    ]
+
+
+def test_headings_are_on_each_screen():
+    table = Table([Column(name="n")], [[n] for n in range(45)])
+    lines = "".join(table.terminal(80)).splitlines()
+    assert [place for place, line in enumerate(lines) if line == "n"] == [0, 21, 42]
+    assert "n" not in "".join(table.terminal(80, header=False)).splitlines()
+
+
+ENDS = {
+    "both": (["out-a,e=1.tsv", "out-b,e=1.tsv"], ("out-", ",e=1.tsv")),
+    "parts of words are kept": (["bigram", "bigger"], ("", "")),
+    "so are parts of numbers": (["lr=1e-4", "lr=1e-5"], ("lr=", "")),
+    "and decimals": (["a=0.15", "b=1.15"], ("", "")),
+    "a name is never empty": (["model=", "model=a"], ("", "")),
+    "nor at its end": ([".tsv", "a.tsv"], ("", "")),
+    "marks stay with their letter": (["a=\u0301b", "a=\u0301c"], ("", "")),
+    "one": (["out.tsv"], ("", "")),
+}
+
+
+@pytest.mark.parametrize(("names", "ends"), ENDS.values(), ids=ENDS)
+def test_shared_ends(names, ends):
+    assert shared_ends(names) == ends
+
+
+@given(NAMES, st.integers(2, 40))
+def test_names_are_cut(names, width):
+    shown = cut_names(names, width)
+    assert all(display_width(text) <= width for text in shown.values())
+    assert all(shown[name] == name for name in names if display_width(name) <= width)
+
+
+@given(TEXTS, st.integers(1, 40))
+def test_starts_and_middles_are_cut(text, width):
+    end = cut_start(text, width)
+    assert display_width(end) <= width
+    assert text.endswith(end.removeprefix("…"))
+    for head in range(width):
+        start, mark, end = cut_middle(text, width, head).rpartition("…")
+        assert display_width(start + mark + end) <= width
+        assert text.startswith(start)
+        assert text.endswith(end)
+
+
+def test_a_style_that_begins_before_is_kept():
+    assert cut_start("a\x1b[31mbcd\x1b[0me", 3) == "…\x1b[31md\x1b[0me"
+    assert cut_start("\x1b[31ma\x1b[0mbcde", 3) == "…de"
+
+
+@given(st.text("ab水e\u0301\t👍", min_size=1, max_size=300), st.data(), WIDTHS)
+def test_the_caret_is_below_its_character(text, data, width):
+    column = data.draw(st.integers(1, len(text) + 1))
+    line, caret = picture(text, column, width).split("\n")
+    assert max(display_width(line), len(caret)) <= width
+    place = text[column - 1 : column]
+    starts, at = {}, 0
+    for part, cells in characters(line):
+        starts[at] = part
+        at += cells
+    if place and not place.startswith("\u0301"):
+        assert (starts[len(caret) - 1]).startswith(visible(place)[0])
+
+
+@given(st.lists(st.text("ab水:%", min_size=1, max_size=60), min_size=1), st.integers(0, 6), st.integers(20, 80))
+def test_wrapped_lines_fit_and_lose_nothing(words, indent, width):
+    line = " " * indent + " ".join(words)
+    lines = list(wrapped(line, width))
+    assert max(map(display_width, lines)) <= width
+    assert "".join("".join(lines).split()) == "".join(words)
+    assert all(line.startswith(" " * indent + "  ") for line in lines[1:])
+
+
+def test_a_percent_sign_stays_with_its_number():
+    assert list(wrapped("an interval of 95 % of all", 17)) == ["an interval of", "  95 % of all"]
+
+
+CELLS = {
+    "a": 1,
+    "水": 2,
+    "e\u0301": 1,
+    "❤": 1,
+    "❤\ufe0f": 2,
+    "👍": 2,
+    "각": 2,
+    "\u1100\u1161\u11a8": 2,
+    "\u093f": 1,
+    "\u0941": 0,
+}
+
+
+@pytest.mark.parametrize(("text", "cells"), CELLS.items(), ids=map(ascii, CELLS))
+def test_cells(text, cells):
+    assert display_width(text) == cells
