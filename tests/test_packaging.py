@@ -3,8 +3,11 @@
 import importlib.metadata
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from packaging.requirements import Requirement
 
 from geval_py.cli import sample
 from geval_py.scoring import kernel as flags
-from geval_py.version import installs
+from geval_py.version import __version__, installs
 
 ROOT = Path(__file__).parent.parent
 
@@ -41,10 +44,13 @@ def test_an_action_has_one_version_everywhere():
     assert {action: found for action, found in versions.items() if len(found) > 1} == {}
 
 
-def hooks_to_copy():
-    """The hooks of the .pre-commit-config.yaml in the documentation."""
+def hooks_to_copy(place="local"):
+    """The hooks of the .pre-commit-config.yaml in the documentation that run what is installed, or come from us."""
     blocks = re.findall(r"(?ms)^```yaml\n(repos:.*?)^```$", (ROOT / "docs/check.md").read_text(encoding="utf-8"))
-    return [hook for block in blocks for repo in yaml.safe_load(block)["repos"] for hook in repo["hooks"]]
+    repositories = [repo for block in blocks for repo in yaml.safe_load(block)["repos"]]
+    return [
+        hook for repo in repositories if (repo["repo"] == "local") == (place == "local") for hook in repo["hooks"]
+    ]
 
 
 def test_the_hook_to_copy_is_that_of_the_repository():
@@ -52,6 +58,7 @@ def test_the_hook_to_copy_is_that_of_the_repository():
     (copied,) = hooks_to_copy()
     assert copied["language"] == "system"  # it runs what is installed; from the repository, pre-commit installs it
     assert {key: own[key] for key in copied} | {"language": "system"} == copied
+    assert hooks_to_copy("here") == [{"id": own["id"]}]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,8 @@ def test_the_flags_are_those_of_the_native_kernel():
     assert native == single
 
 
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 
 
 @pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in {"all", "dev", "docs"}])
@@ -114,3 +122,45 @@ def test_outside_of_an_installation_the_command_names_the_extra(monkeypatch):
 
     monkeypatch.setattr(importlib.metadata, "requires", missing)
     assert installs("board") == "pip install the packages of the extra board in pyproject.toml"
+
+
+# A release: the recipe, the container, the distributions
+
+
+def test_the_recipe_of_conda_needs_what_the_package_needs():
+    recipe = yaml.safe_load((ROOT / "packaging/recipe.yaml").read_text(encoding="utf-8"))
+    assert recipe["context"]["version"] == __version__
+    assert recipe["about"]["summary"] == PYPROJECT["project"]["description"]
+    assert recipe["about"]["license"] == PYPROJECT["project"]["license"]
+    python, *run = [one["then"] if isinstance(one, dict) else one for one in recipe["requirements"]["run"]]
+    assert python == f"python {PYPROJECT['project']['requires-python']}"
+    needed = (one.partition(";")[0] for one in PYPROJECT["project"]["dependencies"])
+    assert {str(Requirement(one.replace(" ", ""))) for one in run} == {str(Requirement(one)) for one in needed}
+    points = recipe["build"]["python"]["entry_points"]
+    assert dict(point.split(" = ") for point in points) == PYPROJECT["project"]["scripts"]
+
+
+def test_the_container_has_what_the_build_needs():
+    """Each file that it copies is there, and what is copied is enough to build from."""
+    text = (ROOT / "packaging/Containerfile").read_text(encoding="utf-8")
+    copied = [words.split() for words in re.findall(r"^COPY (?!--from)(.*)$", text, re.MULTILINE)]
+    sources = [source for *many, _ in copied for source in many]
+    assert all((ROOT / source).exists() for source in sources)
+    packages = PYPROJECT["tool"]["scikit-build"]["wheel"]["packages"].values()
+    assert {"pyproject.toml", *packages, *PYPROJECT["project"]["license-files"]} <= set(sources)
+
+
+@pytest.mark.long
+def test_the_distributions_are_built_and_well_described(tmp_path):
+    """As a release does: sdist, a wheel from it, what PyPI checks; then the wheel alone, in a new environment."""
+    run = partial(subprocess.run, check=True, capture_output=True, text=True, cwd=tmp_path)
+    run([sys.executable, "-m", "build", "--outdir", tmp_path / "dist", ROOT])
+    wheel, sdist = sorted((tmp_path / "dist").iterdir(), key=lambda path: path.suffix == ".gz")
+    assert "PASSED" in run([sys.executable, "-m", "twine", "check", "--strict", wheel, sdist]).stdout
+    assert re.fullmatch(r"geval_py-[\d.]+-cp311-abi3-\w+\.whl", wheel.name)
+    run([sys.executable, "-m", "venv", "fresh"])
+    run(["fresh/bin/pip", "install", "--quiet", wheel])
+    assert "(native backend)" in run(["fresh/bin/geval", "--version"]).stdout
+    run(["fresh/bin/geval", "sample", "gazette"])
+    assert "174.60" in run(["../fresh/bin/geval", "-t", "dev-0"], cwd=tmp_path / "gazette").stdout
+    run(["../fresh/bin/geval", "report", "-t", "dev-0", "--html", "r.html"], cwd=tmp_path / "gazette")
