@@ -12,7 +12,7 @@ import io
 import os
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ from itertools import zip_longest
 from typing import IO, Any, cast
 
 import yaml
-from sqlalchemy import Connection, Engine, String, delete, select, text, union, update
+from sqlalchemy import Connection, Engine, LargeBinary, String, Table, delete, insert, select, text, union, update
 
 from geval_py.board.answers import expected_of
 from geval_py.board.database import schema, store
@@ -124,9 +124,9 @@ def _is_below(folder: str, path: str) -> bool:
 
 def _copy_database(board: store.Board, place: str, *, public: bool) -> str:
     """Copy the database into a file of SQLite; return its path."""
-    engine = store.engine_at(place, DATABASE_FILE)
+    engine = store.engine_at(os.path.join(place, DATABASE_FILE))
     with board.reading() as source:
-        store.copy_database(source, engine, without=LEFT_OUT if public else ())
+        _copy_rows(source, engine, without=LEFT_OUT if public else ())
     if public:
         with store.store_errors(engine), engine.begin() as connection:
             remove_private(connection)
@@ -135,6 +135,35 @@ def _copy_database(board: store.Board, place: str, *, public: bool) -> str:
         for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # so that nothing deleted is left in the file
             connection.execute(text(statement))
     return os.path.join(place, DATABASE_FILE)
+
+
+ROWS, LARGE_ROWS = 500, 4  # held in memory by _copy_rows
+
+
+def _copy_rows(source: Connection, target: Engine, *, without: Collection[str] = ()) -> None:
+    """Copy all rows, but for some tables, into a new database of either kind; ids stay the same.
+
+    Raises StoreError if the target holds submissions.
+    """
+    store.migrate(target)
+    with store.store_errors(target), target.begin() as connection:
+        if connection.execute(select(schema.METADATA.tables["submissions"].c.id).limit(1)).first() is not None:
+            raise store.StoreError(
+                path=str(target.url.database), reason="it holds the submissions of a board already"
+            )
+        for table in schema.METADATA.sorted_tables:
+            if table.name not in without:
+                _copy_table(source, connection, table)
+
+
+def _copy_table(source: Connection, target: Connection, table: Table) -> None:
+    is_large = any(isinstance(column.type, LargeBinary) for column in table.c)
+    query = select(table).order_by(*table.primary_key).execution_options(yield_per=LARGE_ROWS if is_large else ROWS)
+    for rows in source.execute(query).mappings().partitions():
+        target.execute(insert(table), [dict(row) for row in rows])
+    if target.dialect.name == "postgresql" and "id" in table.c:
+        following = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"
+        target.execute(text(following))
 
 
 def remove_private(connection: Connection) -> None:
@@ -210,7 +239,7 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> stor
         new = os.path.join(place, "board")
         _read_tar(file, new)
         _use_own_places(new, file)
-        _check_database(store.engine_at(new, DATABASE_FILE), file)
+        _check_database(store.engine_at(os.path.join(new, DATABASE_FILE)), file)
         place_of_rows = os.environ.get(store.DATABASE_VARIABLE) or database
         if place_of_rows is not None:
             _move_database(new, place_of_rows, database)
@@ -265,10 +294,11 @@ def _check_database(engine: Engine, file: str) -> None:
 
 def _move_database(folder: str, place: str, written: str | None) -> None:
     """Copy the rows into another database; write its name into board.yaml if it was given as an argument."""
-    here = store.engine_at(folder, DATABASE_FILE)
-    store.check_schema(here)
+    own = os.path.join(folder, DATABASE_FILE)
+    store.check_schema(own)
+    here = store.engine_at(own)
     with store.store_errors(here), here.connect() as connection:
-        store.copy_database(connection, store.engine_at(folder, place))
+        _copy_rows(connection, store.engine_at(store.place_in(folder, place)))
     for ending in ("", "-wal", "-shm"):
         path = os.path.join(folder, DATABASE_FILE + ending)
         if os.path.exists(path) and place != DATABASE_FILE:

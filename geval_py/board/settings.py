@@ -437,6 +437,20 @@ def can_be_split(metric: str) -> bool:
     return found.is_of_words and found.measure.of_losses and not scheme.selecting_flags
 
 
+def metrics_of(settings: Settings, test: Test) -> tuple[str, ...]:
+    """Return the metrics that have scores; for a part, those that are made from the losses of the ranking metric."""
+    if not test.split:
+        return settings.metrics
+    from geval_py.scoring.evaluate import key_of
+
+    def losses_of(metric: str) -> object:
+        (scheme,) = parse_schemes(metric)
+        return key_of((scheme, find_metric(scheme.metric)), frozenset(), False)
+
+    own = losses_of(settings.metric)
+    return tuple(metric for metric in settings.metrics if losses_of(metric) == own)
+
+
 def uninformed_score(metric: str) -> float | None:
     """Return the score of an output that gives every bucket of words the same; None for a metric without buckets.
 

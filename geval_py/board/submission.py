@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 from geval_py.errors import DataError
 from geval_py.reading.compression import zstd_module
 
+SCORED, REJECTED, FAILED = STATES = ("scored", "rejected", "failed")  # of a submission
+
 
 class SubmissionError(DataError):
     """A submission cannot be taken; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""

@@ -160,3 +160,64 @@ def p_value_text(p_value: float | None) -> str:
     if p_value is None:
         return ""
     return "<0.0001" if p_value < 0.0001 else fixed(p_value, 4)
+
+
+def significant(value: float | None, digits: int) -> float | None:
+    """Round to significant digits, half-even; None for None, NaN and 0 digits.
+
+    >>> significant(549.9369, 4), significant(0.00181838, 2), significant(math.inf, 3), significant(549.9, 0)
+    (549.9, 0.0018, inf, None)
+    """
+    if value is None or digits == 0 or math.isnan(value):
+        return None
+    if math.isinf(value):
+        return value
+    return float(f"{value:.{digits - 1}e}") + 0.0
+
+
+def figure(value: float | None, digits: int) -> str:
+    """Write a rounded value with all its significant digits, zeros at the end too; "" for None.
+
+    >>> figure(549.9, 4), figure(550.0, 4), figure(0.00182, 3), figure(8100.0, 2), figure(0.0, 4)
+    ('549.9', '550.0', '0.00182', '8100', '0')
+    """
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return special(value)
+    if abs(value) >= MOST_PLAIN:
+        return shortest(value)
+    return fixed(value, decimals(value, digits))
+
+
+def decimals(value: float, digits: int) -> int:
+    """Return the number of decimals of a finite value with these significant digits; 0 for the value 0."""
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+
+
+def interval(low: float, high: float, digits: int) -> tuple[str, str]:
+    """Write the ends of an interval, with no more digits than given, and than two digits of its width need.
+
+    >>> interval(512.34, 598.12, 5), interval(8123.0, 14540.0, 4), interval(400.0, 700.0, 1)
+    (('512', '598'), ('8100', '14500'), ('400', '700'))
+    """
+    width = high - low
+    if not width or not math.isfinite(width):
+        return figure(low, digits), figure(high, digits)
+    most = 1 - math.floor(math.log10(abs(width)))  # decimals; below 0, the last digits before the point are zeros
+    low_text, high_text = (
+        fixed(rounded, min(decimals(end, digits), max(0, most)))
+        if abs(rounded := round(end, most) + 0.0) < MOST_PLAIN
+        else figure(end, digits)
+        for end in (low, high)
+    )
+    return low_text, high_text
+
+
+def difference(one: float, other: float, digits: int) -> str:
+    """Write the distance of two finite rounded values, with the decimals of the coarser one.
+
+    >>> difference(549.9, 560.25, 4), difference(99.99, 100.5, 4)
+    ('10.4', '0.5')
+    """
+    return fixed(abs(one - other), min(decimals(value, digits) for value in (one, other)))

@@ -109,7 +109,7 @@ def no_waiting_for_the_disk():
 @pytest.fixture(scope="session", autouse=True)
 def tables_made_once():
     """An empty database of SQLite gets the tables that the migrations made in another: the tests of these run them."""
-    engine = engine_at("/", "sqlite://")
+    engine = engine_at("sqlite://")
     with engine.connect() as connection:
         migrations.upgrade(connection)
         made = list(connection.connection.driver_connection.iterdump())[1:-1]  # BEGIN and COMMIT are the caller's

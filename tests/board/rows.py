@@ -9,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import insert, select, update
 
 from geval_py.board.database.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
-from geval_py.board.database.store import Board, engine_of, migrate
-from geval_py.board.ranking.disclosure import disclose
+from geval_py.board.database.store import Board, migrate, place_of
+from geval_py.board.ranking.disclosure import complete, disclose
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.board.ranking.order import complete
 from geval_py.board.settings import settings_of
 from geval_py.board.submission import pack
 
@@ -45,14 +44,14 @@ class Rows:
     def __init__(self, folder, **keys):
         self.folder, self.keys, self.count = str(folder), keys, 0
         of = settings(self.folder, **keys)
-        self.board = Board(self.folder, of, engine_of(self.folder, of))
+        self.board = Board(self.folder, of, place_of(self.folder, of))
         self.connection = None
         migrate(self.board.engine)
 
     def edit(self, **keys):
         """Go on with another board.yaml."""
         self.keys |= keys
-        self.board = Board(self.folder, settings(self.folder, **self.keys), self.board.engine)
+        self.board = Board(self.folder, settings(self.folder, **self.keys), self.board.place)
 
     @contextlib.contextmanager
     def together(self):

@@ -11,16 +11,16 @@ with that content share it. An output's evaluation is in ``scores``, earlier one
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
-SCHEMA_VERSION = "0005"  # the last of migrations/versions
-SCORED, REJECTED, FAILED = "scored", "rejected", "failed"
-STATES = (SCORED, REJECTED, FAILED)
-_MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
+from geval_py.board.database.store import moment_stored_as, stored_moment
+from geval_py.board.submission import STATES
+
+SCORED, REJECTED, FAILED = STATES
 
 
 class Moment(sa.TypeDecorator[datetime]):
@@ -31,15 +31,11 @@ class Moment(sa.TypeDecorator[datetime]):
 
     def process_bind_param(self, value: datetime | None, _: sa.Dialect) -> str | None:
         """Convert a moment to text; raises ValueError for one without a zone."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"{value} has no zone")
-        return value.astimezone(UTC).strftime(_MOMENT)
+        return None if value is None else stored_moment(value)
 
     def process_result_value(self, value: str | None, _: sa.Dialect) -> datetime | None:
         """Convert text to a moment in UTC."""
-        return None if value is None else datetime.strptime(value, _MOMENT).replace(tzinfo=UTC)
+        return None if value is None else moment_stored_as(value)
 
 
 METADATA = sa.MetaData(

@@ -1,5 +1,8 @@
 """The database of a board: connections, transactions, single facts, and the content of files.
 
+SQLAlchemy takes longer to import than a leaderboard takes to show. So what only reads a file of SQLite does without:
+:func:`rows` runs one text of SQL on a connection of either kind.
+
 A content is stored once, under its sha256, compressed by Zstandard as one stream and cut into parts: a database wants
 a value whole in memory, so the parts are small.
 """
@@ -11,22 +14,26 @@ import os
 import pathlib
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import sqlalchemy as sa
-
-from geval_py.board.database.schema import METADATA, SCHEMA_VERSION, blobs, facts
 from geval_py.board.settings import Settings, read_settings
 from geval_py.errors import CorruptFileError, DataError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSIONS, Decompressed, compressor
 from geval_py.text import named, visible
 from geval_py.version import installs
 
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    AnyConnection: TypeAlias = sqlite3.Connection | sa.Connection
+
+SCHEMA_VERSION = "0005"  # the last of migrations/versions
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 CREATED = "created"  # facts: when the board was made
@@ -47,27 +54,36 @@ class StoreError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """An open board: the folder with board.yaml, the settings, and the database."""
+    """An open board: the folder with board.yaml, the settings, and the place of the database: a file or a URL."""
 
     folder: str
     settings: Settings
-    engine: sa.Engine
+    place: str
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Board:
         """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema."""
         folder = os.fspath(folder)
         settings = read_settings(settings_path(folder))
-        engine = engine_of(folder, settings)
-        check_schema(engine)
-        return cls(folder, settings, engine)
+        board = cls(folder, settings, place_of(folder, settings))
+        check_schema(board.place)
+        return board
+
+    @property
+    def engine(self) -> sa.Engine:
+        """SQLAlchemy's engine of the database."""
+        return engine_at(self.place)
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Read one state of the database, whatever others write meanwhile; raises StoreError."""
-        with store_errors(self.engine), self.engine.connect() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+        with _reading(self.engine) as connection:
+            yield connection
+
+    @contextmanager
+    def reading_rows(self) -> Iterator[AnyConnection]:
+        """Read one state of the database by :func:`rows` alone; raises StoreError."""
+        with _reading_rows(self.place) as connection:
             yield connection
 
     @contextmanager
@@ -76,14 +92,59 @@ class Board:
 
         On SQLite another writer is waited for a minute or, if given, fewer seconds.
         """
-        with store_errors(self.engine), self.engine.connect() as connection:
+        engine = self.engine
+        with store_errors(engine), engine.connect() as connection:
             if connection.dialect.name == "sqlite":
-                connection.execute(sa.text("ROLLBACK"))
+                connection.exec_driver_sql("ROLLBACK")
                 _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
             else:
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
             yield connection
             connection.commit()
+
+
+@contextmanager
+def _reading(engine: sa.Engine) -> Iterator[sa.Connection]:
+    with store_errors(engine), engine.connect() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield connection
+
+
+@contextmanager
+def _reading_rows(place: str) -> Iterator[AnyConnection]:
+    if _is_url(place):
+        with _reading(engine_at(place)) as connection:
+            yield connection
+        return
+    try:
+        with closing(connect_to_sqlite(place)) as connected:
+            connected.execute("BEGIN")
+            yield connected
+    except sqlite3.Error as error:
+        raise _store_error(place, error) from error
+
+
+def rows(connection: AnyConnection, sql: str, **parameters: object) -> Sequence[Sequence[Any]]:
+    """Return the rows of a query with parameters such as ``:name``.
+
+    What SQLAlchemy would convert comes as it is stored: a moment as text, a truth value in SQLite as 0 or 1. A column
+    of JSON is to be cast to TEXT.
+    """
+    if isinstance(connection, sqlite3.Connection):
+        return connection.execute(sql, parameters).fetchall()
+    return _execute(connection, sql, **parameters).all()
+
+
+def _execute(connection: sa.Connection, sql: str, **parameters: object) -> sa.CursorResult[Any]:
+    from sqlalchemy import text
+
+    return connection.execute(text(sql), parameters)
+
+
+def is_postgresql(connection: AnyConnection) -> bool:
+    """Whether a connection is to PostgreSQL, not to SQLite."""
+    return not isinstance(connection, sqlite3.Connection) and connection.dialect.name == "postgresql"
 
 
 def settings_path(folder: str) -> str:
@@ -94,38 +155,54 @@ def settings_path(folder: str) -> str:
     return path
 
 
-def engine_of(folder: str, settings: Settings) -> sa.Engine:
-    """Make the engine of a board's database; raises as :func:`engine_at`."""
-    return engine_at(folder, os.environ.get(DATABASE_VARIABLE) or settings.database)
+def place_of(folder: str, settings: Settings) -> str:
+    """Return the place of a board's database: the path of a file, or a URL."""
+    return place_in(folder, os.environ.get(DATABASE_VARIABLE) or settings.database)
 
 
-def engine_at(folder: str, place: str) -> sa.Engine:
-    """Make the engine of a database: a file, relative to a folder, or a URL.
+def place_in(folder: str, name: str) -> str:
+    """Return the path of a file in a folder; a URL as it is."""
+    return name if _is_url(name) else os.path.abspath(os.path.join(folder, name))
+
+
+def _is_url(place: str) -> bool:
+    return "://" in place
+
+
+def engine_at(place: str) -> sa.Engine:
+    """Make the engine of a database: a file or a URL.
 
     Raises UsageError for a malformed URL, and if the driver of the database is not installed.
     """
-    url = place if "://" in place else f"sqlite:///{os.path.abspath(os.path.join(folder, place))}"
-    if url.startswith(("postgresql://", "postgres://")):
-        url = "postgresql+psycopg://" + url.partition("://")[2]
+    from sqlalchemy import URL
+    from sqlalchemy.exc import ArgumentError
+
+    scheme, separator, rest = place.partition("://")
+    url: URL | str = place if separator else URL.create("sqlite", database=place)
+    if separator and scheme in ("postgresql", "postgres"):
+        url = f"postgresql+psycopg://{rest}"
     try:
         return _engine(url)
     except ModuleNotFoundError as error:
         message = f"the board's database needs {error.name}: {installs('postgresql')}"
         raise UsageError(message=message) from error
-    except (sa.exc.ArgumentError, ValueError):
+    except (ArgumentError, ValueError):
         form = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
         message = f"{form}: {_without_password(place)}"
         raise UsageError(message=visible(message)) from None
 
 
 @lru_cache(maxsize=64)
-def _engine(url: str) -> sa.Engine:
+def _engine(url: sa.URL | str) -> sa.Engine:
     """Make the engine of a URL. It is kept, with the statements it has compiled; connections are not."""
-    arguments = {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {"connect_timeout": 10}
+    import sqlalchemy as sa
+
+    url = sa.make_url(url)
+    arguments = {"timeout": BUSY_SECONDS} if url.drivername.startswith("sqlite") else {"connect_timeout": 10}
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments)
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "do_connect", _connect_to_sqlite)
-        sa.event.listen(engine, "begin", _begin_sqlite)
+        sa.event.listen(engine, "do_connect", lambda _dialect, _record, where, how: connect_to_sqlite(*where, **how))
+        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
 
 
@@ -137,27 +214,27 @@ def _without_password(place: str) -> str:
     return scheme + separator + known
 
 
-def _connect_to_sqlite(dialect: sa.Dialect, _: object, where: Any, how: Any) -> sqlite3.Connection:
+def connect_to_sqlite(path: str, *, timeout: float = BUSY_SECONDS, **how: Any) -> sqlite3.Connection:
     """Connect; if a full disk has no room for the memory that connections share, connect without it.
 
     If the database cannot be written, connect for reading.
     """
     try:
-        return _prepared(dialect.connect(*where, **how), "NORMAL")
+        return _prepared(sqlite3.connect(path, timeout, **how), "NORMAL")
     except sqlite3.OperationalError as error:
         code = error.sqlite_errorcode & 0xFF
-        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and os.path.isfile(where[0]):
-            return _for_reading(where[0], how)
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and os.path.isfile(path):
+            return _for_reading(path, timeout=timeout, **how)
         if code not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
             raise
-        return _prepared(dialect.connect(*where, **how), "EXCLUSIVE")
+        return _prepared(sqlite3.connect(path, timeout, **how), "EXCLUSIVE")
 
 
 class ReadOnlyConnection(sqlite3.Connection):
     """A connection to a database that cannot be written; only temporary tables can be made, in memory."""
 
 
-def _for_reading(path: str, how: Mapping[str, Any]) -> sqlite3.Connection:
+def _for_reading(path: str, **how: Any) -> sqlite3.Connection:
     """Connect for reading; raises the error of SQLite if another process had not finished writing.
 
     SQLite wants to write the memory that connections share, unless nobody writes: then there is no log beside the
@@ -177,17 +254,15 @@ def is_read_only(connection: sa.Connection) -> bool:
     return isinstance(connection.connection.dbapi_connection, ReadOnlyConnection)
 
 
-def shadow(connection: sa.Connection, tables: Iterable[sa.Table]) -> None:
+def shadow(connection: sa.Connection, tables: Iterable[str]) -> None:
     """Put copies in memory in the place of some tables, for this connection to a read-only database."""
-    written = sa.text("SELECT sql FROM main.sqlite_master WHERE name = :name")
     for table in tables:
-        created = connection.execute(written, {"name": table.name}).scalar_one()
+        ((created,),) = rows(connection, "SELECT sql FROM main.sqlite_master WHERE name = :name", name=table)
         connection.exec_driver_sql(created.replace("CREATE TABLE", "CREATE TEMPORARY TABLE", 1))
-        connection.execute(sa.text(f"INSERT INTO temp.{table.name} SELECT * FROM main.{table.name}"))
+        connection.exec_driver_sql(f"INSERT INTO temp.{table} SELECT * FROM main.{table}")
 
 
-def _prepared(connected: Any, locking: str) -> sqlite3.Connection:
-    connection: sqlite3.Connection = connected
+def _prepared(connection: sqlite3.Connection, locking: str) -> sqlite3.Connection:
     connection.isolation_level = None  # we begin transactions, not the driver
     try:
         connection.execute(f"PRAGMA locking_mode = {locking}")
@@ -200,39 +275,45 @@ def _prepared(connected: Any, locking: str) -> sqlite3.Connection:
     return connection
 
 
-def _begin_sqlite(connection: sa.Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
-
-
 def _begin_immediate(connection: sa.Connection, seconds: float) -> None:
     """Begin to write; SQLite itself waits only for moments, as no signal is handled meanwhile."""
+    from sqlalchemy.exc import OperationalError
+
     ends = time.monotonic() + seconds
-    connection.execute(sa.text(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}"))
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
     while True:
         try:
-            connection.execute(sa.text("BEGIN IMMEDIATE"))
-        except sa.exc.OperationalError as error:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except OperationalError as error:
             if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
                 raise
         else:
             break
-    connection.execute(sa.text(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}"))
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
-def check_schema(engine: sa.Engine) -> None:
+SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+POSTGRESQL_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+
+
+def tables_in(connection: AnyConnection) -> set[str]:
+    """Return the names of the tables in a database."""
+    return {name for (name,) in rows(connection, POSTGRESQL_TABLES if is_postgresql(connection) else SQLITE_TABLES)}
+
+
+def check_schema(place: str) -> None:
     """Migrate an older database; raises UsageError for a newer one, StoreError for another."""
-    with store_errors(engine), engine.connect() as connection:
-        tables = sa.inspect(connection).get_table_names()
-        version = None
-        if "alembic_version" in tables:
-            version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    version = None
+    with _reading_rows(place) as connection:
+        if "alembic_version" in tables_in(connection):
+            version = next((found for (found,) in rows(connection, "SELECT version_num FROM alembic_version")), None)
     if version is None:
-        raise StoreError(path=shown(engine), reason="it holds no board")
+        raise StoreError(path=shown(place), reason="it holds no board")
     if version > SCHEMA_VERSION:
         message = f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
         raise UsageError(message=message)
     if version < SCHEMA_VERSION:
-        migrate(engine)
+        migrate(engine_at(place))
 
 
 def migrate(engine: sa.Engine) -> None:
@@ -246,17 +327,39 @@ def migrate(engine: sa.Engine) -> None:
 @contextmanager
 def store_errors(engine: sa.Engine) -> Iterator[None]:
     """Raise the errors of a database as StoreError, which names it without its password."""
+    from sqlalchemy.exc import DBAPIError
+
     try:
         yield
-    except sa.exc.DBAPIError as error:
-        reason = str(error.orig).partition("\n")[0]
-        raise StoreError(path=shown(engine), reason=reason) from error
+    except DBAPIError as error:
+        raise _store_error(engine.url, error.orig) from error
 
 
-def shown(engine: sa.Engine) -> str:
+def _store_error(place: str | sa.URL, error: BaseException | None) -> StoreError:
+    return StoreError(path=shown(place), reason=str(error).partition("\n")[0])
+
+
+def shown(place: str | sa.URL) -> str:
     """Return the path or URL of a database, without its password and query, which may hold one."""
-    url = engine.url.set(query={})
+    if isinstance(place, str) and not _is_url(place):
+        return place
+    url = (engine_at(place).url if isinstance(place, str) else place).set(query={})
     return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string(hide_password=True)
+
+
+# Moments, as they are stored: in UTC, as text of fixed length, which sorts by time.
+
+
+def stored_moment(moment: datetime) -> str:
+    """Convert a moment to text; raises ValueError for one without a zone."""
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment} has no zone")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def moment_stored_as(text: str) -> datetime:
+    """Convert stored text to a moment in UTC."""
+    return datetime.fromisoformat(text)
 
 
 # Single facts, by their names.
@@ -265,18 +368,24 @@ def shown(engine: sa.Engine) -> str:
 def remember(connection: sa.Connection, name: str, value: str) -> None:
     """Store a fact; replace an earlier value."""
     forget(connection, name)
-    connection.execute(sa.insert(facts).values(name=name, value=value))
+    _execute(connection, "INSERT INTO facts (name, value) VALUES (:name, :value)", name=name, value=value)
 
 
 def forget(connection: sa.Connection, name: str) -> None:
     """Delete a fact, if it is there."""
-    connection.execute(sa.delete(facts).where(facts.c.name == name))
+    _execute(connection, "DELETE FROM facts WHERE name = :name", name=name)
 
 
-def facts_about(connection: sa.Connection, beginning: str) -> dict[str, str]:
+def fact(connection: AnyConnection, name: str) -> str | None:
+    """Return a fact; None if it is not there."""
+    found = rows(connection, "SELECT value FROM facts WHERE name = :name", name=name)
+    return found[0][0] if found else None
+
+
+def facts_about(connection: AnyConnection, beginning: str) -> dict[str, str]:
     """Return the facts whose names have this beginning, by the rest of their names."""
-    rows = connection.execute(sa.select(facts.c.name, facts.c.value).where(facts.c.name.startswith(beginning)))
-    return {name.removeprefix(beginning): value for name, value in rows}
+    found = rows(connection, "SELECT name, value FROM facts WHERE name LIKE :pattern", pattern=f"{beginning}%")
+    return {name.removeprefix(beginning): value for name, value in found}
 
 
 # The content of files.
@@ -285,6 +394,8 @@ def facts_about(connection: sa.Connection, beginning: str) -> dict[str, str]:
 PART_BYTES = 4_000_000
 CHUNK_BYTES = 1 << 20
 PACKED_ENDING = ".packed"
+STORE_PART = "INSERT INTO blobs (sha256, part, data) VALUES (:digest, :part, :data)"
+READ_PART = "SELECT data FROM blobs WHERE sha256 = :digest AND part = :part"
 (ZSTD,) = (compression for compression in COMPRESSIONS if compression.name == "zstd")
 
 
@@ -303,12 +414,12 @@ def store_content(connection: sa.Connection, digest: str, packed: str) -> None:
         return
     with open(packed, "rb") as file:
         for part, data in enumerate(iter(lambda: file.read(PART_BYTES), b"")):
-            connection.execute(sa.insert(blobs).values(sha256=digest, part=part, data=data))
+            _execute(connection, STORE_PART, digest=digest, part=part, data=data)
 
 
 def is_stored(connection: sa.Connection, digest: str) -> bool:
     """Whether the content with a digest is stored."""
-    return connection.execute(sa.select(blobs.c.part).where(blobs.c.sha256 == digest).limit(1)).first() is not None
+    return bool(rows(connection, "SELECT part FROM blobs WHERE sha256 = :digest LIMIT 1", digest=digest))
 
 
 def write_content(connection: sa.Connection, digest: str, path: str) -> None:
@@ -337,10 +448,8 @@ class _Parts:
     @staticmethod
     def _read(connection: sa.Connection, digest: str) -> Iterator[bytes]:
         part = 0
-        while found := connection.execute(
-            sa.select(blobs.c.data).where(blobs.c.sha256 == digest, blobs.c.part == part)
-        ).first():
-            yield bytes(found[0])
+        while found := rows(connection, READ_PART, digest=digest, part=part):
+            yield bytes(found[0][0])
             part += 1
 
     def read(self, size: int = -1, /) -> bytes:
@@ -364,32 +473,3 @@ def escape_unstorable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [escape_unstorable(item) for item in value]
     return value
-
-
-ROWS, LARGE_ROWS = 500, 4  # held in memory by copy_database
-
-
-def copy_database(source: sa.Connection, target: sa.Engine, *, without: Collection[str] = ()) -> None:
-    """Copy all rows, but for some tables, into a new database of either kind; ids stay the same.
-
-    Raises StoreError if the target holds submissions.
-    """
-    migrate(target)
-    with store_errors(target), target.begin() as connection:
-        if connection.execute(sa.select(METADATA.tables["submissions"].c.id).limit(1)).first() is not None:
-            raise StoreError(path=str(target.url.database), reason="it holds the submissions of a board already")
-        for table in METADATA.sorted_tables:
-            if table.name not in without:
-                _copy_table(source, connection, table)
-
-
-def _copy_table(source: sa.Connection, target: sa.Connection, table: sa.Table) -> None:
-    is_large = any(isinstance(column.type, sa.LargeBinary) for column in table.c)
-    query = (
-        sa.select(table).order_by(*table.primary_key).execution_options(yield_per=LARGE_ROWS if is_large else ROWS)
-    )
-    for rows in source.execute(query).mappings().partitions():
-        target.execute(sa.insert(table), [dict(row) for row in rows])
-    if target.dialect.name == "postgresql" and "id" in table.c:
-        following = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"
-        target.execute(sa.text(following))

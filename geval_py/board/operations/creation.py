@@ -7,18 +7,18 @@ import os
 from datetime import UTC, datetime
 
 import yaml
-from sqlalchemy import inspect, text
 
 from geval_py.board.database.store import (
     CREATED,
     SETTINGS_FILE,
     Board,
     StoreError,
-    engine_of,
     migrate,
+    place_of,
     remember,
+    rows,
     shown,
-    store_errors,
+    tables_in,
 )
 from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
@@ -57,13 +57,11 @@ def create(
     )
     settings = settings_of(place, content)
     os.makedirs(folder, exist_ok=True)
-    engine = engine_of(folder, settings)
-    with store_errors(engine), engine.connect() as connection:
-        has_tables = "submissions" in inspect(connection).get_table_names()
-        if has_tables and connection.execute(text("SELECT 1 FROM submissions LIMIT 1")).first():
-            raise StoreError(path=shown(engine), reason="it holds the submissions of a board already")
-    migrate(engine)
-    board = Board(folder, settings, engine)
+    board = Board(folder, settings, place_of(folder, settings))
+    with board.reading_rows() as connection:
+        if "submissions" in tables_in(connection) and rows(connection, "SELECT 1 FROM submissions LIMIT 1"):
+            raise StoreError(path=shown(board.place), reason="it holds the submissions of a board already")
+    migrate(board.engine)
     with board.writing() as connection:
         remember(connection, CREATED, datetime.now(UTC).isoformat())
     with rewriting.written_whole(place) as file:

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, facts, files, submissions, submitters
-from geval_py.board.ranking.order import arrived_in
+from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.settings import Settings
 from geval_py.board.submission import ReceivedOutput
 from geval_py.errors import DataError

@@ -1,7 +1,7 @@
 """``geval board rescore``: score again what is outdated, and replace the stored scores in one transaction.
 
 The files come from the database; the pipeline checks and scores them. Replaced scores go into the history, each with
-the reason.
+the reason. The last part finds the places that this moves.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import pipeline
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.status import Outdated, outdated, tests_in
+from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import refresh
-from geval_py.board.ranking.leaderboard import PlaceChange, changed_places, places
 from geval_py.board.settings import Settings
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ClusterError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 32  # submissions whose files are unpacked, each with a connection to the database
 NOT_SCORED = "not all of its outputs could be scored again"
+Places: TypeAlias = "Mapping[leaderboard.EntryKey, int | None]"
 Key: TypeAlias = tuple[int, str]  # an output and a metric
 Progress: TypeAlias = "Callable[[int, int], None]"
 
@@ -328,3 +329,37 @@ def _store_history(connection: Connection, key: Key, evaluation_id: int, reason:
     values = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
     moment = {"replaced": now.astimezone(UTC), "reason": escape_unstorable(reason)}
     connection.execute(insert(history).values(values | moment))
+
+
+# Places that differ between two states of a board
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceChange:
+    """A place in the table of a test and phase before and after; None for an entry that has none there."""
+
+    test: str
+    phase: str
+    submitter: str
+    entry: str
+    before: int | None
+    after: int | None
+
+
+def places(connection: Connection, settings: Settings, now: datetime) -> Places:
+    """Return all places in all leaderboards, computed from the disclosed scores."""
+    found: dict[leaderboard.EntryKey, int | None] = {}
+    for phase, of in settings.by_phase.items():
+        for test in of.tests:
+            table = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now)
+            found |= {leaderboard.entry_key(table, entry): entry.place for entry in table.entries}
+    return found
+
+
+def changed_places(before: Places, after: Places) -> Iterator[PlaceChange]:
+    """Yield the places that differ, in the order of the tables after the change."""
+    for key in dict.fromkeys((*after, *before)):
+        old, new = before.get(key), after.get(key)
+        if old != new:
+            test, phase, submitter, entry = key
+            yield PlaceChange(test=test, phase=phase, submitter=submitter, entry=entry, before=old, after=new)

@@ -21,8 +21,9 @@ from geval_py.board.database.store import Board, facts_about
 from geval_py.board.intake.identity import looks
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations import pipeline, receipts
-from geval_py.board.ranking.order import arrived_in
+from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.settings import Settings
+from geval_py.board.submission import STATES
 from geval_py.tables.layout import Cut
 from geval_py.tables.table import Column, Table
 from geval_py.text import shorten
@@ -145,7 +146,7 @@ def status_of(board: Board, now: datetime) -> Status:
             title=board.settings.title,
             phase=board.settings.phase_of(now),
             submitters=_count(connection, schema.submitters),
-            states={state: states[state] for state in schema.STATES},
+            states={state: states[state] for state in STATES},
             withdrawn=sum(1 for line in lines if line.is_withdrawn),
             outputs=_count(connection, schema.outputs),
             evaluations=_count(connection, schema.evaluations),

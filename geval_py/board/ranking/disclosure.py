@@ -1,5 +1,7 @@
 """Disclosure: which figures of each output may be shown, rounded to the digits that board.yaml allows.
 
+In this order: the ladder; the stored disclosures; and the stored comparisons of what is ranked by them.
+
 Of the variants that a submission has for a hidden test, only the best one shows figures. Of a test that is split,
 all figures are of the public part or, once the private part decides, of that (ranking.parts). With a ladder, an
 output may show those of an earlier submission by the same submitter in the same phase: the parameter-free ladder of
@@ -12,18 +14,27 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import groupby
+from itertools import combinations, groupby, islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from sqlalchemy import Connection, case, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, insert, select
 
-from geval_py.board.database import schema
-from geval_py.board.database.schema import SCORED, disclosures, evaluations, facts, outputs, scores, submissions
-from geval_py.board.database.store import Board, is_read_only, remember, shadow
-from geval_py.board.ranking.order import P_VALUES, arrived_in, complete
+from geval_py.board.database.schema import (
+    SCORED,
+    comparisons,
+    disclosures,
+    evaluations,
+    exchanges,
+    facts,
+    outputs,
+    scores,
+    submissions,
+)
+from geval_py.board.database.store import Board, fact, is_read_only, remember, shadow
+from geval_py.board.ranking import order
 from geval_py.board.settings import (
     BEST,
     MOST_DIGITS,
@@ -37,7 +48,7 @@ from geval_py.board.settings import (
 )
 from geval_py.board.submission import PartScore, unpack
 from geval_py.scoring.metrics.base import NOISE
-from geval_py.tables.numbers import MOST_PLAIN, fixed, shortest, special
+from geval_py.tables.numbers import significant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,72 +56,10 @@ if TYPE_CHECKING:
 
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
-ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
-MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
+MADE_BY = "p-values"  # the name of the fact that says how p-values were made
 LADDER = "ladder/"  # with the names of a phase and a test: the fact that holds the ladders of this table
 SMALLEST = 1e-12  # distance of a score from the best one
 AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
-
-
-def significant(value: float | None, digits: int) -> float | None:
-    """Round to significant digits, half-even; None for None, NaN and 0 digits.
-
-    >>> significant(549.9369, 4), significant(0.00181838, 2), significant(math.inf, 3), significant(549.9, 0)
-    (549.9, 0.0018, inf, None)
-    """
-    if value is None or digits == 0 or math.isnan(value):
-        return None
-    if math.isinf(value):
-        return value
-    return float(f"{value:.{digits - 1}e}") + 0.0
-
-
-def figure(value: float | None, digits: int) -> str:
-    """Write a rounded value with all its significant digits, zeros at the end too; "" for None.
-
-    >>> figure(549.9, 4), figure(550.0, 4), figure(0.00182, 3), figure(8100.0, 2), figure(0.0, 4)
-    ('549.9', '550.0', '0.00182', '8100', '0')
-    """
-    if value is None:
-        return ""
-    if not math.isfinite(value):
-        return special(value)
-    if abs(value) >= MOST_PLAIN:
-        return shortest(value)
-    return fixed(value, decimals(value, digits))
-
-
-def decimals(value: float, digits: int) -> int:
-    """Return the number of decimals of a finite value with these significant digits; 0 for the value 0."""
-    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
-
-
-def interval(low: float, high: float, digits: int) -> tuple[str, str]:
-    """Write the ends of an interval, with no more digits than given, and than two digits of its width need.
-
-    >>> interval(512.34, 598.12, 5), interval(8123.0, 14540.0, 4), interval(400.0, 700.0, 1)
-    (('512', '598'), ('8100', '14500'), ('400', '700'))
-    """
-    width = high - low
-    if not width or not math.isfinite(width):
-        return figure(low, digits), figure(high, digits)
-    most = 1 - math.floor(math.log10(abs(width)))  # decimals; below 0, the last digits before the point are zeros
-    low_text, high_text = (
-        fixed(rounded, min(decimals(end, digits), max(0, most)))
-        if abs(rounded := round(end, most) + 0.0) < MOST_PLAIN
-        else figure(end, digits)
-        for end in (low, high)
-    )
-    return low_text, high_text
-
-
-def difference(one: float, other: float, digits: int) -> str:
-    """Write the distance of two finite rounded values, with the decimals of the coarser one.
-
-    >>> difference(549.9, 560.25, 4), difference(99.99, 100.5, 4)
-    ('10.4', '0.5')
-    """
-    return fixed(abs(one - other), min(decimals(value, digits) for value in (one, other)))
 
 
 # The ladder: a submitter's shown score moves only when a submission is surely better
@@ -165,7 +114,7 @@ class Ladder:
 
     def _falls(self, differences: Losses) -> bool:
         mean = math.fsum(differences.tolist()) / len(differences)
-        return mean > ERRORS * float(differences.std()) / math.sqrt(len(differences)) and mean >= self.fall
+        return mean > order.ERRORS * float(differences.std()) / math.sqrt(len(differences)) and mean >= self.fall
 
 
 # Stored disclosures
@@ -174,7 +123,7 @@ class Ladder:
 def ensure_disclosed(board: Board, now: datetime) -> None:
     """Update the disclosures if board.yaml was edited, or a deadline passed, since they were made."""
     with board.reading() as connection:
-        if _fact(connection, MADE_WITH) == _made_with(board.settings, now):
+        if order.is_disclosed(connection, board.settings, now):
             return
     with board.writing() as connection:
         refresh(connection, board.settings, now)
@@ -187,10 +136,10 @@ def disclosed(board: Board, now: datetime) -> Iterator[Connection]:
     If the database cannot be written, what is not of now is computed in memory, for this connection alone.
     """
     with board.reading() as connection:
-        is_old = _fact(connection, MADE_WITH) != _made_with(board.settings, now)
+        is_old = not order.is_disclosed(connection, board.settings, now)
         if not is_old or is_read_only(connection):
             if is_old:
-                shadow(connection, (disclosures, facts, evaluations, schema.comparisons, schema.exchanges))
+                shadow(connection, ("disclosures", "facts", "evaluations", "comparisons", "exchanges"))
                 refresh(connection, board.settings, now)
             yield connection
             return
@@ -207,40 +156,15 @@ def refresh(connection: Connection, settings: Settings, now: datetime) -> None:
 
 def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
     """Update the disclosures to the present scores, settings and moment; writes only what changed."""
-    made_with = _made_with(settings, now)
-    if _fact(connection, MADE_WITH) != made_with:
+    if not order.is_disclosed(connection, settings, now):
         connection.execute(delete(disclosures))
         connection.execute(delete(facts).where(facts.c.name.startswith(LADDER)))
-        remember(connection, MADE_WITH, made_with)
+        remember(connection, order.MADE_WITH, order.made_with(settings, now))
     wanted: dict[int, _Shown] = {}
     for phase, of in settings.by_phase.items():
         for test in of.tests:
             wanted |= _shown_in(connection, of, phase, test, now)
     _replace_disclosures(connection, settings, wanted)
-
-
-def _made_with(settings: Settings, now: datetime) -> str:
-    """Return, as JSON, all settings that the disclosures and the choice of compared entries depend on."""
-    tests = [
-        [
-            name,
-            test.name,
-            asdict(of.digits_of(test, now)),
-            test.ladder and [test.clip, test.step, ERRORS],
-            test.show,
-            test.visible,
-            test.split and [test.split, test.documents, of.part_of(test, name, now), settings.finals],
-        ]
-        for name, of in settings.by_phase.items()
-        for test in of.tests
-    ]
-    phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
-    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed, P_VALUES])
-
-
-def _fact(connection: Connection, name: str) -> str | None:
-    value: str | None = connection.execute(select(facts.c.value).where(facts.c.name == name)).scalar()
-    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,6 +288,13 @@ def _scored_outputs(
         )
 
 
+def arrived_in(settings: Settings, phase: str) -> list[ColumnElement[bool]]:
+    """Return the conditions for an arrival in a phase: after the deadline before it, until its own deadline."""
+    begin, end = order.bounds(settings, phase)
+    arrived = submissions.c.arrived
+    return [*([arrived > begin] if begin else []), *([arrived <= end] if end else [])]
+
+
 def _badness(settings: Settings, score: float) -> float:
     """Return a score turned so that lower is better."""
     return score if measure_of(settings.metric).direction == "lower" else -score
@@ -396,7 +327,7 @@ def _climbed(
     ladders: dict[str, list[_Output]] = {}
     for step in steps:
         ladders.setdefault(step.climber, []).append(step)
-    before: dict[str, list[list[int]]] = json.loads(_fact(connection, name) or "{}")
+    before: dict[str, list[list[int]]] = json.loads(fact(connection, name) or "{}")
     after: dict[str, list[list[int]]] = {}
     for climber, own in ladders.items():
         known = before.get(climber, [])
@@ -494,3 +425,54 @@ def _figures(connection: Connection, ids: set[int]) -> dict[int, tuple[float | N
 def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
     """Cut ids into parts for a query each."""
     return (ids[start : start + AT_A_TIME] for start in range(0, len(ids), AT_A_TIME))
+
+
+# Stored comparisons
+
+
+def complete(connection: Connection, settings: Settings, now: datetime) -> None:
+    """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
+    if fact(connection, MADE_BY) != order.P_VALUES:
+        connection.execute(delete(comparisons))
+        remember(connection, MADE_BY, order.P_VALUES)
+    ranked: set[int] = set()
+    by = order.GROUPINGS[settings.entries]
+    for phase, of in settings.by_phase.items():
+        for test in of.tests:
+            if of.digits_of(test, now).score:
+                ranking = order.entries(connection, of, test.name, phase, by)
+                placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
+                ids = set(islice(placed, order.MOST_COMPARED))
+                _compare_missing(connection, of, ids)
+                ranked.update(ids)
+    _forget_unranked(connection, settings, ranked)
+
+
+def _compare_missing(connection: Connection, settings: Settings, ids: set[int]) -> None:
+    missing = list(_missing_pairs(connection, settings, ids))
+    if missing:
+        from geval_py.board.ranking.uncertainty import compare_pairs
+
+        connection.execute(insert(comparisons), list(compare_pairs(connection, settings, missing)))
+
+
+def _missing_pairs(connection: Connection, settings: Settings, ids: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs without a stored p-value; usually these are just the pairs with a new evaluation."""
+    ends = [order.compared(connection, settings, ids, f"DISTINCT {end}") for end in ("one_id", "other_id")]
+    old = {one for found in ends for (one,) in found}
+    stored: set[tuple[int, int]] = set()
+    if order.number_compared(connection, settings, ids) < len(old) * (len(old) - 1) // 2:
+        stored = {(one, other) for one, other in order.compared(connection, settings, ids, "one_id, other_id")}
+        old = set()
+    for one, other in combinations(sorted(ids), 2):
+        if not (one in old and other in old) and (one, other) not in stored:
+            yield one, other
+
+
+def _forget_unranked(connection: Connection, settings: Settings, ranked: set[int]) -> None:
+    """Delete the prepared means of evaluations that are no longer ranked, and of other samples or seeds."""
+    c = exchanges.c
+    for evaluation, samples, seed in connection.execute(select(c.evaluation_id, c.samples, c.seed)).all():
+        if evaluation not in ranked or (samples, seed) != (settings.samples, settings.seed):
+            this = and_(c.evaluation_id == evaluation, c.samples == samples, c.seed == seed)
+            connection.execute(delete(exchanges).where(this))

@@ -1,11 +1,11 @@
-"""Leaderboards: their entries in order, the table that shows them, and the places that a change moves.
+"""Leaderboards: their entries in order, and the tables that show them.
 
-In this order: the leaderboard of a test and phase, read from the database; its tables for people and programs; the
-columns of these tables; and the places that differ between two states of a board.
+In this order: the leaderboard of a test and phase, read from the database; its tables for people and programs; and
+the columns of these tables.
 
 People read text, Markdown, LaTeX and the site's pages; programs read CSV and JSON. To add a column, add a field to
 :class:`geval_py.board.submission.Entry` and an entry to :func:`columns_of` or, if it has no figures, to
-``TOLD_COLUMNS``. A field named like a column of the table ``submissions`` is filled from there.
+``TOLD_COLUMNS``. :data:`geval_py.board.ranking.order.TOLD` names the fields that are columns of ``submissions``.
 """
 
 from __future__ import annotations
@@ -18,19 +18,26 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.board.database.store import AFFILIATION, facts_about
-from geval_py.board.ranking import disclosure, order, place_ranges
-from geval_py.board.ranking.parts import metrics_of, part_notes
-from geval_py.board.settings import AFTER, Settings, Test, measure_of, names_of, uninformed_score
+from geval_py.board.database.store import AFFILIATION, facts_about, rows
+from geval_py.board.ranking import order, place_ranges
+from geval_py.board.settings import (
+    AFTER,
+    PUBLIC,
+    Settings,
+    Test,
+    measure_of,
+    metrics_of,
+    names_of,
+    uninformed_score,
+)
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
+from geval_py.tables.numbers import figure, interval
 from geval_py.tables.table import Column, Table
 from geval_py.text import nearest, visible
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-    from geval_py.board.database.store import Board
+    from geval_py.board.database.store import AnyConnection, Board
     from geval_py.tables.layout import Cut
     from geval_py.text import Alignment
 
@@ -41,10 +48,12 @@ WORSE = "a score worse than {}, the {} of knowing nothing, is shown as infinite"
 GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
+OF_PART = "the scores are of the {} part, {} lines"
+UNDECIDED = "after the deadline the private part decides"
+FINALS_ONLY = "only final submissions are ranked, at most {} of a submitter"
 SOME_COMPARED = "only the first {} of {} entries are compared with each other"
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
 EntryKey: TypeAlias = "tuple[str, str, str, str]"  # test, phase, submitter, and the code if there may be several
-Places: TypeAlias = "Mapping[EntryKey, int | None]"
 
 
 def standings(
@@ -59,12 +68,17 @@ def standings(
 
     Raises UsageError for an unknown test, phase or grouping, StoreError.
     """
-    with disclosure.disclosed(board, now) as connection:
-        return standings_on(connection, board.settings, test, phase=phase, by=by, now=now)
+    with board.reading_rows() as connection:
+        if order.is_disclosed(connection, board.settings, now):
+            return standings_on(connection, board.settings, test, phase=phase, by=by, now=now)
+    from geval_py.board.ranking.disclosure import disclosed
+
+    with disclosed(board, now) as current:
+        return standings_on(current, board.settings, test, phase=phase, by=by, now=now)
 
 
 def standings_on(
-    connection: Connection,
+    connection: AnyConnection,
     settings: Settings,
     test: str | None = None,
     *,
@@ -80,22 +94,22 @@ def standings_on(
     by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
     shown_digits = of.digits_of(shown, now)
     digits = shown_digits.score
-    rows = _rows(connection, of, shown.name, in_phase, by)
+    ranking = order.entries(connection, of, shown.name, in_phase, by)
     floor = None if shown.visible else uninformed_score(settings.metric)
     named = zip(settings.metrics, names_of(settings.metrics), strict=True)
     names = tuple(name for metric, name in named if metric in of.metrics)
     measure = measure_of(settings.metric)
     affiliations = facts_about(connection, AFFILIATION)
     entries = tuple(
-        _entry(row, names[1:], affiliations.get(str(row.submission_id), ""), shown=digits > 0) for row in rows
+        _entry(row, names[1:], affiliations.get(str(row["submission_id"]), ""), shown=digits > 0) for row in ranking
     )
     if digits and by == order.GROUPINGS[settings.entries]:
         entries, more = _with_ranges(connection, settings, entries, floor)
         notes += more
     if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
-        notes += (WORSE.format(disclosure.figure(floor, digits), names[0]),)
+        notes += (WORSE.format(figure(floor, digits), names[0]),)
     if digits and entries:
-        notes += tuple(part_notes(connection, settings, shown, in_phase, now, entries[0].evaluation_id))
+        notes += tuple(_part_notes(connection, settings, shown, in_phase, now, entries[0].evaluation_id))
     return Standings(
         test=shown.name,
         phase=in_phase,
@@ -114,7 +128,7 @@ def standings_on(
 
 
 def _present_phase(
-    connection: Connection, settings: Settings, test: str | None, now: datetime
+    connection: AnyConnection, settings: Settings, test: str | None, now: datetime
 ) -> tuple[str, tuple[str, ...]]:
     """Return the phase shown by default: the last one until now that ranks the test; and notes for people."""
     until = settings.phase_names[: settings.phase_names.index(settings.phase_of(now)) + 1]
@@ -127,10 +141,10 @@ def _present_phase(
     return last, ()
 
 
-def _has_entries(connection: Connection, settings: Settings, test: str | None, phase: str) -> bool:
+def _has_entries(connection: AnyConnection, settings: Settings, test: str | None, phase: str) -> bool:
     of = settings.in_phase(phase)
     tests = (one.name for one in of.tests if test in (None, one.name))
-    return any(_rows(connection, of, name, phase, order.SUBMISSION) for name in tests)
+    return any(order.entries(connection, of, name, phase, order.SUBMISSION) for name in tests)
 
 
 def _test_in(settings: Settings, of: Settings, name: str | None, phase: str) -> Test:
@@ -143,10 +157,6 @@ def _test_in(settings: Settings, of: Settings, name: str | None, phase: str) -> 
     return tests[name]
 
 
-def _rows(connection: Connection, settings: Settings, test: str, phase: str, by: str) -> Sequence[Row[Any]]:
-    return connection.execute(order.entries(settings, test, phase, by, connection.dialect.name)).all()
-
-
 def _known(what: str, name: str, names: Sequence[str]) -> str:
     """Return a name after checking that it is known; raises UsageError."""
     if name in names:
@@ -157,33 +167,33 @@ def _known(what: str, name: str, names: Sequence[str]) -> str:
     raise UsageError(message=visible(f"the board has no {what} `{name}`") + f"\n  {visible(advice)}")
 
 
-def _entry(row: Row[Any], others: Sequence[str], affiliation: str, *, shown: bool) -> Entry:
+def _entry(row: Mapping[str, Any], others: Sequence[str], affiliation: str, *, shown: bool) -> Entry:
     """Return an entry without its range; without any figure unless figures may be shown."""
-    told = {name: getattr(row, name) for name in order.TOLD}
-    told |= {"tags": tuple(row.tags), "params": {**row.params, **row.variant_params}}
+    told = {name: row[name] for name in order.TOLD}
+    told |= {"tags": tuple(row["tags"]), "params": {**row["params"], **row["variant_params"]}}
     return Entry(
-        **told | {"links": tuple((str(title), str(url)) for title, url in row.links), "affiliation": affiliation},
-        place=row.place if shown else None,
-        shared=bool(row.shared and shown),
+        **told | {"links": tuple((str(title), str(url)) for title, url in row["links"]), "affiliation": affiliation},
+        place=row["place"] if shown else None,
+        shared=row["shared"] and shown,
         first=None,
         last=None,
         groups=(),
-        submitter=row.submitter,
-        variant=row.variant,
-        score=row.value if shown else None,
-        low=row.low if shown else None,
-        high=row.high if shown else None,
-        others={name: getattr(row, f"other{number}") if shown else None for number, name in enumerate(others)},
-        baseline=row.baseline,
-        arrived=row.arrived,
-        output_id=row.output_id,
-        evaluation_id=row.evaluation_id,
-        held=bool(row.latest_held and shown),
+        submitter=row["submitter"],
+        variant=row["variant"],
+        score=row["value"] if shown else None,
+        low=row["low"] if shown else None,
+        high=row["high"] if shown else None,
+        others={name: row[f"other{number}"] if shown else None for number, name in enumerate(others)},
+        baseline=row["baseline"],
+        arrived=row["arrived"],
+        output_id=row["output_id"],
+        evaluation_id=row["evaluation_id"],
+        held=row["latest_held"] and shown,
     )
 
 
 def _with_ranges(
-    connection: Connection, settings: Settings, entries: tuple[Entry, ...], floor: float | None
+    connection: AnyConnection, settings: Settings, entries: tuple[Entry, ...], floor: float | None
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Add the range and the groups of each entry that has a place; return the entries, and notes for people.
 
@@ -205,6 +215,23 @@ def _with_ranges(
         shown[number] = replace(entry, first=at.first, last=at.last, groups=at.groups)
     notes = () if len(ranked) == len(compared) else (SOME_COMPARED.format(len(compared), len(ranked)),)
     return tuple(shown), notes
+
+
+def _part_notes(
+    connection: AnyConnection, settings: Settings, test: Test, phase: str, now: datetime, evaluation: int
+) -> Iterator[str]:
+    """Name the part of a test that a table shows, with the number of its lines as in an evaluation, and what decides.
+
+    Nothing if the test is not split.
+    """
+    part, last = settings.part_of(test, phase, now), settings.deciding_phase(test.name)
+    if not part:
+        return
+    ((lines,),) = rows(connection, "SELECT lines FROM evaluations WHERE id = :evaluation", evaluation=evaluation)
+    is_open = last is not None and last.name == phase and part == PUBLIC
+    yield OF_PART.format(part, lines) + (f"; {UNDECIDED}" if is_open else "")
+    if settings.finals and settings.is_decided(test, phase, now):
+        yield FINALS_ONLY.format(settings.finals)
 
 
 # Tables for people and for programs
@@ -320,7 +347,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     yield _text_column("variant", cut="middle")
     yield EntryColumn(
         name=standings.metric,
-        text=lambda entry: disclosure.figure(entry.score, digits),
+        text=lambda entry: figure(entry.score, digits),
         alignment="right",
         record=_values("score"),
     )
@@ -375,7 +402,7 @@ def _other_metric(metric: str, digits: int) -> EntryColumn:
 
     return EntryColumn(
         name=metric,
-        text=lambda entry: disclosure.figure(score(entry), digits),
+        text=lambda entry: figure(score(entry), digits),
         alignment="right",
         record={metric: score},
         heading=metric,
@@ -427,7 +454,7 @@ def interval_text(entry: Entry, digits: int) -> str:
     """Write the ends of the interval; "" if there is none."""
     if entry.low is None or entry.high is None:
         return ""
-    return f"[{', '.join(disclosure.interval(entry.low, entry.high, digits))}]"
+    return f"[{', '.join(interval(entry.low, entry.high, digits))}]"
 
 
 def groups_text(entry: Entry) -> str:
@@ -454,41 +481,7 @@ def moment_text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
-# Places that differ between two states of a board
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceChange:
-    """A place in the table of a test and phase before and after; None for an entry that has none there."""
-
-    test: str
-    phase: str
-    submitter: str
-    entry: str
-    before: int | None
-    after: int | None
-
-
-def places(connection: Connection, settings: Settings, now: datetime) -> Places:
-    """Return all places in all leaderboards, computed from the disclosed scores."""
-    found: dict[EntryKey, int | None] = {}
-    for phase, of in settings.by_phase.items():
-        for test in of.tests:
-            table = standings_on(connection, settings, test.name, phase=phase, now=now)
-            found |= {entry_key(table, entry): entry.place for entry in table.entries}
-    return found
-
-
 def entry_key(table: Standings, entry: Entry) -> EntryKey:
     """Return what an entry is known by before and after a change."""
     code = "" if table.by == order.SUBMITTER and not entry.baseline else entry.code
     return table.test, table.phase, entry.submitter, code
-
-
-def changed_places(before: Places, after: Places) -> Iterator[PlaceChange]:
-    """Yield the places that differ, in the order of the tables after the change."""
-    for key in dict.fromkeys((*after, *before)):
-        old, new = before.get(key), after.get(key)
-        if old != new:
-            test, phase, submitter, entry = key
-            yield PlaceChange(test=test, phase=phase, submitter=submitter, entry=entry, before=old, after=new)

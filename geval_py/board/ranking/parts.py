@@ -14,7 +14,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeAlias
@@ -23,15 +22,12 @@ from sqlalchemy import Connection, Row, insert, select
 
 from geval_py.board.answers import documents_of
 from geval_py.board.database.schema import evaluations
-from geval_py.board.settings import PUBLIC, Settings, Test
+from geval_py.board.settings import PUBLIC, Settings, Test, metrics_of
 from geval_py.board.submission import PartScore, Scored, pack, unpack
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 
-OF_PART = "the scores are of the {} part, {} lines"
-UNDECIDED = "after the deadline the private part decides"
-FINALS_ONLY = "only final submissions are ranked, at most {} of a submitter"
 Wholes: TypeAlias = "Mapping[int, Mapping[str, int]]"  # evaluations of whole tests, by output and metric
 AT_A_TIME = 500  # ids in a query
 KEY = ("test", "output_sha256", "reference", "metric", "version")
@@ -58,37 +54,6 @@ def public_lines(documents: Sequence[str], share: float, key: str) -> frozenset[
     elif len(public) == len(sizes):
         public.remove(in_order[-1])
     return frozenset(place for place, document in enumerate(documents) if document in public)
-
-
-def metrics_of(settings: Settings, test: Test) -> tuple[str, ...]:
-    """Return the metrics that have scores; for a part, those that are made from the losses of the ranking metric."""
-    if not test.split:
-        return settings.metrics
-    from geval_py.scoring.evaluate import key_of
-
-    def losses_of(metric: str) -> object:
-        (scheme,) = parse_schemes(metric)
-        return key_of((scheme, find_metric(scheme.metric)), frozenset(), False)
-
-    own = losses_of(settings.metric)
-    return tuple(metric for metric in settings.metrics if losses_of(metric) == own)
-
-
-def part_notes(
-    connection: Connection, settings: Settings, test: Test, phase: str, now: datetime, evaluation: int
-) -> Iterator[str]:
-    """Name the part of a test that a table shows, with the number of its lines as in an evaluation, and what decides.
-
-    Nothing if the test is not split.
-    """
-    part, last = settings.part_of(test, phase, now), settings.deciding_phase(test.name)
-    if not part:
-        return
-    lines = connection.execute(select(evaluations.c.lines).where(evaluations.c.id == evaluation)).scalar_one()
-    is_open = last is not None and last.name == phase and part == PUBLIC
-    yield OF_PART.format(part, lines) + (f"; {UNDECIDED}" if is_open else "")
-    if settings.finals and settings.is_decided(test, phase, now):
-        yield FINALS_ONLY.format(settings.finals)
 
 
 def part_scores(

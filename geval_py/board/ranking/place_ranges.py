@@ -12,10 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from geval_py.board.ranking.disclosure import difference, figure
 from geval_py.board.submission import Entry, Standings
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
+from geval_py.tables.numbers import difference, figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Position:
 
 
 def positions(
-    ranked: Sequence[tuple[float | None, int]], p_values: Iterable[tuple[int, int, float]], *, of: int
+    ranked: Sequence[tuple[float | None, int]], p_values: Iterable[Sequence[Any]], *, of: int
 ) -> list[Position]:
     """Compute the positions of the first entries of a ranking of ``of`` entries, given as (shown score, evaluation).
 
@@ -48,7 +49,7 @@ def positions(
 
 
 def told_apart(
-    ranked: Sequence[tuple[float | None, int]], p_values: Iterable[tuple[int, int, float]]
+    ranked: Sequence[tuple[float | None, int]], p_values: Iterable[Sequence[Any]]
 ) -> Iterator[tuple[int, int]]:
     """Yield the pairs of entries, as indexes, that can be told apart.
 

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from geval_py.board.ranking import disclosure, leaderboard
+from geval_py.board.ranking import leaderboard
 from geval_py.tables import escapes, numbers
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def figure(value: float | None, digits: int) -> str:
         return "–"
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    return disclosure.figure(value, digits).replace("-", "−")
+    return numbers.figure(value, digits).replace("-", "−")
 
 
 def span(low: float | None, high: float | None, digits: int) -> str:
@@ -55,7 +55,7 @@ def span(low: float | None, high: float | None, digits: int) -> str:
         return ""
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{figure(low, digits)}–{figure(high, digits)}"
-    return "–".join(end.replace("-", "−") for end in disclosure.interval(low, high, digits))
+    return "–".join(end.replace("-", "−") for end in numbers.interval(low, high, digits))
 
 
 def place_of(entry: Entry, ties: str) -> str:

@@ -23,6 +23,7 @@ from geval_py.board.settings import AFTER, NO_DIGITS, Digits, Settings, Test, me
 from geval_py.board.site.place_changes import Published, last_published, published_of
 from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.reading import challenge, lines
+from geval_py.tables.numbers import significant
 
 if TYPE_CHECKING:
     from geval_py.board.database.store import Board
@@ -215,7 +216,7 @@ class LineTables:
         return [self._line(line, losses[line], texts[line]) for line in worst if line < len(texts)]
 
     def _line(self, line: int, loss: float, texts: tuple[str, str, str]) -> LineView:
-        score = disclosure.significant(measure_of(self._settings.metric).formula((loss,), 1), DIGITS) or 0.0
+        score = significant(measure_of(self._settings.metric).formula((loss,), 1), DIGITS) or 0.0
         before, expected, after = texts
         return LineView(line=line + 1, score=score, expected=expected, before=before, after=after)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.board.database.schema import FAILED
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
+from geval_py.board.submission import FAILED
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.tables.formats import Shown

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from geval_py.board.operations.rescoring import Rescored
-    from geval_py.board.ranking.leaderboard import PlaceChange
+    from geval_py.board.operations.rescoring import PlaceChange, Rescored
     from geval_py.tables.layout import Cut
     from geval_py.tables.table import Table
 

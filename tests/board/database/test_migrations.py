@@ -12,9 +12,9 @@ from sqlalchemy import delete, insert, inspect, select, text
 from geval_py.board import submission as columns
 from geval_py.board.database import migrations
 from geval_py.board.database import store as blobs
-from geval_py.board.database.schema import METADATA, SCHEMA_VERSION
+from geval_py.board.database.schema import METADATA
 from geval_py.board.database.schema import blobs as stored_blobs
-from geval_py.board.database.store import Board, StoreError, engine_of
+from geval_py.board.database.store import SCHEMA_VERSION, Board, StoreError
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
@@ -98,7 +98,7 @@ def test_a_database_without_a_board(sqlite_board):
     (Path(sqlite_board.folder) / "board.sqlite").unlink()
     with pytest.raises(StoreError) as caught:
         Board.open(sqlite_board.folder)
-    database = engine_of(sqlite_board.folder, sqlite_board.settings).url.database
+    database = f"{sqlite_board.folder}/board.sqlite"
     assert str(caught.value) == f"Cannot use the board's database `{database}`: it holds no board"
 
 

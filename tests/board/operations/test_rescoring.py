@@ -15,10 +15,10 @@ from geval_py.board.operations import pipeline as preparing
 from geval_py.board.operations import pipeline as working
 from geval_py.board.operations import rescoring
 from geval_py.board.operations import status as outdating
-from geval_py.board.operations.rescoring import replace_scores, rescore
+from geval_py.board.operations.rescoring import PlaceChange, replace_scores, rescore
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
-from geval_py.board.ranking.leaderboard import PlaceChange, standings
+from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.settings import Test
 from geval_py.board.submission import FailedError
 

@@ -7,7 +7,8 @@ from rows import NOW, START, Rows
 from sqlalchemy import event, select
 
 from geval_py.board.database.schema import REJECTED, disclosures, facts
-from geval_py.board.ranking.disclosure import difference, ensure_disclosed, figure, significant
+from geval_py.board.ranking.disclosure import ensure_disclosed
+from geval_py.tables.numbers import difference, figure, significant
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from story import Story
 
 from geval_py.board.answers import references_of
 from geval_py.board.database.store import Board
-from geval_py.board.ranking.disclosure import interval
 from geval_py.reading.lines import LineReader
+from geval_py.tables.numbers import interval
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -7,10 +7,11 @@ import site_views
 from rows import Rows, settings
 from site_views import Reader, html_of, made
 
-from geval_py.board.ranking import disclosure, leaderboard
+from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import Phase
 from geval_py.board.site.rendering import span
 from geval_py.errors import ConfigError
+from geval_py.tables.numbers import interval
 
 MARKDOWN = """\
 Open a pull request in [gazette](https://example.org/gazette).
@@ -104,4 +105,4 @@ def test_the_shell_rounds_intervals_as_pages_do(tmp_path):
     (entry,) = rows.standings().entries
     assert (entry.low, entry.high) == (499.7, 610.8)
     assert leaderboard.interval_text(entry, 4) == "[500, 610]"
-    assert disclosure.interval(entry.low, entry.high, 4) == ("500", "610")
+    assert interval(entry.low, entry.high, 4) == ("500", "610")
