@@ -14,7 +14,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, TypeAlias
 
 from geval_py.errors import DataError
@@ -180,6 +179,8 @@ class Standings:
 
 def digest_of(files: Sequence[ReceivedFile]) -> str:
     """Compute the sha256 of the names and digests of all files, sorted by name."""
+    from hashlib import sha256
+
     lines = "".join(f"{file.sha256}  {file.name}\n" for file in sorted(files, key=lambda file: file.name))
     return sha256(lines.encode()).hexdigest()
 

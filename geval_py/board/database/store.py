@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import os
-import pathlib
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.board.settings import Settings, read_settings
@@ -240,9 +238,11 @@ def _for_reading(path: str, **how: Any) -> sqlite3.Connection:
     SQLite wants to write the memory that connections share, unless nobody writes: then there is no log beside the
     database.
     """
+    from pathlib import Path
+
     log = f"{path}-wal"
     nobody_writes = not os.path.exists(log) or os.path.getsize(log) == 0
-    name = f"{pathlib.Path(path).as_uri()}?mode=ro{'&immutable=1' if nobody_writes else ''}"
+    name = f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if nobody_writes else ''}"
     connection = sqlite3.connect(name, **how, uri=True, factory=ReadOnlyConnection)
     connection.isolation_level = None
     connection.execute("PRAGMA temp_store = MEMORY")
@@ -424,6 +424,8 @@ def is_stored(connection: sa.Connection, digest: str) -> bool:
 
 def write_content(connection: sa.Connection, digest: str, path: str) -> None:
     """Write a content, decompressed, into a new file; raises StoreError if it is damaged, OSError."""
+    from hashlib import sha256
+
     damaged = StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
     found = sha256()
     stream = Decompressed(_Parts(connection, digest), ZSTD, path, None)

@@ -14,7 +14,7 @@ from geval_py.board.database import migrations
 from geval_py.board.database import store as blobs
 from geval_py.board.database.schema import METADATA
 from geval_py.board.database.schema import blobs as stored_blobs
-from geval_py.board.database.store import SCHEMA_VERSION, Board, StoreError
+from geval_py.board.database.store import DATABASE_VARIABLE, SCHEMA_VERSION, Board, StoreError
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
@@ -100,6 +100,17 @@ def test_a_database_without_a_board(sqlite_board):
         Board.open(sqlite_board.folder)
     database = f"{sqlite_board.folder}/board.sqlite"
     assert str(caught.value) == f"Cannot use the board's database `{database}`: it holds no board"
+
+
+def test_an_empty_database_of_postgresql(sqlite_board, postgresql, monkeypatch):
+    url = postgresql.new_database()
+    monkeypatch.setenv(DATABASE_VARIABLE, url.replace("geval@", "geval:secret@"))
+    with pytest.raises(StoreError) as caught:
+        Board.open(sqlite_board.folder)
+    name = url.partition("?")[0].rpartition("/")[2]
+    assert str(caught.value).partition("://")[0] == "Cannot use the board's database `postgresql+psycopg"
+    assert str(caught.value).endswith(f"/{name}`: it holds no board")
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut"])
