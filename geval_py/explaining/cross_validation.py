@@ -331,7 +331,8 @@ def _minimum(
     search.set_upper_bounds([high for _, high in bounds])
     search.set_ftol_rel(1e-12)
     search.set_maxeval(MOST_STEPS)
-    with suppress(RuntimeError, nlopt.RoundoffLimited):  # there is nothing better nearby
+    no_further = (nlopt.runtime_error, nlopt.roundoff_limited, nlopt.RoundoffLimited)  # nothing nearby is better
+    with suppress(*no_further):
         search.optimize(np.array(start))
     return found[1]
 

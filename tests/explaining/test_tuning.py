@@ -190,6 +190,7 @@ SETS = st.lists(st.tuples(LINES, ANSWERS), min_size=2, max_size=30)
 @settings(deadline=None, max_examples=examples(60, most=15), suppress_health_check=[HealthCheck.too_slow])
 @given(SETS, st.booleans())
 @example([("the:1", "cat"), ("of:1", "of")], True)
+@example([("the:0", "of"), ("the:1 of:0.5", "the")], False)  # the search begins in a corner
 @example([("the:0.5 of:0.5", "cat")] * 30, False)
 @example([("cat:0.9 dog:0.05 :0.05", "dog"), ("cat:0.9 :0.1", "the")] * 15, True)
 @example([("the:2e-113", "the"), ("the:1 of:0.5", "of"), *[("the:0 of:-1", "of")] * 2, ("the:-1 of:0", "the")], True)
@@ -522,3 +523,12 @@ def test_sums_do_not_depend_on_how_many_entries_are_read_at_once(at_once, monkey
     sums, moments = guesses_module._sums_of_powers(entries, 0.5)
     assert sums == pytest.approx([sum(math.exp(0.5 * log) for log in line) for line in lines])
     assert moments == pytest.approx([sum(math.exp(0.5 * log) * log for log in line) for line in lines])
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_an_error_amid_the_search_is_not_hidden(error):
+    def failing(_):
+        raise error
+
+    with pytest.raises(error):
+        folds_module._minimum(failing, [0.5], [(0.0, 1.0)])
