@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
@@ -13,7 +14,7 @@ from geval_py.reading.items import ScoredItem, unused_name
 from geval_py.reading.splits import Split, Task, locate, locate_pair, only_output
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
-from geval_py.text import shown
+from geval_py.text import shown, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def evaluate_all(
     tokenizer: str | None = None,
     keep_texts: bool = True,
     cluster: distributed.Client | None = None,
-) -> list[Evaluation]:
+) -> Evaluations:
     """Score all outputs of a test set, in the order of their names; see :func:`evaluate`.
 
     Raises the error of the first output that is at fault. To score the others, evaluate them one by one.
@@ -105,7 +106,7 @@ def evaluate_all(
     from geval_py.scoring.cluster import workers_of
 
     results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers_of(cluster))
-    return [Evaluation.of(scored) for scored in evaluations_of(results)]
+    return Evaluations(Evaluation.of(scored) for scored in evaluations_of(results))
 
 
 def _located(
@@ -149,6 +150,9 @@ def _task_of_pair(paths: Sequence[FilePath], test: str, out: FilePath | None) ->
 
 class Score(MetricScore):
     """One metric's value on one output, with its interval."""
+
+    def __repr__(self) -> str:
+        return f"<Score: {visible(self.name)} {self.value:.6g} {self.unit}, {self.direction} is better>"
 
     def interval(
         self,
@@ -201,6 +205,10 @@ class Evaluation(ScoredOutput):
         from geval_py.scoring.score_tables import evaluation_text
 
         return evaluation_text(self)
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{visible(score.name)} {score.value:.6g}" for score in self.scores)
+        return f"<Evaluation of {visible(self.output.name)}: {scores}, {self.line_count} lines>"
 
     def interval(
         self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: DocumentsBy = None
@@ -345,6 +353,47 @@ class Evaluation(ScoredOutput):
         from geval_py.scoring.score_tables import scores_html
 
         return scores_html(self)
+
+
+class Evaluations(list[Evaluation]):
+    """The scores of several outputs: a list, which shows itself as a table with a row an output."""
+
+    def to_frame(self, *, intervals: bool = False) -> pd.DataFrame:
+        """Return a table with a row an output, in the list's order.
+
+        Columns: ``output``, the name without ``out-`` and ``.tsv``, each parameter in the names (numbers, if all its
+        values are numbers; None where an output lacks it), and each metric. With ``intervals``, the ends of
+        the 95 % intervals are more columns, named as in :meth:`Evaluation.scores_dict`.
+        """
+        import pandas as pd
+
+        keys = list(dict.fromkeys(key for one in self for key in one.output.parameters))
+        taken = {"output", *(name for one in self for name in one.scores_dict(intervals=intervals))}
+        columns: dict[str, list[Any]] = {
+            "output": [one.output.name.removesuffix(".tsv").removeprefix("out-") for one in self]
+        }
+        for key in keys:
+            name = f"{key} (parameter)" if key in taken else key
+            columns[name] = list(_numbers_or_texts([one.output.parameters.get(key) for one in self]))
+        scores = [one.scores_dict(intervals=intervals) for one in self]
+        for name in dict.fromkeys(name for row in scores for name in row):
+            columns[name] = [row.get(name) for row in scores]
+        return pd.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        return self.to_frame().to_string(index=False) if self else "[]"
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False)) if self else ""
+
+
+def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | None]:
+    """Turn values into numbers if all that are there are finite numbers; whole numbers stay whole."""
+    try:
+        numbers = [None if value is None else int(value) if value.isdecimal() else float(value) for value in values]
+    except ValueError:
+        return values
+    return numbers if all(map(math.isfinite, filter(None, numbers))) else values
 
 
 def _item_table(

@@ -15,6 +15,20 @@ from typing import TYPE_CHECKING
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
+__all__ = [
+    "calibration",
+    "column",
+    "comparison",
+    "costs",
+    "first_guess",
+    "frequencies",
+    "lengths",
+    "losses",
+    "luck",
+    "rest",
+    "tuning",
+]
+
 if TYPE_CHECKING:
     from geval_py.evaluation import Evaluation
     from geval_py.explaining.comparison import Comparison
@@ -160,3 +174,7 @@ def tuning(evaluation: Evaluation) -> Chart:
     from geval_py.reports import drawing, quality_panels
 
     return quality_panels.help_chart(tune(evaluation), None, drawing.NOTEBOOK)
+
+
+def __dir__() -> list[str]:
+    return __all__

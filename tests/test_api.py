@@ -10,7 +10,7 @@ from geval_py import METRICS, Distribution, Item, WordProbs
 NAMES = {
     "METRICS", "Accumulator", "Predictions", "Scorer", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
-    "Evaluation", "GevalError", "Interval", "Item", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
+    "Evaluation", "Evaluations", "GevalError", "Interval", "Item", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
     "ModelError", "Output", "PartsError", "SchemeError", "Score", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
     "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "metric", "mix",
     "parse_line", "plots", "predict", "read_output", "tune", "write_output",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from geval_py.errors import DataError, UsageError
+from geval_py.tables.escapes import html_text
+from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 from geval_py.values import Value
@@ -349,6 +351,21 @@ class Report(Value):
     strict: bool = False
     rules: tuple[Rule, ...] = RULES
     command: str = COMMAND
+
+    def __repr__(self) -> str:
+        errors = sum(problem.rule.severity == "error" for problem in self.problems)
+        found = f"{counted(errors, 'error')}, {counted(len(self.problems) - errors, 'warning')}"
+        return f"<Report: {found} in {counted(len(self.files), 'file')}>"
+
+    def _repr_html_(self) -> str:
+        """Show a row a problem in Jupyter, and how many there are."""
+        names = [Column(name=name) for name in ("file", "rule", "", "lines", "the first")]
+        rows = [
+            (problem.path, f"{problem.rule.code} {problem.rule.name}", problem.rule.severity, problem.count,
+             next((place.message for place in problem.places), ""))
+            for problem in self.problems
+        ]  # fmt: skip
+        return f"{''.join(Table(names, rows).html())}<p>{html_text(repr(self))}</p>"
 
     @property
     def status(self) -> int:

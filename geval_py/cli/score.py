@@ -72,9 +72,9 @@ def run(task: Task, settings: Settings) -> int:
 def list_metrics() -> None:
     """List the metrics, and what their names may have at the end."""
     from geval_py.cli.terminal import write_listing
-    from geval_py.scoring.score_tables import metrics_table
+    from geval_py.scoring.metrics import METRICS
 
-    write_listing(metrics_table())
+    write_listing(METRICS.table())
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
     print("An F-score's and NDCG's may be any: F2, Macro-F0.5, NDCG@3.")
 

@@ -69,7 +69,7 @@ class Claim:
         return self.z is not None and not self.low <= 0.0 <= self.high
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Calibration(Tabular):
     """Whether the probabilities of an output come true as often as they say; printed, as sentences and tables.
 

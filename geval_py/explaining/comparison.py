@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Comparison(formats.Tabular):
     """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
 
@@ -65,9 +65,6 @@ class Comparison(formats.Tabular):
     notes: tuple[str, ...] = field(repr=False)
     of_losses: bool = field(repr=False)
     precision: int | None = field(default=None, repr=False, compare=False)
-
-    def _repr_html_(self) -> str:
-        return "".join(self.html())
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per system, in the same order; an interval is two columns, low and high.

@@ -67,7 +67,7 @@ class Exact:
     from_hashed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Luck:
     """How much hash collisions changed an output's score; printed, a table and sentences.
 
@@ -103,6 +103,11 @@ class Luck:
     def __str__(self) -> str:
         return str(Lucks((self,)))
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return Lucks((self,))._repr_html_()
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"z": self.z}
 
@@ -134,7 +139,7 @@ class Luck:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Lucks(formats.Tabular):
     """The luck of several outputs of one test set, at least one."""
 

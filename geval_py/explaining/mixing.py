@@ -55,7 +55,7 @@ class Component:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Mixture(formats.Tabular):
     """How much mixing outputs would improve the score; printed, as a table.
 

@@ -67,7 +67,7 @@ class Trial:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Tuning(Tabular):
     """How much tuning would improve an output; printed, as a table.
 

@@ -51,6 +51,11 @@ class DataSet:
         """Count the items, once: the lines of the answers or, if they are hidden, of the input."""
         return self._lines
 
+    def __repr__(self) -> str:
+        there = [name for name, path in (("input", self.input), ("answers", self.expected)) if path is not None]
+        outputs = [visible(output.name) for output in self.outputs]
+        return f"<DataSet {visible(self.directory)}: {', '.join([*there, *outputs]) or 'no file'}>"
+
     def __iter__(self) -> Iterator[Item]:
         return self.items()
 
@@ -174,6 +179,10 @@ class Challenge(values.Value):
         """The names of the sets (train, dev-0, test-A …) in natural order; raises UnreadableFileError."""
         entries = sources.names_in(self.path, "directory")
         return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
+
+    def __repr__(self) -> str:
+        metrics = ", ".join(scheme.text for scheme in self.schemes()) or "no metric"
+        return f"<Challenge {visible(self.path)}: {visible(', '.join(self.split_names))}; {visible(metrics)}>"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.split_names)

@@ -59,6 +59,9 @@ class Scorer:
         self.joined = join_words(self.vocabulary)
         self.packed = pack_words(self.joined)
 
+    def __repr__(self) -> str:
+        return f"<Scorer of {len(self.vocabulary)} words by {self.metric.name}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Scorer, threads=self.threads), (self.vocabulary, self.metric.name)
 
@@ -152,6 +155,9 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self._values) if self._offsets is None else len(self._offsets) - 1
+
+    def __repr__(self) -> str:
+        return f"<Predictions of {len(self)} lines over {len(self._scorer.vocabulary)} words>"
 
     def __iter__(self) -> Iterator[str]:
         return map(self._line, range(len(self)))

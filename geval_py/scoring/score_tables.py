@@ -255,17 +255,3 @@ def _values(score: MetricScore | None, interval: Callable[[MetricScore], Interva
 def _in_a_line(error: GevalError) -> str:
     """Write an error without the picture of its line."""
     return " ".join(line.strip() for line in str(error).split("\n")[:2])
-
-
-def metrics_table() -> Table:
-    """Make a table with a row a metric."""
-    from geval_py.scoring.metrics import METRICS
-    from geval_py.tables.table import Column, Table
-
-    columns = [Column(name=name) for name in ("unit", "direction", "what it is")]
-    measures = ((metric, metric.measure) for metric in METRICS.values())
-    return Table(
-        [Column(name="metric", cut="middle"), *columns],
-        [(metric.name, of.unit, f"{of.direction} is better", metric.summary) for metric, of in measures],
-        may_go=["what it is", "unit", "direction"],
-    )

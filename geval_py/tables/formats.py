@@ -75,6 +75,13 @@ class Tabular:
         notes = (f"Note: {note}.\n" for note in self.notes)
         return "".join([*self.text(), *notes]).removesuffix("\n")
 
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Show the table in Jupyter."""
+        return "".join(self.html())
+
     def _below(self) -> list[str]:
         return [*self.legend(), *(f"Note: {note}." for note in self.notes)]
 

@@ -400,10 +400,7 @@ def test_a_comparison_is_printed_as_its_table(challenge, compared):
     result = compare(evaluations(challenge, "one", "good"), samples=10)
     _, out, err = compared("-t", "dev-0", "out-model=one.tsv", "out-model=good.tsv", "--samples", "10")
     assert f"{result}\n" == out + err.replace("geval: note:", "Note:").replace("\n", ".\n")
-    assert repr(result) == (
-        "Comparison(test='dev-0', metric='PerplexityHashed', unit='words', direction='lower', lines=40, compared=40, "
-        "baseline='out-model=one.tsv', samples=10, seed=12345, documents=None, compared_documents=None)"
-    )
+    assert repr(result) == str(result)
 
 
 def test_the_table_in_a_notebook(challenge):

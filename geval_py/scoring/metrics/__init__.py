@@ -18,8 +18,32 @@ if TYPE_CHECKING:
     from typing import Any
 
     from geval_py.reading.preparation import Preparation
+    from geval_py.tables.table import Table
 
-    METRICS: dict[str, Metric]
+    METRICS: Metrics
+
+
+class Metrics(dict[str, Metric]):
+    """All metrics by their names, which show themselves as a table."""
+
+    def table(self) -> Table:
+        """Return a table with a row a metric."""
+        from geval_py.tables.table import Column, Table
+
+        columns = [Column(name=name) for name in ("unit", "direction", "what it is")]
+        measures = ((metric, metric.measure) for metric in self.values())
+        return Table(
+            [Column(name="metric", cut="middle"), *columns],
+            [(metric.name, of.unit, f"{of.direction} is better", metric.summary) for metric, of in measures],
+            may_go=["what it is", "unit", "direction"],
+        )
+
+    def __repr__(self) -> str:
+        return "".join(self.table().text()).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return "".join(self.table().html())
+
 
 _HASHED_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 
@@ -80,7 +104,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from geval_py.scoring.metrics.texts import TEXT_METRICS
 
-    return globals().setdefault("METRICS", _WORD_GAPS | TEXT_METRICS)
+    return globals().setdefault("METRICS", Metrics(_WORD_GAPS | TEXT_METRICS))
 
 
 def find_metric(name: str) -> Metric:

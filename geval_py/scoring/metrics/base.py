@@ -197,6 +197,9 @@ class Metric(Value):
     parse: Callable[[str, int], object] | None = None
     signature: Callable[[LineStatistics], str] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Metric {self.name}: {self.unit}, {self.direction} is better>"
+
     @property
     def unit(self) -> str:
         """The unit of its values: nats, bits, words, a probability or a share."""

@@ -1,0 +1,126 @@
+"""Values show themselves: short at the prompt, as tables in notebooks, with strangers' text escaped."""
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import geval_py
+from geval_py import plots
+from geval_py.scoring.metrics import METRICS
+
+ROOT = Path(__file__).parents[1]
+GAZETTE = ROOT / "challenges" / "gazette"
+NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
+BAD = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    return geval_py.evaluate_all(GAZETTE, "dev-0")
+
+
+def test_values_are_short_at_the_prompt(outputs, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    challenge = geval_py.Challenge.open("challenges/gazette")
+    scorer = geval_py.Scorer(["a", "b", "c"])
+    assert [repr(value) for value in (
+        challenge, challenge["dev-0"], challenge["train"], outputs[0], outputs[0].scores[0], METRICS["BLEU"], scorer,
+        scorer.predictions([[0.5, 0.25, 0.125]]), geval_py.check_submission("challenges/gazette"),
+    )] == [
+        "<Challenge challenges/gazette: dev-0, test-A, train; PerplexityHashed>",
+        "<DataSet challenges/gazette/dev-0: input, answers, out-model=bigram.tsv, out-model=unigram.tsv>",
+        "<DataSet challenges/gazette/train: input, answers>",
+        "<Evaluation of out-model=bigram.tsv: PerplexityHashed 174.595, 212 lines>",
+        "<Score: PerplexityHashed 174.595 words, lower is better>",
+        "<Metric BLEU: share, higher is better>",
+        "<Scorer of 3 words by PerplexityHashed>",
+        "<Predictions of 1 lines over 3 words>",
+        "<Report: 1 error, 0 warnings in 3 files>",
+    ]  # fmt: skip
+
+
+def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):
+    bigram = outputs[0]
+    for value in (geval_py.compare(outputs, samples=100), geval_py.luck(bigram), geval_py.tune(bigram, words=0)):
+        assert repr(value) == str(value)
+        assert value._repr_html_().count("<table") == 1
+    assert geval_py.calibration(bigram)._repr_html_().count("<table") >= 1
+    assert repr(METRICS).splitlines()[1].startswith("LikelihoodHashed  ")
+    assert len(METRICS._repr_html_().split("<tr>")) == 2 + len(METRICS)
+
+
+def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
+    """Parameters are numbers where all of them are; a plain out.tsv has a name."""
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\nb\n")
+    names = ("out.tsv", "out-k=10,lr=0.1,o=x.tsv", "out-k=2,lr=1e-3,o=3.tsv", "out-k=10,output=y.tsv")
+    for name in names:
+        (tmp_path / "dev-0" / name).write_text("a:0.5 b:0.25 :0.25\n" * 2)
+    outputs = geval_py.evaluate_all(tmp_path, "dev-0")
+    assert [type(outputs), isinstance(outputs, list), len(outputs)] == [geval_py.Evaluations, True, 4]
+    frame = outputs.to_frame()
+    assert list(frame) == [
+        "output", "k", "lr", "o", "output (parameter)", "PerplexityHashed", "LikelihoodHashed"
+    ]  # fmt: skip
+    assert frame["output"].tolist() == ["k=2,lr=1e-3,o=3", "k=10,lr=0.1,o=x", "k=10,output=y", "out"]
+    assert frame["k"].dropna().tolist() == [2, 10, 10]
+    assert pd.api.types.is_numeric_dtype(frame["lr"])
+    assert frame["o"].dropna().tolist() == ["3", "x"]
+    assert list(outputs.to_frame(intervals=True))[-6:] == [
+        "PerplexityHashed", "LikelihoodHashed", "PerplexityHashed_low", "PerplexityHashed_high",
+        "LikelihoodHashed_low", "LikelihoodHashed_high",
+    ]  # fmt: skip
+    assert repr(outputs) == frame.to_string(index=False)
+    assert repr(geval_py.Evaluations()) == "[]"
+
+
+def test_text_of_strangers_does_no_harm(tmp_path):
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed")
+    (tmp_path / "dev-0/expected.tsv").write_text("a\n" * 200)
+    (tmp_path / "dev-0/in.tsv").write_text("a\n" * 200)
+    for name in (f"out-m={BAD.replace('/', '')}.tsv", "out-m=\x1b[31mred.tsv"):
+        (tmp_path / "dev-0" / name).write_text(f"a:0.5 {BAD}:0.25 :0.25\n" * 199 + f"{BAD}:2\n")
+    outputs = geval_py.evaluate_all(tmp_path, "dev-0")
+    report = geval_py.check_submission(tmp_path)
+    shown = [outputs, outputs[0], geval_py.compare(outputs, samples=10), report, geval_py.luck(outputs[0])]
+    assert all("<script" not in value._repr_html_() for value in shown)
+    assert html.escape("<script>") in outputs._repr_html_()
+    assert all("\x1b" not in repr(value) for value in [*shown[1:], geval_py.Challenge.open(tmp_path)["dev-0"]])
+
+
+def test_plots_has_charts_alone():
+    assert dir(plots) == sorted(plots.__all__)
+    assert all(callable(getattr(plots, name)) for name in dir(plots))
+
+
+def test_the_notebook_runs(monkeypatch):
+    """Without Jupyter: its cells, one after the other."""
+    monkeypatch.chdir(NOTEBOOK.parent)
+    names = {}
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            *body, last = "".join(cell["source"]).split("\n")
+            exec("\n".join(body), names)
+            value = eval(last, names)
+            assert hasattr(value, "_repr_html_") or len(repr(value)) < 200
+            assert (cell["outputs"], cell["execution_count"]) == ([], None)
+
+
+@pytest.mark.long
+def test_the_notebook_runs_in_jupyter(tmp_path):
+    pytest.importorskip("nbconvert")
+    command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "html", "--output-dir", tmp_path, NOTEBOOK]
+    environment = os.environ | {"JUPYTER_PLATFORM_DIRS": "1", "HOME": str(tmp_path)}
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+    page = (tmp_path / "first-look.html").read_text(encoding="utf-8")
+    assert len(re.findall("<svg", page)) >= 2
+    assert "174.6" in page
