@@ -22,6 +22,7 @@ from geval_py.errors import UsageError as UsageError
 from geval_py.evaluation import Evaluation as Evaluation
 from geval_py.evaluation import Evaluations as Evaluations
 from geval_py.evaluation import Score as Score
+from geval_py.evaluation import Suite as Suite
 from geval_py.evaluation import evaluate as evaluate
 from geval_py.evaluation import evaluate_all as evaluate_all
 from geval_py.explaining.calibration import Calibration as Calibration

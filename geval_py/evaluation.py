@@ -355,23 +355,41 @@ class Evaluation(ScoredOutput):
         return scores_html(self)
 
 
+class Suite:
+    """Several challenges, whose outputs are scored together; ``challenges`` are Challenges or their folders.
+
+    Raises MissingFileError and ConfigError.
+    """
+
+    def __init__(self, challenges: Iterable[Challenge | FilePath]) -> None:
+        self.challenges = [one if isinstance(one, Challenge) else Challenge.open(one) for one in challenges]
+
+    def evaluate(self, test: str = "test-A", **settings: Any) -> Evaluations:
+        """Score all outputs of a test set of each challenge; the arguments and errors are those of evaluate_all."""
+        return Evaluations(one for challenge in self.challenges for one in evaluate_all(challenge, test, **settings))
+
+    def __repr__(self) -> str:
+        return f"<Suite: {', '.join(visible(challenge.path) for challenge in self.challenges)}>"
+
+
 class Evaluations(list[Evaluation]):
     """The scores of several outputs: a list, which shows itself as a table with a row an output."""
 
     def to_frame(self, *, intervals: bool = False) -> pd.DataFrame:
         """Return a table with a row an output, in the list's order.
 
-        Columns: ``output``, the name without ``out-`` and ``.tsv``, each parameter in the names (numbers, if all its
-        values are numbers; None where an output lacks it), and each metric. With ``intervals``, the ends of
-        the 95 % intervals are more columns, named as in :meth:`Evaluation.scores_dict`.
+        Columns: ``challenge``, its folder, if there are several; ``output``, the name without ``out-`` and ``.tsv``,
+        each parameter in the names (numbers, if all its values are numbers; None where an output lacks it), and each
+        metric. With ``intervals``, the ends of the 95 % intervals are more columns, named as in
+        :meth:`Evaluation.scores_dict`.
         """
         import pandas as pd
 
         keys = list(dict.fromkeys(key for one in self for key in one.output.parameters))
-        taken = {"output", *(name for one in self for name in one.scores_dict(intervals=intervals))}
-        columns: dict[str, list[Any]] = {
-            "output": [one.output.name.removesuffix(".tsv").removeprefix("out-") for one in self]
-        }
+        taken = {"challenge", "output", *(name for one in self for name in one.scores_dict(intervals=intervals))}
+        folders = [os.path.normpath(os.path.join(os.fspath(one.split.expected), "..", "..")) for one in self]
+        columns: dict[str, list[Any]] = {"challenge": folders} if len(set(folders)) > 1 else {}
+        columns |= {"output": [one.output.name.removesuffix(".tsv").removeprefix("out-") for one in self]}
         for key in keys:
             name = f"{key} (parameter)" if key in taken else key
             columns[name] = list(_numbers_or_texts([one.output.parameters.get(key) for one in self]))

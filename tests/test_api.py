@@ -8,7 +8,7 @@ import geval_py
 from geval_py import METRICS, Distribution, Item, WordProbs
 
 NAMES = {
-    "METRICS", "Accumulator", "Predictions", "Scorer", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
+    "METRICS", "Suite", "Accumulator", "Predictions", "Scorer", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "Evaluations", "GevalError", "Interval", "Item", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
     "ModelError", "Output", "PartsError", "SchemeError", "Score", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",

@@ -82,6 +82,21 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
     assert repr(geval_py.Evaluations()) == "[]"
 
 
+def test_a_suite_is_a_table_of_several_challenges(monkeypatch):
+    monkeypatch.chdir(ROOT / "challenges")
+    suite = geval_py.Suite(["digits", geval_py.Challenge.open("colours")])
+    assert repr(suite) == "<Suite: digits, colours>"
+    found = suite.evaluate("test-A")
+    frame = found.to_frame()
+    assert frame[["challenge", "output"]].values.tolist() == [
+        ["digits", "model=trained"], ["digits", "model=uniform"],
+        ["colours", "model=skewed"], ["colours", "model=uniform"],
+    ]  # fmt: skip
+    found.sort(key=lambda one: one.score)  # which names of challenges go with
+    assert found.to_frame()["challenge"].tolist() == ["digits", "colours", "colours", "digits"]
+    assert "challenge" not in geval_py.Suite(["digits"]).evaluate("test-A").to_frame()
+
+
 def test_text_of_strangers_does_no_harm(tmp_path):
     (tmp_path / "dev-0").mkdir()
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed")

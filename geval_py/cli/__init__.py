@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from geval_py.cli.options import COMMANDS, SCORES, Settings, parse
+from geval_py.cli.options import COMMANDS, SCORES, Settings, parse, parse_each
 from geval_py.cli.terminal import show_error
 from geval_py.errors import GevalError, MissingFileError
 from geval_py.reading.config import AUTHORING
@@ -70,6 +70,8 @@ def _run(words: list[str]) -> int:
     from geval_py.cli import score
 
     task, settings = parse(words)
+    if settings.challenges:
+        return score.run_each(parse_each(words, settings.challenges), settings)
     try:
         with score.blaming_config(task):
             return score.run(task, settings) if settings.mode == SCORES else _run_mode(task, settings)

@@ -17,7 +17,7 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from geval_py.explaining.documents import DocumentsBy
@@ -75,6 +75,8 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
          {"argument": "test", "useless_with": ("validate",)}),
         ("out_directory", "DIR", "where the outputs are (default: .)", {"useless_with": config.AUTHORING}),
         ("expected_directory", "DIR", "where the answers are (default: the out-directory)", {}),
+        ("challenges", "DIR", "the folder of a challenge; repeatable: the scores of all are in one table",
+         {"goes_with": (SCORES,)}),
         ("expected_file", "FILE", "the answers (default: expected.tsv)", {}),
         ("input_file", "FILE", "the input (default: in.tsv)", {"useless_with": config.AUTHORING}),
         ("in_header", "FILE", "a line with the names of the input's columns", {"useless_with": config.AUTHORING}),
@@ -226,6 +228,7 @@ class Settings(Value):
     format: str = "text"
     threads: int | None = None
     cluster: str | None = None
+    challenges: tuple[str, ...] = ()
     line_by_line: bool = False
     sort: bool = False
     reverse_sort: bool = False
@@ -301,8 +304,11 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     )
     if given.keys() & config.SHOW_AND_EXIT:
         return Task(), _settings_of({name: given[name] for name in config.SHOW_AND_EXIT & given.keys()})
-    authoring = bool(given.keys() & set(config.AUTHORING))
-    values = given if authoring else merged(given)  # the config.txt of a new challenge is still to be written
+    settings_elsewhere = given.keys() & {
+        *config.AUTHORING,
+        "challenges",
+    }  # in files still to be written, or in several
+    values = given if settings_elsewhere else merged(given)
     settings = _settings_of(values)
     _check_mode_of(given.keys(), settings.mode)
     if "seed" in given and settings.bootstrap is None:
@@ -312,6 +318,18 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
             name = option_of(field).long_name
             raise UsageError(message=f"{name} goes with --bootstrap, --worst-features or geval compare")
     return config.task_of(values | {"needs_items": settings.needs_items}), settings
+
+
+def parse_each(words: Sequence[str], challenges: Sequence[str]) -> Iterator[tuple[Task, Settings]]:
+    """Read the words once more for each challenge, with its own config.txt; raises as :func:`parse`."""
+    given = config.parse_words(words, takes_files=True)
+    del given["challenges"]
+    for field in ("out_directory", "expected_directory"):
+        if field in given:
+            raise UsageError(message=f"--challenge says where all is: leave {option_of(field).long_name} out")
+    for folder in challenges:
+        values = merged(given | {"out_directory": folder, "expected_directory": folder})
+        yield config.task_of(values), _settings_of(values)
 
 
 def _settings_of(values: Mapping[str, Any]) -> Settings:
@@ -342,6 +360,7 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
         _settings_of(values)
     except UsageError as error:
         raise ConfigError(path=f"{directory}/{config.CONFIG_FILE}", message=error.message) from error
+    values.pop("challenges", None)  # which only a command line can name
     for alternatives in (MODES, ORDERS, BY_DOCUMENTS):
         if given.keys() & set(alternatives):
             values = {name: value for name, value in values.items() if name not in alternatives}

@@ -10,8 +10,8 @@ import os
 import sys
 from contextlib import contextmanager, nullcontext
 
-from geval_py.cli.terminal import ProgressBar, note, show, show_error
-from geval_py.errors import ConfigError, SchemeError, UsageError
+from geval_py.cli.terminal import ProgressBar, complain, note, show, show_error
+from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import compression, sources
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
@@ -26,6 +26,7 @@ from geval_py.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from geval_py.cli.options import Settings
@@ -53,6 +54,39 @@ def run(task: Task, settings: Settings) -> int:
     if settings.list_metrics:
         list_metrics()
         return 0
+    with _progress_of_samples(settings) as progress:
+        scores = _scores(task, settings, progress)
+        show(scores, settings.format)
+    return scores.status
+
+
+def _progress_of_samples(settings: Settings) -> AbstractContextManager[ProgressBar | None]:
+    return nullcontext() if settings.bootstrap is None else ProgressBar("samples", unit="items")
+
+
+def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) -> int:
+    """Show the scores of several challenges in one table; return the exit status.
+
+    The errors of a challenge are shown, and the others scored.
+    """
+    found: dict[str, Scores] = {}
+    status = 0
+    with _progress_of_samples(settings) as progress:
+        for task, own in challenges:
+            try:
+                with blaming_config(task):
+                    found[task.directory] = _scores(task, own, progress)
+            except GevalError as error:
+                status = max(status, error.exit_status)
+                show_error(error)
+                complain(f"the challenge {named(task.directory)} is left out")
+        if found:
+            show(ScoresOfChallenges(found), settings.format)
+    return max([status, *(scores.status for scores in found.values())])
+
+
+def _scores(task: Task, settings: Settings, progress: ProgressBar | None) -> Scores:
+    """Score the outputs of a task."""
     split, schemes = locate(task), select_schemes(task)
     others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
     if task.tokenizer is not None and others:
@@ -63,10 +97,8 @@ def run(task: Task, settings: Settings) -> int:
         _note_infinite_losses(evaluation)
     if settings.by_score:
         results.sort(key=_place_by_score)
-    with nullcontext() if settings.bootstrap is None else ProgressBar("samples", unit="items") as progress:
-        interval = _interval(results, settings, progress)
-        show(Scores(task, settings, results, [shown_name(*of) for of in schemes], interval), settings.format)
-    return 1 if any(isinstance(result, Failure) for result in results) else 0
+    interval = _interval(results, settings, progress)
+    return Scores(task, settings, results, [shown_name(*of) for of in schemes], interval)
 
 
 def list_metrics() -> None:
@@ -123,6 +155,11 @@ class Scores(Tabular):
         self._task, self._settings, self._results = task, settings, results
         self._names, self._interval = names, interval
 
+    @property
+    def status(self) -> int:
+        """The exit status: 1 if an output could not be scored."""
+        return int(any(isinstance(result, Failure) for result in self._results))
+
     def text(self, width: int | None = None) -> Iterator[str]:
         from geval_py.scoring.score_tables import scores_text
 
@@ -173,6 +210,37 @@ class Scores(Tabular):
     def to_dict(self) -> dict[str, Any]:
         outputs = [result.to_dict(self._interval) for result in self._results]
         return document_head(self._task) | {"test": self._task.test_name, "outputs": outputs}
+
+
+class ScoresOfChallenges(Tabular):
+    """The scores of the outputs of several challenges, by the challenges' folders, in one table."""
+
+    def __init__(self, scores: dict[str, Scores]) -> None:
+        self._scores = scores
+
+    def table(self) -> Table:
+        return self._joined({folder: scores.table() for folder, scores in self._scores.items()})
+
+    def records(self) -> Table:
+        return self._joined({folder: scores.records() for folder, scores in self._scores.items()})
+
+    def legend(self) -> Iterator[str]:
+        yield from dict.fromkeys(line for scores in self._scores.values() for line in scores.legend())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"version": __version__, "challenges": [scores.to_dict() for scores in self._scores.values()]}
+
+    def _joined(self, tables: dict[str, Table]) -> Table:
+        """Put tables below each other, with the columns of all, and the challenge in front."""
+        from geval_py.tables.table import Column, Table
+
+        columns = {column.name: column for table in tables.values() for column in table.columns}
+        rows = []
+        for folder, table in tables.items():
+            names = [column.name for column in table.columns]
+            of_challenge = [dict(zip(names, row, strict=True)) for row in table.rows]
+            rows += [[os.path.normpath(folder), *(row.get(name, "") for name in columns)] for row in of_challenge]
+        return Table([Column(name="challenge", cut="middle"), *columns.values()], rows)
 
 
 def document_head(task: Task) -> dict[str, Any]:

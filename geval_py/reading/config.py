@@ -200,6 +200,7 @@ OPTIONS = (
     Option(names=("-t", "--test-name"), field="test_name", read=str, once=True),
     Option(names=("--out-directory",), field="out_directory", read=str),
     Option(names=("--expected-directory",), field="expected_directory", read=str),
+    Option(names=("--challenge",), field="challenges", read=str, repeatable=True),
     Option(names=("-e", "--expected-file"), field="expected_file", read=str, once=True),
     Option(names=("-i", "--input-file"), field="input_file", read=str),
     Option(names=("--in-header",), field="in_header", read=str),

@@ -1,5 +1,8 @@
 """The commands around scoring: help, a sample to try things on, completions; and what misspelt words mean."""
 
+import csv
+import io
+import json
 import re
 import shutil
 import subprocess
@@ -399,3 +402,46 @@ def test_no_shell(words, message, geval):
     """Python 3.12 and later do not quote the choices."""
     status, out, err = geval(*words.split())
     assert (status, out, err.replace("'", "")) == (2, "", f"geval: {message}\n".replace("'", ""))
+
+
+# Several challenges
+
+SEVERAL = """\
+challenge  output                 Perplexity
+digits     out-model=trained.tsv  1.7253
+digits     out-model=uniform.tsv  10.0000
+colours    out-model=skewed.tsv   1.8946
+colours    out-model=uniform.tsv  3.0000
+"""
+
+
+def test_several_challenges_make_one_table(monkeypatch, geval):
+    monkeypatch.chdir(ROOT / "challenges")
+    both = ("--challenge", "digits", "--challenge", "colours/")
+    assert geval(*both) == (0, SEVERAL, "")
+    rows = list(csv.DictReader(io.StringIO(geval(*both, "--format", "csv")[1])))
+    assert [row["challenge"] for row in rows] == ["digits", "digits", "colours", "colours"]
+    document = json.loads(geval(*both, "--format", "json")[1])
+    assert [of["challenge"] for of in document["challenges"]] == ["digits", "colours"]
+    alone = json.loads(geval("--expected-directory", "digits", "--out-directory", "digits", "--format", "json")[1])
+    assert document["challenges"][0] == alone
+
+
+def test_one_challenge_does_not_hide_another(monkeypatch, geval):
+    monkeypatch.chdir(ROOT / "challenges")
+    status, out, err = geval("--challenge", "nowhere", "--challenge", "digits", "-m", "LogLoss")
+    assert (status, out.split()[:4]) == (1, ["challenge", "output", "Perplexity", "LogLoss"])
+    assert err == (
+        "geval: No directory with the expected results: `nowhere`\ngeval: the challenge `nowhere` is left out\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--challenge a --out-directory b", "--challenge says where all is: leave --out-directory out"),
+        ("--challenge a -w", "--challenge goes with scores"),
+    ],
+)
+def test_what_does_not_go_with_several_challenges(words, message, geval):
+    assert geval(*words.split()) == (2, "", f"geval: {message}\n")
