@@ -9,7 +9,7 @@ from geval_py.cli import options, parsers, score, terminal
 from geval_py.explaining import calibration, reliability
 from geval_py.reading.splits import locate, only_output
 from geval_py.scoring import evaluate, scores
-from geval_py.tables.formats import FOR_PEOPLE
+from geval_py.tables.formats import UNSIGNED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +44,9 @@ def run(words: Sequence[str]) -> int:
         schemes = calibration.calibration_schemes(reliability.hashed_scheme(evaluate.select_schemes(task)))
         split = locate(task)
         only_output(split.outputs)
-        sign = settings.format not in FOR_PEOPLE
+        sign = settings.format not in UNSIGNED
         (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=sign))
     found = calibration.calibration_of(evaluation, documents=settings.documents_by)
     terminal.note(*found.notes)
-    score.show_of_task(task, found, settings.format)
+    score.show_of_task(task, found, settings)
     return 0

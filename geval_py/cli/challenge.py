@@ -295,7 +295,7 @@ def run_leaks(words: Sequence[str]) -> int:
         strict=given.strict,
         progress_of=terminal.ProgressBar,
     )
-    return check.show_report(report, given.format)
+    return check.show_report(report, given)
 
 
 def init(task: Task, settings: Settings) -> int:

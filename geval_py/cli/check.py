@@ -109,18 +109,18 @@ def most_places(given: argparse.Namespace) -> int:
     return TEXT_MAX_PLACES if given.format == "text" else check.DEFAULT_MAX_PLACES
 
 
-def show_report(report: rules.Report, format: str) -> int:
+def show_report(report: rules.Report, given: argparse.Namespace) -> int:
     """Show a report in a format of its own or, as a table, in any other; returns its exit status."""
-    if format in problem_formats.FORMATS:
-        colour = format == "text" and shows_colours(sys.stdout)
-        sys.stdout.write(problem_formats.render(report, format, colour=colour, width=width_of(sys.stdout)))
+    if given.format in problem_formats.FORMATS:
+        colour = given.format == "text" and shows_colours(sys.stdout)
+        sys.stdout.write(problem_formats.render(report, given.format, colour=colour, width=width_of(sys.stdout)))
     else:
         import json
 
         shown = Shown(
             table=lambda: _problems_table(report), to_dict=lambda: json.loads(problem_formats.as_json(report))
         )
-        terminal.show(shown, format)
+        terminal.show(shown, given)
     return report.status
 
 
@@ -178,7 +178,7 @@ def _report(given: argparse.Namespace) -> int:
         _complain(f"note: {note}")
     for output in report.uncounted if given.format != "json" else ():
         _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{ADVICE}")
-    return show_report(report, given.format)
+    return show_report(report, given)
 
 
 def _fix(given: argparse.Namespace) -> int:

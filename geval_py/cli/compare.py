@@ -13,7 +13,7 @@ from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties
 from geval_py.reading import config, splits
 from geval_py.scoring import evaluate, scores
-from geval_py.tables.formats import FOR_PEOPLE
+from geval_py.tables.formats import UNSIGNED
 from geval_py.text import named, visible
 
 DESCRIPTION = """\
@@ -26,7 +26,7 @@ EXAMPLES = """\
   geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
   geval compare -t dev-0 --documents FileId
                                        lines of one file belong together
-  geval compare -t dev-0 --format latex >table.tex
+  geval compare -t dev-0 --format latex --caption "Perplexity on dev-0" --label tab:dev-0 >table.tex
 """
 OUTPUTS = (
     "an output, looked for in DIR/NAME, then as a path; or a folder with out.tsv and out-*.tsv "
@@ -52,6 +52,7 @@ def make_parser() -> parsers.QuietParser:
     digits = "digits after the point (default: as many as the intervals make worth showing)"
     add("-p", "--precision", dest="digits", type=parsers.digits_type, default=None, metavar="N", help=digits)
     parsers.add_format(parser)
+    parsers.add_fields(parser, "names")
     parsers.add_fields(parser, "threads", "cluster")
     return parser.with_help()
 
@@ -80,7 +81,7 @@ def run(words: Sequence[str]) -> int:
     options.check_one_metric(task, own["metrics"], "compare")
     task = task.replace(out_files=tuple(own["outputs"]), needs_items=settings.documents is not None)
     with score.blaming_config(task):
-        sign = settings.format not in FOR_PEOPLE
+        sign = settings.format not in UNSIGNED
         split = _with_baseline(splits.locate(task), task, own["baseline"])
         results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=sign)
     evaluations = [result for result in results if isinstance(result, scores.ScoredOutput)]
@@ -103,8 +104,9 @@ def run(words: Sequence[str]) -> int:
     notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
     ties = map(str, near_ties(evaluations, comparison))
     comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=own["digits"])
+    comparison = comparison.with_names(dict(settings.names))
     terminal.note(*comparison.notes)
-    score.show_of_task(task, comparison, settings.format)
+    score.show_of_task(task, comparison, settings)
     return 1 if failures else 0
 
 

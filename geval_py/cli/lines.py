@@ -103,7 +103,7 @@ def _show(
         with_q=with_q,
         in_all=len(features) if settings.top is None else 0,
     )
-    show_of_task(task, listing, settings.format)
+    show_of_task(task, listing, settings)
 
 
 def rank(
@@ -165,7 +165,7 @@ def show_lines(task: Task, settings: Settings) -> None:
         note("words are marked by colours, and NO_COLOR is set")
     elif settings.mark_worst_features:
         note("words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere")
-    show_of_task(task, listing, settings.format)
+    show_of_task(task, listing, settings)
 
 
 def show_difference(task: Task, settings: Settings) -> None:
@@ -187,7 +187,7 @@ def show_difference(task: Task, settings: Settings) -> None:
     listing = line_by_line.DifferenceListing(
         evaluation=evaluation, other=other, differences=chain(first, differences), for_terminal=_escapes(settings)
     )
-    show_of_task(task, listing, settings.format)
+    show_of_task(task, listing, settings)
 
 
 def show_best(task: Task, settings: Settings) -> None:

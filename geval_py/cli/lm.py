@@ -303,7 +303,7 @@ def run_perplexity(words: Sequence[str]) -> int:
         table=lambda: table,
         text=lambda width: table.tabs() if width is None else table.terminal(width),
     )
-    terminal.show(shown, given.format)
+    terminal.show(shown, given)
     return 0
 
 
@@ -342,7 +342,7 @@ def run_info(words: Sequence[str]) -> int:
         table=lambda: table,
         text=lambda width: table.text(header=False) if width is None else table.terminal(width, header=False),
     )
-    terminal.show(shown, given.format)
+    terminal.show(shown, given)
     return 0
 
 

@@ -9,7 +9,7 @@ from geval_py.cli import options, parsers, score
 from geval_py.explaining import luck, reliability
 from geval_py.reading.splits import locate, read_vocabulary
 from geval_py.scoring import evaluate, scores
-from geval_py.tables.formats import FOR_PEOPLE
+from geval_py.tables.formats import UNSIGNED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,11 +48,11 @@ def run(words: Sequence[str]) -> int:
         schemes = luck.luck_schemes(
             reliability.hashed_scheme(evaluate.select_schemes(task)), seeds, exact=bool(vocabulary)
         )
-        results = score.scored(task, locate(task), schemes, settings, sign=settings.format not in FOR_PEOPLE)
+        results = score.scored(task, locate(task), schemes, settings, sign=settings.format not in UNSIGNED)
     found = (
         luck.luck_of(result, seeds, len(vocabulary)) for result in results if isinstance(result, scores.ScoredOutput)
     )
     lucks = luck.Lucks(tuple(found))
     if lucks.outputs or settings.format == "json":
-        score.show_of_task(task, lucks, settings.format)
+        score.show_of_task(task, lucks, settings)
     return 0 if len(lucks.outputs) == len(results) else 1

@@ -86,7 +86,7 @@ def run(words: Sequence[str]) -> int:
             return []
         return new_outputs.derive(plans, mixture.mixing.mix_lines, mixture.kept())
 
-    new_outputs.show_and_write(task, mixture, settings.format, write)
+    new_outputs.show_and_write(task, mixture, settings, write)
     return 0
 
 

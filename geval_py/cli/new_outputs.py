@@ -36,15 +36,17 @@ def add_options(
     parsers.add_fields(parser, "threads")
 
 
-def show_and_write(task: splits.Task, value: Tabular, format: str, write: Callable[[], list[str]]) -> None:
+def show_and_write(
+    task: splits.Task, value: Tabular, settings: options.Settings, write: Callable[[], list[str]]
+) -> None:
     """Show what was found and write the new outputs; text is shown before, other formats after."""
     terminal.note(*value.notes)
-    if format == "text":
-        score.show_of_task(task, value, format)
+    if settings.format == "text":
+        score.show_of_task(task, value, settings)
     written = write()
-    if format != "text":
-        score.show_of_task(task, value, format, written=written)
-    show_written(written, format)
+    if settings.format != "text":
+        score.show_of_task(task, value, settings, written=written)
+    show_written(written, settings.format)
 
 
 def show_written(paths: Sequence[str], format: str) -> None:

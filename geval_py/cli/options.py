@@ -135,6 +135,10 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
         ("by_score", "", "of several outputs, the best first, by the first metric",
          {"goes_with": (SCORES,), "otherwise": "; lines have --sort and --reverse-sort"}),
         ("format", "FORMAT", f"{', '.join(FORMATS)} (default: text)", {}),
+        ("caption", "TEXT", "with --format latex: a caption; the table then stands in a table environment", {}),
+        ("label", "NAME", "with --format latex: a label, as tab:scores; in a table environment, too", {}),
+        ("names", "OUT=NAME",
+         "show the output OUT as NAME, not in CSV and JSON; repeatable", {"goes_with": (SCORES,)}),
         ("threads", "N", "threads that score (default: one a core)", {"useless_with": config.AUTHORING}),
         ("cluster", "ADDRESS",
          "let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local",
@@ -215,6 +219,13 @@ def unknown_word(word: str, *, of_challenge: bool = False, first: str = "") -> s
     return config.invalid_word(word, None if meant is None else f"did you mean {meant}?")
 
 
+def check_of_latex(values: Mapping[str, Any]) -> None:
+    """Raise UsageError for a caption or a label in another format."""
+    for field in ("caption", "label"):
+        if values.get(field) is not None and values["format"] != "latex":
+            raise UsageError(message=f"--{field} goes with --format latex")
+
+
 class Settings(Value):
     """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
 
@@ -226,6 +237,9 @@ class Settings(Value):
     no_documents: bool = False
     by_score: bool = False
     format: str = "text"
+    caption: str | None = None
+    label: str | None = None
+    names: tuple[tuple[str, str], ...] = ()
     threads: int | None = None
     cluster: str | None = None
     challenges: tuple[str, ...] = ()
@@ -265,6 +279,7 @@ class Settings(Value):
             raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
         if self.mode in WITHOUT_FORMAT and self.format != "text":
             raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
+        check_of_latex(vars(self))
         if self.no_documents and self.documents is not None:
             raise UsageError(message="--documents and --no-documents are opposites: take one")
         if self.mark_worst_features and self.show_preprocessed:
@@ -374,11 +389,12 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
 def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str], *heeded: str) -> tuple[Task, Settings]:
     """Return a command's task and settings from its words and config.txt; given metrics replace the challenge's.
 
-    All commands heed the format, the seed and the threads; ``heeded`` are the other settings that this one does.
+    All commands heed the format and what goes with it, the seed and the threads; ``heeded`` are the other settings
+    that this one does.
     Raises UsageError, and the errors of :func:`merged`.
     """
     values = merged(given)
-    heeded = ("format", "seed", "threads", "ignored", *heeded)
+    heeded = ("format", *config.OF_ONE_TABLE, "seed", "threads", "ignored", *heeded)
     settings = _settings_of({name: values[name] for name in heeded if name in values})
     task = config.task_of(values)
     return (task.replace(alt_metrics=tuple(metrics), select_metrics=()) if metrics else task), settings

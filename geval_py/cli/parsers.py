@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 
-from geval_py.cli.options import COMMANDS, OPTIONS, Option, option_of
+from geval_py.cli.options import COMMANDS, OPTIONS, Option, check_of_latex, option_of
 from geval_py.cli.suggestions import command_meant, option_meant
 from geval_py.errors import UsageError
 from geval_py.reading.config import digits_after_point, natural_number
@@ -67,6 +67,7 @@ class QuietParser(argparse.ArgumentParser):
             return None
         given, strays = self.parse_known_args(words)
         if not strays:
+            check_of_latex(vars(given))
             return given
         meant = option_meant(strays[0], self._option_string_actions) if strays[0].startswith("-") else None
         advice = f"{self.prog} --help shows the options" if meant is None else f"did you mean {meant}?"
@@ -150,10 +151,11 @@ def add_documents(group: argparse._ActionsContainer, by: str = BY_DOCUMENTS, eac
 
 
 def add_format(group: argparse._ActionsContainer, *more: str) -> None:
-    """Add ``--format``, with all output formats there are, and perhaps ``more``."""
+    """Add ``--format``, with all output formats there are and perhaps ``more``, and what goes with LaTeX."""
     formats = tuple(dict.fromkeys((*FORMATS, *more)))
     listed = f"{', '.join(formats)} (default: text)"
     group.add_argument("--format", choices=formats, default="text", metavar="FORMAT", help=listed)
+    add_fields(group, "caption", "label")
 
 
 def argument_type(read: Callable[[str], Result]) -> Callable[[str], Result]:

@@ -18,8 +18,16 @@ from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import EXPECTED_FILE, Output, Split, Task, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
-from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score, evaluations_of, what_is_scored
-from geval_py.tables.formats import FOR_PEOPLE, Shown, Tabular
+from geval_py.scoring.scores import (
+    Failure,
+    MetricScore,
+    ScoredOutput,
+    each_score,
+    evaluations_of,
+    signature_lines,
+    what_is_scored,
+)
+from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Shown, Tabular
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
@@ -56,7 +64,7 @@ def run(task: Task, settings: Settings) -> int:
         return 0
     with _progress_of_samples(settings) as progress:
         scores = _scores(task, settings, progress)
-        show(scores, settings.format)
+        show(scores, settings)
     return scores.status
 
 
@@ -81,7 +89,7 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
                 show_error(error)
                 complain(f"the challenge {named(task.directory)} is left out")
         if found:
-            show(ScoresOfChallenges(found), settings.format)
+            show(ScoresOfChallenges(found), settings)
     return max([status, *(scores.status for scores in found.values())])
 
 
@@ -91,7 +99,7 @@ def _scores(task: Task, settings: Settings, progress: ProgressBar | None) -> Sco
     others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
     if task.tokenizer is not None and others:
         note(f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are")
-    results = scored(task, split, schemes, settings, sign=settings.format not in FOR_PEOPLE)
+    results = scored(task, split, schemes, settings, sign=settings.format not in UNSIGNED)
     for evaluation in what_is_scored(results):
         _note_unknown_words(evaluation)
         _note_infinite_losses(evaluation)
@@ -154,6 +162,7 @@ class Scores(Tabular):
     ) -> None:
         self._task, self._settings, self._results = task, settings, results
         self._names, self._interval = names, interval
+        self._shown = _shown_outputs(results, settings.names)
 
     @property
     def status(self) -> int:
@@ -168,6 +177,7 @@ class Scores(Tabular):
             self._results,
             settings.precision,
             names=self._names,
+            outputs=self._shown,
             percentage=settings.percentage,
             interval=self._interval,
             width=width,
@@ -181,8 +191,15 @@ class Scores(Tabular):
             return FAILED if score is None else self._number(score)
 
         columns = [Column(name="output"), *(Column(name=name, alignment="right") for name in self._names)]
-        rows = ([of.output.name, *map(cell, each_score(of, len(self._names)))] for of in self._results)
+        outputs = self._shown or [of.output.name for of in self._results]
+        rows = (
+            [name, *map(cell, each_score(of, len(self._names)))]
+            for name, of in zip(outputs, self._results, strict=True)
+        )
         return Table(columns, list(rows))
+
+    def signatures(self) -> Iterator[str]:
+        return signature_lines(what_is_scored(self._results))
 
     def _number(self, score: MetricScore) -> str:
         from geval_py.tables.numbers import number, with_half_width
@@ -243,14 +260,27 @@ class ScoresOfChallenges(Tabular):
         return Table([Column(name="challenge", cut="middle"), *columns.values()], rows)
 
 
+def _shown_outputs(results: Sequence[ScoredOutput | Failure], names: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
+    if not names:
+        return []
+    from geval_py.explaining.comparison import find_output
+    from geval_py.reading.splits import unique_names
+
+    outputs = [result.output for result in results]
+    own = unique_names(outputs)
+    wanted = {find_output(output, own, outputs, "shown"): name for output, name in names}
+    return [wanted.get(index, name) for index, name in enumerate(own)]
+
+
 def document_head(task: Task) -> dict[str, Any]:
     """Return what every JSON document begins with."""
     return {"version": __version__, "challenge": os.path.basename(os.path.abspath(task.directory))}
 
 
-def show_of_task(task: Task, value: Tabular, format: str, **more: object) -> None:
+def show_of_task(task: Task, value: Tabular, settings: Settings, **more: object) -> None:
     """Show a value; its JSON document names the challenge first, and ``more`` at the end."""
-    show(Shown(value, to_dict=lambda: document_head(task) | value.to_dict() | more), format)
+    show(Shown(value, to_dict=lambda: document_head(task) | value.to_dict() | more), settings)
 
 
 @contextmanager
@@ -327,7 +357,7 @@ def evaluate_lines(
             f"\n  there are {names}"
         )
     split = locate_others(split, task, others)
-    sign = settings.format not in FOR_PEOPLE
+    sign = settings.format not in UNSIGNED
     results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True, workers=workers)
     return _noted(evaluations_of(results), task, split, settings)
 

@@ -7,15 +7,17 @@ import time
 
 from geval_py.cli.options import said_option
 from geval_py.errors import GevalError, MalformedLineError
-from geval_py.tables.formats import FORMATS, Tabular
+from geval_py.tables.formats import FORMATS, Shown, Tabular
 from geval_py.text import is_able_terminal, shows_colours, visible, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from typing import Literal
 
     from tqdm.std import tqdm
 
+    from geval_py.cli.options import Settings
     from geval_py.tables.table import Table
 
     Unit = Literal["bytes", "items"]
@@ -24,9 +26,10 @@ PATIENCE_SECONDS = 1.0
 IN_A_PIPE = "| less"
 
 
-def show(value: Tabular, format: str) -> None:
-    """Write a value to standard output in a format of FORMATS."""
-    sys.stdout.writelines(FORMATS[format](value, width_of(sys.stdout)))
+def show(value: Tabular, asked: Settings | argparse.Namespace) -> None:
+    """Write a value to standard output in the format asked for, with the caption and the label of LaTeX."""
+    shown = Shown(value, latex=lambda: value.latex(asked.caption, asked.label)) if asked.format == "latex" else value
+    sys.stdout.writelines(FORMATS[asked.format](shown, width_of(sys.stdout)))
 
 
 def write_table(table: Table) -> None:

@@ -91,7 +91,7 @@ def run(words: Sequence[str]) -> int:
             return []
         return _apply(challenge, sources, tuning.parameters, tuning.kept(), force=own["force"])
 
-    new_outputs.show_and_write(task, tuning, settings.format, apply)
+    new_outputs.show_and_write(task, tuning, settings, apply)
     return 0
 
 

@@ -121,9 +121,14 @@ class Calibration(Tabular):
         return found | {name: points for name, points in sets.items() if points is not None}
 
     def table(self) -> Table:
-        columns = [Column(name="part"), *(Column(name=name) for name in ("claimed", "true", "honest", "n"))]
+        figures = (Column(name=name, alignment="right") for name in ("claimed", "true", "honest", "n"))
+        columns = [Column(name="part"), *figures]
         rows = [[name, *cells] for name, points in self.points().items() for cells in _cells(name, points)]
         return Table(columns, rows)
+
+    def signatures(self) -> Iterator[str]:
+        if self.signature is not None:
+            yield visible(f"{self.file}: {self.signature}")
 
     def records(self) -> Table:
         rows = ([name, *row.values()] for name, points in self.points().items() for row in points.rows())

@@ -12,7 +12,7 @@ import math
 import operator
 import os
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
@@ -22,7 +22,7 @@ from geval_py.reading import config, splits
 from geval_py.reading.sources import Memory
 from geval_py.scoring import blocks, scores
 from geval_py.tables import formats, numbers
-from geval_py.tables.table import Column, Table, plain_table
+from geval_py.tables.table import Bold, Column, Table, plain_table
 from geval_py.text import named, nearest, shown, visible
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from geval_py.explaining.spread import Documents
 
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
+
+
+_OF_TABLES = ("precision", "names", "marks")  # fields that say how a comparison is shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -46,7 +49,8 @@ class Comparison(formats.Tabular):
     intervals and tests are by documents, ``documents`` is their column and ``compared_documents`` their number.
     ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not by other
     statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their intervals make
-    worth showing.
+    worth showing. ``names`` replace systems' names in tables for people; ``marks`` shows what is significant there,
+    and the best score.
     """
 
     test: str
@@ -65,6 +69,36 @@ class Comparison(formats.Tabular):
     notes: tuple[str, ...] = field(repr=False)
     of_losses: bool = field(repr=False)
     precision: int | None = field(default=None, repr=False, compare=False)
+    names: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    marks: bool = field(default=False, repr=False, compare=False)
+
+    def markdown(self) -> Iterator[str]:
+        return formats.Tabular.markdown(replace(self, marks=True))
+
+    def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
+        return formats.Tabular.latex(replace(self, marks=True), caption, label)
+
+    def to_latex(
+        self, caption: str | None = None, label: str | None = None, names: Mapping[str, str] | None = None
+    ) -> str:
+        """Write a LaTeX table, with the package booktabs, the best score bold and marks of significance.
+
+        A ``caption``, which is escaped, or a ``label`` puts it into a table environment. ``names`` are shown instead
+        of the systems' own, by which they are given, or by a shorter name, as a baseline. Raises UsageError for an
+        output that is not there, and for a label with other characters than letters, digits and ``:._/+-``.
+        """
+        try:
+            checked = None if label is None else config.checked_label(label)
+        except ValueError as error:
+            raise UsageError(message=visible(str(error))) from error
+        return "".join(self.with_names(names or {}).latex(caption, checked))
+
+    def with_names(self, names: Mapping[str, str]) -> Comparison:
+        """Return the same comparison, which tables for people show with other names; raises UsageError."""
+        own = [system.name for system in self.systems]
+        outputs = [splits.output_at(name) for name in own]
+        wanted = {own[find_output(name, own, outputs, "compared")]: text for name, text in names.items()}
+        return replace(self, names={**self.names, **wanted})
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per system, in the same order; an interval is two columns, low and high.
@@ -98,7 +132,7 @@ class Comparison(formats.Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        names = [known.name for known in fields(self) if known.name not in ("of_losses", "precision")]
+        names = [known.name for known in fields(self) if known.name not in ("of_losses", *_OF_TABLES)]
         systems = [system.to_dict() for system in self.systems]
         return {name: getattr(self, name) for name in names} | {"systems": systems}
 
@@ -128,10 +162,15 @@ class Comparison(formats.Tabular):
             row["groups"] = " ".join(map(str, row["groups"]))
         return plain_table(list(rows[0]), [list(row.values()) for row in rows])
 
+    def signatures(self) -> Iterator[str]:
+        for system in self.systems:
+            if system.signature is not None:
+                yield visible(f"{system.name}: {system.signature}")
+
     def legend(self) -> Iterator[str]:
         yield visible(
             f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.several(self.lines, 'line')} of "
-            f"{self.test}; the baseline is {self.baseline}; {self.samples} samples, "
+            f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}; {self.samples} samples, "
             f"seed {self.seed}."
         )
         if self.documents is not None:
@@ -156,6 +195,11 @@ class Comparison(formats.Tabular):
                 "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, "
                 f"5 %{decided})."
             )
+        if self.marks:
+            yield "bold: the best score."
+        if self.marks and self.is_tested:
+            stars = ", ".join(f"{'*' * count} p rand < {p}" for count, p in enumerate(_STARS, 1))
+            yield f"{stars}, against the baseline, not corrected for the number of systems."
 
 
 def compare(
@@ -276,7 +320,7 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[s
     if baseline is None:
         return 0
     if isinstance(baseline, str | os.PathLike):
-        return _find_name(os.fspath(baseline), names, outputs)
+        return find_output(os.fspath(baseline), names, outputs, "compared")
     try:
         index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
     except TypeError:
@@ -288,20 +332,22 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[s
     return index
 
 
-def _find_name(baseline: str, names: Sequence[str], outputs: Sequence[splits.Output]) -> int:
+def find_output(name: str, names: Sequence[str], outputs: Sequence[splits.Output], what: str) -> int:
+    """Return the index of the output that a name, a path or a shorter name means; ``what`` outputs there are.
+
+    Raises UsageError if none or several are meant.
+    """
     called = splits.by_accepted_names(names, outputs)
-    found = called.get(baseline) or called.get(os.path.normpath(baseline), [])
+    found = called.get(name) or called.get(os.path.normpath(name), [])
     if len(found) == 1:
         return found[0]
     if found:
         several = visible(", ".join(names[n] for n in found))
-        raise UsageError(message=f"`{visible(baseline)}` names {len(found)} of the outputs compared\n  {several}")
-    accepted = [name for name, indices in called.items() if len(indices) == 1]
-    close = nearest(baseline, accepted)
+        raise UsageError(message=f"`{visible(name)}` names {len(found)} of the outputs {what}\n  {several}")
+    close = nearest(name, (known for known, indices in called.items() if len(indices) == 1))
     advice = f"did you mean {visible(close)}? " if close else ""
     raise UsageError(
-        message=f"`{visible(baseline)}` is none of the outputs compared"
-        f"\n  {advice}there are {visible(', '.join(names))}"
+        message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}there are {visible(', '.join(names))}"
     )
 
 
@@ -345,6 +391,7 @@ def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples
 # The table for people
 
 
+_STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
 MAY_GO = (  # where a terminal is too narrow, the last one first
     *("infinite", "diff. [95 %]", "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
@@ -363,16 +410,25 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
             return numbers.shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
         return numbers.fixed(value, _decimals(value, interval))
 
-    def measured(value: float | None, interval: Interval | None) -> str:
+    def measured(value: float | None, interval: Interval | None, stars: str = "") -> str:
         if value is None or interval is None:
-            return "" if value is None else number(value, interval)
-        return f"{number(value, interval)} [{number(interval.low, interval)}, {number(interval.high, interval)}]"
+            return "" if value is None else number(value, interval) + stars
+        return (
+            f"{number(value, interval)}{stars} [{number(interval.low, interval)}, {number(interval.high, interval)}]"
+        )
 
     def difference(system: System) -> str:
         if system.name == comparison.baseline:
             return "baseline"
-        text = measured(system.difference, system.difference_interval)
+        p = system.p_randomisation
+        stars = "*" * sum(p < least for least in _STARS) if comparison.marks and p is not None else ""
+        text = measured(system.difference, system.difference_interval, stars)
         return f"+{text}" if system.difference is not None and system.difference > 0 else text
+
+    def score(system: System) -> str:
+        text = measured(system.score, system.interval)
+        is_best = comparison.marks and system.score == comparison.systems[0].score and math.isfinite(system.score)
+        return Bold(text) if is_best else text
 
     def finite_score(system: System) -> str:
         return "" if system.finite_score is None else number(system.finite_score, system.interval)
@@ -384,8 +440,10 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
     def figure(name: str, write: Callable[[System], str]) -> Column:
         return Column(name=name, alignment="right", write=write)
 
-    yield Column(name="system", write=lambda system: visible(system.name), cut="middle")
-    yield figure("score [95 %]", lambda system: measured(system.score, system.interval))
+    yield Column(
+        name="system", write=lambda system: visible(comparison.names.get(system.name, system.name)), cut="middle"
+    )
+    yield figure("score [95 %]", score)
     if comparison.compared < comparison.lines:
         yield figure("infinite", lambda system: str(system.infinite))
     if comparison.is_tested and comparison.compared < comparison.lines:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
+from geval_py.scoring.scores import ScoredOutput, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.layout import GAP_MARK
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
-
-if TYPE_CHECKING:
-    from geval_py.scoring.scores import ScoredOutput
-
 
 MOST_SHOWN = 1000  # characters of a text that a terminal's row may show
 AT_A_TIME = 8  # rows written at once: few, since a line may have megabytes
@@ -175,6 +172,9 @@ class LineListing(_Rows):
         for number, score, loss, item in self.lines:
             yield (number, score, loss), item.input, (item.expected, item.output)
 
+    def signatures(self) -> Iterator[str]:
+        return signature_lines([self.evaluation])
+
     def to_dict(self) -> dict[str, Any]:
         return explained_head([self.evaluation])
 
@@ -201,6 +201,9 @@ class DifferenceListing(_Rows):
         for difference, line, other in self.differences:
             figures = (line.number, difference, line.score, line.loss, other.score, other.loss)
             yield figures, line.item.input, (line.item.expected, line.item.output, other.item.output)
+
+    def signatures(self) -> Iterator[str]:
+        return signature_lines([self.evaluation, self.other])
 
     def to_dict(self) -> dict[str, Any]:
         return explained_head([self.evaluation, self.other])

@@ -150,8 +150,12 @@ class Lucks(formats.Tabular):
 
     def table(self) -> Table:
         figures = ("score", "seeds", "sd", "z", "formula", "sd", "z")
-        columns = [Column(name="system", cut="middle"), *(Column(name=name, cut="never") for name in figures)]
+        columns = [Column(name="system", cut="middle")]
+        columns += [Column(name=name, alignment="right", cut="never") for name in figures]
         return Table(columns, [luck.row() for luck in self.outputs])
+
+    def signatures(self) -> Iterator[str]:
+        return (visible(f"{luck.file}: {luck.signature}") for luck in self.outputs if luck.signature is not None)
 
     def records(self) -> Table:
         names, rows = ("score", "sd", "z"), []

@@ -33,14 +33,13 @@ from geval_py.explaining.spread import Documents
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring import blocks
+from geval_py.scoring.scores import ScoredOutput, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from geval_py.scoring.scores import ScoredOutput
 
 
 LEAST_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
@@ -198,6 +197,9 @@ class FeatureListing(formats.Listing):
     def legend(self) -> Iterator[str]:
         if self.in_all > len(self.features):
             yield f"The first {len(self.features)} of {self.in_all} features; for all, --top {self.in_all} or | less."
+
+    def signatures(self) -> Iterator[str]:
+        return signature_lines(self.evaluations)
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""

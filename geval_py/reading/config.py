@@ -144,6 +144,7 @@ def _wrong(option: Option, message: str) -> UsageError:
 
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 AUTHORING = ("init", "validate")  # modes that score no output
+OF_ONE_TABLE = ("caption", "label", "names")
 
 # GEval's options that geval-py does not have. No score depends on the ignored ones, so config.txt may hold them.
 SUBMIT = "--submit"
@@ -196,6 +197,20 @@ def _format(text: str) -> str:
     return text
 
 
+def checked_label(text: str) -> str:
+    """Return a label for LaTeX as it is; raises ValueError for characters that TeX could read otherwise."""
+    if not re.fullmatch(r"[\w:./+-]+", text):
+        raise ValueError(f"{text!r} is not a label of letters, digits and :._/+-")
+    return text
+
+
+def _own_name(text: str) -> tuple[str, str]:
+    output, _, name = text.rpartition("=")
+    if not output or not name:
+        raise ValueError(f"{text!r} is not OUT=NAME, as in out.tsv=Ours")
+    return output, name
+
+
 OPTIONS = (
     Option(names=("-t", "--test-name"), field="test_name", read=str, once=True),
     Option(names=("--out-directory",), field="out_directory", read=str),
@@ -231,6 +246,9 @@ OPTIONS = (
     Option(names=("--no-documents",), field="no_documents"),
     Option(names=("--by-score",), field="by_score"),
     Option(names=("--format",), field="format", read=_format),
+    Option(names=("--caption",), field="caption", read=str),
+    Option(names=("--label",), field="label", read=checked_label),
+    Option(names=("--name",), field="names", read=_own_name, repeatable=True),
     Option(names=("--threads",), field="threads", read=_threads),
     Option(names=("--cluster",), field="cluster", read=str),
     Option(names=("-v", "--version"), field="version"),
@@ -328,7 +346,7 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
         for option in OPTIONS:
-            if option.field in AUTHORING and option.field in values:
+            if option.field in (*AUTHORING, *OF_ONE_TABLE) and option.field in values:
                 raise UsageError(message=f"{option.long_name} has no place in config.txt")
     except UsageError as error:
         raise ConfigError(path=path, message=error.message) from error

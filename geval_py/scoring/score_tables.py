@@ -26,13 +26,15 @@ def scores_text(
     precision: int | None = None,
     *,
     names: Sequence[str] = (),
+    outputs: Sequence[str] = (),
     percentage: bool = False,
     interval: Callable[[MetricScore], Interval] | None = None,
     width: int | None = None,
 ) -> str:
     """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
 
-    ``names`` are the metrics' names, for the case that no output has a score. ``interval`` is a function that
+    ``names`` are the metrics' names, for the case that no output has a score, and ``outputs`` the names of several
+    outputs, if a user gives some. ``interval`` is a function that
     computes a score's interval, which is written in place of the score. TABs split the columns; for a terminal of a
     ``width`` they are aligned, and the outputs' names stand in place of more parameters than fit.
     """
@@ -50,10 +52,10 @@ def scores_text(
     shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
     if len(results) > 1:
         values = [cells(result) for result in results]
-        rows = list(_variant_rows(results, shown, values))
+        rows = list(_variant_rows(results, shown, values, outputs))
         labels = len(rows[0]) - len(shown)
         if width is not None and not _fit([row[: labels + 1] for row in rows], width):
-            names_of = _file_names([result.output.name for result in results])
+            names_of = outputs or _file_names([result.output.name for result in results])
             rows = [["File name", *shown], *([visible(name), *of] for name, of in zip(names_of, values, strict=True))]
             labels = 1
         return _rows(rows, width, labels, has_head=len(rows) > len(results))
@@ -102,9 +104,16 @@ def _fit(rows: Sequence[Sequence[str]], width: int) -> bool:
 
 
 def _variant_rows(
-    results: Sequence[ScoredOutput | Failure], names: list[str], values: list[list[str]]
+    results: Sequence[ScoredOutput | Failure], names: list[str], values: list[list[str]], shown: Sequence[str] = ()
 ) -> Iterator[list[str]]:
-    """Yield a row an output, with the parameters in its name, or its name if parameters do not identify it."""
+    """Yield a row an output, with the parameters in its name, or its name if parameters do not identify it.
+
+    Names that are ``shown`` replace both.
+    """
+    if shown:
+        yield ["output", *names]
+        yield from ([visible(name), *cells] for name, cells in zip(shown, values, strict=True))
+        return
     outputs = [result.output for result in results]
     keys = sorted({key for output in outputs for key in output.parameters})
     labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]

@@ -11,7 +11,7 @@ from geval_py.reading.items import InputText, ScoredItem, Texts
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Output, Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
-from geval_py.text import named, shown
+from geval_py.text import named, shown, visible
 from geval_py.values import Value
 from geval_py.version import __version__
 
@@ -380,6 +380,13 @@ def what_is_scored(results: Iterable[ScoredOutput | Failure]) -> list[ScoredOutp
     """Return the evaluations, including those by only some of the metrics."""
     evaluations = (result.evaluation if isinstance(result, Failure) else result for result in results)
     return [evaluation for evaluation in evaluations if evaluation is not None]
+
+
+def signature_lines(evaluations: Iterable[ScoredOutput]) -> Iterator[str]:
+    """Yield a line with the name and the signature of each output that has one."""
+    for of in evaluations:
+        if of.signature is not None:
+            yield visible(f"{of.output.name}: {of.signature}")
 
 
 def each_score(result: ScoredOutput | Failure, metrics: int) -> Sequence[MetricScore | None]:

@@ -66,22 +66,25 @@ def markdown_text(text: str) -> str:
 
 
 def latex_text(text: str) -> str:
-    r"""Escape text for LaTeX.
+    r"""Escape text for LaTeX; two hyphens stay two, not a dash.
 
-    >>> print(latex_text("50 %_x"))
-    50 \%\_x
+    >>> print(latex_text("50 %_x--y"))
+    50 \%\_x-{}-y
     """
-    return text.translate(_LATEX)
+    escaped = text.translate(_LATEX)
+    return re.sub("-(?=-)", "-{}", escaped) if "--" in escaped else escaped
 
 
 def latex_number(text: str) -> str:
-    r"""Write a cell of numbers with LaTeX's mathematical signs.
+    r"""Write a cell of numbers with LaTeX's mathematical signs, and stars above the line.
 
-    >>> latex_number("[-213, Infinity]"), latex_number("<1 %")
-    ('[$-$213, $\\infty$]', '$<$1 \\%')
+    >>> latex_number("[-213, Infinity]"), latex_number("<1 %"), latex_number("-3±1**")
+    ('[$-$213, $\\infty$]', '$<$1 \\%', '$-$3$\\pm$1$^{**}$')
     """
-    signs = re.sub("[-+<]?Infinity|[-+<]", lambda match: f"${match[0]}$", text)
-    return signs.replace("Infinity", r"\infty").replace("%", r"\%")
+    texts = re.split("([-+<]?Infinity|[-+<±]|[*]+)", text)
+    texts[::2] = map(latex_text, texts[::2])
+    texts[1::2] = (f"$^{{{sign}}}$" if sign.startswith("*") else f"${sign}$" for sign in texts[1::2])
+    return "".join(texts).replace("Infinity", r"\infty").replace("±", r"\pm")
 
 
 def csv_text(text: str) -> str:

@@ -28,6 +28,10 @@ class Tabular:
         """Return the table for people."""
         raise NotImplementedError
 
+    def signatures(self) -> Iterator[str]:
+        """Yield what the scores depend on, for comments: a line an output, with its file's name."""
+        return iter(())
+
     def legend(self) -> Iterator[str]:
         """Yield the lines that stand below the table, without line ends."""
         return iter(())
@@ -58,10 +62,30 @@ class Tabular:
         yield from self.table().markdown()
         yield from (f"{markdown_text(line)}\n" for line in (["", *below] if below else []))
 
-    def latex(self) -> Iterator[str]:
-        """Write a LaTeX tabular, and below it the legend and the notes as comments."""
+    def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
+        r"""Write a LaTeX tabular and, as comments, the package it needs, the signatures, the legend and the notes.
+
+        With a ``caption``, which is escaped, or a ``label`` it stands in a table environment, and the legend below it
+        is typeset. A label alone has an empty caption, without which ``\ref`` would show the section's number.
+        """
+        from geval_py.tables.escapes import latex_text
+        from geval_py.text import visible
+
+        yield "% needs \\usepackage{booktabs}\n"
+        yield from (f"% {line}\n" for line in self.signatures())
+        if caption is None and label is None:
+            yield from self.table().latex()
+            yield from (f"% {line}\n" for line in self._below())
+            return
+        yield f"\\begin{{table}}\n\\centering\n\\caption{{{latex_text(visible(caption or ''))}}}\n"
+        yield "" if label is None else f"\\label{{{label}}}\n"
         yield from self.table().latex()
-        yield from (f"% {line}\n" for line in self._below())
+        if legend := [f"{latex_text(line)}\n" for line in self.legend() if line]:
+            yield "\n\\smallskip\n\\begin{minipage}{\\linewidth}\n\\footnotesize\n"
+            yield from legend
+            yield "\\end{minipage}\n"
+        yield "\\end{table}\n"
+        yield from (f"% Note: {note}.\n" for note in self.notes)
 
     def html(self) -> Iterator[str]:
         """Write an HTML table, and below it the legend and the notes; all text is escaped."""
@@ -113,11 +137,19 @@ class Shown(Tabular):
         records: Callable[[], Table] | None = None,
         legend: Callable[[], Iterable[str]] | None = None,
         text: Callable[[int | None], Iterable[str]] | None = None,
+        latex: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self.listing = of if isinstance(of, Listing) else None
-        names = ("notes", "table", "records", "legend", "text", "markdown", "latex", "html")
+        names = ("notes", "table", "signatures", "records", "legend", "text", "markdown", "latex", "html")
         methods = {} if of is None else {name: getattr(of, name) for name in names}
-        given = {"to_dict": to_dict, "table": table, "records": records, "legend": legend, "text": text}
+        given = {
+            "to_dict": to_dict,
+            "table": table,
+            "records": records,
+            "legend": legend,
+            "text": text,
+            "latex": latex,
+        }
         vars(self).update(methods | {name: method for name, method in given.items() if method is not None})
 
     def table(self) -> Table:
@@ -165,4 +197,5 @@ FORMATS: dict[str, Callable[[Tabular, int | None], Iterable[str]]] = {  # the te
     "latex": lambda value, _: value.latex(),
     "html": lambda value, _: value.html(),
 }
-FOR_PEOPLE = ("text", "markdown", "latex", "html")  # the others are for programs: all digits, and a signature
+FOR_PEOPLE = ("text", "markdown", "latex", "html")  # the others are for programs: all digits
+UNSIGNED = ("text", "markdown", "html")  # the others have signatures, which cost time

@@ -33,6 +33,12 @@ def written(value: object) -> str:
     return visible(str(value))
 
 
+class Bold(str):
+    """A cell that is bold in Markdown and in LaTeX."""
+
+    __slots__ = ()
+
+
 class Column(Value):
     """A column: its name, the unit of its values, its alignment, and the function that writes a value.
 
@@ -109,20 +115,20 @@ class Table:
         """Write a table in GitHub's Markdown."""
         head = [escapes.markdown_text(column.heading) for column in self.columns]
         rule = [_MARKDOWN_RULES[column.alignment] for column in self.columns]
-        for cells in chain([head, rule], (map(escapes.markdown_text, row) for row in self.cells())):
+        for cells in chain([head, rule], (map(_markdown_cell, row) for row in self.cells())):
             yield f"| {' | '.join(cells)} |\n"
 
     def latex(self) -> Iterator[str]:
-        r"""Write a LaTeX tabular that needs no package."""
+        r"""Write a LaTeX tabular that needs the package booktabs."""
         aligned_left = [column.alignment == "left" for column in self.columns]
         escaped = [escapes.latex_text if is_text else escapes.latex_number for is_text in aligned_left]
         yield rf"\begin{{tabular}}{{{''.join(_LATEX_COLUMNS[column.alignment] for column in self.columns)}}}" + "\n"
-        yield "\\hline\n"
+        yield "\\toprule\n"
         yield _latex_row(escapes.latex_text(column.heading) for column in self.columns)
-        yield "\\hline\n"
+        yield "\\midrule\n"
         for row in self.cells():
-            yield _latex_row(escape(cell) for escape, cell in zip(escaped, row, strict=True))
-        yield "\\hline\n\\end{tabular}\n"
+            yield _latex_row(_latex_cell(*pair) for pair in zip(escaped, row, strict=True))
+        yield "\\bottomrule\n\\end{tabular}\n"
 
     def csv(self) -> Iterator[str]:
         """Write CSV (RFC 4180, but with LF) for programs: names without units, numbers with all digits.
@@ -155,6 +161,15 @@ class Table:
         while some := list(islice(rows, self.at_a_time)):
             columns = zip(*some, strict=True)
             yield [column.cells(values) for column, values in zip(self.columns, columns, strict=True)]
+
+
+def _markdown_cell(cell: str) -> str:
+    text = escapes.markdown_text(cell)
+    return f"**{text}**" if isinstance(cell, Bold) else text
+
+
+def _latex_cell(escape: Callable[[str], str], cell: str) -> str:
+    return rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Bold) else escape(cell)
 
 
 def _latex_row(cells: Iterable[str]) -> str:

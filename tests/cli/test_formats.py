@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -120,7 +121,7 @@ def test_a_command_writes_each_format(form, line, here, geval):
         "json": r"\{\n.*\n\}\n",
         "csv": r"[\w .]+(,[^\n]*)?\n.*",
         "markdown": r"\| .* \|\n\| (:?---:?( \| )?)+ \|\n.*",
-        "latex": r"\\begin\{tabular\}.*\\end\{tabular\}\n(% [^\n]*\n)*",
+        "latex": r"% needs \\usepackage\{booktabs\}\n(% \S+: metric:\S+\n)*\\begin\{tabular\}.*\\end\{tabular\}\n(% [^\n]*\n)*",
         "html": r"<table>\n.*</table>\n(<p>.*</p>\n)?",
     }
     assert re.fullmatch(shapes.get(form, r".*\n"), out, re.DOTALL), out
@@ -133,13 +134,16 @@ SCORES = {
 | out-model=bigram.tsv | 174.60 | 5.16 |
 | out-model=unigram.tsv | 327.53 | 5.79 |
 """,
-    "latex": r"""\begin{tabular}{lrr}
-\hline
+    "latex": r"""% needs \usepackage{booktabs}
+% out-model=bigram.tsv: SIGNATURE
+% out-model=unigram.tsv: SIGNATURE
+\begin{tabular}{lrr}
+\toprule
 output & PerplexityHashed & LogLossHashed \\
-\hline
+\midrule
 out-model=bigram.tsv & 174.60 & 5.16 \\
 out-model=unigram.tsv & 327.53 & 5.79 \\
-\hline
+\bottomrule
 \end{tabular}
 """,
 }
@@ -149,7 +153,13 @@ out-model=unigram.tsv & 327.53 & 5.79 \\
 def test_scores_for_a_paper(form, geval, monkeypatch):
     monkeypatch.chdir(GAZETTE)
     words = ["-t", "dev-0", "-m", "LogLossHashed", "-p", "2", "--format", form]
-    assert geval(*words) == (0, SCORES[form], "")
+    status, out, err = geval(*words)
+    assert (status, unsigned(out), err) == (0, SCORES[form], "")
+
+
+def unsigned(latex):
+    """LaTeX without the digests of its signatures, which tests of JSON compare with Python's."""
+    return re.sub(r"(?m)^(% \S+: )metric:\S+\|version:\S+$", r"\1SIGNATURE", latex)
 
 
 def test_scores_with_intervals_for_a_paper(geval, monkeypatch):
@@ -164,3 +174,132 @@ def test_an_output_that_cannot_be_scored_stands_in_the_table(here, geval):
     status, out, err = geval("-t", "dev-0", "-o", "bigram", "-o", "broken.tsv", "--format", "markdown", "-p", "1")
     assert (status, err != "") == (1, True)
     assert out.endswith("| out-model=bigram.tsv | 174.6 |\n| broken.tsv | error |\n")
+
+
+IN_A_TABLE = {
+    "compare": (["compare", "-t", "dev-0", "--baseline", "unigram", "--name", "bigram=Ours (v2)"], r"""% needs \usepackage{booktabs}
+% out-model=bigram.tsv: SIGNATURE
+% out-model=unigram.tsv: SIGNATURE
+\begin{table}
+\centering
+\caption{50 \% of \_}
+\label{tab:a_b}
+\begin{tabular}{lrrrrrrrl}
+\toprule
+system & score [95 \%] & diff. [95 \%] & p t & p rand & won & lost & tied & group \\
+\midrule
+Ours (v2) & \textbf{175 [117, 261]} & $-$153$^{***}$ [$-$227, $-$78] & 0.0003 & 0.0002 & 46 \% & 41 \% & 13 \% & a \\
+out-model=unigram.tsv & 328 [247, 434] & baseline &  &  &  &  &  & b \\
+\bottomrule
+\end{tabular}
+
+\smallskip
+\begin{minipage}{\linewidth}
+\footnotesize
+PerplexityHashed (words, lower is better) of 212 lines of dev-0; the baseline is out-model=unigram.tsv; 10000 samples, seed 12345.
+Intervals and tests are by document: 36 of them, given by the column FileId.
+won: lines with a lower loss than the baseline's; the score weighs by how much, so fewer may be better.
+p t: paired t test; p rand: approximate randomisation; two-sided, against the baseline.
+group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 \%).
+bold: the best score.
+* p rand \textless{} 0.05, ** p rand \textless{} 0.01, *** p rand \textless{} 0.001, against the baseline, not corrected for the number of systems.
+\end{minipage}
+\end{table}
+% Note: lines with the same FileId are alike: intervals and tests are by document, up to 1.3 times as wide as by line.
+"""),
+    "-w": (["-t", "dev-0", "-o", "bigram", "-w", "--top", "2"], r"""% needs \usepackage{booktabs}
+% out-model=bigram.tsv: SIGNATURE
+\begin{table}
+\centering
+\caption{50 \% of \_}
+\label{tab:a_b}
+\begin{tabular}{lrrr}
+\toprule
+feature & count & score & p \\
+\midrule
+in\textless{}FileId\textgreater{}:gaz-117 & 6 & 2954.93414024 & 0.00273316011857288170 \\
+in\textless{}FileId\textgreater{}:gaz-015 & 6 & 2390.75190826 & 0.00948552555363960300 \\
+\bottomrule
+\end{tabular}
+\end{table}
+"""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_A_TABLE)
+def test_a_table_with_a_caption_and_a_label(name, here, geval):
+    words, written = IN_A_TABLE[name]
+    out = geval(*words, "--format", "latex", "--caption", "50 % of _", "--label", "tab:a_b")[1]
+    assert unsigned(out) == written
+
+
+@pytest.mark.parametrize("line", [line for name in SOME for line in LINES[name]], ids=" ".join)
+def test_a_command_takes_a_caption(line, here, geval):
+    out = geval(*line, "--format", "latex", "--caption", "{")[1]
+    assert "\\begin{table}\n\\centering\n\\caption{\\{}\n\\begin{tabular}" in out
+
+
+@pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines], ids=" ".join)
+def test_each_command_takes_a_label_for_latex_alone(line, here, geval):
+    assert geval(*words_of(line, geval), "--label", "x") == (2, "", "geval: --label goes with --format latex\n")
+
+
+ERRORS = {
+    "--format latex --label a}b": "argument --label: 'a}b' is not a label of letters, digits and :._/+-\n  geval --help shows the options",
+    "--format csv --caption a": "--caption goes with --format latex",
+    "--name a": "argument --name: 'a' is not OUT=NAME, as in out.tsv=Ours\n  geval --help shows the options",
+    "--name a=": "argument --name: 'a=' is not OUT=NAME, as in out.tsv=Ours\n  geval --help shows the options",
+    "--name bigrm=A": "`bigrm` is none of the outputs shown\n  did you mean bigram? there are out-model=bigram.tsv, out-model=unigram.tsv",
+    "-o bigram -w --name bigram=A": "--name goes with scores",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ERRORS)
+def test_errors_of_what_a_paper_wants(words, here, geval):
+    assert geval("-t", "dev-0", *words.split()) == (2, "", f"geval: {ERRORS[words]}\n")
+
+
+def test_names_of_ones_own(here, geval):
+    words = ["-t", "dev-0", "-p", "1", "--name", "bigram=Ours (v2)"]
+    unigram = "out-model=unigram.tsv"
+    shown = {
+        "text": f"output\tPerplexityHashed\nOurs (v2)\t174.6\n{unigram}\t327.5\n",
+        "markdown": f"| output | PerplexityHashed |\n| --- | ---: |\n| Ours (v2) | 174.6 |\n| {unigram} | 327.5 |\n",
+    }
+    for form, written in shown.items():
+        assert geval(*words, "--format", form) == (0, written, "")
+    for form in ("csv", "json"):
+        assert geval(*words, "--format", form) == geval(*words[:-2], "--format", form)
+    one = ["-t", "dev-0", "-o", "bigram", "-p", "1", "--name", f"{BIGRAM}=x"]
+    assert geval(*one) == (0, "174.6\n", "")
+    both = ["-t", "dev-0", "-p", "1", "--by-score", "--name", "unigram=\x1b", "--name", "bigram=B"]
+    assert geval(*both)[1] == "output\tPerplexityHashed\nB\t174.6\n\\x1b\t327.5\n"
+
+
+def test_config_txt_names_no_table(there, tmp_path, geval):
+    for words in ("--caption a", "--label a", "--name a=b"):
+        (tmp_path / "config.txt").write_text(f"-m PerplexityHashed --format latex {words}\n")
+        option = words.split()[0]
+        message = f"geval: {option} has no place in config.txt\n  in `{tmp_path}/config.txt`\n"
+        assert geval("--expected-directory", str(tmp_path), "-t", "dev-0") == (1, "", message)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex")
+def test_latex_compiles(here, geval, tmp_path):
+    hostile = "a_b#%&$~^\\{}--|<>`'\"[é]"
+    lines = [
+        ["-t", "dev-0", "-B", "20", "--name", f"bigram={hostile}"],
+        ["compare", "-t", "dev-0", "--samples", "20", "--name", f"bigram={hostile}"],
+        ["board", "show", "board", "--test", "dev-0"],
+        ["-t", "dev-0", "-o", "bigram", "-w", "--top", "20"],
+        ["calibration", "-t", "dev-0", "-o", "bigram"],
+        ["luck", "-t", "dev-0", "--seeds", "2"],
+    ]
+    written = [geval(*line, "--format", "latex", *more)[1] for line in lines for more in ([], ["--caption", hostile])]
+    page = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n%s\\end{document}\n"
+    (tmp_path / "page.tex").write_text(page % "".join(f"{table}\n\\clearpage\n" for table in written))
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert run.returncode == 0, run.stdout[-2000:]
+    assert (tmp_path / "page.pdf").exists()

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from array import array
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -679,28 +680,103 @@ def test_latex(hostile, compared):
     write(hostile, "[x].tsv", guess(lambda n: 0.4))
     words = ["-t", "dev-0", "--samples", "50", "--format", "latex", HOSTILE, "out-model=one.tsv", "[x].tsv"]
     _, out, _ = compared(*words)
-    body, *comments = re.split(r"^% ", out, flags=re.MULTILINE)
+    above, body, below = re.fullmatch(r"((?:% .*\n)*)((?:[^%].*\n)*)((?:% .*\n)*)", out).groups()
+    signed = [r"out-[a|b]`<i>&$_{x}\%#~^\x1b\u202e.tsv: metric", "[x].tsv: metric", "out-model=one.tsv: metric"]
+    assert above.startswith("% needs \\usepackage{booktabs}\n% ")
+    assert {line.partition(":P")[0] for line in above.splitlines()[1:]} == {f"% {name}" for name in signed}
     assert body.startswith(
-        "\\begin{tabular}{lrrrrrrrl}\n\\hline\nsystem & score [95 \\%] & diff. [95 \\%] & p boot & "
+        "\\begin{tabular}{lrrrrrrrl}\n\\toprule\nsystem & score [95 \\%] & diff. [95 \\%] & p boot & "
     )
-    assert body.endswith("\\\\\n\\hline\n\\end{tabular}\n")
+    assert body.endswith("\\\\\n\\bottomrule\n\\end{tabular}\n")
     assert all(row.count(" & ") == 8 for row in body.splitlines() if row.endswith(r"\\"))
     assert (
         r"out-[a\textbar{}b]\textasciigrave{}\textless{}i\textgreater{}\&\$\_\{x\}\textbackslash{}\%\#"
         r"\textasciitilde{}\textasciicircum{}\textbackslash{}x1b\textbackslash{}u202e.tsv & "
     ) in body
     assert "\n{}[x].tsv & " in body
-    assert len(comments) == 5
-    assert comments[-1].startswith("Note: 50 samples are too few for any of 3 pairs")
+    comments = below.splitlines()
+    assert len(comments) == 7
+    assert comments[-1].startswith("% Note: 50 samples are too few for any of 3 pairs")
 
 
 def test_the_numbers_in_latex(challenge, compared):
     out = compared("-t", "dev-0", "--format", "latex", "--baseline", "one")[1]
-    assert out.splitlines()[4:7] == [
-        r"out-model=good.tsv & 1.250 [1.215, 1.287] & $-$2.47 [$-$3.16, $-$1.92] & $<$0.0001 & $<$0.0001 & 100 \% & 0 \% & 0 \% & a \\",
+    assert out.splitlines()[8:11] == [
+        r"out-model=good.tsv & \textbf{1.250 [1.215, 1.287]} & $-$2.47$^{***}$ [$-$3.16, $-$1.92] & $<$0.0001 & $<$0.0001 & 100 \% & 0 \% & 0 \% & a \\",
         r"out-model=one.tsv & 3.72 [3.15, 4.49] & baseline &  &  &  &  &  & b \\",
         r"out-model=two.tsv & 3.75 [3.20, 4.50] & $+$0.03 [$-$0.90, 0.96] & 0.9413 & 0.9385 & 50 \% & 50 \% & 0 \% & b \\",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("p", "stars"),
+    [(0.05, ""), (0.0499, "*"), (0.01, "*"), (0.0099, "**"), (0.001, "**"), (0.0009, "***"), (None, "")],
+)
+def test_stars_and_the_best_score(p, stars, challenge):
+    comparison = compare(evaluations(challenge, "one", "two", "good"), baseline="one", samples=100)
+    comparison = replace(comparison, systems=tuple(replace(of, p_randomisation=p) for of in comparison.systems))
+    for form in ("markdown", "latex"):
+        rows = [row for row in getattr(comparison, form)() if "1.250" in row or "3.75" in row]
+        assert [r"\textbf{1.250" in row or "| **1.250" in row for row in rows] == [True, False]
+        assert ["".join(re.findall(r"\\[*]|[*](?=[*]*}\$)", row)).replace("\\", "") for row in rows] == [stars] * 2
+    plain = [str(comparison), "".join(comparison.html())]
+    assert not any("*" in text or "bold" in text for text in plain)
+
+
+def test_of_equal_scores_each_is_the_best(challenge):
+    write(challenge, "out-model=same.tsv", guess(lambda n: 0.8))
+    both = [evaluate(challenge, "dev-0", out=name) for name in ("out-model=same.tsv", "out-model=same.tsv")]
+    other = evaluate(challenge, "dev-0", out="out-model=one.tsv")
+    assert compare([*both, other], samples=100).to_latex().count(r"\textbf") == 2
+
+
+def test_no_infinite_score_is_the_best(challenge):
+    for name in ("a", "b"):
+        write(challenge, f"out-{name}.tsv", ["zebra:1"] * LINES)
+    both = [evaluate(challenge, "dev-0", out=f"out-{name}.tsv") for name in ("a", "b")]
+    assert r"\textbf" not in compare(both, samples=100).to_latex()
+
+
+def test_names_of_ones_own(challenge, compared):
+    words = ["-t", "dev-0", "--samples", "100", "--baseline", "one", "--name", "one=Base_line", "--name"]
+    words += ["out-model=good.tsv=Ours (v2)"]
+    text, markdown, latex, page = (
+        compared(*words, "--format", of)[1] for of in ("text", "markdown", "latex", "html")
+    )
+    rows = [line.split("  ")[0] for line in text.splitlines()[1:4]]
+    assert (rows[0], sorted(rows[1:])) == ("Ours (v2)", ["Base_line", "out-model=two.tsv"])
+    assert "; the baseline is Base_line; " in text
+    assert "| Ours (v2) |" in markdown
+    assert "| Base\\_line |" in markdown
+    assert "\nBase\\_line & " in latex
+    assert "% out-model=good.tsv: metric:" in latex
+    assert "<td>Ours (v2)</td>" in page
+    for form in ("csv", "json"):
+        assert compared(*words, "--format", form) == compared(*words[:-4], "--format", form)
+
+
+def test_a_name_of_an_output_that_is_not_there(challenge, compared):
+    there = "there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"
+    for word, message in {
+        "godo=A": f"`godo` is none of the outputs compared\n  did you mean good? {there}",
+        "x=y=A": f"`x=y` is none of the outputs compared\n  {there}",
+        "good": "argument --name: 'good' is not OUT=NAME, as in out.tsv=Ours\n  geval compare --help shows the options",
+    }.items():
+        assert compared("-t", "dev-0", "--samples", "100", "--name", word) == (2, "", f"geval: {message}\n")
+
+
+def test_latex_in_python(challenge):
+    comparison = compare(evaluations(challenge, "one", "two", "good"), samples=100)
+    assert comparison.to_latex() == "".join(comparison.latex())
+    written = comparison.to_latex(caption="50 %", label="tab:a", names={"good": "Ours", "out-model=one.tsv": "{"})
+    assert "\\caption{50 \\%}\n\\label{tab:a}\n" in written
+    assert "\nOurs & " in written
+    assert "\n\\{ & " in written
+    assert "\n\\begin{minipage}{\\linewidth}\n\\footnotesize\nPerplexityHashed (words, lower is better)" in written
+    with pytest.raises(UsageError, match=r"^`best` is none of the outputs compared\n"):
+        comparison.to_latex(names={"best": "A"})
+    with pytest.raises(UsageError, match=r"^'a}b' is not a label of letters, digits and "):
+        comparison.to_latex(label="a}b")
 
 
 def test_wide_names_are_aligned(challenge, compared):

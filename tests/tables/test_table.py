@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geval_py.tables import escapes
 from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import plain
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Bold, Column, Table
 from geval_py.text import visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -39,11 +40,11 @@ FORMATS = {
         "| \\[水\\] | Infinity |  | \\\\x1b&amp; |\n"
     ),
     "latex": (
-        "\\begin{tabular}{lrcl}\n\\hline\n"
-        "system & score (words) & 95 \\% & note \\\\\n\\hline\n"
+        "\\begin{tabular}{lrcl}\n\\toprule\n"
+        "system & score (words) & 95 \\% & note \\\\\n\\midrule\n"
         "a\\textbar{}b\\_c & 2.5 & [$-$1, $+\\infty$] & =x\\textbackslash{}t\\textless{}i\\textgreater{} \\\\\n"
         "{}[水] & $\\infty$ &  & \\textbackslash{}x1b\\& \\\\\n"
-        "\\hline\n\\end{tabular}\n"
+        "\\bottomrule\n\\end{tabular}\n"
     ),
     "csv": 'system,score,95 %,note\na|b_c,2.5,"[-1, +Infinity]",\'=x\\t<i>\n[水],Infinity,,\\x1b&\n',
     "html": (
@@ -70,6 +71,9 @@ def test_a_table_without_a_row(name):
     assert ("system" in written) == (name != "tabs")
 
 
+NEEDS = "% needs \\usepackage{booktabs}\n"
+
+
 class Bare(Tabular):
     def table(self):
         return Table(COLUMNS[:1], [("a",)])
@@ -81,7 +85,7 @@ def test_nothing_stands_below_a_table_without_a_legend(width):
     assert "".join(value.text(width)) == "system\na\n"
     assert str(value) == "system\na"
     assert "".join(value.markdown()) == "".join(value.table().markdown())
-    assert "".join(value.latex()) == "".join(value.table().latex())
+    assert "".join(value.latex()) == NEEDS + "".join(value.table().latex())
     assert "".join(value.html()) == "".join(value.table().html())
 
 
@@ -103,7 +107,8 @@ BELOW = {
 @pytest.mark.parametrize("name", BELOW)
 def test_the_legend_stands_below_the_table(name):
     value = WithLegend()
-    assert "".join(getattr(value, name)()) == "".join(getattr(value.table(), name)()) + BELOW[name]
+    above = NEEDS if name == "latex" else ""
+    assert "".join(getattr(value, name)()) == above + "".join(getattr(value.table(), name)()) + BELOW[name]
     assert str(value) == "system\na\n\na|b\n<c>\nNote: few lines."
 
 
@@ -184,4 +189,107 @@ def test_no_text_leaves_its_cell(rows):
     body = ElementTree.fromstring("".join(table.html())).find("tbody")
     assert [tuple(cell.text or "" for cell in row) for row in body] == shown
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3 for line in table.markdown())
-    assert all(len(re.findall(r"(?<!\\)&", line)) == 1 for line in list(table.latex())[2:-1] if "hline" not in line)
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 1 for line in list(table.latex())[2:-1] if "rule" not in line)
+
+
+SIGNED = r"""% needs \usepackage{booktabs}
+% out.tsv: metric:Accuracy
+"""
+TABULAR = r"""\begin{tabular}{l}
+\toprule
+system \\
+\midrule
+a \\
+\bottomrule
+\end{tabular}
+"""
+BELOW_IN_LATEX = r"""
+\smallskip
+\begin{minipage}{\linewidth}
+\footnotesize
+a\textbar{}b
+\textless{}c\textgreater{}
+\end{minipage}
+"""
+
+
+class Signed(WithLegend):
+    def signatures(self):
+        return iter(["out.tsv: metric:Accuracy"])
+
+
+def test_a_bare_tabular_has_all_else_in_comments():
+    assert "".join(Signed().latex()) == SIGNED + TABULAR + "% a|b\n% <c>\n% Note: few lines.\n"
+
+
+@pytest.mark.parametrize(
+    ("caption", "label", "head"),
+    [
+        ("50 % of x_y\n", "tab:x_y", "\\caption{50 \\% of x\\_y\\textbackslash{}n}\n\\label{tab:x_y}\n"),
+        ("All", None, "\\caption{All}\n"),
+        (None, "all", "\\caption{}\n\\label{all}\n"),
+        ("", None, "\\caption{}\n"),
+    ],
+)
+def test_a_table_environment_has_its_caption_above_and_its_legend_below(caption, label, head):
+    begin, end = "\\begin{table}\n\\centering\n", "\\end{table}\n% Note: few lines.\n"
+    assert "".join(Signed().latex(caption, label)) == SIGNED + begin + head + TABULAR + BELOW_IN_LATEX + end
+    assert "".join(Bare().latex(caption, label)) == NEEDS + begin + head + TABULAR + "\\end{table}\n"
+
+
+def test_a_bold_cell():
+    column = Column(name="a", alignment="right", write=lambda value: Bold(f"-{value}*"))
+    written = {name: "".join(getattr(Table([column], [(1,)]), name)()).splitlines() for name in FORMATS}
+    assert written["latex"][4] == r"\textbf{$-$1$^{*}$} \\"
+    assert written["markdown"][2] == r"| **-1\*** |"
+    assert written["text"][1] == "-1*"
+    assert written["html"][5] == '<tr><td style="text-align: right">-1*</td></tr>'
+
+
+LATEX_ESCAPES = {
+    r"\textbackslash{}": "\\", r"\textasciitilde{}": "~", r"\textasciicircum{}": "^", r"\textless{}": "<",
+    r"\textgreater{}": ">", r"\textbar{}": "|", r"\textasciigrave{}": "`", "-{}": "-",
+    **{f"\\{special}": special for special in "{}$&#_%"},
+}  # fmt: skip
+MATHS = {"$\\pm$": "±", "$\\infty$": "Infinity", **{f"${sign}$": sign for sign in "-+<"}}
+STRANGE = st.text(st.one_of(st.sampled_from("\\{}$&#_%~^<>|`-*+[]±"), st.characters(codec="utf-8")), max_size=12)
+
+
+def read_back(text):
+    """The text that LaTeX typesets; a special character that is not escaped fails."""
+    known = "|".join(map(re.escape, (*LATEX_ESCAPES, *MATHS)))
+    pieces = re.findall(rf"{known}|\$[-+<]\\infty\$|\$\^{{[*]+}}\$|[^\\{{}}$&#_%~^<>|`]|.", text, re.DOTALL)
+    assert not {*pieces} & {*"\\{}$&#_%~^<>|`"}, text
+    plain = (LATEX_ESCAPES.get(piece) or MATHS.get(piece) or piece.strip("$^{}") for piece in pieces)
+    return "".join(plain).replace("\\infty", "Infinity")
+
+
+@PROPERTY
+@given(STRANGE)
+def test_latex_typesets_what_was_written(text):
+    assert read_back(escapes.latex_text(text)) == text
+    assert "--" not in escapes.latex_text(text)
+
+
+@PROPERTY
+@given(
+    st.text(st.sampled_from("\\{}$&#_%~^<>|`-*+[]±Infity0 "), max_size=12)
+    | st.sampled_from(["-Infinity", "<Infinity"])
+)
+def test_latex_typesets_numbers_as_they_were_written(text):
+    assert read_back(escapes.latex_number(text)) == text
+
+
+@PROPERTY
+@given(STRANGE, STRANGE)
+def test_the_braces_of_a_table_balance(name, caption):
+    class Named(Tabular):
+        def table(self):
+            return Table([Column(name=name), Column(name="n", alignment="right")], [(name, name)])
+
+    written = "".join(Named().latex(caption, "x"))
+    depth = 0
+    for brace in re.findall(r"\\.|[{}]", written.replace("\\\\\n", "\n")):
+        depth += {"{": 1, "}": -1}.get(brace, 0)
+        assert depth >= 0, written
+    assert depth == 0, written

@@ -14,6 +14,7 @@ from geval_py.tables.formats import Shown
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
 
     from geval_py.board.operations.status import Status
@@ -69,7 +70,7 @@ def run_show(words: Sequence[str]) -> int:
         records=lambda: leaderboard.standings_records(shown),
         legend=lambda: map(visible, leaderboard.legend(shown)),
     )
-    terminal.show(value, given.format)
+    terminal.show(value, given)
     return 0
 
 
@@ -90,7 +91,7 @@ def run_status(words: Sequence[str]) -> int:
         return 0
     board = Board.open(given.board)
     if given.copies:
-        _show_copies(board, given.format)
+        _show_copies(board, given)
         return 0
     from geval_py.board.operations.status import status_of
 
@@ -103,7 +104,7 @@ def run_status(words: Sequence[str]) -> int:
             yield "\n"
             yield from status.table().tabs() if width is None else status.table().terminal(width)
 
-    terminal.show(Shown(to_dict=status.document, table=status.table, legend=lambda: summary, text=text), given.format)
+    terminal.show(Shown(to_dict=status.document, table=status.table, legend=lambda: summary, text=text), given)
     return 0
 
 
@@ -136,7 +137,7 @@ def _summary(status: Status) -> Iterator[str]:
         yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
 
 
-def _show_copies(board: Board, chosen: str) -> None:
+def _show_copies(board: Board, given: argparse.Namespace) -> None:
     from geval_py.board.ranking import likeness
 
     with board.reading() as connection:
@@ -152,7 +153,7 @@ def _show_copies(board: Board, chosen: str) -> None:
             yield from table.tabs() if width is None else table.terminal(width)
 
     document = likeness.likeness_document(pairs)
-    terminal.show(Shown(to_dict=lambda: document, table=lambda: table, legend=lambda: [summary], text=text), chosen)
+    terminal.show(Shown(to_dict=lambda: document, table=lambda: table, legend=lambda: [summary], text=text), given)
 
 
 def _some(codes: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from geval_py.tables.formats import Shown
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
@@ -84,7 +85,7 @@ def run_add(words: Sequence[str]) -> int:
             receipts.append(add(board, source, submitter=given.submitter, at=at, baseline=given.baseline, now=now()))
         except DataError as error:
             terminal.show_error(error)
-    _show_receipts(receipts, given.format)
+    _show_receipts(receipts, given)
     return int(len(receipts) < len(given.submissions) or not all(receipt.is_fine for receipt in receipts))
 
 
@@ -112,7 +113,7 @@ def run_scan(words: Sequence[str]) -> int:
         receipts = scan(
             board, given.folder, now=now(), at=at, arrived=given.arrived, again=given.again, progress=progress
         )
-    _show_receipts(receipts, given.format, as_list=True)
+    _show_receipts(receipts, given, as_list=True)
     states = Counter(receipt.state for receipt in receipts)
     terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")
     return int(any(receipt.state in (schema.FAILED, REFUSED) for receipt in receipts))
@@ -142,7 +143,7 @@ def run_withdraw(words: Sequence[str]) -> int:
     """Run ``geval board withdraw``; returns the exit status, raises GevalError."""
     given = make_withdraw_parser().understood(words)
     if given is not None:
-        _show_receipts([withdraw(store.Board.open(given.board), given.code, given.reason, now())], given.format)
+        _show_receipts([withdraw(store.Board.open(given.board), given.code, given.reason, now())], given)
     return 0
 
 
@@ -159,7 +160,7 @@ def run_note(words: Sequence[str]) -> int:
     """Run ``geval board note``; returns the exit status, raises GevalError."""
     given = make_note_parser().understood(words)
     if given is not None:
-        _show_receipts([note(store.Board.open(given.board), given.code, given.remark)], given.format)
+        _show_receipts([note(store.Board.open(given.board), given.code, given.remark)], given)
     return 0
 
 
@@ -178,11 +179,11 @@ def run_final(words: Sequence[str]) -> int:
     given = make_final_parser().understood(words)
     if given is not None:
         receipts = name_final(store.Board.open(given.board), given.codes, now(), undo=given.undo)
-        _show_receipts(receipts, given.format)
+        _show_receipts(receipts, given)
     return 0
 
 
-def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = False) -> None:
+def _show_receipts(receipts: Sequence[Receipt], given: argparse.Namespace, *, as_list: bool = False) -> None:
     """Show receipts: in text one below the other or, as a list, a line each."""
 
     def table() -> Table:
@@ -196,7 +197,7 @@ def _show_receipts(receipts: Sequence[Receipt], format: str, *, as_list: bool = 
             yield "\n".join(map(str, receipts))
 
     shown = Shown(to_dict=lambda: {"receipts": [receipt.document() for receipt in receipts]}, table=table, text=text)
-    terminal.show(shown, format)
+    terminal.show(shown, given)
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
@@ -250,7 +251,7 @@ def run_rescore(words: Sequence[str]) -> int:
     def text(_: int | None) -> Iterator[str]:
         return (f"{line}\n" for line in lines)
 
-    terminal.show(Shown(to_dict=document, table=table, legend=lambda: lines, text=text), given.format)
+    terminal.show(Shown(to_dict=document, table=table, legend=lambda: lines, text=text), given)
     return 0
 
 

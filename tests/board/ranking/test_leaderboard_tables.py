@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 
@@ -130,9 +131,17 @@ def test_as_markdown(board, capsys):
 
 def test_as_latex(board, capsys):
     text = shown(capsys, board, "--format", "latex")
-    assert text.startswith("\\begin{tabular}{rcllrcrlllll}\n\\hline\n")
+    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{rcllrcrlllll}\n\\toprule\nplace & ")
     assert "\n4 & 4 & four &  & $\\infty$ & [$\\infty$, $\\infty$] & " in text
     assert text.rstrip().endswith("(approximate randomisation of all pairs, Holm's correction, 5 %).")
+    caption = ["--caption", "50 %", "--label", "tab:board"]
+    in_a_table = shown(capsys, board, "--format", "latex", *caption)
+    needs, tabular, comments = re.findall(r"(?:%.*\n)+|(?:[^%].*\n)+", text)
+    legend = comments.replace("% ", "").replace("5 %", "5 \\%")
+    assert in_a_table == (
+        f"{needs}\\begin{{table}}\n\\centering\n\\caption{{50 \\%}}\n\\label{{tab:board}}\n{tabular}\n\\smallskip\n"
+        f"\\begin{{minipage}}{{\\linewidth}}\n\\footnotesize\n{legend}\\end{{minipage}}\n\\end{{table}}\n"
+    )
 
 
 def test_on_a_terminal_it_fits(board, capsys, monkeypatch):
