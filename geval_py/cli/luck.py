@@ -28,7 +28,7 @@ def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval luck``."""
     parser = parsers.command_parser("luck", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
     parsers.add_hashed_options(parser)
-    parsers.add_fields(parser, "vocabulary")
+    parsers.add_fields(parser, "vocabulary", "names")
     seeds = f"how many other seeds to score with, 0 for none (default: {luck.DEFAULT_SEEDS})"
     parser.add_argument("--seeds", type=parsers.number_type, default=luck.DEFAULT_SEEDS, metavar="N", help=seeds)
     return parser.with_help()
@@ -49,10 +49,13 @@ def run(words: Sequence[str]) -> int:
             reliability.hashed_scheme(evaluate.select_schemes(task)), seeds, exact=bool(vocabulary)
         )
         results = score.scored(task, locate(task), schemes, settings, sign=settings.format not in UNSIGNED)
-    found = (
-        luck.luck_of(result, seeds, len(vocabulary)) for result in results if isinstance(result, scores.ScoredOutput)
-    )
-    lucks = luck.Lucks(tuple(found))
+    shown = score.shown_names(results, settings) or [result.output.name for result in results]
+    found = [
+        (luck.luck_of(result, seeds, len(vocabulary)), name)
+        for result, name in zip(results, shown, strict=True)
+        if isinstance(result, scores.ScoredOutput)
+    ]
+    lucks = luck.Lucks(tuple(of for of, _ in found), tuple(name for _, name in found))
     if lucks.outputs or settings.format == "json":
         score.show_of_task(task, lucks, settings)
     return 0 if len(lucks.outputs) == len(results) else 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 
 from geval_py.cli import new_outputs, options, parsers, score, terminal
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation, mixing
+from geval_py.explaining.comparison import own_names
 from geval_py.reading import derived, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.scoring import evaluate, scores
@@ -31,7 +33,7 @@ def make_parser() -> parsers.QuietParser:
     default = "all of the test set but tuned and mixed ones"
     outputs = f"an output, looked for in DIR/NAME, then as a path; two or more (default: {default})"
     parser.add_argument("outputs", nargs="*", default=[], metavar="OUT", help=outputs)
-    parsers.add_fields(parser, "test_name", *parsers.PLACES)
+    parsers.add_fields(parser, "test_name", *parsers.PLACES, "names")
     new_outputs.add_options(
         parser,
         words=0,
@@ -78,6 +80,9 @@ def run(words: Sequence[str]) -> int:
         seed=settings.seed,
         force=own["force"],
     )
+
+    unique = splits.unique_names(outputs)
+    mixture = replace(mixture, names=own_names(dict(settings.names), unique, outputs, "mixed"))
 
     def write() -> list[str]:
         if not mixture.taken and not own["force"]:

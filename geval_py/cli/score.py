@@ -162,7 +162,7 @@ class Scores(Tabular):
     ) -> None:
         self._task, self._settings, self._results = task, settings, results
         self._names, self._interval = names, interval
-        self._shown = _shown_outputs(results, settings.names)
+        self._shown = shown_names(results, settings)
 
     @property
     def status(self) -> int:
@@ -260,17 +260,17 @@ class ScoresOfChallenges(Tabular):
         return Table([Column(name="challenge", cut="middle"), *columns.values()], rows)
 
 
-def _shown_outputs(results: Sequence[ScoredOutput | Failure], names: Sequence[tuple[str, str]]) -> list[str]:
+def shown_names(results: Sequence[ScoredOutput | Failure], settings: Settings) -> list[str]:
     """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
-    if not names:
+    if not settings.names:
         return []
-    from geval_py.explaining.comparison import find_output
+    from geval_py.explaining.comparison import own_names
     from geval_py.reading.splits import unique_names
 
     outputs = [result.output for result in results]
-    own = unique_names(outputs)
-    wanted = {find_output(output, own, outputs, "shown"): name for output, name in names}
-    return [wanted.get(index, name) for index, name in enumerate(own)]
+    unique = unique_names(outputs)
+    wanted = own_names(dict(settings.names), unique, outputs, "scored")
+    return [wanted.get(name, name) for name in unique]
 
 
 def document_head(task: Task) -> dict[str, Any]:

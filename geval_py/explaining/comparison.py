@@ -96,9 +96,8 @@ class Comparison(formats.Tabular):
     def with_names(self, names: Mapping[str, str]) -> Comparison:
         """Return the same comparison, which tables for people show with other names; raises UsageError."""
         own = [system.name for system in self.systems]
-        outputs = [splits.output_at(name) for name in own]
-        wanted = {own[find_output(name, own, outputs, "compared")]: text for name, text in names.items()}
-        return replace(self, names={**self.names, **wanted})
+        found = own_names(names, own, list(map(splits.output_at, own)), "compared")
+        return replace(self, names={**self.names, **found})
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per system, in the same order; an interval is two columns, low and high.
@@ -330,6 +329,13 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[s
     if not 0 <= index < len(names):
         raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(names) - 1}")
     return index
+
+
+def own_names(
+    given: Mapping[str, str], names: Sequence[str], outputs: Sequence[splits.Output], what: str
+) -> dict[str, str]:
+    """Return a user's own names for outputs, by the unique ``names`` of these; raises as :func:`find_output`."""
+    return {names[find_output(name, names, outputs, what)]: text for name, text in given.items()}
 
 
 def find_output(name: str, names: Sequence[str], outputs: Sequence[splits.Output], what: str) -> int:

@@ -101,23 +101,23 @@ class Luck:
         return self.formula.z
 
     def __str__(self) -> str:
-        return str(Lucks((self,)))
+        return str(Lucks((self,), (self.file,)))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return Lucks((self,))._repr_html_()
+        return Lucks((self,), (self.file,))._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"z": self.z}
 
     def row(self) -> list[str | None]:
-        """Return the row of a table for people."""
-        return [self.file, score_text(self.score), *_spread_cells(self.measured), *_spread_cells(self.formula)]
+        """Return the row of a table for people, without the name."""
+        return [score_text(self.score), *_spread_cells(self.measured), *_spread_cells(self.formula)]
 
-    def sentences(self) -> Iterator[str]:
-        """Yield what the row means."""
-        file = visible(self.file)
+    def sentences(self, name: str) -> Iterator[str]:
+        """Yield what the row means; the output is called by a name."""
+        file = visible(name)
         if not self.lines:
             yield f"{file}: there is no line that is finite under all seeds."
             return
@@ -141,9 +141,10 @@ class Luck:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lucks(formats.Tabular):
-    """The luck of several outputs of one test set, at least one."""
+    """The luck of several outputs of one test set, at least one; ``names`` are shown to people, one an output."""
 
     outputs: tuple[Luck, ...]
+    names: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         return {"outputs": [luck.to_dict() for luck in self.outputs]}
@@ -152,7 +153,7 @@ class Lucks(formats.Tabular):
         figures = ("score", "seeds", "sd", "z", "formula", "sd", "z")
         columns = [Column(name="system", cut="middle")]
         columns += [Column(name=name, alignment="right", cut="never") for name in figures]
-        return Table(columns, [luck.row() for luck in self.outputs])
+        return Table(columns, [[name, *luck.row()] for name, luck in zip(self.names, self.outputs, strict=True)])
 
     def signatures(self) -> Iterator[str]:
         return (visible(f"{luck.file}: {luck.signature}") for luck in self.outputs if luck.signature is not None)
@@ -175,8 +176,8 @@ class Lucks(formats.Tabular):
         )
         yield "sd: of one score's loss, in nats a word; z: by how many of them the loss is above the mean."
         yield ""
-        for luck in self.outputs:
-            yield from luck.sentences()
+        for name, luck in zip(self.names, self.outputs, strict=True):
+            yield from luck.sentences(name)
 
 
 def score_text(score: float) -> str:

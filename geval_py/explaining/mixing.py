@@ -12,8 +12,8 @@ The weights are tried on held-out lines, and compared with the output that is be
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +63,8 @@ class Mixture(formats.Tabular):
     name of the output that is best alone, with its ``score``. ``held_out`` is the mixture's score on held-out lines,
     ``change`` its mean loss there minus that of the best output, in nats; ``taken`` is whether it is surely below 0.
     ``predicted`` is the score with the weights, found on all lines, on the same lines; ``mixing`` makes the lines.
-    The other fields are the same as in :class:`geval_py.explaining.tuning.Tuning`.
+    ``names`` replace those of outputs for people. The other fields are the same as in
+    :class:`geval_py.explaining.tuning.Tuning`.
     """
 
     test: str
@@ -85,9 +86,10 @@ class Mixture(formats.Tabular):
     mixing: Mixing = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
     header: str | None = field(repr=False)
+    names: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        shown = (known.name for known in fields(self) if known.name not in ("mixing", "header"))
+        shown = (known.name for known in fields(self) if known.name not in ("mixing", "header", "names"))
         return {name: getattr(self, name) for name in shown} | {
             "components": [component.to_dict() for component in self.components],
             "held_out": cross_validation.ten_digits(self.held_out),
@@ -99,7 +101,7 @@ class Mixture(formats.Tabular):
         infinite = any(component.infinite for component in self.components)
         rows: list[list[object]] = [
             [
-                component.name,
+                self.names.get(component.name, component.name),
                 cross_validation.score_text(component.score),
                 component.infinite,
                 numbers.fixed(component.weight, 4),
@@ -110,16 +112,24 @@ class Mixture(formats.Tabular):
         columns = [Column(name="output", cut="middle"), *figures]
         return cross_validation.table_with_infinite(columns, rows, infinite=infinite)
 
+    def records(self) -> Table:
+        return replace(self, names={}).table()
+
     def legend(self) -> Iterator[str]:
         what = f"{self.metric} ({self.unit}, {self.direction} is better)"
         how = cross_validation.folds_text(self.documents, self.folds, self.seed)
         yield visible(f"{what} of {self.lines} lines of {self.test}; {how}.")
         change, ends, p = self.change.cells()
+        best = visible(self.names.get(self.best, self.best))
         yield (
-            f"Mixed, {cross_validation.score_text(self.held_out)}; against {visible(self.best)} alone, "
+            f"Mixed, {cross_validation.score_text(self.held_out)}; against {best} alone, "
             f"{cross_validation.score_text(self.score)}, a change of {change} nats {ends}, p {p}: "
             f"{cross_validation.VERDICTS[self.taken]}."
         )
+
+    def signatures(self) -> Iterator[str]:
+        signed = (component for component in self.components if component.signature is not None)
+        return (visible(f"{component.name}: {component.signature}") for component in signed)
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a mixture."""

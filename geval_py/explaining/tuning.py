@@ -114,6 +114,10 @@ class Tuning(Tabular):
             "signature": None if self.signature is None else str(self.signature),
         }
 
+    def signatures(self) -> Iterator[str]:
+        if self.signature is not None:
+            yield visible(f"{self.output}: {self.signature}")
+
     def table(self) -> Table:
         infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
         rows: list[list[object]] = [

@@ -249,7 +249,7 @@ ERRORS = {
     "--format csv --caption a": "--caption goes with --format latex",
     "--name a": "argument --name: 'a' is not OUT=NAME, as in out.tsv=Ours\n  geval --help shows the options",
     "--name a=": "argument --name: 'a=' is not OUT=NAME, as in out.tsv=Ours\n  geval --help shows the options",
-    "--name bigrm=A": "`bigrm` is none of the outputs shown\n  did you mean bigram? there are out-model=bigram.tsv, out-model=unigram.tsv",
+    "--name bigrm=A": "`bigrm` is none of the outputs scored\n  did you mean bigram? there are out-model=bigram.tsv, out-model=unigram.tsv",
     "-o bigram -w --name bigram=A": "--name goes with scores",
 }  # fmt: skip
 
@@ -303,3 +303,16 @@ def test_latex_compiles(here, geval, tmp_path):
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert run.returncode == 0, run.stdout[-2000:]
     assert (tmp_path / "page.pdf").exists()
+
+
+def test_names_of_ones_own_in_other_commands(here, geval):
+    """Here too they are for people alone; luck's sentences and the mixture's have them as well."""
+    for words in (["luck", "-t", "dev-0", "--seeds", "2"], ["mix", "-t", "dev-0", "bigram", "unigram", "--force"]):
+        named = [*words, "--name", "bigram=Ours_2", "--format"]
+        bare = {form: geval(*words, "--format", form) for form in ("markdown", "csv", "json")}
+        table = bare["markdown"][1].replace("out-model=bigram.tsv", "Ours\\_2")
+        assert geval(*named, "markdown")[:2] == (0, table)
+        assert table.count("Ours") == (3 if words[0] == "luck" else 2)
+        for form in ("csv", "json"):
+            assert geval(*named, form)[:2] == bare[form][:2]
+        assert geval(*words, "--name", "x=y")[2].startswith("geval: `x` is none of the outputs ")
