@@ -81,10 +81,16 @@ def latex_number(text: str) -> str:
     >>> latex_number("[-213, Infinity]"), latex_number("<1 %"), latex_number("-3±1**")
     ('[$-$213, $\\infty$]', '$<$1 \\%', '$-$3$\\pm$1$^{**}$')
     """
-    texts = re.split("([-+<]?Infinity|[-+<±]|[*]+)", text)
-    texts[::2] = map(latex_text, texts[::2])
-    texts[1::2] = (f"$^{{{sign}}}$" if sign.startswith("*") else f"${sign}$" for sign in texts[1::2])
-    return "".join(texts).replace("Infinity", r"\infty").replace("±", r"\pm")
+    return re.sub(r"([-+<]?Infinity|[-+<±])|([*]+)|[\\{}$&#_%~^>|`]", _latex_sign, text)
+
+
+def _latex_sign(match: re.Match[str]) -> str:
+    sign, stars = match.groups()
+    if stars:
+        return f"$^{{{stars}}}$"
+    if sign:
+        return f"${sign}$".replace("Infinity", r"\infty").replace("±", r"\pm")
+    return match[0].translate(_LATEX)
 
 
 def csv_text(text: str) -> str:
