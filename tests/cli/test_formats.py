@@ -241,7 +241,7 @@ def test_a_command_takes_a_caption(line, here, geval):
 
 @pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines], ids=" ".join)
 def test_each_command_takes_a_label_for_latex_alone(line, here, geval):
-    assert geval(*words_of(line, geval), "--label", "x") == (2, "", "geval: --label goes with --format latex\n")
+    assert geval(*line, "--label", "x") == (2, "", "geval: --label goes with --format latex\n")
 
 
 ERRORS = {
