@@ -227,8 +227,7 @@ class FeatureListing(formats.Listing):
             yield self.features.at(slice(start, start + _AT_ONCE))
 
     def records(self) -> Table:
-        rows = (list(of.values()) for of in self.documents())
-        return plain_table(["feature", *self.features.columns], rows)
+        return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.documents()))
 
     def to_dict(self) -> dict[str, Any]:
         return line_by_line.explained_head(self.evaluations)
@@ -247,10 +246,7 @@ _Figure: TypeAlias = "tuple[Array | Integers, Callable[[Any], str]]"
 
 
 def _written(figures: Sequence[_Figure], row: Callable[[str], str] = str) -> list[str]:
-    """Write rows of figures; equal ones in a row only once, since features of one line have the same figures.
-
-    Bits are compared, since 0 equals -0.
-    """
+    """Write rows of figures; rows with the same bits behind each other once, since features of one line are alike."""
     changes = [np.diff(column.view(np.int64), prepend=~column[:1].view(np.int64)) for column, _ in figures]
     starts = np.flatnonzero(np.any(changes, axis=0))
     written = (map(write, column[starts].tolist()) for column, write in figures)
