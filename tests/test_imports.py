@@ -72,6 +72,7 @@ LATER = {  # modules of ours that a command has, but only some calls need
     "check": (
         "geval_py.checking.fixes",
         "geval_py.checking.metric_rules",
+        "geval_py.tables.layout",
         "geval_py.reading.preparation",
         "geval_py.reading.rewriting",
         "geval_py.scoring.metrics.exact",

@@ -12,7 +12,6 @@ from itertools import groupby
 
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.tables.escapes import json_text
-from geval_py.tables.layout import picture, wrapped
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
 
 TYPE_CHECKING = False
@@ -41,6 +40,8 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None) -
     found = f"{_count(errors, 'error')}, {_count(len(report.problems) - errors, 'warning')}"
     lines.append(f"{found if report.problems else 'no problems'} in {_count(len(_paths_of(report)), 'file')}")
     if width is not None:
+        from geval_py.tables.layout import wrapped
+
         lines = [part for line in lines for part in wrapped(line, width)]
     return escape_commands("".join(f"{line}\n" for line in lines))
 
@@ -55,12 +56,18 @@ def _problem_lines(problem: Problem, *, colour: bool, width: int | None) -> Iter
             yield f"    {_position(problem.path, place)}: {visible(place.message)}"
             dim, plain = (DIM, PLAIN) if colour else ("", "")
             column = max(1, place.column)
-            lined = excerpt(place.text, column) if width is None else picture(place.text, column, width - 8)
+            lined = excerpt(place.text, column) if width is None else _picture(place.text, column, width - 8)
             for line in lined.split("\n") if place.text else ():
                 yield f"      {dim}| {line}{plain}"
     if lines and problem.count > len(problem.places):
         yield f"    and {_count(problem.count - len(problem.places), 'more line')}"
     yield f"    To mend: {_what_to_do(rule)}"
+
+
+def _picture(text: str, column: int, width: int) -> str:
+    from geval_py.tables.layout import picture  # which only a terminal needs
+
+    return picture(text, column, width)
 
 
 def as_json(report: Report) -> str:
