@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 
@@ -407,11 +408,13 @@ class Evaluations(list[Evaluation]):
 
 def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | None]:
     """Turn values into numbers if all that are there are finite numbers; whole numbers stay whole."""
-    try:
-        numbers = [None if value is None else int(value) if value.isdecimal() else float(value) for value in values]
-    except ValueError:
+    if not all(value is None or re.fullmatch(_NUMBER, value, re.ASCII) for value in values):
         return values
+    numbers = [None if value is None else int(value) if value.isdigit() else float(value) for value in values]
     return numbers if all(map(math.isfinite, filter(None, numbers))) else values
+
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 def _item_table(

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import geval_py
-from geval_py import plots
+from geval_py import evaluation, plots
 from geval_py.scoring.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
@@ -54,6 +54,31 @@ def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):
     assert geval_py.calibration(bigram)._repr_html_().count("<table") >= 1
     assert repr(METRICS).splitlines()[1].startswith("LikelihoodHashed  ")
     assert len(METRICS._repr_html_().split("<tr>")) == 2 + len(METRICS)
+
+
+def test_a_challenge_and_its_sets_are_tables_in_notebooks():
+    challenge = geval_py.Challenge.open(GAZETTE)
+    assert re.findall(r"<td[^>]*>(.*?)</td>", challenge._repr_html_())[:4] == ["dev-0", "yes", "yes", "2"]
+    rows = challenge["train"]._repr_html_()
+    assert rows.count("<tr>") == 6
+    assert "<td>Chapter" not in rows
+    assert max(map(len, re.findall(r"<td[^>]*>(.*?)</td>", rows))) <= 130
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        (["1", "10", None], [1, 10, None]),
+        (["1e-3", ".5"], [0.001, 0.5]),
+        (["1_000", "2"], ["1_000", "2"]),
+        (["nan", "1"], ["nan", "1"]),
+        (["1e999", "1"], ["1e999", "1"]),
+        (["٣", "1"], ["٣", "1"]),
+        ([""], [""]),
+    ],
+)
+def test_what_is_a_number_in_a_name(values, wanted):
+    assert list(evaluation._numbers_or_texts(values)) == wanted
 
 
 def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):

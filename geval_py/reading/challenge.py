@@ -12,13 +12,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, repeat, zip_longest
+from itertools import chain, islice, repeat, zip_longest
 
 from geval_py import errors, values
 from geval_py.reading import config, sources, splits
 from geval_py.reading.items import Item, column_name, column_names
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines, read_lines
-from geval_py.text import natural_order, suggestion, visible
+from geval_py.text import natural_order, shorten, suggestion, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from geval_py.reading.schemes import EvaluationScheme
 
 README_FILE = "README.md"
+ITEMS_SHOWN, LONGEST_SHOWN = 5, 100  # in a notebook; the latter are characters of a text
 UNPACKED_BYTES = 1 << 20  # at a time: the thread that unpacks then seldom waits for Python's lock
 
 
@@ -95,6 +96,17 @@ class DataSet:
     def outputs(self) -> tuple[splits.Output, ...]:
         """The present outputs, in natural order of their names; empty if their folder does not exist."""
         return splits.find_outputs(self.directory) if sources.is_folder(self.directory) else ()
+
+    def _repr_html_(self) -> str:
+        """Show the first items in Jupyter."""
+        from geval_py.tables.table import Column, Table
+
+        items = list(islice(self, ITEMS_SHOWN)) if self.input or self.expected else []
+        names = list(dict.fromkeys(name for item in items for name in item.columns))
+        rows = [[item.line, *(item.columns.get(name, "") for name in names), item.expected or ""] for item in items]
+        columns = [Column(name=name, write=lambda cell: visible(shorten(str(cell), LONGEST_SHOWN)))
+                   for name in ("line", *names, "expected")]  # fmt: skip
+        return "".join(Table(columns, rows).html())
 
     @cached_property
     def _lines(self) -> int:
@@ -183,6 +195,18 @@ class Challenge(values.Value):
     def __repr__(self) -> str:
         metrics = ", ".join(scheme.text for scheme in self.schemes()) or "no metric"
         return f"<Challenge {visible(self.path)}: {visible(', '.join(self.split_names))}; {visible(metrics)}>"
+
+    def _repr_html_(self) -> str:
+        """Show what each set has in Jupyter."""
+        from geval_py.tables.table import Column, Table
+
+        columns = [Column(name=name) for name in ("set", "input", "answers", "outputs")]
+        sets = map(self.__getitem__, self.split_names)
+        rows = [
+            [one.name, "yes" if one.input else "no", "yes" if one.expected else "no", str(len(one.outputs))]
+            for one in sets
+        ]
+        return "".join(Table(columns, rows).html())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.split_names)
