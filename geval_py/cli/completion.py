@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from geval_py.cli import options, parsers
+from geval_py.cli.help import TOPICS
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
 from geval_py.reading.preparation import TOKENIZERS
@@ -21,7 +22,7 @@ SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help
 CHOICES = {  # for the values of options, by field
     "alt_metrics": tuple(METRICS),
-    "command": tuple(options.COMMANDS),
+    "command": (*options.COMMANDS, *TOPICS),
     "format": tuple(FORMATS),
     "metrics": tuple(METRICS),
     "model": tuple(BASELINES),

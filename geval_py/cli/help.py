@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 from geval_py.checking import rules
 from geval_py.cli import options, parsers, score, terminal
-from geval_py.reading import challenge
+from geval_py.reading import challenge, config
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -82,12 +83,16 @@ This folder holds no challenge. To begin:
 """
 
 
+ABOVE = "The challenge is one folder up: cd .. and then geval says what it has.\n"
+
+
 def first_words(task: Task) -> str:
     """Return what to type in the folder of a task: the test sets that can be scored, or how to begin."""
     there = challenge.Challenge(path=task.directory, task=task)
     sets = [there[name] for name in there]
     if not any(of.input or of.expected for of in sets):
-        return ELSEWHERE
+        above = os.path.join(task.directory, "..")
+        return ABOVE if os.path.isfile(os.path.join(above, config.CONFIG_FILE)) else ELSEWHERE
     return "".join(["This challenge has:\n", *map(_what_is_in, sets)])
 
 

@@ -404,7 +404,7 @@ def help_panel(report: Report, tuning: Tuning, palette: Palette) -> Panel:
         finding = ""
     else:
         gain = f"Tuned, it would score about {figure(best.score)} in place of {figure(tuning.score)}"
-        sentence, finding = f"{gain}, on lines that it was not tuned on: geval tune --apply.", f"{gain}."
+        sentence, finding = f"{gain}, on lines that it was not tuned on: geval tune --apply test-A.", f"{gain}."
     if mixture is not None and mixture.taken:
         sentence += f" Mixed with the others it would score {figure(mixture.held_out)}: geval mix."
     return Panel(

@@ -125,6 +125,12 @@ def test_geval_alone_in_a_challenge_says_what_is_there(gazette, geval):
     assert "This challenge" not in geval()[2]
 
 
+@pytest.mark.parametrize("folder", ["dev-0", "train"])
+def test_geval_alone_in_a_folder_of_a_challenge_says_where_it_is(folder, gazette, monkeypatch, geval):
+    monkeypatch.chdir(gazette / folder)
+    assert geval()[2].splitlines()[-1] == "The challenge is one folder up: cd .. and then geval says what it has."
+
+
 def test_a_baseline_joins_the_outputs_that_are_named(gazette, geval):
     """Once; one that is nowhere is named."""
     apart = geval("compare", "-t", "dev-0", "--baseline", "unigram", "unigram", "bigram")
@@ -356,6 +362,7 @@ COMPLETIONS = {
     "geval check --format s": "sarif",
     "geval completion ": "bash zsh fish",
     "geval help sam": "sample",
+    "geval help f": "formats",
     "geval -t de": "dev-0",
     "geval -t dev-0 -o dev-0/out": "dev-0/out-$(touch x).tsv dev-0/out-model=ola,v=2.tsv dev-0/out.tsv",
     "geval -t dev-0 -o ": "$(touch x) ola,2 out dev-0",
