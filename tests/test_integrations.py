@@ -50,7 +50,12 @@ def test_mlflow_gets_scores_intervals_signature_and_worst_lines(evaluation, monk
     expected = {f"dev-0/{name}": value for name, value in evaluation.scores_dict().items()}
     assert logged == {name.replace("(", "_").replace(")", "_"): value for name, value in expected.items()}
     assert "dev-0/loss _nats__low" in logged
-    assert (table, name, of_table, frame["line"].tolist()) == ("log_table", "dev-0/worst_lines.json", {}, [2, 3])
+    assert (table, name, of_table, frame["line"].tolist()) == (
+        "log_table",
+        "dev-0/worst_lines.json",
+        {"run_id": None},
+        [2, 3],
+    )
     signature = str(evaluation.signature)
     assert client.calls == [("set_tag", ("active", "dev-0/geval.signature", signature), {})]
 

@@ -31,17 +31,15 @@ def log_to_mlflow(
     """
     import mlflow
 
-    scores = evaluation.scores_dict(intervals=intervals, documents=documents)
-    mlflow.log_metrics(
-        {NOT_IN_NAMES.sub("_", prefix + name): value for name, value in scores.items()}, step=step, run_id=run_id
-    )
-    with_run = {} if run_id is None else {"run_id": run_id}
+    scores = _prefixed_scores(evaluation, prefix, intervals=intervals, documents=documents)
+    metrics = {NOT_IN_NAMES.sub("_", name): value for name, value in scores.items()}
+    mlflow.log_metrics(metrics, step=step, run_id=run_id)
     if evaluation.signature is not None:
         client, run = mlflow.MlflowClient(), run_id or mlflow.active_run().info.run_id
         client.set_tag(run, f"{prefix}geval.signature", str(evaluation.signature))
     if worst:
         lines = evaluation.lines(sort="worst").head(worst)
-        mlflow.log_table(lines.astype({"expected": str}), f"{prefix}worst_lines.json", **with_run)
+        mlflow.log_table(lines, f"{prefix}worst_lines.json", run_id=run_id)
 
 
 def log_to_wandb(
@@ -65,12 +63,16 @@ def log_to_wandb(
     run = run or wandb.run
     if run is None:
         raise wandb.Error("call wandb.init() before log_to_wandb(), or pass it a run")
-    values: dict[str, Any] = {
-        prefix + name: value
-        for name, value in evaluation.scores_dict(intervals=intervals, documents=documents).items()
-    }
+    values: dict[str, Any] = _prefixed_scores(evaluation, prefix, intervals=intervals, documents=documents)
     if worst:
         values[f"{prefix}worst_lines"] = wandb.Table(dataframe=evaluation.lines(sort="worst").head(worst))
     run.log(values, step=step)
     if evaluation.signature is not None:
         run.summary[f"{prefix}geval.signature"] = str(evaluation.signature)
+
+
+def _prefixed_scores(
+    evaluation: Evaluation, prefix: str, *, intervals: bool, documents: DocumentsBy
+) -> dict[str, float]:
+    scores = evaluation.scores_dict(intervals=intervals, documents=documents)
+    return {prefix + name: value for name, value in scores.items()}
