@@ -12,6 +12,7 @@ from itertools import groupby
 
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.tables.escapes import json_text
+from geval_py.tables.numbers import counted
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
 
 TYPE_CHECKING = False
@@ -36,9 +37,7 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None) -
         lines.append(visible(path))
         for problem in problems:
             lines += [*_problem_lines(problem, colour=colour, width=width), ""]
-    errors = sum(problem.rule.severity == "error" for problem in report.problems)
-    found = f"{_count(errors, 'error')}, {_count(len(report.problems) - errors, 'warning')}"
-    lines.append(f"{found if report.problems else 'no problems'} in {_count(len(_paths_of(report)), 'file')}")
+    lines.append(report.summary)
     if width is not None:
         from geval_py.tables.layout import wrapped
 
@@ -60,7 +59,7 @@ def _problem_lines(problem: Problem, *, colour: bool, width: int | None) -> Iter
             for line in lined.split("\n") if place.text else ():
                 yield f"      {dim}| {line}{plain}"
     if lines and problem.count > len(problem.places):
-        yield f"    and {_count(problem.count - len(problem.places), 'more line')}"
+        yield f"    and {counted(problem.count - len(problem.places), 'more line')}"
     yield f"    To mend: {_what_to_do(rule)}"
 
 
@@ -151,7 +150,7 @@ def as_junit(report: Report) -> str:
     from xml.etree.ElementTree import Element, indent, tostring
 
     root = Element("testsuites", name=report.command)
-    root.extend(_suite(path, report) for path in _paths_of(report))
+    root.extend(_suite(path, report) for path in report.paths)
     _add_counts(root)
     indent(root)
     document = tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
@@ -259,10 +258,6 @@ def render(report: Report, name: str, *, colour: bool = False, width: int | None
     return as_text(report, colour=colour, width=width) if name == "text" else FORMATS[name](report)
 
 
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _share_in_percent(share: float) -> str:
     if 0 < share < 0.001:  # rounding makes neither 0 % nor 100 %
         return "less than 0.1 %"
@@ -275,7 +270,7 @@ def _extent(problem: Problem) -> str:
     """Write the number and the share of the lines with a problem; "" for a problem of the whole file."""
     if problem.places and not any(place.line for place in problem.places):
         return ""
-    return f"{_count(problem.count, 'line')}, {_share_in_percent(problem.share)}"
+    return f"{counted(problem.count, 'line')}, {_share_in_percent(problem.share)}"
 
 
 def _what_to_do(rule: Rule) -> str:
@@ -285,10 +280,6 @@ def _what_to_do(rule: Rule) -> str:
 def places_of(problem: Problem) -> tuple[Place, ...]:
     """Return the places of a problem; one without places is of the file as a whole."""
     return problem.places or (Place(line=0, column=0, token="", message=problem.summary),)
-
-
-def _paths_of(report: Report) -> list[str]:
-    return list(dict.fromkeys([*report.files, *(problem.path for problem in report.problems)]))
 
 
 def _position(path: str, place: Place) -> str:

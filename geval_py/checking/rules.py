@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
 Severity: TypeAlias = "Literal['error', 'warning']"
+MOST_SHOWN = 10  # problems at Python's prompt
 
 
 class Rule(Value):
@@ -352,10 +353,25 @@ class Report(Value):
     rules: tuple[Rule, ...] = RULES
     command: str = COMMAND
 
-    def __repr__(self) -> str:
+    @property
+    def paths(self) -> list[str]:
+        """The files that were checked, and what else a problem is of."""
+        return list(dict.fromkeys([*self.files, *(problem.path for problem in self.problems)]))
+
+    @property
+    def summary(self) -> str:
+        """How many problems there are, in one line."""
         errors = sum(problem.rule.severity == "error" for problem in self.problems)
         found = f"{counted(errors, 'error')}, {counted(len(self.problems) - errors, 'warning')}"
-        return f"<Report: {found} in {counted(len(self.files), 'file')}>"
+        return f"{found if self.problems else 'no problems'} in {counted(len(self.paths), 'file')}"
+
+    def __repr__(self) -> str:
+        shown = [
+            f"\n  {problem.rule.code} {problem.rule.name}, {visible(problem.path)}: {visible(problem.summary)}"
+            for problem in self.problems[:MOST_SHOWN]
+        ]
+        more = len(self.problems) - len(shown)
+        return f"<Report: {self.summary}{''.join(shown)}{f'{chr(10)}  and {more} more' if more else ''}>"
 
     def _repr_html_(self) -> str:
         """Show a row a problem in Jupyter, and how many there are."""
@@ -365,7 +381,8 @@ class Report(Value):
              next((place.message for place in problem.places), ""))
             for problem in self.problems
         ]  # fmt: skip
-        return f"{''.join(Table(names, rows).html())}<p>{html_text(repr(self))}</p>"
+        table = "".join(Table(names, rows).html()) if rows else ""
+        return f"{table}<p>{html_text(self.summary)}</p>"
 
     @property
     def status(self) -> int:
