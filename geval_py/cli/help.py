@@ -6,9 +6,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.checking import rules
+from geval_py.checking import problem_formats, rules
 from geval_py.cli import options, parsers, score, terminal
 from geval_py.reading import challenge, config
+from geval_py.tables import formats
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from geval_py.reading.splits import Task
 
-FORMATS = {
+PURPOSES = {
     "text": "tables for people; in GEval's way for scores",
     "json": "a document for programs, all digits, with a signature",
     "csv": "a table for programs, all digits",
@@ -54,7 +55,9 @@ def run(words: Sequence[str]) -> int:
 
 
 def _show_formats() -> None:
-    terminal.write_listing(Table([Column(name="format"), Column(name="for")], list(FORMATS.items())))
+    names = dict.fromkeys((*formats.FORMATS, *problem_formats.FORMATS))
+    rows = [(name, PURPOSES[name]) for name in names]
+    terminal.write_listing(Table([Column(name="format"), Column(name="for")], rows))
     sys.stdout.write("geval -t dev-0 --format csv, say. --help names the formats of each command.\n")
 
 
