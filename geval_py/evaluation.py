@@ -366,7 +366,10 @@ class Suite:
         self.challenges = [one if isinstance(one, Challenge) else Challenge.open(one) for one in challenges]
 
     def evaluate(self, test: str = "test-A", **settings: Any) -> Evaluations:
-        """Score all outputs of a test set of each challenge; the arguments and errors are those of evaluate_all."""
+        """Score all outputs of a test set of each challenge; the arguments and errors are those of evaluate_all.
+
+        A challenge that cannot be scored raises its error: no scores of the others are returned.
+        """
         return Evaluations(one for challenge in self.challenges for one in evaluate_all(challenge, test, **settings))
 
     def __repr__(self) -> str:
@@ -386,18 +389,16 @@ class Evaluations(list[Evaluation]):
         """
         import pandas as pd
 
+        scores = [one.scores_dict(intervals=intervals) for one in self]
+        names = list(dict.fromkeys(name for row in scores for name in row))
         keys = list(dict.fromkeys(key for one in self for key in one.output.parameters))
-        taken = {"challenge", "output", *(name for one in self for name in one.scores_dict(intervals=intervals))}
         folders = [os.path.normpath(os.path.join(os.fspath(one.split.expected), "..", "..")) for one in self]
         columns: dict[str, list[Any]] = {"challenge": folders} if len(set(folders)) > 1 else {}
         columns |= {"output": [one.output.name.removesuffix(".tsv").removeprefix("out-") for one in self]}
         for key in keys:
-            name = f"{key} (parameter)" if key in taken else key
+            name = f"{key} (parameter)" if key in {"challenge", "output", *names} else key
             columns[name] = list(_numbers_or_texts([one.output.parameters.get(key) for one in self]))
-        scores = [one.scores_dict(intervals=intervals) for one in self]
-        for name in dict.fromkeys(name for row in scores for name in row):
-            columns[name] = [row.get(name) for row in scores]
-        return pd.DataFrame(columns)
+        return pd.DataFrame(columns | {name: [row.get(name) for row in scores] for name in names})
 
     def __repr__(self) -> str:
         return self.to_frame().to_string(index=False) if self else "[]"
