@@ -24,9 +24,11 @@ INTERNAL = (
 
 project = "geval-py"
 author = "the geval-py developers"
+copyright = author
 version = release = __version__
 html_title = f"geval-py {version}"
 language = "en"
+smartquotes = False  # which would turn --format into a dash and a word
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 myst_heading_anchors = 4
@@ -72,7 +74,7 @@ def _signature(
 
 
 def _levels(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
-    """Say the level of the headings in the table of contents, which are paragraphs."""
+    """Add the level to the headings of the table of contents, which are paragraphs."""
     tree = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 

@@ -185,7 +185,7 @@ class _Fitted:
         return "".join(f"{line.rstrip(' ')}\n" for line in written)
 
     def notes(self, whole: str) -> Iterator[str]:
-        """Say what the table does not show, and how to see it."""
+        """Yield notes on what the table does not show, and how to see it."""
         for n in self._kept:
             ends = self._ends.get(n, ("", ""))
             parts = (f"{visible(end)} {where}" for end, where in zip(ends, ("before", "after"), strict=True) if end)
