@@ -42,10 +42,10 @@ from geval_py.reading.challenge import Challenge as Challenge
 from geval_py.reading.challenge import DataSet as DataSet
 from geval_py.reading.items import Item as Item
 from geval_py.reading.splits import Output as Output
-from geval_py.reading.splits import read_output as read_output
 from geval_py.reading.wordprobs import Distribution as Distribution
 from geval_py.reading.wordprobs import WordProbs as WordProbs
 from geval_py.reading.wordprobs import parse_line as parse_line
+from geval_py.reading.wordprobs import read_output as read_output
 from geval_py.scoring.arrays import Predictions as Predictions
 from geval_py.scoring.arrays import Scorer as Scorer
 from geval_py.scoring.in_memory import Accumulator as Accumulator

@@ -9,7 +9,6 @@ from dataclasses import replace
 from geval_py.cli import new_outputs, options, parsers, score, terminal
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation, mixing
-from geval_py.explaining.comparison import own_names
 from geval_py.reading import derived, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.scoring import evaluate, scores
@@ -82,7 +81,7 @@ def run(words: Sequence[str]) -> int:
     )
 
     unique = splits.unique_names(outputs)
-    mixture = replace(mixture, names=own_names(dict(settings.names), unique, outputs, "mixed"))
+    mixture = replace(mixture, names=splits.own_names(dict(settings.names), unique, outputs, "mixed"))
 
     def write() -> list[str]:
         if not mixture.taken and not own["force"]:

@@ -319,11 +319,11 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     )
     if given.keys() & config.SHOW_AND_EXIT:
         return Task(), _settings_of({name: given[name] for name in config.SHOW_AND_EXIT & given.keys()})
-    settings_elsewhere = given.keys() & {
+    has_no_config = given.keys() & {
         *config.AUTHORING,
         "challenges",
-    }  # in files still to be written, or in several
-    values = given if settings_elsewhere else merged(given)
+    }  # it is still to be written, or there are several
+    values = given if has_no_config else merged(given)
     settings = _settings_of(values)
     _check_mode_of(given.keys(), settings.mode)
     if "seed" in given and settings.bootstrap is None:
@@ -375,7 +375,6 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
         _settings_of(values)
     except UsageError as error:
         raise ConfigError(path=f"{directory}/{config.CONFIG_FILE}", message=error.message) from error
-    values.pop("challenges", None)  # which only a command line can name
     for alternatives in (MODES, ORDERS, BY_DOCUMENTS):
         if given.keys() & set(alternatives):
             values = {name: value for name, value in values.items() if name not in alternatives}
@@ -394,7 +393,7 @@ def task_and_settings(given: Mapping[str, Any], metrics: Sequence[str], *heeded:
     Raises UsageError, and the errors of :func:`merged`.
     """
     values = merged(given)
-    heeded = ("format", *config.OF_ONE_TABLE, "seed", "threads", "ignored", *heeded)
+    heeded = ("format", *config.OF_COMMAND_LINE, "seed", "threads", "ignored", *heeded)
     settings = _settings_of({name: values[name] for name in heeded if name in values})
     task = config.task_of(values)
     return (task.replace(alt_metrics=tuple(metrics), select_metrics=()) if metrics else task), settings

@@ -15,7 +15,7 @@ from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import compression, sources
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import EXPECTED_FILE, Output, Split, Task, locate, locate_others
+from geval_py.reading.splits import EXPECTED_FILE, Output, Split, Task, known_names, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.scores import (
@@ -78,16 +78,21 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
     The errors of a challenge are shown, and the others scored.
     """
     found: dict[str, Scores] = {}
-    status = 0
+    status, unknown = 0, dict(settings.names)
     with _progress_of_samples(settings) as progress:
         for task, own in challenges:
             try:
                 with blaming_config(task):
-                    found[task.directory] = _scores(task, own, progress)
+                    known = known_names(locate(task).outputs)
+                    names = tuple((name, text) for name, text in own.names if name in known)
+                    found[task.directory] = _scores(task, own.replace(names=names), progress)
+                    unknown = {name: text for name, text in unknown.items() if name not in known}
             except GevalError as error:
                 status = max(status, error.exit_status)
                 show_error(error)
                 complain(f"the challenge {named(task.directory)} is left out")
+        if found and unknown:
+            raise UsageError(message=f"--name: no challenge has an output {visible(', '.join(unknown))}")
         if found:
             show(ScoresOfChallenges(found), settings)
     return max([status, *(scores.status for scores in found.values())])
@@ -192,11 +197,8 @@ class Scores(Tabular):
 
         columns = [Column(name="output"), *(Column(name=name, alignment="right") for name in self._names)]
         outputs = self._shown or [of.output.name for of in self._results]
-        rows = (
-            [name, *map(cell, each_score(of, len(self._names)))]
-            for name, of in zip(outputs, self._results, strict=True)
-        )
-        return Table(columns, list(rows))
+        cells = (map(cell, each_score(of, len(self._names))) for of in self._results)
+        return Table(columns, [[name, *row] for name, row in zip(outputs, cells, strict=True)])
 
     def signatures(self) -> Iterator[str]:
         return signature_lines(what_is_scored(self._results))
@@ -213,11 +215,10 @@ class Scores(Tabular):
     def legend(self) -> Iterator[str]:
         settings = self._settings
         if self._interval is not None:
+            how = f"from {settings.bootstrap} resamples of lines, seed {settings.seed}"
             if settings.documents is not None:
-                yield f"±: half of the 95 % interval, by the documents of {visible(settings.documents)}."
-            else:
-                resamples = f"{settings.bootstrap} resamples of lines, seed {settings.seed}"
-                yield f"±: half of the 95 % interval, from {resamples}."
+                how = f"by the documents of {visible(settings.documents)}"
+            yield f"±: half of the 95 % interval, {how}."
 
     def records(self) -> Table:
         from geval_py.scoring.score_tables import scores_table
@@ -234,6 +235,19 @@ class ScoresOfChallenges(Tabular):
 
     def __init__(self, scores: dict[str, Scores]) -> None:
         self._scores = scores
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """Write as the scores of one challenge: columns on a terminal, elsewhere cells separated by TABs."""
+        if width is not None:
+            yield from Tabular.text(self, width)
+            return
+        table = self.table()
+        yield "\t".join(column.heading for column in table.columns) + "\n"
+        yield from table.tabs()
+
+    def signatures(self) -> Iterator[str]:
+        for folder, scores in self._scores.items():
+            yield from (f"{os.path.normpath(folder)}: {line}" for line in scores.signatures())
 
     def table(self) -> Table:
         return self._joined({folder: scores.table() for folder, scores in self._scores.items()})
@@ -264,8 +278,7 @@ def shown_names(results: Sequence[ScoredOutput | Failure], settings: Settings) -
     """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
     if not settings.names:
         return []
-    from geval_py.explaining.comparison import own_names
-    from geval_py.reading.splits import unique_names
+    from geval_py.reading.splits import own_names, unique_names
 
     outputs = [result.output for result in results]
     unique = unique_names(outputs)
@@ -422,10 +435,10 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iter
 
 
 def _note_tuned(evaluation: ScoredOutput) -> None:
-    """Say that an output was tuned or mixed on the lines that it is scored on, if the file beside it says so."""
-    from geval_py.reading.derived import test_tuned_on
+    """Write a note if an output was tuned or mixed on the lines that it is scored on, by the file beside it."""
+    from geval_py.reading.derived import set_tuned_on
 
-    if test_tuned_on(evaluation.output) == evaluation.split.name:
+    if set_tuned_on(evaluation.output) == evaluation.split.name:
         how = "tuned" if "tuned" in evaluation.output.parameters else "mixed"
         note(f"{named(evaluation.output.path)} was {how} on these lines: on others it would score a little worse")
 
@@ -482,12 +495,5 @@ def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:
     """Name the outputs of which one line could lose far more than any did, which no interval shows."""
     from geval_py.explaining.losses import find_ruin
 
-    for evaluation in evaluations:
-        ruin = find_ruin(evaluation)
-        if ruin is not None:
-            most = f"up to {ruin.bound:.0f} nats" if math.isfinite(ruin.bound) else "everything"
-            path = named(evaluation.output.path)
-            note(
-                f"a line of {path} could lose {most}, and none lost more than {ruin.seen:.1f}"
-                "\n  one such line would move the score far beyond its interval: leave more to the rest"
-            )
+    found = ((find_ruin(evaluation), evaluation.output.path) for evaluation in evaluations)
+    note(*(ruin.note(path) for ruin, path in found if ruin is not None))

@@ -23,7 +23,7 @@ from geval_py.reading.sources import Memory
 from geval_py.scoring import blocks, scores
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Bold, Column, Table, plain_table
-from geval_py.text import named, nearest, shown, visible
+from geval_py.text import named, shown, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +96,7 @@ class Comparison(formats.Tabular):
     def with_names(self, names: Mapping[str, str]) -> Comparison:
         """Return the same comparison, which tables for people show with other names; raises UsageError."""
         own = [system.name for system in self.systems]
-        found = own_names(names, own, list(map(splits.output_at, own)), "compared")
+        found = splits.own_names(names, own, list(map(splits.output_at, own)), "compared")
         return replace(self, names={**self.names, **found})
 
     def to_frame(self) -> pd.DataFrame:
@@ -319,7 +319,7 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[s
     if baseline is None:
         return 0
     if isinstance(baseline, str | os.PathLike):
-        return find_output(os.fspath(baseline), names, outputs, "compared")
+        return splits.find_output(os.fspath(baseline), names, outputs, "compared")
     try:
         index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
     except TypeError:
@@ -329,32 +329,6 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[s
     if not 0 <= index < len(names):
         raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(names) - 1}")
     return index
-
-
-def own_names(
-    given: Mapping[str, str], names: Sequence[str], outputs: Sequence[splits.Output], what: str
-) -> dict[str, str]:
-    """Return a user's own names for outputs, by the unique ``names`` of these; raises as :func:`find_output`."""
-    return {names[find_output(name, names, outputs, what)]: text for name, text in given.items()}
-
-
-def find_output(name: str, names: Sequence[str], outputs: Sequence[splits.Output], what: str) -> int:
-    """Return the index of the output that a name, a path or a shorter name means; ``what`` outputs there are.
-
-    Raises UsageError if none or several are meant.
-    """
-    called = splits.by_accepted_names(names, outputs)
-    found = called.get(name) or called.get(os.path.normpath(name), [])
-    if len(found) == 1:
-        return found[0]
-    if found:
-        several = visible(", ".join(names[n] for n in found))
-        raise UsageError(message=f"`{visible(name)}` names {len(found)} of the outputs {what}\n  {several}")
-    close = nearest(name, (known for known, indices in called.items() if len(indices) == 1))
-    advice = f"did you mean {visible(close)}? " if close else ""
-    raise UsageError(
-        message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}there are {visible(', '.join(names))}"
-    )
 
 
 def _notes_on_documents(documents: Documents | None, dependence: Dependence | None) -> Iterator[str]:

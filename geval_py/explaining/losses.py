@@ -22,6 +22,7 @@ from geval_py.reading import features, preparation, wordprobs
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COLUMNS
+from geval_py.text import named
 
 if TYPE_CHECKING:
     from geval_py.scoring.scores import ScoredOutput
@@ -430,6 +431,14 @@ class Ruin:
 
     bound: float
     seen: float
+
+    def note(self, path: str) -> str:
+        """Write a note on such a line of the output with a path."""
+        most = f"up to {self.bound:.0f} nats" if math.isfinite(self.bound) else "everything"
+        return (
+            f"a line of {named(path)} could lose {most}, and none lost more than {self.seen:.1f}"
+            "\n  one such line would move the score far beyond its interval: leave more to the rest"
+        )
 
 
 def find_ruin(evaluation: ScoredOutput) -> Ruin | None:

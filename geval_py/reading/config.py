@@ -144,7 +144,7 @@ def _wrong(option: Option, message: str) -> UsageError:
 
 MOST_DIGITS = 1100  # after the point: the smallest double has 1074
 AUTHORING = ("init", "validate")  # modes that score no output
-OF_ONE_TABLE = ("caption", "label", "names")
+OF_COMMAND_LINE = ("caption", "label", "names", "challenges")  # of one table: no challenge has them
 
 # GEval's options that geval-py does not have. No score depends on the ignored ones, so config.txt may hold them.
 SUBMIT = "--submit"
@@ -346,7 +346,7 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
         for option in OPTIONS:
-            if option.field in (*AUTHORING, *OF_ONE_TABLE) and option.field in values:
+            if option.field in (*AUTHORING, *OF_COMMAND_LINE) and option.field in values:
                 raise UsageError(message=f"{option.long_name} has no place in config.txt")
     except UsageError as error:
         raise ConfigError(path=path, message=error.message) from error

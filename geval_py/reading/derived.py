@@ -443,7 +443,7 @@ def is_derived(output: splits.Output) -> bool:
     return os.path.exists(Derived(sources=(), path=output.path).kept_path)
 
 
-def test_tuned_on(output: splits.Output) -> str | None:
+def set_tuned_on(output: splits.Output) -> str | None:
     """Return the name of the test set that an output was tuned or mixed on, from the file beside it; None if none."""
     try:
         with open(Derived(sources=(), path=output.path).kept_path, encoding="utf-8") as file:

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 
 from geval_py import errors, values
 from geval_py.reading import sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
-from geval_py.text import named, natural_order, suggestion, visible
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.reading.wordprobs import WordProbs
-
+from geval_py.text import named, natural_order, nearest, suggestion, visible
 
 OUTPUT_FILE = "out.tsv"
 _VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
@@ -72,32 +67,6 @@ def _found(directory: str, name: str, whole: str | None) -> Iterator[Output]:
         yield Output(path=path, name=name, parameters=parse_parameters(name), fault=fault)
 
 
-def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
-    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
-
-    ``header`` is the first name of the header line to skip, if the file begins with it. The file is opened when the
-    first line is read. Raises MissingFileError and other DataErrors for a file, and MalformedLineError with path and
-    line for the first line that is not in the format.
-    """
-    from contextlib import closing
-
-    from geval_py.reading.wordprobs import parse_line
-
-    name = os.fspath(path)
-    if name != sources.STANDARD_INPUT and not sources.is_address(name):
-        found = sources.find_file(name)
-        if found is None:
-            raise errors.MissingFileError(what="No file with the test results", path=name)
-        name = found
-    with closing(read_lines(name, header=header)) as lines:
-        for number, text in enumerate(lines, 1):
-            try:
-                yield parse_line(text, number)
-            except errors.MalformedLineError as error:
-                error.path = name
-                raise
-
-
 def parse_parameters(name: str) -> dict[str, str]:
     """Parse the parameters in an output's name; empty unless the whole name has the form.
 
@@ -142,6 +111,35 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
     ):
         called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
     return called
+
+
+def known_names(outputs: Sequence[Output]) -> Collection[str]:
+    """Return all names that a user may type for outputs."""
+    return by_accepted_names(unique_names(outputs), outputs)
+
+
+def own_names(given: Mapping[str, str], names: Sequence[str], outputs: Sequence[Output], what: str) -> dict[str, str]:
+    """Return a user's own names for outputs, by the unique ``names`` of these; raises as :func:`find_output`."""
+    return {names[find_output(name, names, outputs, what)]: text for name, text in given.items()}
+
+
+def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what: str) -> int:
+    """Return the index of the output that a name, a path or a shorter name means; ``what`` outputs there are.
+
+    Raises UsageError if none or several are meant.
+    """
+    called = by_accepted_names(names, outputs)
+    found = called.get(name) or called.get(os.path.normpath(name), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = visible(", ".join(names[n] for n in found))
+        raise errors.UsageError(message=f"`{visible(name)}` names {len(found)} of the outputs {what}\n  {several}")
+    close = nearest(name, (known for known, indices in called.items() if len(indices) == 1))
+    advice = f"did you mean {visible(close)}? " if close else ""
+    raise errors.UsageError(
+        message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}there are {visible(', '.join(names))}"
+    )
 
 
 def _file_names(output: Output) -> set[str]:

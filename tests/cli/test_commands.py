@@ -414,11 +414,11 @@ def test_no_shell(words, message, geval):
 # Several challenges
 
 SEVERAL = """\
-challenge  output                 Perplexity
-digits     out-model=trained.tsv  1.7253
-digits     out-model=uniform.tsv  10.0000
-colours    out-model=skewed.tsv   1.8946
-colours    out-model=uniform.tsv  3.0000
+challenge\toutput\tPerplexity
+digits\tout-model=trained.tsv\t1.7253
+digits\tout-model=uniform.tsv\t10.0000
+colours\tout-model=skewed.tsv\t1.8946
+colours\tout-model=uniform.tsv\t3.0000
 """
 
 
@@ -428,10 +428,28 @@ def test_several_challenges_make_one_table(monkeypatch, geval):
     assert geval(*both) == (0, SEVERAL, "")
     rows = list(csv.DictReader(io.StringIO(geval(*both, "--format", "csv")[1])))
     assert [row["challenge"] for row in rows] == ["digits", "digits", "colours", "colours"]
+    signatures = [line for line in geval(*both, "--format", "latex")[1].splitlines() if line.startswith("% ")]
+    assert [line.split(": ")[:2] for line in signatures[1:3]] == [
+        ["% digits", "out-model=trained.tsv"], ["% digits", "out-model=uniform.tsv"],
+    ]  # fmt: skip
     document = json.loads(geval(*both, "--format", "json")[1])
     assert [of["challenge"] for of in document["challenges"]] == ["digits", "colours"]
     alone = json.loads(geval("--expected-directory", "digits", "--out-directory", "digits", "--format", "json")[1])
     assert document["challenges"][0] == alone
+
+
+def test_a_name_is_of_the_challenges_that_have_the_output(monkeypatch, geval):
+    monkeypatch.chdir(ROOT / "challenges")
+    both = ("--challenge", "digits", "--challenge", "colours")
+    _, out, err = geval(*both, "--name", "trained=Ours", "--name", "uniform=Chance")
+    assert [line.split("\t")[1] for line in out.splitlines()[1:]] == [
+        "Ours",
+        "Chance",
+        "out-model=skewed.tsv",
+        "Chance",
+    ]
+    assert err == ""
+    assert geval(*both, "--name", "train=Ours") == (2, "", "geval: --name: no challenge has an output train\n")
 
 
 def test_one_challenge_does_not_hide_another(monkeypatch, geval):
