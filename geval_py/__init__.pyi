@@ -37,7 +37,7 @@ from geval_py.explaining.significance import Interval as Interval
 from geval_py.explaining.tuning import Tuning as Tuning
 from geval_py.explaining.tuning import tune as tune
 from geval_py.modelling.baselines import WordModel as WordModel
-from geval_py.modelling.baselines import predict as predict
+from geval_py.modelling.predicting import predict as predict
 from geval_py.reading.challenge import Challenge as Challenge
 from geval_py.reading.challenge import DataSet as DataSet
 from geval_py.reading.items import Item as Item

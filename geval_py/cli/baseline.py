@@ -10,7 +10,7 @@ from itertools import chain
 
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.modelling import baselines, corpus, gap_models
+from geval_py.modelling import baselines, corpus, gap_models, predicting
 from geval_py.reading import config, gap_columns, items, splits
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.scoring.writing import write_output
@@ -71,10 +71,10 @@ def run(words: Sequence[str]) -> int:
     if os.path.lexists(output) and not own["force"]:
         raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
     contexts = own["left"], own["right"]
-    _fit(model, own["model"], challenge, contexts, keep=not own["no_cache"])
+    fit(model, own["model"], challenge, contexts, keep=not own["no_cache"])
     os.makedirs(test.directory, exist_ok=True)
     with terminal.ProgressBar("items", unit="items") as progress:
-        write_output(output, baselines.predict(model, _with_contexts(_watched(test, progress), contexts)))
+        write_output(output, predicting.predict(model, with_contexts(_watched(test, progress), contexts)))
     print(f"wrote {named(output)}")
     return 0
 
@@ -89,18 +89,22 @@ def _name(model: str) -> str:
     return kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if colon else "")
 
 
-def _watched(test: DataSet, progress: terminal.ProgressBar) -> Iterator[items.Item]:
-    """Yield the items without their answers, which no model may see."""
-    inputs = DataSet(
+def without_answers(test: DataSet) -> DataSet:
+    """Return a test set without its answers, which no model may see."""
+    return DataSet(
         name=test.name, directory=test.directory, input=test.input, expected=None, in_header=test.in_header
     )
-    lines = len(inputs)
-    for item in inputs:
+
+
+def _watched(test: DataSet, progress: terminal.ProgressBar) -> Iterator[items.Item]:
+    """Yield the items without their answers."""
+    lines = len(test)
+    for item in without_answers(test):
         progress(item.line, lines)
         yield item
 
 
-def _with_contexts(data: Iterable[items.Item], contexts: tuple[str, str]) -> Iterable[items.Item]:
+def with_contexts(data: Iterable[items.Item], contexts: tuple[str, str]) -> Iterable[items.Item]:
     """Return items with the contexts that ``--left`` and ``--right`` name, "" for those that are not given.
 
     Raises UsageError for a column that does not exist, when the first item is taken.
@@ -115,7 +119,7 @@ def _with_contexts(data: Iterable[items.Item], contexts: tuple[str, str]) -> Ite
     return corpus.with_contexts(chain((first,), rest), left, right)
 
 
-def _fit(
+def fit(
     model: baselines.WordModel, name: str, challenge: Challenge, contexts: tuple[str, str], *, keep: bool
 ) -> None:
     """Train a model on train, or load what was learnt from the same files; raises MissingFileError."""
@@ -125,12 +129,12 @@ def _fit(
             place = os.path.join(challenge.path, splits.TRAINING_SET, file)
             raise MissingFileError(what="There is nothing to train on", path=place)
     if not isinstance(model, baselines.NgramGapModel) or not keep:
-        model.fit(_with_contexts(train, contexts))
+        model.fit(with_contexts(train, contexts))
         return
     sides, reading = baselines.SIDES[name], (train.in_header, train.out_header, contexts)
     digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], sides, reading)
     learnt = gap_models.load(digest)
     if learnt is None:
-        learnt = gap_models.learn(corpus.texts_of(_with_contexts(train, contexts)), sides)
+        learnt = gap_models.learn(corpus.texts_of(with_contexts(train, contexts)), sides)
         gap_models.save(digest, learnt)
     model.take(learnt)

@@ -34,6 +34,7 @@ COMMANDS = {  # what each does, and its module, which has make_parser and run
     "lm": ("n-gram language models, and the perplexity of texts", "geval_py.cli.lm"),
     "luck": ("what hashing gave scores, and what other seeds would give", "geval_py.cli.luck"),
     "mix": ("outputs mixed, where that is better than the best of them", "geval_py.cli.mix"),
+    "predict": ("the output of a language model, with its words' probabilities", "geval_py.cli.predict"),
     "report": ("an output explained on one page, with charts", "geval_py.cli.report"),
     "sample": ("a sample challenge, copied into a new folder", "geval_py.cli.sample"),
     "tune": ("what would make an output better at once, found and applied", "geval_py.cli.tune"),

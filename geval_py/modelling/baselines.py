@@ -139,42 +139,6 @@ class WordModel(Protocol):
     def predict(self, items: Iterable[Item], /) -> Iterable[str | writing.Probabilities]: ...
 
 
-def predict(
-    model: str | WordModel, items: Iterable[Item], *, train: Iterable[Item] | None = None, top: int = TOP
-) -> Iterator[str]:
-    """Yield the lines that a model answers to items, one for each item.
-
-    ``model`` is a WordModel or the name of a baseline, which lists ``top`` words on a line (0: all). With ``train``,
-    it first learns from these items; a named baseline must. Raises UsageError for an unknown name, and for a model
-    that does not give one answer to each item; ModelError if there is nothing to learn from.
-    """
-    if isinstance(model, str):
-        if train is None:
-            raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
-        model = baseline(model, top=top)
-    if train is not None:
-        model.fit(train)
-    return _lines(model, items)
-
-
-def _lines(model: WordModel, items: Iterable[Item]) -> Iterator[str]:
-    taken = given = 0
-
-    def counted() -> Iterator[Item]:
-        nonlocal taken
-        for item in items:
-            taken += 1
-            yield item
-
-    source = counted()
-    for answer in model.predict(source):
-        given += 1
-        yield answer if isinstance(answer, str) else writing.format_line(answer)
-    taken += sum(1 for _ in source)
-    if given != taken:
-        raise UsageError(message=f"the model gave {given} answers to {taken} items")
-
-
 def baseline(name: str, *, top: int = TOP) -> WordModel:
     """Make a baseline by its name; raises UsageError for an unknown name."""
     if name.startswith("kenlm:"):

@@ -1,0 +1,279 @@
+"""Language models in this process, as adapters for the search for words: those of llama.cpp and of transformers.
+
+llama.cpp is reached through the functions that llama-cpp-python binds. The package xllamacpp, which has wheels,
+offers llama.cpp's server alone, and that tells neither all next tokens nor the probability of a text.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from itertools import groupby
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geval_py.errors import MissingFileError, ModelError
+from geval_py.modelling.corpus import Doubles
+from geval_py.modelling.word_search import AT_A_TIME, MOST_CONTEXT, NextTokens, Tokens
+from geval_py.text import named
+from geval_py.version import installs
+
+Logits: TypeAlias = NDArray[np.float32]
+Answer = TypeVar("Answer")
+MOST_TOKENS = 2048  # that are computed together
+MOST_LOGITS = 1 << 26  # that are in memory together, 4 bytes each
+LONGEST_TEXT = 256  # bytes of a token
+
+
+class Prefixed:
+    """The tokens behind a prefix, which is kept; those behind it are computed together in blocks of equal length.
+
+    What is computed together depends on one item alone, and so do the digits of its answer.
+    """
+
+    def __init__(self, texts: Sequence[bytes], ends: frozenset[int]) -> None:
+        self.texts, self.ends = texts, ends
+        self._prefix: list[int] = []
+        self._first: Logits = np.zeros(0, np.float32)
+
+    def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
+        """Return what comes next behind a prefix with each continuation."""
+
+        def answer(_: Tokens, logits: Sequence[Logits]) -> NextTokens:
+            return NextTokens(None, _softmax(logits[-1]))
+
+        return self._answers(prefix, continuations, answer, last=True)
+
+    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
+        """Return the natural logarithm of the probability of each token of each continuation."""
+
+        def answer(tokens: Tokens, logits: Sequence[Logits]) -> Doubles:
+            return np.array([_log_probability(row, token) for row, token in zip(logits, tokens, strict=True)])
+
+        return self._answers(prefix, continuations, answer, last=False)
+
+    def _answers(
+        self,
+        prefix: Sequence[int],
+        continuations: Sequence[Tokens],
+        answer: Callable[[Tokens, Sequence[Logits]], Answer],
+        *,
+        last: bool,
+    ) -> list[Answer]:
+        """Answer each continuation by the logits behind its ``last`` token, or before each of its tokens."""
+        if self._prefix != list(prefix):
+            self._prefix = []  # in case that what follows fails
+            self._first = self._begin(prefix)
+            self._prefix = list(prefix)
+        answers: dict[int, Answer] = {}
+        by_length = sorted(range(len(continuations)), key=lambda place: len(continuations[place]))
+        for length, of_length in groupby(by_length, key=lambda place: len(continuations[place])):
+            places, computed = list(of_length), length if last else length - 1
+            for block in _blocks(places, max(1, computed), 1 if last else max(1, computed), len(self.texts)):
+                rows = [continuations[place] for place in block]
+                tokens = [row[:computed] for row in rows]
+                found = self._behind(tokens, last=last) if computed > 0 else [[]] * len(rows)
+                for place, row, logits in zip(block, rows, found, strict=True):
+                    before = [] if last and computed else [self._first]
+                    answers[place] = answer(row, [*before, *logits])
+        return [answers[place] for place in range(len(continuations))]
+
+    def _begin(self, prefix: Sequence[int]) -> Logits:
+        """Compute a prefix and keep it; return the logits behind it."""
+        raise NotImplementedError
+
+    def _behind(self, rows: Sequence[Tokens], *, last: bool) -> Sequence[Sequence[Logits]]:
+        """Return the logits behind each token, or the last one, of rows of equal length behind the prefix."""
+        raise NotImplementedError
+
+
+def _blocks(places: list[int], tokens: int, outputs: int, size: int) -> Iterable[list[int]]:
+    """Divide the places of rows that have so many tokens and, of the size of the vocabulary, so many outputs."""
+    most = max(1, min(AT_A_TIME, MOST_TOKENS // tokens, MOST_LOGITS // (outputs * size)))
+    return (places[start : start + most] for start in range(0, len(places), most))
+
+
+def _softmax(logits: Logits) -> Logits:
+    shares: Logits = np.exp(logits - logits.max())
+    shares /= shares.sum()
+    return shares
+
+
+def _log_probability(logits: Logits, token: int) -> float:
+    most = logits.max()
+    return float(logits[token]) - float(most) - float(np.log(np.exp(logits - most).sum()))
+
+
+class LlamaCpp(Prefixed):
+    """A model in a GGUF file, computed by llama.cpp; raises MissingFileError and ModelError."""
+
+    def __init__(self, path: str, threads: int | None = None) -> None:
+        if not os.path.isfile(path):
+            raise MissingFileError(what="No file with the model", path=path)
+        self._llama = llama = needed("llama_cpp", "gguf")
+        self._quiet = llama.llama_log_callback(lambda *_: None)  # kept: C calls it
+        llama.llama_log_set(self._quiet, None)
+        llama.llama_backend_init()
+        model = llama.llama_model_load_from_file(os.fsencode(path), llama.llama_model_default_params())
+        settings = llama.llama_context_default_params()
+        settings.n_ctx, settings.n_batch = MOST_CONTEXT + MOST_TOKENS + 64, MOST_TOKENS
+        settings.n_seq_max, settings.kv_unified, settings.swa_full = AT_A_TIME + 1, True, True
+        settings.n_threads = settings.n_threads_batch = threads or os.cpu_count() or 1
+        self._context = llama.llama_init_from_model(model, settings) if model else None
+        if not self._context:
+            raise ModelError(path=path, message="llama.cpp cannot read this model\n  it is damaged, or of a new kind")
+        self._vocabulary = vocabulary = llama.llama_model_get_vocab(model)
+        self._memory = llama.llama_get_memory(self._context)
+        self._batch = llama.llama_batch_init(max(MOST_TOKENS, MOST_CONTEXT), 0, 1)
+        tokens = range(llama.llama_vocab_n_tokens(vocabulary))
+        ends = frozenset(token for token in tokens if llama.llama_vocab_is_eog(vocabulary, token))
+        super().__init__([self._text(token) for token in tokens], ends)
+
+    def _text(self, token: int) -> bytes:
+        buffer = ctypes.create_string_buffer(LONGEST_TEXT)
+        size = self._llama.llama_token_to_piece(self._vocabulary, token, buffer, LONGEST_TEXT, 0, False)
+        return buffer.raw[: max(0, size)]
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
+        llama, written = self._llama, text.encode(errors="replace")
+        most = len(written) + 8
+        tokens = (llama.llama_token * most)()
+        size = llama.llama_tokenize(self._vocabulary, written, len(written), tokens, most, False, False)
+        first = llama.llama_vocab_bos(self._vocabulary)
+        return [*([first] if first >= 0 else []), *tokens[:size]]
+
+    def _begin(self, prefix: Sequence[int]) -> Logits:
+        self._llama.llama_memory_clear(self._memory, True)
+        return self._computed([(0, prefix)], 0, last=True)[0][0].copy()
+
+    def _behind(self, rows: Sequence[Tokens], *, last: bool) -> Sequence[Sequence[Logits]]:
+        for place in range(len(rows)):  # which shares the prefix
+            self._llama.llama_memory_seq_cp(self._memory, 0, place + 1, -1, -1)
+        try:
+            return self._computed(list(enumerate(rows, 1)), len(self._prefix), last=last)
+        finally:
+            for place in range(len(rows)):
+                self._llama.llama_memory_seq_rm(self._memory, place + 1, -1, -1)
+
+    def _computed(self, rows: Sequence[tuple[int, Sequence[int]]], start: int, *, last: bool) -> list[list[Logits]]:
+        """Compute rows of tokens, with the numbers of their sequences; ``start`` is the place of their first."""
+        llama, batch, size = self._llama, self._batch, 0
+        wanted: list[list[int]] = []
+        for sequence, tokens in rows:
+            for place, token in enumerate(tokens, start):
+                batch.token[size], batch.pos[size] = token, place
+                batch.n_seq_id[size], batch.seq_id[size][0] = 1, sequence
+                batch.logits[size] = not last or place == start + len(tokens) - 1
+                size += 1
+            wanted.append([size - 1] if last else list(range(size - len(tokens), size)))
+        batch.n_tokens = size
+        status = llama.llama_decode(self._context, batch)
+        if status:
+            raise ModelError(message=f"llama.cpp cannot compute {size} tokens: status {status}")
+        return [[self._logits(place) for place in places] for places in wanted]
+
+    def _logits(self, place: int) -> Logits:
+        pointer = self._llama.llama_get_logits_ith(self._context, place)
+        logits: Logits = np.ctypeslib.as_array(pointer, (len(self.texts),))
+        return logits
+
+
+class Causal(Prefixed):
+    """A causal model of transformers, by its name or its folder; raises ModelError."""
+
+    def __init__(self, name: str, dtype: str | None = None) -> None:
+        self._torch = needed("torch", "hf")
+        self._tokenizer, self._model = loaded(name, "AutoModelForCausalLM", dtype)
+        self._device = next(self._model.parameters()).device
+        self._cache: Any = None
+        first = self._tokenizer.bos_token_id
+        self._start = [token for token in (first, self._tokenizer.eos_token_id) if token is not None][:1]
+        ends = {self._tokenizer.eos_token_id, first} - {None}
+        size = self._model.get_output_embeddings().weight.shape[0]
+        texts = token_texts(self._tokenizer.backend_tokenizer)
+        super().__init__(texts[:size] + [b""] * (size - len(texts)), frozenset(ends))
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
+        return [*self._start, *self._tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    def _begin(self, prefix: Sequence[int]) -> Logits:
+        logits, self._cache = self._forward([tuple(prefix)], None, last=True)
+        first: Logits = logits[0][-1]
+        return first
+
+    def _behind(self, rows: Sequence[Tokens], *, last: bool) -> Sequence[Sequence[Logits]]:
+        cache = copy.deepcopy(self._cache)
+        cache.batch_repeat_interleave(len(rows))
+        return list(self._forward(rows, cache, last=last)[0])
+
+    def _forward(self, rows: Sequence[Tokens], cache: Any, *, last: bool) -> tuple[Logits, Any]:
+        torch = self._torch
+        with torch.inference_mode():
+            tokens = torch.tensor(rows, device=self._device)
+            found = self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=int(last))
+        return found.logits.float().cpu().numpy(), found.past_key_values
+
+
+def needed(module: str, extra: str) -> Any:
+    """Import a module of an extra; raises ModelError with the command that installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        message = f"Models of {extra}: need the package {error.name}\n  {installs(extra)}"
+        raise ModelError(message=message) from error
+
+
+def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any]:
+    """Load a tokenizer and a model of transformers, on the first GPU if there is one; raises ModelError."""
+    transformers, torch = needed("transformers", "hf"), needed("torch", "hf")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+        model = getattr(transformers, kind).from_pretrained(name, dtype=getattr(torch, dtype or "float32"))
+    except (OSError, ValueError, KeyError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise ModelError(message=f"transformers cannot load {named(name)}: {first}") from error
+    return tokenizer, model.to(device).eval()
+
+
+def token_texts(tokenizer: Any) -> list[bytes]:
+    """Return the text of each token of a tokenizer of the package tokenizers, b"" for special tokens.
+
+    Byte-level tokens are spelt in letters that stand for bytes; those of SentencePiece have a mark for a space, and
+    write single bytes as `<0x0A>`.
+    """
+    written = json.loads(tokenizer.to_str())
+    pieces = [tokenizer.id_to_token(token) for token in range(tokenizer.get_vocab_size())]
+    special = {added["id"] for added in written["added_tokens"] if added["special"]}
+    plain = {added["id"]: added["content"] for added in written["added_tokens"] if not added["special"]}
+    if "ByteLevel" in json.dumps([written["decoder"], written["pre_tokenizer"]]):
+        byte_of = {letter: byte for byte, letter in _letters_of_bytes().items()}
+        texts = [bytes(byte_of.get(letter, 63) for letter in piece or "") for piece in pieces]
+    else:
+        texts = [_text_of_piece(piece or "") for piece in pieces]
+    for token, text in plain.items():
+        texts[token] = text.replace("\u2581", " ").encode()
+    return [b"" if token in special else text for token, text in enumerate(texts)]
+
+
+def _text_of_piece(piece: str) -> bytes:
+    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+        return bytes([int(piece[3:5], 16)])
+    return piece.replace("\u2581", " ").encode()
+
+
+def _letters_of_bytes() -> dict[int, str]:
+    """Return the letter by which byte-level tokens write each byte: itself if it is printed, else one from U+0100."""
+    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printed]
+    return {byte: chr(byte) for byte in printed} | {byte: chr(256 + n) for n, byte in enumerate(others)}

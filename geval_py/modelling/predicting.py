@@ -1,0 +1,248 @@
+"""Models of word gaps: their addresses, their answers, language models as such, and the journal of long work.
+
+A journal is a text file: a line of JSON, which says whose work it is, and then the lines of the output that are done.
+A process that is killed loses the item that it was at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from itertools import islice
+from typing import IO, Any, NamedTuple
+
+from geval_py.errors import UsageError
+from geval_py.modelling import baselines, language_models, served_models, word_search
+from geval_py.reading import gap_columns, wordprobs
+from geval_py.reading.items import Item
+from geval_py.scoring import writing
+from geval_py.text import named, nearest, visible
+
+ADAPTERS = ("gguf", "hf", "openai")
+FORMS = ("kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
+FLOOR = 1e-4  # of the rest, which no line may lose
+PUNCTUATION = ".,;:!?"
+FEW = 0.001  # of the answers: where no more end in punctuation, it stands behind words and not in them
+SAMPLED = 10_000  # answers of train that are looked at
+READ = 1 << 24  # bytes at both ends of a model's file that tell it from others
+
+
+def predict(
+    model: str | baselines.WordModel,
+    items: Iterable[Item],
+    *,
+    train: Iterable[Item] | None = None,
+    top: int = baselines.TOP,
+) -> Iterator[str]:
+    """Yield the lines that a model answers to items, one for each item.
+
+    ``model`` is a WordModel, or the address of a baseline or a language model, which lists ``top`` words on a line
+    (0: all, for a baseline). With ``train``, it first learns from these items; a baseline must. Raises UsageError for
+    an unknown name, and for a model that does not give one answer to each item; ModelError if there is nothing to
+    learn from.
+    """
+    if isinstance(model, str):
+        if train is None and model.partition(":")[0] not in ADAPTERS:
+            raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
+        model = open_model(model, Asked(words=top))
+    if train is not None:
+        model.fit(train)
+    return _lines(model, items)
+
+
+def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
+    taken = given = 0
+
+    def counted() -> Iterator[Item]:
+        nonlocal taken
+        for item in items:
+            taken += 1
+            yield item
+
+    source = counted()
+    for answer in model.predict(source):
+        given += 1
+        yield answer if isinstance(answer, str) else writing.format_line(answer)
+    taken += sum(1 for _ in source)
+    if given != taken:
+        raise UsageError(message=f"the model gave {given} answers to {taken} items")
+
+
+def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselines.WordModel:
+    """Make a model by its address: the name of a baseline, ``kenlm:FILE``, or that of a language model.
+
+    ``more`` are the arguments of :func:`language_model`. Raises UsageError for an unknown name.
+    """
+    asked = asked or Asked()
+    kind, _, rest = address.partition(":")
+    if kind in ADAPTERS and rest:
+        return GapWords(language_model(address, **more), asked)
+    if ":" in address and kind != "kenlm":
+        close = nearest(kind, ("kenlm", *ADAPTERS))
+        advice = "" if close is None else f"did you mean {close}:? "
+        there = f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
+        raise UsageError(message=f"there is no kind of model `{visible(kind)}:`\n  {advice}{there}")
+    return baselines.baseline(address, top=asked.words)
+
+
+def language_model(
+    address: str, *, threads: int | None = None, parallel: int = 4, dtype: str | None = None
+) -> word_search.TokenModel:
+    """Open a language model: ``gguf:FILE``, ``hf:NAME`` or a folder, or ``openai:URL#MODEL``.
+
+    ``threads`` are for llama.cpp, by default one a core; so many ``parallel`` requests are sent to a server at once;
+    ``dtype`` is the type of transformers' numbers: float32 by default, float16 or bfloat16.
+    """
+    kind, _, rest = address.partition(":")
+    if kind == "gguf":
+        return language_models.LlamaCpp(rest, threads)
+    if kind == "hf":
+        return language_models.Causal(rest, dtype)
+    return served_models.Served(rest, parallel)
+
+
+class Asked(NamedTuple):
+    """What a language model is asked for: ``words`` on a line, and with what.
+
+    ``right`` tokens of the right context judge the likeliest words, too; 0 takes the left context alone. So many
+    ``candidates`` of the n-gram baseline of both contexts are tried beside the model's own.
+    """
+
+    words: int = baselines.TOP
+    right: int = 0
+    candidates: int = 0
+
+
+class GapWords:
+    """A language model as a model of word gaps."""
+
+    def __init__(self, model: word_search.TokenModel, asked: Asked) -> None:
+        self._model, self._asked = model, asked
+        self._baseline = baselines.NgramGapModel(asked.candidates, sides=2) if asked.candidates else None
+        self._after = ""
+
+    def fit(self, items: Iterable[Item]) -> None:
+        """Learn whether answers end in punctuation and, if candidates are wanted, n-grams."""
+        if self._baseline is None:
+            items = islice(items, SAMPLED)
+        else:
+            items = list(items)
+            self._baseline.fit(items)
+        answers = [item.expected or "" for item in items]
+        punctuated = sum(len(word) > 1 and word[-1] in PUNCTUATION for word in answers)
+        self._after = PUNCTUATION if answers and punctuated <= FEW * len(answers) else ""
+
+    def predict(self, items: Iterable[Item]) -> Iterator[str]:
+        """Answer each item by a line of an output."""
+        asked = self._asked
+        search = word_search.WordSearch(self._model, asked.words, right=asked.right, after=self._after)
+        for item in items:
+            candidates: tuple[str, ...] = ()
+            if self._baseline is not None:
+                (line,) = self._baseline.predict([item])
+                candidates = wordprobs.parse_line(line, item.line).words or ()
+            found = search.words(*texts_around(item), candidates)
+            scale = min(1.0, (1 - FLOOR) / max(FLOOR, 1 - found.rest))
+            shares = [share * scale for share in found.probabilities]
+            yield baselines.line_of(found.words, shares, max(found.rest, FLOOR))
+
+
+def texts_around(item: Item) -> tuple[str, str]:
+    r"""Return the texts before and behind a gap, in which the two characters ``\n`` are a line end."""
+    left, right = (item.columns.get(name, "") for name in gap_columns.find_contexts(list(item.columns)))
+    return left.replace("\\n", "\n"), right.replace("\\n", "\n")
+
+
+# The journal
+
+
+class Journal:
+    """The lines of an output that are done, in a file beside it."""
+
+    def __init__(self, file: IO[bytes], done: list[bytes]) -> None:
+        self._file, self._done = file, done
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The lines that are done."""
+        return [line.decode() for line in self._done]
+
+    def __len__(self) -> int:
+        return len(self._done)
+
+    def add(self, line: str) -> None:
+        """Keep a line."""
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        self._done.append(line.encode())
+
+
+@contextmanager
+def opened_journal(path: str, of: Mapping[str, Any], *, anew: bool = False) -> Iterator[Journal]:
+    """Open a journal, or begin it; ``of`` says whose work it is, ``anew`` forgets what is done.
+
+    A last line that was not written whole is forgotten. Raises UsageError for the journal of other work, and for one
+    that another process has open.
+    """
+    head = json.dumps(of, sort_keys=True).encode()
+    with _naming(path), open(path, "ab+") as file:
+        _lock(file, path)
+        file.seek(0)
+        first, *done = file.read().split(b"\n")[:-1] or [b""]
+        if anew or not first:
+            first, done = head, []
+        if first != head:
+            raise UsageError(
+                message=f"{named(path)} is of another model, input or options: {_difference(first, of)}"
+                "\n  --force begins anew"
+            )
+        file.truncate(0)
+        file.write(b"".join(line + b"\n" for line in (head, *done)))
+        file.flush()
+        yield Journal(file, done)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:  # not of this file
+            raise
+        raise UsageError(message=f"Cannot write {named(path)}: {error.strerror}") from error
+
+
+def _lock(file: IO[bytes], path: str) -> None:
+    with suppress(ImportError):  # Windows keeps others from writing by itself
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            message = f"another process writes {named(path)}; wait until it has ended"
+            raise UsageError(message=message) from error
+
+
+def _difference(first: bytes, of: Mapping[str, Any]) -> str:
+    """Name the first thing that differs between the head of a journal and what it should be of."""
+    with suppress(ValueError):
+        known = json.loads(first)
+        if isinstance(known, dict):
+            for name, value in of.items():
+                if known.get(name) != value:
+                    return f"{name} is {visible(str(value))}, and was {visible(str(known.get(name)))}"
+    return "its first line is damaged"
+
+
+def digest_of_file(path: str) -> str:
+    """Return a digest of a file's size, its beginning and its end."""
+    size = os.path.getsize(path)
+    digest = sha256(str(size).encode())
+    with open(path, "rb") as file:
+        digest.update(file.read(READ))
+        file.seek(max(READ, size - READ))
+        digest.update(file.read(READ))
+    return digest.hexdigest()

@@ -1,0 +1,171 @@
+"""Language models behind a server of the completions protocol, such as llama.cpp's, vLLM's or OpenAI's.
+
+A server is asked for the likeliest next tokens, of which most tell 5 to 20, and gives their texts. So a token is
+known by its text here, and numbered when it is first seen. The likeliest alternatives stand for all: the share of
+those that end a word is taken among them. A prompt's probability is what `echo` tells; llama.cpp's server has no
+echo.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from geval_py.errors import ModelError, UsageError
+from geval_py.modelling.corpus import Doubles
+from geval_py.modelling.language_models import needed
+from geval_py.modelling.word_search import NextTokens, Tokens
+from geval_py.text import shorten, visible
+
+ALTERNATIVES = (1000, 100, 20, 5)  # next tokens to ask for; a server that refuses is asked for fewer
+TRIES = 6  # of a request
+LONGEST_WAIT = 30.0  # seconds between tries
+PATIENCE = 300.0  # seconds for an answer
+KEYS = ("GEVAL_API_KEY", "OPENAI_API_KEY")  # variables of the environment
+NO_ECHO = (
+    "does not tell the probability of a prompt (echo)\n"
+    "  it can be asked for words by the left context alone: --right 0, and no --candidates"
+)
+SPECIAL = re.compile(rb"</?(s|bos|eos|pad|unk)>|<\|.*\|>|\[(SEP|CLS|PAD|UNK)\]")
+BUSY = {408, 409, 425, 429, 500, 502, 503, 504}  # statuses of answers that may be different later
+
+
+class Served:
+    """A model of a server; ``address`` is URL#MODEL, as http://localhost:8000/v1#gemma.
+
+    ``parallel`` requests are sent at once. A key is taken from the environment, and sent to this server alone. Raises
+    UsageError for an address that is none, ModelError for a server that cannot be used.
+    """
+
+    def __init__(self, address: str, parallel: int = 4) -> None:
+        url, _, self._model = address.partition("#")
+        if not url.startswith(("http://", "https://")):
+            raise UsageError(message=f"`{visible(address)}` is no address of a server: openai:http://HOST/v1#MODEL")
+        httpx = needed("httpx", "openai")
+        key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._url = f"{url.rstrip('/')}/completions"
+        self._client = httpx.Client(headers=headers, timeout=PATIENCE)
+        self._parallel = parallel
+        self._numbers: dict[bytes, int] = {b"": 0}
+        self.texts: list[bytes] = [b""]
+        self.ends = frozenset({0})
+        self._alternatives = self._most_alternatives()
+
+    def encode(self, text: str) -> list[int]:
+        """Return the text as one token; the server divides it."""
+        return [self._number(text.encode(errors="replace"))] if text else []
+
+    def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
+        """Return the likeliest tokens behind a prefix with each continuation."""
+        prompts = [self._text([*prefix, *tokens]) for tokens in continuations]
+        found = self._all({"max_tokens": 1, "logprobs": self._alternatives}, prompts)
+        return [self._numbered(self._alternatives_of(logs)) for logs in found]
+
+    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
+        """Return the natural logarithm of the probability of each continuation, as that of one token."""
+        start = len(self._text(prefix))
+        prompts = [self._text([*prefix, *tokens]) for tokens in continuations]
+        found = self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts)
+        pairs = zip(found, prompts, strict=True)
+        return [np.array([self._echoed(logs, start, len(prompt))]) for logs, prompt in pairs]
+
+    def _number(self, text: bytes) -> int:
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+    def _numbered(self, found: Iterable[tuple[bytes, float]]) -> NextTokens:
+        pairs = [(self._number(text), math.exp(log)) for text, log in found]
+        tokens = np.array([token for token, _ in pairs], np.int64)
+        return NextTokens(tokens, np.array([share for _, share in pairs], np.float64))
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        return b"".join(self.texts[token] for token in tokens).decode(errors="replace")
+
+    def _alternatives_of(self, logs: dict[str, Any]) -> list[tuple[bytes, float]]:
+        """Return the texts of the first token's alternatives, and the logarithms of their probabilities.
+
+        The protocol has a mapping; llama.cpp's server gives a list, with bytes, as for chats.
+        """
+        try:
+            if "top_logprobs" in logs:
+                pairs = [(text.encode(errors="replace"), float(log)) for text, log in logs["top_logprobs"][0].items()]
+            else:
+                listed = logs["content"][0]["top_logprobs"]
+                pairs = [(bytes(of.get("bytes") or of["token"].encode()), float(of["logprob"])) for of in listed]
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self._failed("lists no alternatives (top_logprobs) in its answer") from error
+        return [(b"" if SPECIAL.fullmatch(text) else text, log) for text, log in pairs if log <= 1e-3]
+
+    def _echoed(self, logs: dict[str, Any], start: int, end: int) -> float:
+        """Return the logarithm of the probability of a part of the prompt, which the server has echoed."""
+        try:
+            pairs = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
+            parts = [float(log) for offset, log in pairs if start <= offset < end and log is not None]
+        except (LookupError, TypeError, ValueError):
+            parts = []
+        if not parts:
+            raise self._failed(NO_ECHO)
+        return math.fsum(parts)
+
+    def _all(self, settings: dict[str, Any], prompts: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the server's answer to each prompt, several asked at once."""
+        with ThreadPoolExecutor(self._parallel) as pool:
+            return list(pool.map(lambda prompt: self._asked(settings | {"prompt": prompt}), prompts))
+
+    def _most_alternatives(self) -> int:
+        for number in ALTERNATIVES:
+            try:
+                found = self._asked({"max_tokens": 1, "logprobs": number, "prompt": "The"})
+            except _RefusedError as refused:
+                last = refused
+                continue
+            return max(1, min(number, len(self._alternatives_of(found))))
+        raise last
+
+    def _asked(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to one request, which is sent again if the server is busy or cannot be reached."""
+        tenacity, httpx = needed("tenacity", "openai"), needed("httpx", "openai")
+        sent = settings | {"temperature": 1.0, "seed": 0} | ({"model": self._model} if self._model else {})
+        tries = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(TRIES),
+            wait=tenacity.wait_exponential(multiplier=0.25, max=LONGEST_WAIT),
+            retry=tenacity.retry_if_exception_type((httpx.TransportError, _BusyError)),
+            reraise=True,
+        )
+        try:
+            found: dict[str, Any] = tries(self._once, sent)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise self._failed(f"does not answer: {error or type(error).__name__}") from error
+        return found
+
+    def _once(self, sent: dict[str, Any]) -> dict[str, Any]:
+        answer = self._client.post(self._url, json=sent)
+        if answer.status_code != 200:
+            reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
+            later = _BusyError if answer.status_code in BUSY else ModelError
+            raise self._failed(reason, _RefusedError if answer.status_code in {400, 422} else later)
+        try:
+            found: dict[str, Any] = dict(answer.json()["choices"][0]["logprobs"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise self._failed("gives no log probabilities (logprobs) with its answer") from error
+        return found
+
+    def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
+        return kind(message=f"The server {visible(self._url)} {reason}")
+
+
+class _BusyError(ModelError):
+    """An answer that may be different later."""
+
+
+class _RefusedError(ModelError):
+    """A request that the server does not take."""

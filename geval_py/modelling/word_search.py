@@ -1,0 +1,280 @@
+"""The probabilities of words by a language model over tokens, whatever tokens spell them.
+
+A word is what stands between white space. Behind a text come the space before the word (none where the text is empty
+or ends in a line end), the word, and then white space or the text's end. The probability of a word is that of all
+this, divided by the probability that a word follows at all. So the probabilities of all words sum to 1, and a word
+that others begin with (`the`, `there`) has no more than its own. Pimentel and Meister (2024,
+https://aclanthology.org/2024.emnlp-main.1020/) show why the end of a word has to be counted.
+
+The likeliest words are found best first: the likeliest beginnings are continued by a token, many at a time, until no
+beginning is as likely as the words that were found.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geval_py.modelling.corpus import Doubles, Flags
+from geval_py.reading.derived import is_listable
+
+Tokens: TypeAlias = "tuple[int, ...]"
+WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts
+AT_A_TIME = 64  # beginnings that are continued together; the same for all, since results may depend on it
+MOST_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
+MOST_CONTEXT = 1024  # tokens before a gap
+LEAST = 1e-9  # the probability of a beginning that is not worth continuing
+LEAST_KNOWN = 0.5  # the part of the words with a right context by which those without are judged
+
+
+class NextTokens(NamedTuple):
+    """The tokens that may come next and their probabilities, which sum to 1 if all tokens are there.
+
+    ``tokens`` are the tokens' numbers, or None for all tokens in order.
+    """
+
+    tokens: NDArray[np.int64] | None
+    probabilities: NDArray[np.floating[Any]]
+
+
+class TokenModel(Protocol):
+    """A causal language model over tokens, which are numbered from 0; the adapter of a library or a server."""
+
+    @property
+    def texts(self) -> Sequence[bytes]:
+        """The tokens' texts in UTF-8, b"" for special tokens; those of a server may become more."""
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a text."""
+
+    def encode(self, text: str, /) -> list[int]:
+        """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
+
+    def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[NextTokens]:
+        """Return what comes next behind a prefix with each continuation."""
+
+    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[Doubles]:
+        """Return the natural logarithm of the probability of each token of each continuation.
+
+        Raises ModelError if the model cannot tell.
+        """
+
+
+class Words(NamedTuple):
+    """Words and their probabilities, the most probable first, and the probability of all others."""
+
+    words: list[str]
+    probabilities: list[float]
+    rest: float
+
+
+class _Kinds:
+    """What tokens do to a word, by token: begin it behind a space, begin it or go on with it, end it."""
+
+    def __init__(self, texts: Sequence[bytes], ends: frozenset[int], end: re.Pattern[bytes]) -> None:
+        self.size = len(texts)
+        ended = [end.match(text) is not None for text in texts]
+        spaced = [text[:1] == b" " and not end.match(text, 1) for text in texts]
+        self.begin_spaced: Flags = np.array(spaced, np.bool_)
+        self.go_on: Flags = np.array(
+            [text != b"" and not of for text, of in zip(texts, ended, strict=True)], np.bool_
+        )
+        self.end: Flags = np.array([of or token in ends for token, of in enumerate(ended)], np.bool_)
+
+
+class WordSearch:
+    """The likeliest words of gaps by a language model.
+
+    ``count`` words are wanted. With ``right``, so many tokens of the right context judge the ``rescored`` likeliest
+    words and the candidates, too. The characters ``after`` words end them as white space does: punctuation, where it
+    is no part of words.
+    """
+
+    def __init__(
+        self, model: TokenModel, count: int, *, right: int = 0, rescored: int = 100, after: str = ""
+    ) -> None:
+        self._model, self._count, self._right, self._rescored = model, count, right, rescored
+        self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
+        self._known = _Kinds(model.texts, model.ends, self._end)
+
+    def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> Words:
+        """Return the likeliest words behind a text, or between two texts; ``candidates`` are words to try as well."""
+        gap = Gap(self._model, left)
+        shares, total = self._search(gap)
+        more = [word for word in dict.fromkeys(candidates) if word and word not in shares]
+        if total > 0:
+            shares |= dict(zip(more, self._spelt(gap, more) / total, strict=True))
+        shares = {word: share for word, share in shares.items() if share > 0 and is_listable(word)}
+        listed = math.fsum(shares.values())
+        if listed > 1:  # the candidates' probabilities may be rounded up
+            shares = {word: share / listed for word, share in shares.items()}
+        rest = max(0.0, 1 - listed)
+        if right.strip() and self._right:
+            shares, rest = self._with_right(gap, right, shares, rest, more)
+        best = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
+        shown, others = best[: self._count], best[self._count :]
+        rest += math.fsum(share for _, share in others)
+        return Words([word for word, _ in shown], [share for _, share in shown], rest)
+
+    def _space(self, right: str) -> str:
+        """Return what stands between a word and the text behind it."""
+        return "" if right.lstrip(" ").startswith(("\n", *self._after)) else " "
+
+    def _kinds(self) -> _Kinds:
+        if self._known.size != len(self._model.texts):
+            self._known = _Kinds(self._model.texts, self._model.ends, self._end)
+        return self._known
+
+    def _search(self, gap: Gap) -> tuple[dict[str, float], float]:
+        """Return the words found with their probabilities, and the probability that a word follows."""
+        search = _BestFirst(self._count, self._end)
+        start = self._model.next_tokens(gap.prefix, [()])[0]
+        kinds = self._kinds()
+        begin = kinds.begin_spaced if gap.lead else kinds.begin_spaced | kinds.go_on
+        total = _mass(start, begin)
+        for token, share in _likeliest(start, begin, LEAST, search.most):
+            search.add(share, (token,), self._model.texts[token].removeprefix(b" "))
+        while batch := search.taken():
+            answers = self._model.next_tokens(gap.prefix, [tokens for _, tokens, _ in batch])
+            kinds, texts = self._kinds(), self._model.texts
+            for (share, tokens, text), after in zip(batch, answers, strict=True):
+                ended = share * _mass(after, kinds.end)
+                if text:
+                    search.found[text] += ended
+                else:
+                    total -= ended  # two spaces: no word follows
+                for token, part in _likeliest(after, kinds.go_on, search.least / share, search.most):
+                    search.add(share * part, (*tokens, token), text + texts[token])
+        words = ((text.decode(errors="ignore"), text, share) for text, share in search.found.items())
+        return {word: share / total for word, text, share in words if word.encode() == text}, total
+
+    def _spelt(self, gap: Gap, words: Sequence[str]) -> Doubles:
+        """Return the probability of each word, as the model spells it, and of its end."""
+        spellings = [gap.tokens_of(word) for word in words]
+        logs = self._model.log_probabilities(gap.prefix, spellings) if words else []
+        after = self._model.next_tokens(gap.prefix, spellings) if words else []
+        kinds = self._kinds()
+        ends = [_mass(of_word, kinds.end) for of_word in after]
+        return np.array([math.exp(log.sum()) * end for log, end in zip(logs, ends, strict=True)])
+
+    def _with_right(
+        self, gap: Gap, right: str, shares: dict[str, float], rest: float, candidates: Sequence[str]
+    ) -> tuple[dict[str, float], float]:
+        """Weigh probabilities by that of the right context behind each word; return them, and the rest.
+
+        The words that are not tried, and the rest, are taken to fit the right context as well as the less likely half
+        of those that are.
+        """
+        tried = dict.fromkeys(sorted(shares, key=lambda word: (-shares[word], word))[: self._rescored])
+        tried |= dict.fromkeys(word for word in candidates if word in shares)
+        words = list(tried)
+        behind = gap.tokens_behind(words, self._space(right) + right.strip(" "), self._right)
+        logs = np.array([log.sum() for log in self._model.log_probabilities(gap.prefix, behind)])
+        joint = np.exp(logs - logs.max())
+        left = np.array([shares[word] for word in words])
+        known = np.argsort(-left, kind="stable")[int(len(words) * LEAST_KNOWN) :]
+        fit = float(joint[known].sum() / left[known].sum())
+        others = {word: share * fit for word, share in shares.items() if word not in tried}
+        rest *= fit
+        total = float(joint.sum()) + math.fsum(others.values()) + rest
+        weighed = dict(zip(words, joint.tolist(), strict=True)) | others
+        return {word: share / total for word, share in weighed.items()}, rest / total
+
+
+class Gap:
+    """What stands before a word, as tokens; ``lead`` is the space between."""
+
+    def __init__(self, model: TokenModel, left: str) -> None:
+        self._model = model
+        stripped = left.rstrip(" \t")
+        self.lead = "" if not stripped or stripped.endswith("\n") else " "
+        self._left = stripped
+        self._whole = model.encode(stripped)
+        size = len(model.encode(""))
+        self.prefix = self._whole[:size] + self._whole[size:][-MOST_CONTEXT:]
+
+    def tokens_of(self, text: str) -> Tokens:
+        """Return the tokens of a text behind this one."""
+        tokens = self._model.encode(self._left + self.lead + text)
+        size = len(self._whole)
+        if tokens[:size] == self._whole:
+            return tuple(tokens[size:])
+        alone = self._model.encode(self.lead + text)  # the text would be spelt otherwise: a rare tokenizer
+        return tuple(alone[len(self._model.encode("")) :])
+
+    def tokens_behind(self, words: Sequence[str], right: str, count: int) -> list[Tokens]:
+        """Return the tokens of each word and of the beginning of the text behind it, ``count`` tokens or words."""
+        found, beginning = [], _first_words(right, count)
+        for word in words:
+            tokens = self.tokens_of(word + beginning)
+            size, covered = 0, 0
+            while size < len(tokens) and covered < len((self.lead + word).encode()):
+                covered += len(self._model.texts[tokens[size]])
+                size += 1
+            found.append(tokens[: size + count])
+        return found
+
+
+def _first_words(text: str, count: int) -> str:
+    """Return the beginning of a text with so many words, which have as many tokens or more."""
+    found = re.match(rf"(?:\s*\S+){{0,{count}}}", text)
+    return found.group() if found else ""
+
+
+class _BestFirst:
+    """Beginnings of words, the likeliest first, and the words found; ``count`` words are wanted."""
+
+    def __init__(self, count: int, end: re.Pattern[bytes]) -> None:
+        self._count, self._steps, self._end = count, MOST_STEPS * count, end
+        self._open: list[tuple[float, Tokens, bytes]] = []
+        self.most = 2 * count
+        self.least = LEAST
+        self.found: defaultdict[bytes, float] = defaultdict(float)
+
+    def add(self, share: float, tokens: Tokens, text: bytes) -> None:
+        """Add a beginning; a token with white space behind a word ends the word."""
+        end = self._end.search(text)
+        if end is None:
+            heapq.heappush(self._open, (-share, tokens, text))
+        elif end.start():
+            self.found[text[: end.start()]] += share
+
+    def taken(self) -> list[tuple[float, Tokens, bytes]]:
+        """Take the likeliest beginnings, none if no other word can be among the likeliest."""
+        if len(self.found) >= self._count:
+            shares = np.fromiter(self.found.values(), np.float64, len(self.found))
+            self.least = max(LEAST, float(np.partition(shares, len(shares) - self._count)[-self._count]))
+        batch: list[tuple[float, Tokens, bytes]] = []
+        while self._open and len(batch) < min(AT_A_TIME, self._steps) and -self._open[0][0] > self.least:
+            share, tokens, text = heapq.heappop(self._open)
+            batch.append((-share, tokens, text))
+        self._steps -= len(batch)
+        return batch
+
+
+def _mass(after: NextTokens, flags: Flags) -> float:
+    """Return the share of some tokens among those that are known."""
+    tokens, probabilities = after
+    chosen = flags if tokens is None else flags[tokens]
+    known = float(probabilities.sum())
+    return float(probabilities @ chosen.astype(probabilities.dtype)) / known if known > 0 else 0.0
+
+
+def _likeliest(after: NextTokens, flags: Flags, least: float, most: int) -> Iterator[tuple[int, float]]:
+    """Yield the likeliest tokens that have a flag, at most so many, and their probabilities above the least."""
+    tokens, probabilities = after
+    chosen = np.flatnonzero(probabilities > least)
+    numbers = chosen if tokens is None else tokens[chosen]
+    chosen, numbers = chosen[flags[numbers]], numbers[flags[numbers]]
+    if len(chosen) > most:
+        first = np.argsort(-probabilities[chosen], kind="stable")[:most]
+        chosen, numbers = chosen[first], numbers[first]
+    yield from zip(numbers.tolist(), probabilities[chosen].tolist(), strict=True)

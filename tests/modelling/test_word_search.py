@@ -1,0 +1,143 @@
+"""The probabilities of words by language models over tokens, against all ways to spell them."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from tiny_models import PIECES, Markov, word_probability
+
+from geval_py.modelling import word_search
+from geval_py.modelling.word_search import Gap, WordSearch
+
+SEEDS = range(3)
+
+
+def found(model, left, count=60, **settings):
+    words, shares, rest = WordSearch(model, count, **settings).words(left)
+    return dict(zip(words, shares, strict=True)), rest
+
+
+@pytest.fixture
+def exhaustive(monkeypatch):
+    """Follow even the least likely beginnings."""
+    monkeypatch.setattr(word_search, "LEAST", 1e-9)
+
+
+@pytest.mark.parametrize("left", ["ab a", "", "a\n", "b. ", "c"])
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.usefixtures("exhaustive")
+def test_words_have_the_probability_of_all_their_spellings(seed, left):
+    model = Markov(seed)
+    shares, rest = found(model, left, count=10**6)
+    leads = ("", " ") if not left or left.endswith("\n") else (" ",)
+    for word in list(shares)[:100]:
+        assert shares[word] == pytest.approx(
+            word_probability(model, left.rstrip(" "), leads, word), rel=1e-6, abs=1e-7
+        )
+    assert math.fsum(shares.values()) + rest == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_word_is_likelier_than_those_found(seed):
+    """All words of at most four letters are tried; a few steps find the likeliest, and nearly all of their mass."""
+    model = Markov(seed)
+    shares, _ = found(model, "ab a", count=20)
+    words = {"".join(letters) for length in range(1, 5) for letters in product("abcd.é", repeat=length)}
+    exact = {word: word_probability(model, "ab a", (" ",), word) for word in words}
+    best = sorted(exact, key=lambda word: -exact[word])[:20]
+    assert set(shares) >= set(best[:15])
+    for word in best[:15]:
+        assert 0.85 * exact[word] < shares[word] < exact[word] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.usefixtures("exhaustive")
+def test_all_words_have_all_of_the_probability(seed, monkeypatch):
+    """What is left is that of broken letters, which alone make no text."""
+    monkeypatch.setattr(word_search, "is_listable", bool)
+    texts = [text for text in PIECES if text not in (b"\xc3", b"\xa9")]
+    _, rest = found(Markov(seed, texts, going_on=0.02), "ab a", count=10**6)
+    assert rest == pytest.approx(0, abs=1e-5)
+
+
+def test_broken_letters_are_no_words():
+    """Half of a letter in UTF-8 makes no word: its probability is the rest's."""
+    shares, rest = found(Markov(1, (b"", b" ", b"a", b"\xc3")), "a")
+    assert set("".join(shares)) == {"a"}
+    assert rest > 0.01
+
+
+@pytest.mark.usefixtures("exhaustive")
+def test_punctuation_ends_words_where_it_is_no_part_of_them():
+    model = Markov(3)
+    shares, _ = found(model, "ab a", after=".", count=10**6)
+    assert not any("." in word for word in shares)
+    for word, share in list(shares.items())[:100]:
+        assert share == pytest.approx(word_probability(model, "ab a", (" ",), word, after="."), rel=1e-6, abs=1e-7)
+
+
+def test_candidates_are_tried_as_well():
+    model = Markov(2)
+    few, _ = found(model, "ab a", count=1)
+    words, shares, rest = WordSearch(model, 500).words("ab a", "", ["bacab"])
+    exact = dict(zip(words, shares, strict=True))["bacab"]
+    tokens = Gap(model, "ab a").tokens_of("bacab")
+    steps = [model.encode("ab a")[-1], *tokens]
+    one_spelling = math.prod(model.table[last, token] for last, token in zip(steps, tokens, strict=False))
+    assert one_spelling < exact + 1e-12
+    assert len(few) == 1
+    assert math.fsum(shares) + rest == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_right_context_weighs_words_by_its_probability(seed):
+    """By Bayes' rule, over the words that are listed; those that are not tried share what the less likely ones have."""
+    model = Markov(seed)
+    left = "ab a"
+    before = dict(zip(*WordSearch(model, 40).words(left)[:2], strict=True))
+    words, shares, rest = WordSearch(model, 40, right=2, rescored=40).words(left, "c ab")
+    after = dict(zip(words, shares, strict=True))
+    gap = Gap(model, left)
+    weights = {}
+    for word in before:
+        tokens = gap.tokens_behind([word], " c ab", 2)[0]
+        weights[word] = math.exp(model.log_probabilities(gap.prefix, [tokens])[0].sum())
+    ratios = {word: after[word] / weights[word] for word in words if word in weights}
+    assert max(ratios.values()) == pytest.approx(min(ratios.values()))
+    assert math.fsum(shares) + rest == pytest.approx(1)
+    assert 0 < rest < 1
+
+
+def test_a_right_context_takes_as_many_tokens_behind_each_word():
+    model = Markov(0)
+    gap = Gap(model, "ab")
+    for tokens, word in zip(gap.tokens_behind(["a", "abab", "b"], " a\nb c", 3), ("a", "abab", "b"), strict=True):
+        assert b"".join(model.texts[token] for token in tokens).startswith(f" {word} a\nb".encode())
+
+
+def test_a_long_context_is_cut():
+    gap = Gap(Markov(0), "a " * 3000 + "b")
+    assert len(gap.prefix) == word_search.MOST_CONTEXT + 1
+    assert gap.tokens_of("a") == (1,)
+
+
+def test_few_alternatives_leave_the_rest_more():
+    """A server that tells three tokens: what they do not tell is the rest's."""
+
+    class Few(Markov):
+        def next_tokens(self, prefix, continuations):
+            all_of_them = super().next_tokens(prefix, continuations)
+            best = [np.argsort(-of.probabilities)[:3] for of in all_of_them]
+            return [word_search.NextTokens(of, every.probabilities[of])
+                    for of, every in zip(best, all_of_them, strict=True)]  # fmt: skip
+
+    shares, rest = found(Few(4), "ab a")
+    assert shares
+    assert rest > found(Markov(4), "ab a")[1]
+    assert math.fsum(shares.values()) + rest == pytest.approx(1)
+
+
+def test_the_pieces_cover_what_tokenizers_do():
+    assert any(len(piece.split()) == 2 for piece in PIECES)
+    assert any(piece == b" " for piece in PIECES)
