@@ -22,8 +22,7 @@ from benchmark import CACHE, GEVAL, SEED, best, make_lexicon, peak_memory, run_c
 from geval_py.modelling.baselines import NgramGapModel
 from geval_py.modelling.corpus import read_corpus
 from geval_py.modelling.estimation import Estimation, estimate
-from geval_py.modelling.ngram_model import read_arpa
-from geval_py.modelling.perplexity import score_texts
+from geval_py.modelling.ngram_model import NgramModel
 from geval_py.reading.challenge import Challenge
 
 SENTENCE = 20  # words
@@ -94,8 +93,8 @@ def measure_steps(folder: Path, tokens: int) -> None:
         "read and estimate, order 5, in memory", lambda: estimate(read_corpus([text]), Estimation()), tokens, "tokens"
     )
     if (folder / "text.arpa").exists():
-        model = read_arpa(str(folder / "text.arpa"))
-        step("score the text", lambda: score_texts(model, [text]), tokens, "tokens")
+        model = NgramModel.load(folder / "text.arpa")
+        step("score the text", lambda: model.score_texts(text), tokens, "tokens")
     challenge = Challenge.open(folder)
     baseline = NgramGapModel(300, sides=2)
     step("train the baseline ngram-both", lambda: baseline.fit(challenge["train"]))

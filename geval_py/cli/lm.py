@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import kenlm_models, perplexity
-from geval_py.reading import compression, config, rewriting, sources
+from geval_py.modelling import kenlm_models, ngram_model
+from geval_py.reading import compression, config, lines, rewriting, sources
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Table
 from geval_py.text import named
 
 if TYPE_CHECKING:
-    from geval_py.modelling import estimation, ngram_model
+    from geval_py.modelling import backoff, estimation
     from geval_py.modelling.corpus import Corpus
 
 SUBCOMMANDS = {  # what each does, and where it is
@@ -150,7 +150,7 @@ def _train_on_disk(given: argparse.Namespace, how: estimation.Estimation) -> est
     from geval_py.modelling import corpus, estimation_on_disk
 
     folder = None if given.arpa == sources.STANDARD_INPUT else os.path.dirname(given.arpa) or "."
-    parts = corpus.CorpusParts(given.texts, skip_symbols=given.skip_symbols)
+    parts = corpus.CorpusParts(lines.blocks_of_files(given.texts), skip_symbols=given.skip_symbols)
     sizes = estimation_on_disk.Sizes.of_memory(given.memory)
     with _writing_beside(folder):
         tokens = estimation_on_disk.StoredTokens(parts, folder, sizes.tokens)
@@ -204,36 +204,18 @@ def _estimation(given: argparse.Namespace) -> estimation.Estimation:
         order=given.order,
         prune=tuple(given.prune),
         vocabulary=None if given.vocabulary is None else frozenset(read_words(given.vocabulary)),
-        fallback=None if given.discount_fallback is None else _three(given.discount_fallback),
+        fallback=None if given.discount_fallback is None else estimation.three_discounts(given.discount_fallback),
         interpolate_unigrams=given.interpolate_unigrams != "0",
         vocabulary_size=given.vocab_pad or 0,
         exact_discounts=given.exact_discounts,
     )
 
 
-def _three(discounts: Sequence[float]) -> tuple[float, float, float]:
-    """Complete the fall-back discounts: the last one given is for all higher counts."""
-    from geval_py.modelling import estimation
-
-    if len(discounts) > len(estimation.FALLBACK):
-        raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
-    if not discounts:
-        return estimation.FALLBACK
-    one, two, three = (*discounts, *[discounts[-1]] * (len(estimation.FALLBACK) - len(discounts)))
-    for count, discount in enumerate((one, two, three), 1):
-        if discount > count:
-            raise UsageError(
-                message=f"the discount {discount:g} of n-grams with the count {count} is more than {count}\n"
-                "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated"
-            )
-    return one, two, three
-
-
-def _write(model: ngram_model.NgramModel, path: str) -> None:
-    from geval_py.modelling import ngram_model
+def _write(model: backoff.BackoffModel, path: str) -> None:
+    from geval_py.modelling import arpa
 
     with _model_file(path) as file:
-        ngram_model.write_arpa(model, file)
+        arpa.write_arpa(model, file)
 
 
 @contextmanager
@@ -251,7 +233,7 @@ def make_perplexity_parser() -> parsers.QuietParser:
     parser = parsers.QuietParser(
         prog="geval lm perplexity",
         description="Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
-        epilog=f"{perplexity.UNKNOWN_CONVENTION[:1].upper()}{perplexity.UNKNOWN_CONVENTION[1:]}.\n\n"
+        epilog=f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n"
         f"examples:\n{PERPLEXITY_EXAMPLES}\n{parsers.STATUS}",
     )
     add = parser.add_argument
@@ -282,14 +264,14 @@ def run_perplexity(words: Sequence[str]) -> int:
         raise UsageError(message="--seed goes with --bootstrap")
     if given.sentences and (given.bootstrap is not None or given.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
-    score = _score(given.model, given.texts, marks=given.marks)
+    score = _loaded(given.model).score_blocks(lines.blocks_of_files(given.texts), bos=given.marks, eos=given.marks)
     unknown = sum(score.oov)
     if unknown:
         terminal.note(
             f"{unknown} of {sum(score.tokens)} tokens are <unk>, with the probability that the model gives to it"
         )
     if given.sentences:
-        terminal.write_table(perplexity.sentences_table(score, given.precision))
+        terminal.write_table(ngram_model.sentences_table(score, given.precision))
         return 0
     intervals = None
     if given.bootstrap is not None:
@@ -297,27 +279,14 @@ def run_perplexity(words: Sequence[str]) -> int:
             intervals = score.intervals(
                 given.bootstrap, config.DEFAULT_SEED if given.seed is None else given.seed, progress
             )
-    table = perplexity.perplexity_table(score, intervals, given.precision)
+    table = ngram_model.perplexity_table(score, intervals, given.precision)
     shown = Shown(
-        to_dict=lambda: perplexity.perplexity_document(score, intervals),
+        to_dict=lambda: ngram_model.perplexity_document(score, intervals),
         table=lambda: table,
         text=lambda width: table.tabs() if width is None else table.terminal(width),
     )
     terminal.show(shown, given)
     return 0
-
-
-def _score(path: str, texts: Sequence[str], *, marks: bool) -> perplexity.TextScore:
-    if kenlm_models.is_binary(path):
-        return perplexity.score_by_kenlm(path, texts, sentence_marks=marks)
-    from geval_py.modelling import ngram_model
-
-    model = ngram_model.read_arpa(path)
-    if b"<unk>" in model.missing:
-        terminal.note(
-            f"{named(model.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM"
-        )
-    return perplexity.score_texts(model, texts, sentence_marks=marks)
 
 
 def make_info_parser() -> parsers.QuietParser:
@@ -350,7 +319,18 @@ def _sizes(path: str) -> tuple[Table, Callable[[], dict[str, Any]]]:
     if kenlm_models.is_binary(path):
         head = kenlm_models.read_head(path)
         return kenlm_models.head_table(head), lambda: kenlm_models.head_document(head)
-    from geval_py.modelling import ngram_model
+    from geval_py.modelling import arpa, backoff
 
-    model = ngram_model.read_arpa(path)
-    return ngram_model.model_table(model), lambda: ngram_model.model_document(model)
+    model = arpa.read_arpa(path)
+    return backoff.model_table(model), lambda: backoff.model_document(model)
+
+
+def _loaded(path: str) -> ngram_model.NgramModel:
+    """Load a model, and note what it lacks."""
+    model = ngram_model.NgramModel.load(path)
+    for part in model.parts:
+        if b"<unk>" in part.missing:
+            terminal.note(
+                f"{named(part.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM"
+            )
+    return model

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.modelling import corpus, gap_models, kenlm_models, ngram_model
+from geval_py.modelling import backoff, corpus, gap_models, kenlm_models
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.text import nearest, visible
@@ -157,7 +157,7 @@ class NgramGapModel:
     def __init__(self, top: int, *, sides: int) -> None:
         self._top, self._sides = top, sides
         self._model: gap_models.GapModel | None = None
-        self._texts: ngram_model.Texts = np.empty(0, np.object_)
+        self._texts: backoff.Texts = np.empty(0, np.object_)
 
     def fit(self, items: Iterable[Item]) -> None:
         """Train the models on the items' texts, in which windows are joined."""

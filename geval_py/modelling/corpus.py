@@ -15,19 +15,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.errors import EmptyFileError, MalformedLineError, ModelError
+from geval_py.errors import MalformedLineError, ModelError
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
-from geval_py.reading.lines import text_blocks
+from geval_py.reading.lines import blocks_of_files, text_blocks
 from geval_py.scoring.kernel.backends import choose_backend
 
 with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel import _native
+
+if TYPE_CHECKING:
+    from geval_py.reading.lines import TextBlock
 
 Ids = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -296,40 +299,42 @@ def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sente
 
 def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
     """Read the texts of several files as one corpus, as lmplz does; see :class:`CorpusParts`."""
-    parts = CorpusParts(paths, skip_symbols=skip_symbols)
+    return corpus_of(blocks_of_files(paths), skip_symbols=skip_symbols)
+
+
+def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False) -> Corpus:
+    """Make a corpus of texts, as lmplz does; see :class:`CorpusParts`."""
+    parts = CorpusParts(blocks, skip_symbols=skip_symbols)
     return parts.corpus(np.concatenate([*parts]))
 
 
 class CorpusParts:
-    """Reads the texts of several files in parts, each the tokens of some sentences; then :meth:`corpus` is known.
+    """Reads texts in parts, each the tokens of some sentences; then :meth:`corpus` is known.
 
     With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
-    EmptyFileError if there is no line, and as :func:`geval_py.reading.lines.text_blocks`.
+    whatever the ``blocks`` of lines raise.
     """
 
-    def __init__(self, paths: Sequence[str], *, skip_symbols: bool = False) -> None:
-        self._paths, self._skip_symbols = paths, skip_symbols
+    def __init__(self, blocks: Iterable[TextBlock], *, skip_symbols: bool = False) -> None:
+        self._blocks, self._skip_symbols = blocks, skip_symbols
         self._numbering = new_numbering()
+        self._name: str | None = None
         self._not_utf8: tuple[str, int] | None = None
 
     def __iter__(self) -> Iterator[Ids]:
-        empty = True
-        for path in self._paths:
-            for line, block in text_blocks(path):
-                if self._not_utf8 is None and (bad := _undecodable_line(block)) is not None:
-                    self._not_utf8 = path, line + bad
-                ids, lengths = self._numbering.number_lines(block)
-                marks = ids < len(MARKS)
-                if marks.any():
-                    if not self._skip_symbols:
-                        raise _mark_error(path, line, sentences_of(block, split_as_lmplz))
-                    of_line = np.repeat(np.arange(len(lengths)), lengths)
-                    lengths = lengths - np.bincount(of_line[marks], minlength=len(lengths))
-                    ids = ids[~marks]
-                yield with_marks(ids, lengths)
-                empty = False
-        if empty:
-            raise EmptyFileError(what="text", path=self._paths[0])
+        for path, line, block in self._blocks:
+            self._name = path if self._name is None else self._name
+            if self._not_utf8 is None and (bad := _undecodable_line(block)) is not None:
+                self._not_utf8 = path, line + bad
+            ids, lengths = self._numbering.number_lines(block)
+            marks = ids < len(MARKS)
+            if marks.any():
+                if not self._skip_symbols:
+                    raise _mark_error(path, line, sentences_of(block, split_as_lmplz))
+                of_line = np.repeat(np.arange(len(lengths)), lengths)
+                lengths = lengths - np.bincount(of_line[marks], minlength=len(lengths))
+                ids = ids[~marks]
+            yield with_marks(ids, lengths)
 
     def corpus(self, tokens: Ids) -> Corpus:
         """Return the corpus of all parts, or of the first ones."""
@@ -337,7 +342,7 @@ class CorpusParts:
             words=self._numbering.words,
             tokens=tokens,
             depths=depths_of(tokens),
-            name=self._paths[0],
+            name=self._name or "",
             not_utf8=self._not_utf8,
         )
 
@@ -346,7 +351,7 @@ def read_words(path: str) -> list[bytes]:
     """Read a vocabulary: words, if any, with white space between them."""
     return [
         word
-        for _, block in text_blocks(path)
+        for _, _, block in text_blocks(path)
         for sentence in sentences_of(block, split_as_lmplz)
         for word in sentence
     ]

@@ -30,8 +30,8 @@ from typing import Protocol
 import numpy as np
 
 from geval_py.errors import ModelError, UsageError
+from geval_py.modelling.backoff import BackoffModel, Ngrams
 from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Corpus, Doubles, Flags, Ids, Longs, sorted_with_ranks
-from geval_py.modelling.ngram_model import NgramModel, Ngrams
 from geval_py.tables.table import Column, Table
 
 FALLBACK = (0.5, 1.0, 1.5)
@@ -133,11 +133,27 @@ class Estimation:
         return self.prune[min(length, len(self.prune)) - 1] if self.prune else 0
 
 
+def three_discounts(discounts: Sequence[float]) -> tuple[float, float, float]:
+    """Complete the fall-back discounts: the last one given is for all higher counts."""
+    if len(discounts) > len(FALLBACK):
+        raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
+    if not discounts:
+        return FALLBACK
+    one, two, three = (*discounts, *[discounts[-1]] * (len(FALLBACK) - len(discounts)))
+    for count, discount in enumerate((one, two, three), 1):
+        if discount > count:
+            raise UsageError(
+                message=f"the discount {discount:g} of n-grams with the count {count} is more than {count}\n"
+                "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated"
+            )
+    return one, two, three
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
     """A model, with the number of n-grams of each order before pruning, and the discounts."""
 
-    model: NgramModel
+    model: BackoffModel
     counts: tuple[int, ...]
     discounts: tuple[Discounts, ...]
 
@@ -173,7 +189,7 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
     words = corpus.words
     if not kept[0].all():
         words = [words[number] for number in np.flatnonzero(kept[0]).tolist()]
-    model = NgramModel(words=words, levels=_compressed(ngrams, kept), name=corpus.name)
+    model = BackoffModel(words=words, levels=_compressed(ngrams, kept), name=corpus.name)
     return Estimated(model=model, counts=tuple(map(len, levels)), discounts=tuple(discounts))
 
 
@@ -300,7 +316,7 @@ def training_table(estimated: Training) -> Table:
 # Models of plain counts
 
 
-def plain_model(corpus: Corpus, order: int, kind: str) -> NgramModel:
+def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
     """Make a model of plain counts, one of :data:`KINDS`."""
     levels = count_ngrams(corpus, order)
     totals = [np.array([corpus.length + corpus.sentences])]
@@ -323,7 +339,7 @@ def plain_model(corpus: Corpus, order: int, kind: str) -> NgramModel:
         if length == 1:
             shares[START] = 1.0
         ngrams.append(ngrams_of(level, shares, backoffs))
-    return NgramModel(words=corpus.words, levels=tuple(ngrams), name=corpus.name)
+    return BackoffModel(words=corpus.words, levels=tuple(ngrams), name=corpus.name)
 
 
 def ngrams_of(level: NgramCounts, shares: Doubles, backoffs: Doubles) -> Ngrams:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.modelling import estimation, ngram_model
+from geval_py.modelling import arpa, backoff, estimation
 from geval_py.modelling.corpus import (
     START,
     Corpus,
@@ -230,7 +230,7 @@ class Estimator:
             ranks, contexts = sorted_with_ranks(below[places - 1])
             places = places[ranks]
             del ranks
-            keys = ngram_model.key_of(contexts, tokens[places])
+            keys = backoff.key_of(contexts, tokens[places])
             del contexts
             new = _is_new(keys)
             own = np.full(len(tokens), -1, np.int32)
@@ -410,19 +410,19 @@ class _LastNgram:
 
 
 def write_arpa(model: StoredModel, file: Writable, rows: int = WRITTEN_ROWS) -> None:
-    """Write a model as :func:`geval_py.modelling.ngram_model.write_arpa` does, so many rows at a time."""
-    words = ngram_model.NgramModel(words=model.words, levels=())
-    file.write(ngram_model.arpa_head(model.kept))
+    """Write a model as :func:`geval_py.modelling.arpa.write_arpa` does, so many rows at a time."""
+    words = backoff.BackoffModel(words=model.words, levels=())
+    file.write(arpa.arpa_head(model.kept))
     for length, level in enumerate(model.levels, 1):
-        file.write(ngram_model.section_head(length))
+        file.write(arpa.section_head(length))
         for start in range(0, len(level.words), rows):
             stop = min(start + rows, len(level.words))
             flags = level.kept.read(start, stop)
             columns = [column[flags] for column in _words_of(model.levels[:length], start, stop)]
             backoffs = level.log_backoffs.read(start, stop)[flags] if length < len(model.levels) else None
             logs = estimation.log10(level.probabilities.read(start, stop)[flags])
-            file.write(ngram_model.arpa_rows(words, columns, logs, backoffs))
-    file.write(ngram_model.ARPA_END)
+            file.write(arpa.arpa_rows(words, columns, logs, backoffs))
+    file.write(arpa.ARPA_END)
 
 
 def _words_of(levels: Sequence[StoredLevel], start: int, stop: int) -> list[Ids]:

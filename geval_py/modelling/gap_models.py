@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py import errors, version
-from geval_py.modelling import corpus, estimation, ngram_model
+from geval_py.modelling import backoff, corpus, estimation
 from geval_py.reading import rewriting, sources
 
 ORDER = 4
@@ -37,7 +37,7 @@ class GapCounts(NamedTuple):
     """The number of occurrences of each word in the training texts, and a model for each side that is used."""
 
     counts: corpus.Longs
-    sides: tuple[ngram_model.NgramModel, ...]  # the left one or both
+    sides: tuple[backoff.BackoffModel, ...]  # the left one or both
 
 
 def learn(texts: Sequence[corpus.Sentence], sides: int) -> GapCounts:
@@ -66,7 +66,7 @@ class GapModel:
 
     def __init__(self, learnt: GapCounts, top: int) -> None:
         counts = learnt.counts
-        self._sides = [_Side(model) for model in learnt.sides]
+        self._sides = learnt.sides
         weights = np.ones(len(counts))
         if len(self._sides) > 1:
             shares = np.maximum(counts, 1.0)
@@ -74,7 +74,7 @@ class GapModel:
             weights = counts.sum() / shares
         weights[[corpus.START, corpus.END]] = 0.0
         self._weights = weights
-        self._base = weights * math.prod(side.unigrams for side in self._sides)
+        self._base = weights * math.prod(side.levels[0].probabilities for side in self._sides)
         self._base_sum = float(self._base.sum())
         order = np.argsort(-self._base, kind="stable")
         self._first = order[(order != corpus.UNKNOWN) & (self._base[order] > 0)]
@@ -94,101 +94,37 @@ class GapModel:
         yield from self._answers(block)
 
     def _answers(self, gaps: Sequence[corpus.Gap]) -> Iterator[Answer]:
-        contexts = ([gap.left[-ORDER + 1 :] for gap in gaps], [gap.right[: ORDER - 1][::-1] for gap in gaps])
+        contexts = ([gap.left for gap in gaps], [gap.right[: ORDER - 1][::-1] for gap in gaps])
         seen = [side.followers(of_side) for side, of_side in zip(self._sides, contexts, strict=False)]
         for of_item in zip(*seen, strict=True):
             yield self._answer(of_item)
 
-    def _answer(self, seen: Sequence[Followers]) -> Answer:
+    def _answer(self, seen: Sequence[backoff.Followers]) -> Answer:
         named = self._united([of_side.words for of_side in seen])
         candidates = np.concatenate([named, self._first[~self._taken[self._first]]])
         self._taken[named] = False
         self._places[candidates] = np.arange(len(candidates))
         scores = self._weights[candidates]
         for side, of_side in zip(self._sides, seen, strict=True):
-            shares = side.unigrams[candidates] * of_side.scale
+            shares = side.levels[0].probabilities[candidates] * of_side.scale
             shares[self._places[of_side.words]] = of_side.probabilities
             scores = scores * shares
         others = max(self._base_sum - float(self._base[named].sum()), float(self._base[corpus.UNKNOWN]))
         total = others * math.prod(of_side.scale for of_side in seen) + float(scores[: len(named)].sum())
-        return self._best(candidates, scores / total) if total > 0 else Answer(candidates[:0], scores[:0])
+        if total <= 0:
+            return Answer(candidates[:0], scores[:0])
+        probabilities = scores / total
+        chosen = backoff.most_probable(candidates, probabilities, self._top)
+        chosen = chosen[probabilities[chosen] > 0]
+        return Answer(candidates[chosen], probabilities[chosen])
 
-    def _united(self, groups: Sequence[corpus.Longs]) -> corpus.Longs:
+    def _united(self, groups: Sequence[corpus.Ids]) -> corpus.Ids:
         """Return the words of all groups without repetition, and mark them as taken."""
         new = []
         for words in groups:
             new.append(words[~self._taken[words]])
             self._taken[words] = True
         return np.concatenate(new)
-
-    def _best(self, words: corpus.Longs, probabilities: corpus.Doubles) -> Answer:
-        """Choose the most probable words; of equal ones, the first of the training set."""
-        size = min(self._top, len(words))
-        least = np.partition(probabilities, len(words) - size)[len(words) - size]
-        above = np.flatnonzero(probabilities > least)
-        equal = np.flatnonzero((probabilities == least) & (probabilities > 0))
-        equal = equal[np.argsort(words[equal])][: size - len(above)]
-        chosen = np.concatenate([above, equal])
-        chosen = chosen[np.lexsort((words[chosen], -probabilities[chosen]))]
-        return Answer(words[chosen], probabilities[chosen])
-
-
-class Followers(NamedTuple):
-    """The words that follow a context, their probabilities, and the factor of the shares of all other words."""
-
-    words: corpus.Longs
-    probabilities: corpus.Doubles
-    scale: float
-
-
-class _Side:
-    """The followers of contexts by one model."""
-
-    def __init__(self, model: ngram_model.NgramModel) -> None:
-        self._model = model
-        self._words = [level.words.astype(np.int64) for level in model.levels]
-        self._probabilities = [10.0**level.log_probabilities for level in model.levels]
-        self._backoffs = [10.0**level.log_backoffs for level in model.levels]
-        self.unigrams = self._probabilities[0]
-
-    def followers(self, contexts: Sequence[corpus.Sentence]) -> Iterator[Followers]:
-        """Yield the followers of each context, given with the nearest word last."""
-        rows = self._rows(contexts)
-        factors = [np.where(of >= 0, back[of], 1.0) for of, back in zip(rows, self._backoffs, strict=False)]
-        scales = [np.ones(len(contexts))]
-        for factor in reversed(factors):
-            scales.insert(0, scales[0] * factor)
-        ranges = [level.followers(of) for level, of in zip(self._model.levels[1:], rows, strict=True)]
-        bounds = [list(zip(starts.tolist(), ends.tolist(), strict=True)) for starts, ends in ranges]
-        per_item = zip(*(scale.tolist() for scale in scales), strict=True)
-        for places, of_item in zip(zip(*bounds, strict=True), per_item, strict=True):
-            yield self._followers(places, of_item)
-
-    def _followers(self, places: Sequence[tuple[int, int]], scales: Sequence[float]) -> Followers:
-        """Take the longest n-gram for each word; ``scales`` are the factors of unigrams, bigrams and so on."""
-        start, end = places[0]
-        words = self._words[1][start:end]
-        probabilities = self._probabilities[1][start:end] * scales[1]
-        for length, (start, end) in enumerate(places[1:], 3):
-            if start < end:
-                longer = np.searchsorted(words, self._words[length - 1][start:end])
-                probabilities[longer] = self._probabilities[length - 1][start:end] * scales[length - 1]
-        return Followers(words, probabilities, scales[0])
-
-    def _rows(self, contexts: Sequence[corpus.Sentence]) -> list[corpus.Ids]:
-        """Return the rows of the contexts' last word, last two words and so on; -1 if there is none."""
-        ids, longest = self._model.ids, self._model.order - 1
-        columns = np.full((longest, len(contexts)), -1, np.int32)
-        for place, words in enumerate(contexts):
-            for back, word in enumerate(reversed(words)):
-                columns[back, place] = ids.get(word, corpus.UNKNOWN)
-        rows = []
-        for length in range(1, longest + 1):
-            of = columns[length - 1]
-            for shorter in range(length - 1, 0, -1):
-                of = self._model.levels[length - shorter].find(of, columns[shorter - 1])
-            rows.append(of)
-        return rows
 
 
 def cache_folder() -> str:
@@ -248,9 +184,7 @@ def _path(digest: str) -> str:
     return os.path.join(cache_folder(), f"{digest}.npz")
 
 
-def _model(arrays: np.lib.npyio.NpzFile, side: int, words: list[bytes]) -> ngram_model.NgramModel:
+def _model(arrays: np.lib.npyio.NpzFile, side: int, words: list[bytes]) -> backoff.BackoffModel:
     orders = range(int(arrays[f"order-{side}"]))
-    levels = (
-        ngram_model.Ngrams(**{field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS}) for order in orders
-    )
-    return ngram_model.NgramModel(words=words, levels=tuple(levels))
+    levels = (backoff.Ngrams(**{field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS}) for order in orders)
+    return backoff.BackoffModel(words=words, levels=tuple(levels))

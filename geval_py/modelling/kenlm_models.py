@@ -15,8 +15,9 @@ import mmap
 import os
 import struct
 from array import array
+from functools import cached_property
 from importlib import import_module
-from itertools import chain
+from itertools import accumulate, chain, compress
 
 from geval_py.errors import MissingFileError, ModelError, UsageError
 from geval_py.scoring.kernel.backends import choose_backend
@@ -28,6 +29,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeAlias
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from geval_py.reading.lines import Bytes
 
@@ -273,6 +277,68 @@ def open_other(path: str) -> Callable[..., TokenScores]:
         )
 
     return scores
+
+
+class BinaryModel:
+    """A binary file of KenLM: its order, the scores of texts and, if the file has its words, of next words."""
+
+    missing: frozenset[bytes] = frozenset()  # of the marks
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._counts = read_head(path).counts
+        probing = open_probing(path)
+        self._score = open_other(path) if probing is None else probing.scores
+
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams."""
+        return len(self._counts)
+
+    def scores(self, text: Bytes, *, bos: bool = True, eos: bool = True) -> TokenScores:
+        """Score a block of whole lines: log10 of each token's probability, 1 if it is unknown, tokens by line.
+
+        With ``bos``, <s> is in front of each line; with ``eos``, </s> is predicted at its end. Raises ModelError.
+        """
+        if bos == eos:
+            return self._score(text, marks=bos)
+        if eos:
+            return self._score(bytes(text).replace(b"\n", b" </s>\n"), marks=False)
+        logs, unknown, lengths = self._score(text, marks=True)
+        ends = accumulate(lengths)
+        inside = bytearray(b"\1" * len(logs))
+        for end in ends:
+            inside[end - 1] = 0
+        return (
+            array("f", compress(logs, inside)),
+            bytes(compress(unknown, inside)),
+            array("q", (length - 1 for length in lengths)),
+        )
+
+    @cached_property
+    def words(self) -> list[bytes]:
+        """The words by id, which stand at the end of the file; raises ModelError if they do not."""
+        with open(self.name, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            start = data.rfind(b"<unk>\0")
+            while start >= 0:
+                words = data[start:].split(b"\0")[:-1]
+                if len(words) in (self._counts[0], self._counts[0] + 1):  # one more if the ARPA file had no <unk>
+                    return words
+                start = data.rfind(b"<unk>\0", 0, start)
+        message = "This binary model of KenLM does not have its words\n  load the ARPA file that it was made from"
+        raise ModelError(path=self.name, message=message)
+
+    def next_probabilities(self, context: list[bytes]) -> NDArray[np.float64]:
+        """Return the probability of each word behind a context, which may begin with <s>: each word is scored."""
+        import numpy as np
+
+        bos = context[:1] == [b"<s>"] and len(context) < self.order
+        seen = b"".join(word + b" " for word in (context[1:] if bos else context[-self.order + 1 :]))
+        text = b"".join(seen + word + b"\n" for word in self.words)
+        logs, _, lengths = self.scores(text, bos=bos, eos=False)
+        ends = np.cumsum(lengths) - 1
+        probabilities: NDArray[np.float64] = 10.0 ** np.array(logs, np.float64)[ends]
+        return probabilities
 
 
 def open_model(path: str, what: str) -> tuple[Any, Any]:

@@ -1,482 +1,419 @@
-"""N-gram models with back-off: the model in arrays for fast look-up, tables of its sizes, and ARPA files.
+"""N-gram language models: train, load, mix and save them, score texts, and predict next words.
 
-The ARPA format is the text format of n-gram models: :func:`read_arpa` reads and checks it, :func:`write_arpa` writes
-it.
+The perplexity of a text is the one that KenLM's query computes. Each word is predicted by the longest n-gram of the
+model that ends with it; each longer context that the model has adds its back-off. A word that the model does not have
+is <unk>. After <s>, which is given, each word and then </s> is predicted.
+
+    perplexity including OOVs = 10 ^ (- sum of log10 probabilities / tokens)
+    perplexity excluding OOVs = the same, without the words that are <unk>
+
+query does not count the last line of a text if its line end is missing; here it is counted.
+
+In a mixture, a word's probability is the weighted mean of the models'. A word that only some models have has the
+probability 0 in the others, and <unk> is a word that none has: so the probabilities of all words sum to 1.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, repeat
-from typing import Any, NamedTuple
+import math
+import os
+from array import array
+from functools import cached_property, partial
+from itertools import accumulate, chain, compress, pairwise
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from geval_py.errors import MalformedLineError, ModelError
+from geval_py import errors, version
 from geval_py.modelling import kenlm_models
-from geval_py.modelling.corpus import (
-    MARKS,
-    START,
-    UNKNOWN,
-    Doubles,
-    Ids,
-    Longs,
-    NativeNumbering,
-    Numbering,
-    new_numbering,
-    sorted_with_ranks,
+from geval_py.reading import compression, rewriting
+from geval_py.reading.config import check_sampling
+from geval_py.reading.lines import blocks_of, line_of
+from geval_py.tables import numbers, table
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from typing import Any, Self
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from geval_py.explaining import significance
+    from geval_py.modelling import backoff, corpus
+    from geval_py.reading.lines import TextBlock, TextSource
+    from geval_py.scoring.blocks import Progress
+
+UNKNOWN_CONVENTION = (
+    "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "
+    "including OOVs compare only between models with the same vocabulary and the same convention for <unk>"
 )
-from geval_py.reading.lines import LineReader
-from geval_py.reading.rewriting import Writable
-from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.tables.table import Column, Table
-from geval_py.text import visible
-from geval_py.version import __version__
-
-Texts = NDArray[np.object_]
-UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ngrams:
-    """The n-grams of one order, sorted by context (a row of the order below), then by last word.
+class TextScore(Value):
+    """The scores of a text, which has at least one sentence; the arrays have a value for each sentence.
 
-    ``log_probabilities`` and ``log_backoffs`` are log10; the back-offs are 0 for the highest order.
+    ``logs`` are the sums of log10 probabilities, ``known_logs`` the same without words out of vocabulary, ``oov`` the
+    numbers of these words; ``tokens`` are the numbers of predicted tokens: the words, and </s>.
     """
 
-    contexts: Ids
-    words: Ids
-    log_probabilities: Doubles
-    log_backoffs: Doubles
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    @cached_property
-    def keys(self) -> Longs:
-        """The context and the last word of each n-gram as one number, sorted."""
-        return key_of(self.contexts, self.words)
-
-    @cached_property
-    def _find(self) -> Callable[[Longs], Ids]:
-        """Return the rows of keys, -1 for one that is not there."""
-        keys = self.keys
-        if choose_backend().name == "native":
-            from geval_py.scoring.kernel._native import find_keys, key_index
-
-            index = key_index(keys)
-            return lambda wanted: np.frombuffer(find_keys(index, wanted), np.int32)
-
-        def find(wanted: Longs) -> Ids:
-            inside = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-            found = keys[inside] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
-            return np.where(found, inside, -1).astype(np.int32)
-
-        return find
-
-    def find(self, contexts: Ids, words: Ids) -> Ids:
-        """Return the rows of n-grams by context and last word; -1 if there is none, or the context is -1."""
-        return self._find(key_of(contexts, words))
-
-    def followers(self, contexts: Ids) -> tuple[Longs, Longs]:
-        """Return the first row of the n-grams with each context, and the row behind the last."""
-        starts = key_of(contexts, np.int32(0))
-        return np.searchsorted(self.keys, starts), np.searchsorted(self.keys, starts + (1 << 32))
-
-
-def key_of(contexts: Ids, words: Ids | np.int32) -> Longs:
-    """Pack contexts and words into numbers; negative ones for contexts that are not there."""
-    return contexts.astype(np.int64) << 32 | words
-
-
-@dataclass(frozen=True, kw_only=True)
-class NgramModel:
-    """A model: the words by id (<unk>, <s> and </s> first), and the n-grams by order, from 1.
-
-    The rows of order 1 are the ids. ``name`` is the file that the model was made from, for messages. ``missing`` are
-    the marks that an ARPA file lacks; a missing <unk> has KenLM's log10 probability of -100.
-    """
-
-    words: list[bytes]
-    levels: tuple[Ngrams, ...]
-    name: str = ""
-    missing: frozenset[bytes] = frozenset()
+    logs: array[float]
+    known_logs: array[float]
+    oov: array[int]
+    tokens: array[int]
 
     @property
-    def order(self) -> int:
-        """The length of the longest n-grams."""
-        return len(self.levels)
+    def perplexity_including_oov(self) -> float:
+        """The perplexity of all tokens; NaN if there is none, inf if one has probability 0."""
+        return _perplexity(math.fsum(self.logs), sum(self.tokens))
+
+    @property
+    def perplexity_excluding_oov(self) -> float:
+        """The perplexity of the tokens in the vocabulary of the model."""
+        return _perplexity(math.fsum(self.known_logs), sum(self.tokens) - sum(self.oov))
+
+    def intervals(
+        self, samples: int, seed: int, progress: Progress | None = None
+    ) -> tuple[significance.Interval, significance.Interval]:
+        """Return the 95 % intervals of both perplexities, from resamples of the sentences.
+
+        Raises UsageError for fewer than one sample.
+        """
+        import numpy as np
+
+        from geval_py.explaining import resampling, significance
+
+        check_sampling(samples, seed)
+        known = np.subtract(self.tokens, self.oov)
+        columns = np.stack([self.logs, self.tokens, self.known_logs, known], axis=1)
+        infinite = np.isinf(columns)
+        finite = np.where(infinite, 0.0, columns)
+        tables = [
+            np.where(weights @ infinite > 0, -np.inf, weights @ finite)
+            for weights in resampling.bootstrap_weights(len(columns), samples, seed, progress)
+        ]
+        logs, tokens, known_logs, known = np.concatenate(tables).T
+        including, excluding = (
+            [_perplexity(log, count) for log, count in zip(sums, counts, strict=True) if count > 0]
+            for sums, counts in ((logs, tokens), (known_logs, known))
+        )
+        tail = significance.expanded_tail(len(columns))
+        return (
+            significance.Interval.of(including or [math.nan], samples=samples, seed=seed, tail=tail),
+            significance.Interval.of(excluding or [math.nan], samples=samples, seed=seed, tail=tail),
+        )
+
+
+def _perplexity(log: float, tokens: float) -> float:
+    """Return 10 ^ (-log / tokens).
+
+    >>> _perplexity(-2.0, 1), _perplexity(-1e5, 1), _perplexity(0.0, 0)
+    (100.0, inf, nan)
+    """
+    if not tokens:
+        return math.nan
+    try:
+        return math.pow(10.0, -log / tokens)
+    except OverflowError:
+        return math.inf
+
+
+def _joined(scores: Sequence[TextScore]) -> TextScore:
+    """Join the scores of blocks."""
+    columns = (chain.from_iterable(getattr(score, name) for score in scores) for name in TextScore.fields)
+    logs, known_logs, oov, tokens = map(array, "ddqq", columns)
+    return TextScore(logs=logs, known_logs=known_logs, oov=oov, tokens=tokens)
+
+
+def _summed(logs: array[float] | NDArray[np.float64], unknown: Any, lengths: Any) -> TextScore:
+    """Sum the log10 probabilities of tokens by sentence; without numpy where there are no arrays of it."""
+    if isinstance(logs, array):
+        return _sums_of(logs, unknown, lengths)
+    import numpy as np
+
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    sums = partial(np.bincount, sentence, minlength=len(lengths))
+    return TextScore(
+        logs=array("d", sums(weights=logs).tobytes()),
+        known_logs=array("d", sums(weights=np.where(unknown, 0.0, logs)).tobytes()),
+        oov=array("q", np.bincount(sentence[unknown], minlength=len(lengths)).tobytes()),
+        tokens=array("q", np.asarray(lengths, np.int64).tobytes()),
+    )
+
+
+def _sums_of(logs: array[float], unknown: bytes, lengths: array[int]) -> TextScore:
+    """Sum the log10 probabilities of tokens by sentence."""
+    sums, known_sums, oov = array("d"), array("d"), array("q")
+    known = unknown.translate(_SWAPPED)
+    for start, end in pairwise(accumulate(lengths, initial=0)):
+        of_words = logs[start:end]
+        sums.append(math.fsum(of_words))
+        oov.append(unknown.count(1, start, end))
+        known_sums.append(math.fsum(compress(of_words, known[start:end])) if oov[-1] else sums[-1])
+    return TextScore(logs=sums, known_logs=known_sums, oov=oov, tokens=lengths)
+
+
+_SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
+_LOG10_OF_2 = math.log10(2)
+
+
+class LanguageModel(Protocol):
+    """A model that predicts the words of a text, one after another, such as an NgramModel.
+
+    ``next_words`` returns the ``k`` most probable words behind a context with their probabilities, the most probable
+    first. ``surprisals`` returns the surprisal of each word of a text in bits.
+    """
+
+    def next_words(self, context: str | Iterable[str], k: int | None = 10) -> dict[str, float]: ...
+
+    def surprisals(self, words: str | Iterable[str]) -> list[float]: ...
+
+
+class NgramModel:
+    """An n-gram language model, or a mixture of several; make one by ``train``, ``load`` or ``mix``.
+
+    ``order`` is the length of its longest n-grams. ``weights`` are those of a mixture, in the order of its models.
+    A text is a string or words; words are split at white space. <s> is in front of it if ``bos``, and </s> behind it
+    is predicted if ``eos``.
+    """
+
+    def __init__(self, parts: Sequence[Any], weights: Sequence[float] = (1.0,)) -> None:
+        self.parts: list[backoff.BackoffModel | kenlm_models.BinaryModel] = list(parts)
+        self.weights = tuple(weights)
+        self.order = max(part.order for part in parts)
+
+    @classmethod
+    def train(
+        cls,
+        texts: TextSource,
+        order: int = 5,
+        *,
+        prune: Sequence[int] = (),
+        vocabulary: Collection[str] | None = None,
+        discount_fallback: bool | Sequence[float] = False,
+        interpolate_unigrams: bool = True,
+        vocab_pad: int = 0,
+        exact_discounts: bool = False,
+        skip_symbols: bool = False,
+    ) -> Self:
+        """Estimate a model with interpolated modified Kneser-Ney, as KenLM's lmplz does.
+
+        ``texts`` are sentences, each a string or a list of words, or the path of a file with a sentence a line. The
+        options are those of ``geval lm train``. Raises UsageError for options that are wrong, ModelError if the text
+        allows no discounts, MalformedLineError for a mark such as <s> in the text, and otherwise as for any file.
+        """
+        from geval_py.modelling import corpus, estimation
+
+        fallback = estimation.FALLBACK if discount_fallback is True else discount_fallback or None
+        how = estimation.Estimation(
+            order=order,
+            prune=tuple(prune),
+            vocabulary=None if vocabulary is None else {word.encode() for word in vocabulary},
+            fallback=None if fallback is None else estimation.three_discounts(fallback),
+            interpolate_unigrams=interpolate_unigrams,
+            vocabulary_size=vocab_pad,
+            exact_discounts=exact_discounts,
+        )
+        return cls([estimation.estimate(corpus.corpus_of(blocks_of(texts), skip_symbols=skip_symbols), how).model])
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an ARPA file, maybe compressed, or a binary file of KenLM.
+
+        A binary file is opened at once and scores texts fast, but takes longer to predict next words. Tries need the
+        package kenlm. Raises ModelError and MalformedLineError for a file that is no model.
+        """
+        name = os.fspath(path)
+        if kenlm_models.is_binary(name):
+            return cls([kenlm_models.BinaryModel(name)])
+        from geval_py.modelling import arpa
+
+        return cls([arpa.read_arpa(name)])
+
+    @classmethod
+    def mix(
+        cls,
+        models: Iterable[NgramModel],
+        weights: Sequence[float] | None = None,
+        *,
+        on: TextSource | None = None,
+    ) -> Self:
+        """Mix models linearly, by their weights or by the weights that are best on a held-out text.
+
+        The best weights give the least perplexity of the words that any of the models has; they are found by
+        expectation and maximisation. Raises UsageError for weights that do not sum to 1, and without weights or text.
+        """
+        models = tuple(models)
+        if (weights is None) == (on is None):
+            raise errors.UsageError(message="a mixture takes weights, or a held-out text to find them on")
+        if weights is None:
+            weights = _best_weights(models, blocks_of(on or ()))
+        if len(weights) != len(models) or not models:
+            raise errors.UsageError(message=f"{len(weights)} weights are not for {len(models)} models")
+        if min(weights) < 0 or not math.isclose(math.fsum(weights), 1, abs_tol=1e-6):
+            raise errors.UsageError(message=f"the weights sum to {math.fsum(weights):.6g}, and not to 1")
+        parts = [part for model in models for part in model.parts]
+        return cls(parts, [of * own for of, model in zip(weights, models, strict=True) for own in model.weights])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an ARPA file, whole or not at all, compressed by its ending: .gz, .xz, .bz2 or .zst.
+
+        Raises UsageError for a mixture and for a binary file, and if the file cannot be written.
+        """
+        from geval_py.modelling import arpa, backoff
+
+        (part,) = self.parts if len(self.parts) == 1 else [None]
+        if not isinstance(part, backoff.BackoffModel):
+            what = "a mixture has no ARPA file" if part is None else "a binary model of KenLM is not written again"
+            raise errors.UsageError(message=f"{what}: keep the files that it was made of")
+        name = os.fspath(path)
+        with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
+            arpa.write_arpa(part, file)
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """All words that the model predicts, with <unk> and </s>."""
+        unknown, _, *others = self._words[0].tolist()
+        return [unknown, *others]
+
+    def score(self, words: str | Iterable[str], bos: bool = True, eos: bool = True) -> float:
+        """Return the log10 probability of a sentence, as KenLM's ``Model.score`` does."""
+        return _summed(*self.token_scores(line_of(words), bos=bos, eos=eos)).logs[0]
+
+    def surprisals(self, words: str | Iterable[str], bos: bool = True, eos: bool = False) -> list[float]:
+        """Return the surprisal of each word in bits, -log2 of its probability; inf if that is 0.
+
+        With ``eos``, the last value is that of </s>. An unknown word has the surprisal of <unk>.
+        """
+        logs = self.token_scores(line_of(words), bos=bos, eos=eos)[0]
+        return [-log / _LOG10_OF_2 + 0.0 for log in logs.tolist()]
+
+    def score_texts(self, texts: TextSource, bos: bool = True, eos: bool = True) -> TextScore:
+        """Score sentences, or the lines of the file at a path.
+
+        Raises UsageError if there is no sentence, and ModelError if the model lacks <s> or </s>.
+        """
+        return self.score_blocks(blocks_of(texts), bos=bos, eos=eos)
+
+    def perplexity(self, texts: TextSource, bos: bool = True, eos: bool = True) -> float:
+        """Return the perplexity of sentences, or of the file at a path, including unknown words, as <unk>.
+
+        ``score_texts`` has the perplexity without unknown words too, and intervals.
+        """
+        return self.score_texts(texts, bos=bos, eos=eos).perplexity_including_oov
+
+    def score_blocks(self, blocks: Iterable[TextBlock], *, bos: bool = True, eos: bool = True) -> TextScore:
+        """Score blocks of lines."""
+        return _joined([_summed(*self.token_scores(block, bos=bos, eos=eos)) for _, _, block in blocks])
+
+    def token_scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Any, Any, Any]:
+        """Score a block of whole lines: log10 of each token's probability, whether it is unknown, tokens by line."""
+        found = [part.scores(text, bos=bos, eos=eos) for part in self.parts]
+        if len(found) == 1:
+            return found[0]
+        import numpy as np
+
+        logs, unknown = _table_of(found)
+        everywhere = unknown.all(axis=0)
+        with np.errstate(divide="ignore"):
+            mixed = np.log10(np.array(self.weights) @ np.where(unknown & ~everywhere, 0.0, 10.0**logs))
+        return np.minimum(mixed, 0.0), everywhere, found[0][2]
+
+    def next_words(self, context: str | Iterable[str] = "", k: int | None = 10, bos: bool = True) -> dict[str, float]:
+        """Return the most probable next words with their probabilities, the most probable first.
+
+        All of the vocabulary is returned if ``k`` is None; its probabilities sum to 1. <unk> stands for all unknown
+        words, and </s> for the end of the sentence.
+        """
+        import numpy as np
+
+        from geval_py.modelling import backoff, corpus
+
+        if k is not None and k < 0:
+            raise errors.UsageError(message=f"k is a number of words, or None for all, not {k}")
+        texts, places = self._words
+        seen = [corpus.MARKS[corpus.START]] * bos + line_of(context).split()
+        probabilities = np.zeros(len(texts))
+        for part, weight, of_part in zip(self.parts, self.weights, places, strict=True):
+            probabilities[of_part] += weight * part.next_probabilities(seen)
+        probabilities[corpus.START] = -1.0  # it is never predicted
+        most = len(texts) - 1
+        chosen = backoff.most_probable(np.arange(len(texts)), probabilities, most if k is None else min(k, most))
+        return dict(zip(texts[chosen].tolist(), probabilities[chosen].tolist(), strict=True))
 
     @cached_property
-    def ids(self) -> dict[bytes, int]:
-        """The id of each word."""
-        return {word: number for number, word in enumerate(self.words)}
+    def _words(self) -> tuple[backoff.Texts, list[corpus.Ids]]:
+        """The words of all models, the marks first, and where each model's words stand among them."""
+        from geval_py.modelling import backoff, corpus
 
-    @cached_property
-    def texts(self) -> Texts:
-        """The words as texts; bytes that are not UTF-8 are surrogates, which encode to the same bytes."""
-        texts = np.empty(len(self.words), np.object_)
-        texts[:] = [word.decode(errors="surrogateescape") for word in self.words]
-        return texts
-
-    @cached_property
-    def joined_words(self) -> tuple[bytes, Longs]:
-        """The words, each with an LF behind it, and where each starts and the last ends."""
-        lengths = np.fromiter(map(len, self.words), np.int64, len(self.words)) + 1
-        return b"\n".join([*self.words, b""]), np.concatenate([[0], np.cumsum(lengths)])
-
-    def words_of(self, length: int, rows: Ids) -> list[Ids]:
-        """Return the words of n-grams, given as rows of their order: an array for each position."""
-        columns: list[Ids] = []
-        for level in self.levels[length - 1 :: -1]:
-            columns.append(level.words[rows])
-            rows = level.contexts[rows]
-        return columns[::-1]
-
-    def text_of(self, length: int, row: int) -> str:
-        """Return an n-gram as a text, for messages."""
-        columns = self.words_of(length, np.array([row], np.int32))
-        return visible(b" ".join(self.words[int(column[0])] for column in columns).decode(errors="replace"))
-
-    def rows_of(self, tokens: Ids, depths: Ids) -> list[Ids]:
-        """Return, for each length, the row of the n-gram that ends at each token of a sentence; -1 if none does."""
-        rows = [tokens]
-        for length in range(2, self.order + 1):
-            below, found = rows[-1], np.full(len(tokens), -1, np.int32)
-            places = np.flatnonzero(depths >= length - 1)
-            places = places[below[places - 1] >= 0]
-            found[places] = self.levels[length - 1].find(below[places - 1], tokens[places])
-            rows.append(found)
-        return rows
+        numbering = corpus.Numbering(corpus.MARKS)
+        places = [numbering.number(part.words) for part in self.parts]
+        return backoff.texts_of(numbering.words), places
 
 
-def model_table(model: NgramModel) -> Table:
-    """Return a table of the sizes of a model."""
-    rows: list[Sequence[object]] = [("order", model.order)]
-    rows += [(f"{order}-grams", count) for order, count in enumerate(_counts(model), 1)]
-    rows.append(("words", len(model.words) - len(MARKS)))
-    if model.missing:
-        rows.append(("missing", " ".join(sorted(mark.decode() for mark in model.missing))))
-    return Table([Column(name="what"), Column(name="value")], rows)
+def _table_of(scores: Sequence[tuple[Any, Any, Any]]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return log10 of the tokens by several models, a row each, and whether they are unknown."""
+    import numpy as np
+
+    logs = np.array([np.asarray(of_model) for of_model, _, _ in scores], np.float64)
+    return logs, np.array([np.frombuffer(of_model, np.bool_) for _, of_model, _ in scores])
 
 
-def model_document(model: NgramModel) -> dict[str, Any]:
-    """Return the sizes of a model as a JSON document, with all words of the vocabulary."""
-    return {
-        "version": __version__,
-        "order": model.order,
-        "ngrams": _counts(model),
-        "missing": sorted(mark.decode() for mark in model.missing),
-        "vocabulary": model.texts[len(MARKS) :].tolist(),
+def _best_weights(models: Sequence[NgramModel], blocks: Iterable[TextBlock]) -> Sequence[float]:
+    """Find the weights of the mixture with the least perplexity on a text, without words that no model has."""
+    import numpy as np
+
+    from geval_py.explaining import mixing
+
+    losses = []
+    for _, _, block in blocks:
+        logs, unknown = _table_of([model.token_scores(block) for model in models])
+        losses.append(np.where(unknown, np.inf, -math.log(10) * logs))
+    weights: list[float] = mixing.best_weights(np.concatenate(losses, axis=1).T).tolist()
+    return weights
+
+
+def perplexity_table(
+    score: TextScore,
+    intervals: tuple[significance.Interval, significance.Interval] | None = None,
+    precision: int | None = None,
+) -> table.Table:
+    """Return a table of the perplexities in the words of KenLM's query, with 95 % intervals if they are given."""
+    including, excluding = score.perplexity_including_oov, score.perplexity_excluding_oov
+    if intervals is None:
+        shown = [numbers.number(value, precision) for value in (including, excluding)]
+    else:
+        shown = [numbers.with_half_width(interval.middle, interval.half_width, precision) for interval in intervals]
+    rows = [
+        ("Perplexity including OOVs", shown[0]),
+        ("Perplexity excluding OOVs", shown[1]),
+        ("OOVs", sum(score.oov)),
+        ("Tokens", sum(score.tokens)),
+    ]
+    return table.Table([table.Column(name="what"), table.Column(name="value")], rows)
+
+
+def perplexity_document(
+    score: TextScore, intervals: tuple[significance.Interval, significance.Interval] | None = None
+) -> dict[str, Any]:
+    """Return the perplexities as a JSON document, with the convention for <unk>."""
+    document = {
+        "version": version.__version__,
+        "perplexity_including_oov": score.perplexity_including_oov,
+        "perplexity_excluding_oov": score.perplexity_excluding_oov,
+        "oov": sum(score.oov),
+        "tokens": sum(score.tokens),
+        "sentences": len(score.tokens),
+        "unknown_words": UNKNOWN_CONVENTION,
+    }
+    names = ("interval_including_oov", "interval_excluding_oov")
+    return document | {
+        name: interval.to_dict() for name, interval in zip(names, intervals or (), strict=False) if interval
     }
 
 
-def _counts(model: NgramModel) -> list[int]:
-    """Count the n-grams of each order, as the ARPA file does."""
-    counts = [len(level) for level in model.levels]
-    counts[0] -= len(model.missing)
-    return counts
-
-
-# ARPA files
-
-
-LOG_ZERO = -99.0
-MISSING_UNKNOWN = -100.0
-MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
-_ROWS = 1 << 14  # read at a time
-_COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
-
-
-class _Rows(NamedTuple):
-    words: list[bytes]  # of all n-grams of the rows, concatenated
-    log_probabilities: Doubles
-    log_backoffs: Doubles
-
-
-def read_arpa(path: str) -> NgramModel:
-    """Read an ARPA file, which may be compressed.
-
-    Raises MalformedLineError for a malformed line; ModelError if the file is no ARPA file, an n-gram lacks its
-    context, or probabilities sum to more than 1; and as LineReader.
-    """
-    with LineReader(path) as reader:
-        lines = _Lines(reader)
-        counts = _read_counts(lines)
-        numbering = new_numbering(alias=UNKNOWN_IN_CAPITALS)
-        model = _read_unigrams(lines, counts, numbering)
-        for order in range(2, len(counts) + 1):
-            model = _with_ngrams(model, lines, order, counts, numbering)
-        if lines.next_text() != b"\\end\\":
-            raise lines.error("not the end", "expected \\end\\")
-    return model
-
-
-class _Lines:
-    """The lines of an ARPA file, with their numbers."""
-
-    def __init__(self, reader: LineReader) -> None:
-        self.path = reader.path
-        self.number = 0
-        self._reader = reader
-        self.text = b""
-
-    def next(self) -> bytes | None:
-        """Return the next line without its end; None at the end of the file."""
-        line = self._reader.take(1)
-        self.number += 1
-        self.text = line.rstrip(b"\r\n")
-        return self.text if line else None
-
-    def next_text(self) -> bytes | None:
-        """Return the next line that is not empty."""
-        while (line := self.next()) is not None and not line.strip():
-            pass
-        return line
-
-    def take(self, lines: int) -> bytes:
-        """Return the next lines as one block, with LF as line ends."""
-        block = self._reader.take(lines)
-        self.number += block.count(b"\n")
-        return block.replace(b"\r\n", b"\n") if b"\r" in block else block
-
-    def error(self, reason: str, hint: str, *, text: bytes | None = None, column: int = 1) -> MalformedLineError:
-        """Make an error at the current line."""
-        shown = (self.text if text is None else text).decode(errors="replace")
-        return MalformedLineError(
-            path=self.path, line=self.number, column=column, reason=reason, token=shown, hint=hint, text=shown
-        )
-
-
-def _read_counts(lines: _Lines) -> list[int]:
-    """Read the head of the file: the number of n-grams of each order."""
-    while (line := lines.next()) != b"\\data\\":
-        if line is None:
-            raise ModelError(path=lines.path, message="This is no ARPA file: it has no line \\data\\")
-        if line.startswith(kenlm_models.MAGIC):
-            raise ModelError(
-                path=lines.path,
-                message="This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed",
-            )
-    counts: list[int] = []
-    while (line := lines.next_text()) is not None and line.startswith(b"ngram"):
-        match = _COUNT.fullmatch(line)
-        if match is None or int(match[1]) != len(counts) + 1:
-            raise lines.error("a count", f"expected ngram {len(counts) + 1}=COUNT")
-        counts.append(int(match[2]))
-    if not counts or line != b"\\1-grams:":
-        raise lines.error("no section", "expected \\1-grams:" if counts else "expected ngram 1=COUNT")
-    return counts
-
-
-def _read_unigrams(lines: _Lines, counts: Sequence[int], numbering: Numbering | NativeNumbering) -> NgramModel:
-    """Read the 1-grams, which number the words."""
-    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, numbering)
-    words = numbering.words
-    known = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
-    if len(np.unique(known)) < len(known):
-        raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
-    logs, backoffs = np.full(len(words), -np.inf), np.zeros(len(words))
-    logs[UNKNOWN] = MISSING_UNKNOWN
-    logs[ids], backoffs[ids] = own_logs, own_backoffs
-    level = Ngrams(
-        contexts=np.zeros(len(words), np.int32),
-        words=np.arange(len(words), dtype=np.int32),
-        log_probabilities=logs,
-        log_backoffs=backoffs,
-    )
-    missing = frozenset(mark for number, mark in enumerate(MARKS) if number not in ids)
-    model = NgramModel(words=words, levels=(level,), name=lines.path, missing=missing)
-    _check(model)
-    return model
-
-
-def _with_ngrams(
-    model: NgramModel, lines: _Lines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
-) -> NgramModel:
-    """Read the n-grams of the next order, find their contexts, and sort them."""
-    if lines.next_text() != b"\\%d-grams:" % order:
-        raise lines.error(f"not the {order}-grams", f"expected \\{order}-grams:")
-    ids, logs, backoffs = _read_section(lines, order, counts, numbering)
-    columns = ids.reshape(-1, order).T
-    contexts = _contexts(model, columns)
-    by_key, sorted_contexts = sorted_with_ranks(contexts)
-    words = columns[-1][by_key]
-    if (np.diff(key_of(sorted_contexts, words)) < 0).any():  # in suffix order, as most files are, it is sorted now
-        by_key = np.lexsort((columns[-1], contexts))
-        words = columns[-1][by_key]
-    level = Ngrams(
-        contexts=sorted_contexts, words=words, log_probabilities=logs[by_key], log_backoffs=backoffs[by_key]
-    )
-    model = NgramModel(words=model.words, levels=(*model.levels, level), name=model.name, missing=model.missing)
-    _check(model)
-    return model
-
-
-def _contexts(model: NgramModel, columns: Ids) -> Ids:
-    """Find the context of each n-gram, given as columns of words; raises ModelError if one is missing."""
-    contexts: Ids = columns[0]
-    for length in range(2, len(columns)):
-        contexts = model.levels[length - 1].find(contexts, columns[length - 1])
-    if (contexts < 0).any():
-        row = int(np.flatnonzero(contexts < 0)[0])
-        names = [visible(model.words[number].decode(errors="replace")) for number in columns[:, row]]
-        message = f"Not a model: `{' '.join(names)}` is there without its context, `{' '.join(names[:-1])}`"
-        raise ModelError(path=model.name, message=message)
-    return contexts
-
-
-def _read_section(
-    lines: _Lines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
-) -> tuple[Ids, Doubles, Doubles]:
-    """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
-    left, width = counts[order - 1], 2 if order == len(counts) else 3
-    parts: list[tuple[Ids, Doubles, Doubles]] = []
-    while left > 0:
-        first = lines.number
-        block = lines.take(min(left, _ROWS))
-        rows = block.count(b"\n")
-        if not rows:
-            raise lines.error("the end of the file", f"expected {left} more {order}-grams", text=b"")
-        part = numbering.arpa_rows(block, order, grow=order == 1)
-        if part is None:
-            read = _read_rows(block, rows, order, width)
-            if read is None:
-                lines.number = first
-                read = _read_rows_one_by_one(block, lines, order, left)
-            ids = numbering.number(read.words, grow=order == 1)
-            if (ids < 0).any():
-                word = visible(read.words[int(np.argmax(ids < 0))].decode(errors="replace"))
-                message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"
-                raise ModelError(path=lines.path, message=message)
-            part = ids, read.log_probabilities, read.log_backoffs
-        parts.append(part)
-        left -= rows
-    if not parts:
-        return np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
-    all_ids, *logs = map(np.concatenate, zip(*parts, strict=True))
-    probabilities, backoffs = (np.where(log <= LOG_ZERO, -np.inf, log) for log in logs)
-    return all_ids, probabilities, backoffs
-
-
-def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
-    """Read rows with the same number of fields, all at once; None if a row is different or malformed."""
-    if block.count(b"\t") != rows * (width - 1) or block.count(b" ") != rows * (order - 1):
-        return None
-    fields = block[:-1].replace(b"\n", b"\t").split(b"\t")
-    ngrams = fields[1::width]
-    words = b" ".join(ngrams).split(b" ")
-    if len(words) != rows * order or b"" in words or {*map(bytes.count, ngrams, repeat(b" "))} != {order - 1}:
-        return None
-    try:
-        logs = np.array(list(map(float, fields[0::width])))
-        backoffs = np.array(list(map(float, fields[2::3]))) if width == 3 else np.zeros(rows)
-    except ValueError:
-        return None
-    if not ((logs <= 0).all() and (backoffs < np.inf).all()):  # NaN is neither
-        return None
-    return _Rows(words, logs, backoffs)
-
-
-def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) -> _Rows:
-    """Read rows that may lack a back-off; raises MalformedLineError."""
-    ngrams: list[bytes] = []
-    logs: list[float] = []
-    backoffs: list[float] = []
-    for line in block.split(b"\n")[:-1]:
-        lines.number += 1
-        if not line.strip() or line.startswith(b"\\"):
-            many = left - len(logs)
-            raise lines.error("too few rows", f"expected {many} more {order}-grams", text=line)
-        fields = line.split(b"\t")
-        if len(fields) not in (2, 3):
-            raise lines.error("fields", "expected log10 probability TAB words [TAB log10 back-off]", text=line)
-        words = fields[1].split(b" ")
-        if len(words) != order or b"" in words:
-            hint = f"expected {order} words with a space between two" if order > 1 else "expected one word"
-            raise lines.error("words", hint, text=line, column=_column(fields, 1))
-        ngrams += words
-        logs.append(_number(fields, 0, line, lines))
-        backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
-        if logs[-1] > 0:
-            raise lines.error("a probability above 1", "expected a log10 probability, which is 0 or less", text=line)
-    return _Rows(ngrams, np.array(logs), np.array(backoffs))
-
-
-def _column(fields: Sequence[bytes], index: int) -> int:
-    """Return the column, from 1, at which a field begins."""
-    return sum(len(field.decode(errors="replace")) + 1 for field in fields[:index]) + 1
-
-
-def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> float:
-    try:
-        value = float(fields[index])
-    except ValueError:
-        value = np.nan
-    if not value < np.inf:
-        raise lines.error("not a number", "expected a log10", text=line, column=_column(fields, index))
-    return value
-
-
-def _check(model: NgramModel) -> None:
-    """Raise ModelError if an n-gram of the highest order is there twice, or probabilities sum to more than 1."""
-    order, level = model.order, model.levels[-1]
-    twice = np.flatnonzero((np.diff(level.contexts) == 0) & (np.diff(level.words) == 0))
-    if len(twice):
-        raise ModelError(
-            path=model.name, message=f"Not a model: `{model.text_of(order, int(twice[0]))}` is there twice"
-        )
-    predicted = level.words != START
-    weights = np.where(predicted, 10.0**level.log_probabilities, 0.0)
-    sums = np.bincount(level.contexts, weights=weights)
-    if len(sums) and sums.max() > MOST_SUM:
-        context = int(sums.argmax())
-        behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
-        message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
-        raise ModelError(path=model.name, message=message)
-
-
-def write_arpa(model: NgramModel, file: Writable) -> None:
-    """Write a model in the ARPA format, with eight significant digits."""
-    file.write(arpa_head(map(len, model.levels)))
-    for order, level in enumerate(model.levels, 1):
-        file.write(section_head(order))
-        for start in range(0, len(level), _ROWS):
-            rows = np.arange(start, min(start + _ROWS, len(level)), dtype=np.int32)
-            backoffs = level.log_backoffs[rows] if order < model.order else None
-            file.write(arpa_rows(model, model.words_of(order, rows), level.log_probabilities[rows], backoffs))
-    file.write(ARPA_END)
-
-
-ARPA_END = b"\n\\end\\\n"
-
-
-def arpa_head(counts: Iterable[int]) -> bytes:
-    """Return the head of an ARPA file: the number of n-grams of each order."""
-    return b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(counts, 1))
-
-
-def section_head(order: int) -> bytes:
-    """Return what is in front of the n-grams of an order."""
-    return b"\n\\%d-grams:\n" % order
-
-
-def arpa_rows(model: NgramModel, ids: Sequence[Ids], logs: Doubles, backoffs: Doubles | None) -> bytes:
-    """Return n-grams, a line each: columns of the model's words, log10 probabilities, and log10 back-offs if any."""
-    if backoffs is not None:
-        backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads a probability of -inf, but no back-off of -inf
-    if choose_backend().name == "native":
-        from geval_py.scoring.kernel._native import write_arpa_rows
-
-        return write_arpa_rows(*model.joined_words, np.concatenate(ids), logs, b"" if backoffs is None else backoffs)
-    fields = [logs.tolist(), *(model.texts[column].tolist() for column in ids)]
-    line = "%.8g\t" + " ".join(["%s"] * len(ids))
-    if backoffs is not None:
-        fields.append(backoffs.tolist())
-        line += "\t%.8g"
-    values = tuple(chain.from_iterable(zip(*fields, strict=True)))
-    return (f"{line}\n" * len(logs) % values).encode(errors="surrogateescape")
+def sentences_table(score: TextScore, precision: int | None = None) -> table.Table:
+    """Return a table with a row for each sentence: log10 of its probability, and the words out of vocabulary."""
+    write = partial(numbers.number, precision=precision)
+    columns = [table.Column(name="log10", write=write), table.Column(name="OOVs")]
+    rows = zip(score.logs.tolist(), score.oov.tolist(), strict=True)
+    return table.Table(columns, rows, at_a_time=1000)

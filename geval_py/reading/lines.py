@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from contextlib import contextmanager
+from itertools import islice
 
-from geval_py.errors import TooLargeError, UnreadableFileError
+from geval_py.errors import EmptyFileError, TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading.sources import Source, changed, is_remote, naming, parts_of, state_at, unreadable
+from geval_py.text import visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
     from geval_py.reading.unpacking import Threads
 
+    TextBlock: TypeAlias = tuple[str, int, bytes]
+    TextSource: TypeAlias = str | os.PathLike[str] | Iterable[str | Iterable[str]]
     ReadAt: TypeAlias = Callable[[memoryview, int], int]  # fills a buffer from an offset, returns the bytes read
 
 Bytes: TypeAlias = bytes | memoryview
 BLOCK_BYTES = 1 << 21
 READ_AHEAD_BYTES = 1 << 16
 TEXT_BLOCK_BYTES = 1 << 20
+SENTENCES_AT_A_TIME = 10_000
+_WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in it
 LF = 0x0A
 MOST_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise fill the memory
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -263,8 +270,8 @@ def read_lines(path: str, *, header: str | None = None) -> Generator[str, None, 
             yield from decode_lines(block)
 
 
-def text_blocks(path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield a text in blocks of whole lines, each with the number of its first line.
+def text_blocks(path: str) -> Iterator[TextBlock]:
+    """Yield a text in blocks of whole lines, each with the path and the number of its first line.
 
     A byte order mark is dropped, and a missing last line end added. Raises UnreadableFileError, also for UTF-16.
     """
@@ -273,8 +280,62 @@ def text_blocks(path: str) -> Iterator[tuple[int, bytes]]:
         while block := reader.block(TEXT_BLOCK_BYTES):
             if line == 1 and block.startswith(UTF_16):
                 raise UnreadableFileError(path=path, reason="it is UTF-16; write it as UTF-8")
-            yield line, block
+            yield path, line, block
             line += block.count(b"\n")
+
+
+def blocks_of_files(paths: Sequence[str]) -> Iterator[TextBlock]:
+    """Yield several texts as :func:`text_blocks` does; raises EmptyFileError if there is no line."""
+    empty = True
+    for path in paths:
+        for block in text_blocks(path):
+            yield block
+            empty = False
+    if empty:
+        raise EmptyFileError(what="text", path=paths[0])
+
+
+def blocks_of(texts: TextSource) -> Iterator[TextBlock]:
+    """Yield sentences, or the lines of the file at a path, in the same form as :func:`text_blocks`.
+
+    Raises UsageError if there is no sentence, and as :func:`line_of`.
+    """
+    if isinstance(texts, (str, os.PathLike)):
+        yield from blocks_of_files([os.fspath(texts)])
+        return
+    line, lines = 1, map(line_of, texts)
+    while block := b"".join(islice(lines, SENTENCES_AT_A_TIME)):
+        yield "", line, block
+        line += SENTENCES_AT_A_TIME
+    if line == 1:
+        raise UsageError(message="there is no text: give its sentences, or the path of a file")
+
+
+def line_of(sentence: str | Iterable[str]) -> bytes:
+    """Encode a sentence as a line: a string, in which line ends are white space, or words.
+
+    Surrogates stand for bytes that are not UTF-8. Raises UsageError for a word that is empty, or has white space.
+    """
+    if isinstance(sentence, str):
+        return _encoded(sentence).replace(b"\n", b" ") + b"\n"
+    words = list(map(_encoded, sentence))
+    if not all(words) or _WHITE_SPACE.search(b"".join(words)):
+        wrong = next(word for word in words if not word or _WHITE_SPACE.search(word))
+        raise UsageError(
+            message=f"`{visible(wrong.decode(errors='replace'))}` is no word: it is empty or has white space in it"
+        )
+    return b" ".join(words) + b"\n"
+
+
+def _encoded(text: str) -> bytes:
+    if not isinstance(text, str):
+        raise UsageError(
+            message=f"a sentence is a string or a list of strings: {visible(repr(text))[:60]} is neither"
+        )
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
 
 
 # Byte ranges of a plain file.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from geval_py.errors import EmptyFileError, MalformedLineError, ModelError
-from geval_py.modelling.ngram_model import read_arpa
-from geval_py.modelling.perplexity import score_texts
+from geval_py.modelling.arpa import read_arpa
+from geval_py.modelling.ngram_model import NgramModel
 
 GOOD = """\
 made by hand
@@ -44,7 +44,7 @@ def test_rows_with_and_without_backoff(read, tmp_path):
     assert [len(level) for level in model.levels] == [4, 2]
     assert model.levels[0].log_backoffs.tolist() == [0, -0.3, 0, -0.2]
     (tmp_path / "text").write_bytes(b"a\nb\n")
-    score = score_texts(model, [str(tmp_path / "text")])
+    score = NgramModel([model]).score_texts(tmp_path / "text")
     assert score.logs.tolist() == pytest.approx([-0.1 - 0.2, -0.3 - 1 - 0.5])
     assert score.known_logs.tolist() == pytest.approx([-0.3, -0.5])
     assert (score.oov.tolist(), score.tokens.tolist()) == ([0, 1], [2, 2])
@@ -68,7 +68,7 @@ def test_a_model_without_unk_has_the_log_probability_of_kenlm(read, tmp_path):
     assert model.levels[0].log_probabilities[0] == -100
     assert model.missing == {b"<unk>"}
     (tmp_path / "text").write_bytes(b"a\nb\n")
-    score = score_texts(model, [str(tmp_path / "text")])
+    score = NgramModel([model]).score_texts(tmp_path / "text")
     assert score.logs.tolist() == pytest.approx([-0.1 - 0.2, -0.3 - 100 - 0.5])
     assert score.oov.tolist() == [0, 1]
 
@@ -81,7 +81,7 @@ def test_unk_in_capitals_is_unk(read, tmp_path):
     assert capitals.words == small.words == [b"<unk>", b"<s>", b"</s>", b"a"]
     assert capitals.missing == frozenset()
     (tmp_path / "text").write_bytes(b"<UNK>\n<unk> b\n")
-    scores = [score_texts(model, [str(tmp_path / "text")]) for model in (small, capitals)]
+    scores = [NgramModel([model]).score_texts(tmp_path / "text") for model in (small, capitals)]
     assert scores[0].logs.tolist() == scores[1].logs.tolist() == pytest.approx([-0.1 - 0.5, -0.1 - 1 - 0.5])
     assert scores[1].oov.tolist() == [1, 2]
 
@@ -96,12 +96,12 @@ def test_a_model_without_marks_scores_texts_without(read, tmp_path):
     model = read("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\ta\n\n\\end\\\n")
     (tmp_path / "text").write_bytes(b"a\n")
     with pytest.raises(ModelError) as caught:
-        score_texts(model, [str(tmp_path / "text")])
+        NgramModel([model]).score_texts(tmp_path / "text")
     assert str(caught.value) == (
         "the model has no </s> and <s>\n  it was made without the marks of sentences: score without them, too "
         f"(--no-sentence-marks)\n  in `{tmp_path}/m.arpa`"
     )
-    assert score_texts(model, [str(tmp_path / "text")], sentence_marks=False).logs.tolist() == [-0.5]
+    assert NgramModel([model]).score_texts(str(tmp_path / "text"), bos=False, eos=False).logs.tolist() == [-0.5]
 
 
 LINES = {
@@ -185,4 +185,4 @@ def test_an_ngram_without_its_context(read, tmp_path):
 def test_an_empty_text(read, tmp_path):
     (tmp_path / "text").touch()
     with pytest.raises(EmptyFileError):
-        score_texts(read(GOOD), [str(tmp_path / "text")])
+        NgramModel([read(GOOD)]).score_texts(tmp_path / "text")

@@ -132,14 +132,12 @@ def test_an_order_beyond_the_longest_sentence(tmp_path):
 )
 def test_probabilities_sum_to_one(text, how):
     """All words' p(. | h), with </s> and <unk>, without <s>, sum to 1, whatever the context."""
-    from geval_py.modelling.perplexity import token_scores
-
     model = estimate(Corpus.of(text), Estimation(order=3, fallback=(0.5, 1.0, 1.5), **how)).model
     words = [number for number in range(len(model.words)) if number != 1]
     for context in ([1], [1, 0], *([1, word] for word in words), *([word, word] for word in words)):
         tokens = np.array([[*context, word] for word in words], np.int32)
         depths = np.tile(np.arange(len(context) + 1, dtype=np.int32), len(words))
-        logs, _ = token_scores(model, tokens.ravel(), depths)
+        logs, _ = model.token_scores(tokens.ravel(), depths)
         assert (10 ** logs[depths == len(context)]).sum() == pytest.approx(1, abs=1e-12)
 
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from kenlm_golden import RUNS, estimation_of
 
 from geval_py.errors import ModelError
+from geval_py.modelling.arpa import write_arpa as write_from_memory
 from geval_py.modelling.corpus import CorpusParts, read_corpus
 from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.estimation_on_disk import Column, Estimator, Sizes, StoredTokens, write_arpa
-from geval_py.modelling.ngram_model import write_arpa as write_from_memory
+from geval_py.reading.lines import blocks_of_files
 
 SMALL = Sizes(tokens=2000, rows=1500, picked=700)
 
@@ -26,7 +27,7 @@ def in_memory(path, how):
 
 
 def on_disk(path, how, sizes=SMALL):
-    parts = CorpusParts([path])
+    parts = CorpusParts(blocks_of_files([path]))
     tokens = StoredTokens(some_sentences(parts), None, sizes.tokens)
     model = Estimator(parts.corpus(tokens.beginning), tokens, how, None, sizes).estimate()
     file = io.BytesIO()

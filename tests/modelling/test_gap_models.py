@@ -9,7 +9,6 @@ from profiles import examples
 from geval_py.errors import ModelError
 from geval_py.modelling.corpus import Gap, gap_of, join_windows, texts_of
 from geval_py.modelling.gap_models import GapModel, learn
-from geval_py.modelling.perplexity import token_scores
 from geval_py.reading.items import Item
 
 WINDOWS = {
@@ -72,7 +71,7 @@ def conditionals(model, context):
     number = len(model.words)
     tokens = np.array([[*ids, word] for word in range(number)], np.int32)
     depths = np.tile(np.arange(len(ids) + 1, dtype=np.int32), number)
-    return 10 ** token_scores(model, tokens.ravel(), depths)[0][depths == len(ids)]
+    return 10 ** model.token_scores(tokens.ravel(), depths)[0][depths == len(ids)]
 
 
 def by_formula(learnt, gap):

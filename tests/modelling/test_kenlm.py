@@ -8,10 +8,10 @@ import pytest
 from kenlm_golden import ERRORS, MODELS, TEXTS, estimation_of
 
 from geval_py.errors import ModelError
+from geval_py.modelling.arpa import read_arpa, write_arpa
 from geval_py.modelling.corpus import Corpus, depths_of, sentences_of, split_as_lmplz, with_marks
 from geval_py.modelling.estimation import estimate
-from geval_py.modelling.ngram_model import read_arpa, write_arpa
-from geval_py.modelling.perplexity import score_sentences, token_scores
+from geval_py.modelling.ngram_model import NgramModel
 
 CLOSE = {"abs": 1e-6, "rel": 0}
 
@@ -72,8 +72,8 @@ def test_lmplz_refuses(text, run):
 @pytest.mark.parametrize("marks", [True, False], ids=["query", "query -n"])
 @pytest.mark.parametrize(("text", "run"), [param for param in MODELS if "query" in param.values[1]])
 def test_query_of_a_text(text, run, marks):
-    sentences = sentences_of(text["test"].encode(), bytes.split)
-    score = score_sentences(estimated(text, run).model, sentences, sentence_marks=marks)
+    lines = text["test"].removesuffix("\n").split("\n")
+    score = NgramModel([estimated(text, run).model]).score_texts(lines, bos=marks, eos=marks)
     wanted = run["query" if marks else "query_no_sentence_marks"]
     assert (sum(score.oov), sum(score.tokens)) == (wanted["oov"], wanted["tokens"])
     found = [score.perplexity_including_oov, score.perplexity_excluding_oov]
@@ -90,7 +90,7 @@ def test_query_of_each_word(text, run):
     ids = np.array([model.ids.get(word, 0) for sentence in sentences for word in sentence], np.int32)
     lengths = np.array(list(map(len, sentences)))
     depths = depths_of(with_marks(np.full(len(ids), 3, np.int32), lengths))  # <s> in the text begins no sentence
-    logs, used = token_scores(model, with_marks(ids, lengths), depths)
+    logs, used = model.token_scores(with_marks(ids, lengths), depths)
     wanted = [word for sentence in run["words"] for word in sentence]
     assert used[depths > 0].tolist() == [length for length, _ in wanted]
     assert logs[depths > 0].tolist() == pytest.approx([log for _, log in wanted], **CLOSE)
@@ -101,9 +101,9 @@ def test_the_mistake_of_lmplz_changes_the_score():
     text = TEXTS["last"]
     run = text["runs"]["o2"]
     how = estimation_of(text, run)
-    sentences = sentences_of(text["test"].encode(), bytes.split)
+    lines = text["test"].removesuffix("\n").split("\n")
     scores = [
-        score_sentences(estimate(corpus_of(text), kind).model, sentences).perplexity_including_oov
+        NgramModel([estimate(corpus_of(text), kind).model]).perplexity(lines)
         for kind in (how, type(how)(order=2, exact_discounts=True))
     ]
     assert scores == pytest.approx([13.29, 13.33], abs=0.005)
@@ -141,5 +141,5 @@ def test_kenlm_reads_what_is_written(text, run, tmp_path):
     test = text["test"].removesuffix("\n").replace("\0", "") + "\n"  # its words end at a NUL, unlike query's
     words = [sys.executable, "-I", "-c", CODE, str(path)]
     done = subprocess.run(words, input=test, capture_output=True, text=True, check=True)
-    score = score_sentences(read_arpa(str(path)), sentences_of(test.encode(), bytes.split))
+    score = NgramModel.load(path).score_texts(test.removesuffix("\n").split("\n"))
     assert list(map(float, done.stdout.split())) == pytest.approx(score.logs.tolist(), abs=2e-4, rel=0)

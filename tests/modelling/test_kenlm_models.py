@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from geval_py.errors import ModelError
 from geval_py.modelling import kenlm_models
 from geval_py.modelling.kenlm_models import BinaryHead, is_binary, read_head
-from geval_py.modelling.ngram_model import read_arpa
-from geval_py.modelling.perplexity import score_by_kenlm, score_texts
+from geval_py.modelling.ngram_model import NgramModel
 
 # Made of model.arpa by KenLM's build_binary at 4cb443e: build_binary [trie] model.arpa FILE.
 DATA = Path(__file__).parents[1] / "data" / "kenlm-binary"
@@ -101,9 +100,8 @@ def test_perplexity_without_kenlm(geval, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["probing.bin", pytest.param("trie.bin", marks=pytest.mark.long)])
 def test_the_scores_are_those_of_the_arpa_file(name, marks, tmp_path):
     (tmp_path / "text").write_bytes(b"a b\nb unknown a\n\n a  b\tb a \n\xff a\nb")
-    paths = [str(tmp_path / "text")]
-    wanted = score_texts(read_arpa(str(DATA / "model.arpa")), paths, sentence_marks=marks)
-    score = score_by_kenlm(str(DATA / name), paths, sentence_marks=marks)
+    wanted = NgramModel.load(DATA / "model.arpa").score_texts(tmp_path / "text", bos=marks, eos=marks)
+    score = NgramModel.load(DATA / name).score_texts(tmp_path / "text", bos=marks, eos=marks)
     for one in ("logs", "known_logs"):
         assert np.allclose(getattr(score, one), getattr(wanted, one), atol=1e-5, rtol=0)
     assert score.oov.tolist() == wanted.oov.tolist()
@@ -155,7 +153,7 @@ def test_query_of_a_text(tmp_path, monkeypatch):
     """The package kenlm is not needed."""
     monkeypatch.setitem(sys.modules, "kenlm", None)
     (tmp_path / "text").write_text(GOLDEN["text"], newline="")
-    found = score_by_kenlm(str(MODEL), [str(tmp_path / "text")])
+    found = NgramModel.load(MODEL).score_texts(tmp_path / "text")
     logs = iter(GOLDEN["query"])
     of_lines = [list(islice(logs, length)) for length in found.tokens]
     assert found.logs.tolist() == pytest.approx([sum(log for log, _ in line) for line in of_lines], abs=1e-5)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geval_py.errors import GevalError
-from geval_py.modelling import ngram_model
+from geval_py.modelling import arpa
 from geval_py.modelling.corpus import MARKS, NativeNumbering, Numbering
 
 native = pytest.importorskip("geval_py.scoring.kernel._native")
@@ -78,14 +78,14 @@ def test_rows_that_are_read(path, rows):
     answers = []
     for kind in (Numbering, NativeNumbering):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ngram_model, "new_numbering", lambda alias, kind=kind: kind(MARKS, alias))
+            patch.setattr(arpa, "new_numbering", lambda alias, kind=kind: kind(MARKS, alias))
             answers.append(model_of(path))
     assert answers[0] == answers[1]
 
 
 def model_of(path):
     try:
-        model = ngram_model.read_arpa(str(path))
+        model = arpa.read_arpa(str(path))
     except GevalError as error:
         return str(error)
     levels = [vars(level) for level in model.levels]

@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from geval_py.modelling.arpa import read_arpa, write_arpa
 from geval_py.modelling.corpus import Corpus
 from geval_py.modelling.estimation import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, RunningCounts, plain_model
-from geval_py.modelling.ngram_model import read_arpa, write_arpa
-from geval_py.modelling.perplexity import score_sentences
+from geval_py.modelling.ngram_model import NgramModel
 
 TRAIN = ["a b a", "b a c", "", "a b b a", "c"]
 TEST = ["a b c", "z a b", "c c", ""]
@@ -49,13 +49,13 @@ def test_a_model_says_what_the_formula_says(order, kind, written, tmp_path):
             write_arpa(model, file)
         model = read_arpa(str(tmp_path / "m.arpa"))
     lines = TRAIN + TEST
-    score = score_sentences(model, [line.encode().split() for line in lines])
+    score = NgramModel([model]).score_texts(lines)
     assert score.logs.tolist() == pytest.approx([formula(order, kind, line) for line in lines], abs=1e-6)
 
 
 def test_perplexity_is_infinite_where_a_word_has_no_probability():
     model = plain_model(Corpus.of([[b"a"]]), 1, MAXIMUM_LIKELIHOOD)
-    score = score_sentences(model, [[b"z"], [b"a"]])
+    score = NgramModel([model]).score_texts(["z", "a"])
     assert (score.perplexity_including_oov, score.perplexity_excluding_oov) == (math.inf, pytest.approx(2))
     including, excluding = score.intervals(100, 1)
     assert including.high == math.inf

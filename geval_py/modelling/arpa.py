@@ -1,0 +1,326 @@
+"""ARPA files, the text format of n-gram models; :func:`read_arpa` checks them strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from geval_py.errors import MalformedLineError, ModelError
+from geval_py.modelling import kenlm_models
+from geval_py.modelling.backoff import BackoffModel, Ngrams, key_of
+from geval_py.modelling.corpus import (
+    MARKS,
+    START,
+    UNKNOWN,
+    Doubles,
+    Ids,
+    NativeNumbering,
+    Numbering,
+    new_numbering,
+    sorted_with_ranks,
+)
+from geval_py.reading.lines import LineReader
+from geval_py.reading.rewriting import Writable
+from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.text import visible
+
+UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
+LOG_ZERO = -99.0
+MISSING_UNKNOWN = -100.0
+MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
+_ROWS = 1 << 14  # read at a time
+_COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
+
+
+class _Rows(NamedTuple):
+    words: list[bytes]  # of all n-grams of the rows, concatenated
+    log_probabilities: Doubles
+    log_backoffs: Doubles
+
+
+def read_arpa(path: str) -> BackoffModel:
+    """Read an ARPA file, which may be compressed.
+
+    Raises MalformedLineError for a malformed line; ModelError if the file is no ARPA file, an n-gram lacks its
+    context, or probabilities sum to more than 1; and as LineReader.
+    """
+    with LineReader(path) as reader:
+        lines = _Lines(reader)
+        counts = _read_counts(lines)
+        numbering = new_numbering(alias=UNKNOWN_IN_CAPITALS)
+        model = _read_unigrams(lines, counts, numbering)
+        for order in range(2, len(counts) + 1):
+            model = _with_ngrams(model, lines, order, counts, numbering)
+        if lines.next_text() != b"\\end\\":
+            raise lines.error("not the end", "expected \\end\\")
+    return model
+
+
+class _Lines:
+    """The lines of an ARPA file, with their numbers."""
+
+    def __init__(self, reader: LineReader) -> None:
+        self.path = reader.path
+        self.number = 0
+        self._reader = reader
+        self.text = b""
+
+    def next(self) -> bytes | None:
+        """Return the next line without its end; None at the end of the file."""
+        line = self._reader.take(1)
+        self.number += 1
+        self.text = line.rstrip(b"\r\n")
+        return self.text if line else None
+
+    def next_text(self) -> bytes | None:
+        """Return the next line that is not empty."""
+        while (line := self.next()) is not None and not line.strip():
+            pass
+        return line
+
+    def take(self, lines: int) -> bytes:
+        """Return the next lines as one block, with LF as line ends."""
+        block = self._reader.take(lines)
+        self.number += block.count(b"\n")
+        return block.replace(b"\r\n", b"\n") if b"\r" in block else block
+
+    def error(self, reason: str, hint: str, *, text: bytes | None = None, column: int = 1) -> MalformedLineError:
+        """Make an error at the current line."""
+        shown = (self.text if text is None else text).decode(errors="replace")
+        return MalformedLineError(
+            path=self.path, line=self.number, column=column, reason=reason, token=shown, hint=hint, text=shown
+        )
+
+
+def _read_counts(lines: _Lines) -> list[int]:
+    """Read the head of the file: the number of n-grams of each order."""
+    while (line := lines.next()) != b"\\data\\":
+        if line is None:
+            raise ModelError(path=lines.path, message="This is no ARPA file: it has no line \\data\\")
+        if line.startswith(kenlm_models.MAGIC):
+            raise ModelError(
+                path=lines.path,
+                message="This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed",
+            )
+    counts: list[int] = []
+    while (line := lines.next_text()) is not None and line.startswith(b"ngram"):
+        match = _COUNT.fullmatch(line)
+        if match is None or int(match[1]) != len(counts) + 1:
+            raise lines.error("a count", f"expected ngram {len(counts) + 1}=COUNT")
+        counts.append(int(match[2]))
+    if not counts or line != b"\\1-grams:":
+        raise lines.error("no section", "expected \\1-grams:" if counts else "expected ngram 1=COUNT")
+    return counts
+
+
+def _read_unigrams(lines: _Lines, counts: Sequence[int], numbering: Numbering | NativeNumbering) -> BackoffModel:
+    """Read the 1-grams, which number the words."""
+    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, numbering)
+    words = numbering.words
+    known = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
+    if len(np.unique(known)) < len(known):
+        raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
+    logs, backoffs = np.full(len(words), -np.inf), np.zeros(len(words))
+    logs[UNKNOWN] = MISSING_UNKNOWN
+    logs[ids], backoffs[ids] = own_logs, own_backoffs
+    level = Ngrams(
+        contexts=np.zeros(len(words), np.int32),
+        words=np.arange(len(words), dtype=np.int32),
+        log_probabilities=logs,
+        log_backoffs=backoffs,
+    )
+    missing = frozenset(mark for number, mark in enumerate(MARKS) if number not in ids)
+    model = BackoffModel(words=words, levels=(level,), name=lines.path, missing=missing)
+    _check(model)
+    return model
+
+
+def _with_ngrams(
+    model: BackoffModel, lines: _Lines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
+) -> BackoffModel:
+    """Read the n-grams of the next order, find their contexts, and sort them."""
+    if lines.next_text() != b"\\%d-grams:" % order:
+        raise lines.error(f"not the {order}-grams", f"expected \\{order}-grams:")
+    ids, logs, backoffs = _read_section(lines, order, counts, numbering)
+    columns = ids.reshape(-1, order).T
+    contexts = _contexts(model, columns)
+    by_key, sorted_contexts = sorted_with_ranks(contexts)
+    words = columns[-1][by_key]
+    if (np.diff(key_of(sorted_contexts, words)) < 0).any():  # in suffix order, as most files are, it is sorted now
+        by_key = np.lexsort((columns[-1], contexts))
+        words = columns[-1][by_key]
+    level = Ngrams(
+        contexts=sorted_contexts, words=words, log_probabilities=logs[by_key], log_backoffs=backoffs[by_key]
+    )
+    model = BackoffModel(words=model.words, levels=(*model.levels, level), name=model.name, missing=model.missing)
+    _check(model)
+    return model
+
+
+def _contexts(model: BackoffModel, columns: Ids) -> Ids:
+    """Find the context of each n-gram, given as columns of words; raises ModelError if one is missing."""
+    contexts: Ids = columns[0]
+    for length in range(2, len(columns)):
+        contexts = model.levels[length - 1].find(contexts, columns[length - 1])
+    if (contexts < 0).any():
+        row = int(np.flatnonzero(contexts < 0)[0])
+        names = [visible(model.words[number].decode(errors="replace")) for number in columns[:, row]]
+        message = f"Not a model: `{' '.join(names)}` is there without its context, `{' '.join(names[:-1])}`"
+        raise ModelError(path=model.name, message=message)
+    return contexts
+
+
+def _read_section(
+    lines: _Lines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
+) -> tuple[Ids, Doubles, Doubles]:
+    """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
+    left, width = counts[order - 1], 2 if order == len(counts) else 3
+    parts: list[tuple[Ids, Doubles, Doubles]] = []
+    while left > 0:
+        first = lines.number
+        block = lines.take(min(left, _ROWS))
+        rows = block.count(b"\n")
+        if not rows:
+            raise lines.error("the end of the file", f"expected {left} more {order}-grams", text=b"")
+        part = numbering.arpa_rows(block, order, grow=order == 1)
+        if part is None:
+            read = _read_rows(block, rows, order, width)
+            if read is None:
+                lines.number = first
+                read = _read_rows_one_by_one(block, lines, order, left)
+            ids = numbering.number(read.words, grow=order == 1)
+            if (ids < 0).any():
+                word = visible(read.words[int(np.argmax(ids < 0))].decode(errors="replace"))
+                message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"
+                raise ModelError(path=lines.path, message=message)
+            part = ids, read.log_probabilities, read.log_backoffs
+        parts.append(part)
+        left -= rows
+    if not parts:
+        return np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
+    all_ids, *logs = map(np.concatenate, zip(*parts, strict=True))
+    probabilities, backoffs = (np.where(log <= LOG_ZERO, -np.inf, log) for log in logs)
+    return all_ids, probabilities, backoffs
+
+
+def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
+    """Read rows with the same number of fields, all at once; None if a row is different or malformed."""
+    if block.count(b"\t") != rows * (width - 1) or block.count(b" ") != rows * (order - 1):
+        return None
+    fields = block[:-1].replace(b"\n", b"\t").split(b"\t")
+    ngrams = fields[1::width]
+    words = b" ".join(ngrams).split(b" ")
+    if len(words) != rows * order or b"" in words or {*map(bytes.count, ngrams, repeat(b" "))} != {order - 1}:
+        return None
+    try:
+        logs = np.array(list(map(float, fields[0::width])))
+        backoffs = np.array(list(map(float, fields[2::3]))) if width == 3 else np.zeros(rows)
+    except ValueError:
+        return None
+    if not ((logs <= 0).all() and (backoffs < np.inf).all()):  # NaN is neither
+        return None
+    return _Rows(words, logs, backoffs)
+
+
+def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) -> _Rows:
+    """Read rows that may lack a back-off; raises MalformedLineError."""
+    ngrams: list[bytes] = []
+    logs: list[float] = []
+    backoffs: list[float] = []
+    for line in block.split(b"\n")[:-1]:
+        lines.number += 1
+        if not line.strip() or line.startswith(b"\\"):
+            many = left - len(logs)
+            raise lines.error("too few rows", f"expected {many} more {order}-grams", text=line)
+        fields = line.split(b"\t")
+        if len(fields) not in (2, 3):
+            raise lines.error("fields", "expected log10 probability TAB words [TAB log10 back-off]", text=line)
+        words = fields[1].split(b" ")
+        if len(words) != order or b"" in words:
+            hint = f"expected {order} words with a space between two" if order > 1 else "expected one word"
+            raise lines.error("words", hint, text=line, column=_column(fields, 1))
+        ngrams += words
+        logs.append(_number(fields, 0, line, lines))
+        backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
+        if logs[-1] > 0:
+            raise lines.error("a probability above 1", "expected a log10 probability, which is 0 or less", text=line)
+    return _Rows(ngrams, np.array(logs), np.array(backoffs))
+
+
+def _column(fields: Sequence[bytes], index: int) -> int:
+    """Return the column, from 1, at which a field begins."""
+    return sum(len(field.decode(errors="replace")) + 1 for field in fields[:index]) + 1
+
+
+def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> float:
+    try:
+        value = float(fields[index])
+    except ValueError:
+        value = np.nan
+    if not value < np.inf:
+        raise lines.error("not a number", "expected a log10", text=line, column=_column(fields, index))
+    return value
+
+
+def _check(model: BackoffModel) -> None:
+    """Raise ModelError if an n-gram of the highest order is there twice, or probabilities sum to more than 1."""
+    order, level = model.order, model.levels[-1]
+    twice = np.flatnonzero((np.diff(level.contexts) == 0) & (np.diff(level.words) == 0))
+    if len(twice):
+        raise ModelError(
+            path=model.name, message=f"Not a model: `{model.text_of(order, int(twice[0]))}` is there twice"
+        )
+    predicted = level.words != START
+    weights = np.where(predicted, 10.0**level.log_probabilities, 0.0)
+    sums = np.bincount(level.contexts, weights=weights)
+    if len(sums) and sums.max() > MOST_SUM:
+        context = int(sums.argmax())
+        behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
+        message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
+        raise ModelError(path=model.name, message=message)
+
+
+def write_arpa(model: BackoffModel, file: Writable) -> None:
+    """Write a model in the ARPA format, with eight significant digits."""
+    file.write(arpa_head(map(len, model.levels)))
+    for order, level in enumerate(model.levels, 1):
+        file.write(section_head(order))
+        for start in range(0, len(level), _ROWS):
+            rows = np.arange(start, min(start + _ROWS, len(level)), dtype=np.int32)
+            backoffs = level.log_backoffs[rows] if order < model.order else None
+            file.write(arpa_rows(model, model.words_of(order, rows), level.log_probabilities[rows], backoffs))
+    file.write(ARPA_END)
+
+
+ARPA_END = b"\n\\end\\\n"
+
+
+def arpa_head(counts: Iterable[int]) -> bytes:
+    """Return the head of an ARPA file: the number of n-grams of each order."""
+    return b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(counts, 1))
+
+
+def section_head(order: int) -> bytes:
+    """Return what is in front of the n-grams of an order."""
+    return b"\n\\%d-grams:\n" % order
+
+
+def arpa_rows(model: BackoffModel, ids: Sequence[Ids], logs: Doubles, backoffs: Doubles | None) -> bytes:
+    """Return n-grams, a line each: columns of the model's words, log10 probabilities, and log10 back-offs if any."""
+    if backoffs is not None:
+        backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads a probability of -inf, but no back-off of -inf
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel._native import write_arpa_rows
+
+        return write_arpa_rows(*model.joined_words, np.concatenate(ids), logs, b"" if backoffs is None else backoffs)
+    fields = [logs.tolist(), *(model.texts[column].tolist() for column in ids)]
+    line = "%.8g\t" + " ".join(["%s"] * len(ids))
+    if backoffs is not None:
+        fields.append(backoffs.tolist())
+        line += "\t%.8g"
+    values = tuple(chain.from_iterable(zip(*fields, strict=True)))
+    return (f"{line}\n" * len(logs) % values).encode(errors="surrogateescape")

@@ -1,0 +1,308 @@
+"""N-gram models with back-off: the model in arrays for fast look-up, what it predicts, and tables of its sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geval_py.errors import ModelError
+from geval_py.modelling.corpus import (
+    END,
+    MARKS,
+    START,
+    UNKNOWN,
+    Doubles,
+    Flags,
+    Ids,
+    Longs,
+    Sentence,
+    places,
+    sentences_of,
+    with_marks,
+)
+from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.tables.table import Column, Table
+from geval_py.text import visible
+from geval_py.version import __version__
+
+Texts = NDArray[np.object_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ngrams:
+    """The n-grams of one order, sorted by context (a row of the order below), then by last word.
+
+    ``log_probabilities`` and ``log_backoffs`` are log10; the back-offs are 0 for the highest order.
+    """
+
+    contexts: Ids
+    words: Ids
+    log_probabilities: Doubles
+    log_backoffs: Doubles
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def keys(self) -> Longs:
+        """The context and the last word of each n-gram as one number, sorted."""
+        return key_of(self.contexts, self.words)
+
+    @cached_property
+    def probabilities(self) -> Doubles:
+        """The probability of each n-gram."""
+        return 10.0**self.log_probabilities
+
+    @cached_property
+    def _find(self) -> Callable[[Longs], Ids]:
+        """Return the rows of keys, -1 for one that is not there."""
+        keys = self.keys
+        if choose_backend().name == "native":
+            from geval_py.scoring.kernel._native import find_keys, key_index
+
+            index = key_index(keys)
+            return lambda wanted: np.frombuffer(find_keys(index, wanted), np.int32)
+
+        def find(wanted: Longs) -> Ids:
+            inside = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+            found = keys[inside] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
+            return np.where(found, inside, -1).astype(np.int32)
+
+        return find
+
+    def find(self, contexts: Ids, words: Ids) -> Ids:
+        """Return the rows of n-grams by context and last word; -1 if there is none, or the context is -1."""
+        return self._find(key_of(contexts, words))
+
+    def followers(self, contexts: Ids) -> tuple[Longs, Longs]:
+        """Return the first row of the n-grams with each context, and the row behind the last."""
+        starts = key_of(contexts, np.int32(0))
+        return np.searchsorted(self.keys, starts), np.searchsorted(self.keys, starts + (1 << 32))
+
+
+def key_of(contexts: Ids, words: Ids | np.int32) -> Longs:
+    """Pack contexts and words into numbers; negative ones for contexts that are not there."""
+    return contexts.astype(np.int64) << 32 | words
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackoffModel:
+    """A model: the words by id (<unk>, <s> and </s> first), and the n-grams by order, from 1.
+
+    The rows of order 1 are the ids. ``name`` is the file that the model was made from, for messages. ``missing`` are
+    the marks that an ARPA file lacks; a missing <unk> has KenLM's log10 probability of -100.
+    """
+
+    words: list[bytes]
+    levels: tuple[Ngrams, ...]
+    name: str = ""
+    missing: frozenset[bytes] = frozenset()
+
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams."""
+        return len(self.levels)
+
+    @cached_property
+    def ids(self) -> dict[bytes, int]:
+        """The id of each word."""
+        return {word: number for number, word in enumerate(self.words)}
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The words as texts (:func:`texts_of`)."""
+        return texts_of(self.words)
+
+    @cached_property
+    def joined_words(self) -> tuple[bytes, Longs]:
+        """The words, each with an LF behind it, and where each starts and the last ends."""
+        lengths = np.fromiter(map(len, self.words), np.int64, len(self.words)) + 1
+        return b"\n".join([*self.words, b""]), np.concatenate([[0], np.cumsum(lengths)])
+
+    def words_of(self, length: int, rows: Ids) -> list[Ids]:
+        """Return the words of n-grams, given as rows of their order: an array for each position."""
+        columns: list[Ids] = []
+        for level in self.levels[length - 1 :: -1]:
+            columns.append(level.words[rows])
+            rows = level.contexts[rows]
+        return columns[::-1]
+
+    def text_of(self, length: int, row: int) -> str:
+        """Return an n-gram as a text, for messages."""
+        columns = self.words_of(length, np.array([row], np.int32))
+        return visible(b" ".join(self.words[int(column[0])] for column in columns).decode(errors="replace"))
+
+    def rows_of(self, tokens: Ids, depths: Ids) -> list[Ids]:
+        """Return, for each length, the row of the n-gram that ends at each token of a sentence; -1 if none does."""
+        rows = [tokens]
+        for length in range(2, self.order + 1):
+            below, found = rows[-1], np.full(len(tokens), -1, np.int32)
+            places = np.flatnonzero(depths >= length - 1)
+            places = places[below[places - 1] >= 0]
+            found[places] = self.levels[length - 1].find(below[places - 1], tokens[places])
+            rows.append(found)
+        return rows
+
+    def scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Doubles, Flags, Longs]:
+        """Score a block of whole lines: log10 of each token's probability, whether it is unknown, tokens by line.
+
+        With ``bos``, <s> is in front of each line; with ``eos``, </s> is predicted at its end. Raises ModelError if
+        the model lacks such a mark.
+        """
+        self._check_marks(bos=bos, eos=eos)
+        sentences = sentences_of(text, bytes.split)
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        words = chain.from_iterable(sentences)
+        ids = np.fromiter(map(self.ids.get, words, repeat(UNKNOWN)), np.int32, int(lengths.sum()))
+        tokens, depths = with_marks(ids, lengths), places(lengths + 2)
+        predicted = depths > 0
+        if not eos:
+            predicted &= depths <= np.repeat(lengths, lengths + 2)
+        if not bos:
+            behind = depths > 0
+            tokens, depths, predicted = tokens[behind], depths[behind] - 1, predicted[behind]
+        logs, _ = self.token_scores(tokens, depths)
+        return logs[predicted], tokens[predicted] == UNKNOWN, lengths + eos
+
+    def _check_marks(self, *, bos: bool, eos: bool) -> None:
+        needed = {mark for mark, used in ((MARKS[START], bos), (MARKS[END], eos)) if used}
+        missing = sorted(self.missing & needed)
+        if missing:
+            raise ModelError(
+                path=self.name,
+                message=f"the model has no {b' and '.join(missing).decode()}\n"
+                "  it was made without the marks of sentences: score without them, too (--no-sentence-marks)",
+            )
+
+    def token_scores(self, tokens: Ids, depths: Ids) -> tuple[Doubles, Ids]:
+        """Return the log10 probability of each token, and the length of the n-gram that predicts it.
+
+        Tokens at depth 0 are predicted without a context. The length of an unknown word is 1.
+        """
+        rows = self.rows_of(tokens, depths)
+        logs = self.levels[0].log_probabilities[tokens]
+        lengths = np.ones(len(tokens), np.int32)
+        for length in range(2, self.order + 1):
+            found = np.flatnonzero(rows[length - 1] >= 0)
+            logs[found] = self.levels[length - 1].log_probabilities[rows[length - 1][found]]
+            lengths[found] = length
+        for length in range(1, self.order):
+            behind = np.flatnonzero((depths >= length) & (lengths <= length))
+            contexts = rows[length - 1][behind - 1]
+            behind, contexts = behind[contexts >= 0], contexts[contexts >= 0]
+            logs[behind] += self.levels[length - 1].log_backoffs[contexts]
+        return logs, lengths
+
+    def followers(self, contexts: Sequence[Sentence]) -> Iterator[Followers]:
+        """Yield what is seen behind each context, given with the nearest word last."""
+        rows = self._context_rows(contexts)
+        scales = [np.ones(len(contexts))]
+        for level, of in zip(reversed(self.levels[:-1]), reversed(rows), strict=True):
+            scales.insert(0, scales[0] * np.where(of >= 0, 10.0 ** level.log_backoffs[of], 1.0))
+        ranges = [level.followers(of) for level, of in zip(self.levels[1:], rows, strict=True)]
+        bounds = zip(*(zip(starts.tolist(), ends.tolist(), strict=True) for starts, ends in ranges), strict=True)
+        per_item = zip(*(scale.tolist() for scale in scales), strict=True)
+        for of_item, found in zip(per_item, bounds if ranges else repeat(()), strict=False):
+            yield self._followers(found, of_item)
+
+    def _followers(self, found: Sequence[tuple[int, int]], scales: Sequence[float]) -> Followers:
+        """Take the longest n-gram for each word; ``scales`` are the factors of unigrams, bigrams and so on."""
+        words, probabilities = np.zeros(0, np.int32), np.zeros(0)
+        for level, (start, end), scale in zip(self.levels[1:], found, scales[1:], strict=True):
+            if start == end:
+                continue
+            longer, shares = level.words[start:end], level.probabilities[start:end] * scale
+            if not len(words):
+                words, probabilities = longer, shares
+                continue
+            at = np.searchsorted(words, longer)
+            new = at == np.searchsorted(words, longer, "right")
+            if new.any():  # a pruned model may lack the shorter n-gram
+                words = np.insert(words, at[new], longer[new])
+                probabilities = np.insert(probabilities, at[new], 0.0)
+                at = np.searchsorted(words, longer)
+            probabilities[at] = shares
+        return Followers(words, probabilities, scales[0])
+
+    def _context_rows(self, contexts: Sequence[Sentence]) -> list[Ids]:
+        """Return the rows of the contexts' last word, last two words and so on; -1 if there is none."""
+        longest = self.order - 1
+        columns = np.full((longest, len(contexts)), -1, np.int32)
+        for place, words in enumerate(contexts):
+            for back, word in enumerate(reversed(words[-longest:] if longest else [])):
+                columns[back, place] = self.ids.get(word, UNKNOWN)
+        rows = []
+        for length in range(1, longest + 1):
+            of = columns[length - 1]
+            for shorter in range(length - 1, 0, -1):
+                of = self.levels[length - shorter].find(of, columns[shorter - 1])
+            rows.append(of)
+        return rows
+
+    def next_probabilities(self, context: Sentence) -> Doubles:
+        """Return the probability of each word of the model behind a context, which may begin with <s>."""
+        self._check_marks(bos=MARKS[START] in context, eos=False)
+        (seen,) = self.followers([context])
+        probabilities = self.levels[0].probabilities * seen.scale
+        probabilities[seen.words] = seen.probabilities
+        return probabilities
+
+
+def texts_of(words: Sequence[bytes]) -> Texts:
+    """Decode words into an array; bytes that are not UTF-8 are surrogates, which encode to the same bytes."""
+    texts = np.empty(len(words), np.object_)
+    texts[:] = [word.decode(errors="surrogateescape") for word in words]
+    return texts
+
+
+class Followers(NamedTuple):
+    """The words that follow a context, their probabilities, and the factor of the shares of all other words."""
+
+    words: Ids
+    probabilities: Doubles
+    scale: float
+
+
+def most_probable(words: Ids | Longs, probabilities: Doubles, size: int) -> Longs:
+    """Return the places of the most probable words, these first; of equal ones, those with the least id."""
+    size = min(size, len(words))
+    least = np.partition(probabilities, len(words) - size)[len(words) - size] if size else np.inf
+    above = np.flatnonzero(probabilities > least)
+    equal = np.flatnonzero(probabilities == least)
+    equal = equal[np.argsort(words[equal])][: size - len(above)]
+    chosen = np.concatenate([above, equal])
+    return chosen[np.lexsort((words[chosen], -probabilities[chosen]))]
+
+
+def model_table(model: BackoffModel) -> Table:
+    """Return a table of the sizes of a model."""
+    rows: list[Sequence[object]] = [("order", model.order)]
+    rows += [(f"{order}-grams", count) for order, count in enumerate(_counts(model), 1)]
+    rows.append(("words", len(model.words) - len(MARKS)))
+    if model.missing:
+        rows.append(("missing", " ".join(sorted(mark.decode() for mark in model.missing))))
+    return Table([Column(name="what"), Column(name="value")], rows)
+
+
+def model_document(model: BackoffModel) -> dict[str, Any]:
+    """Return the sizes of a model as a JSON document, with all words of the vocabulary."""
+    return {
+        "version": __version__,
+        "order": model.order,
+        "ngrams": _counts(model),
+        "missing": sorted(mark.decode() for mark in model.missing),
+        "vocabulary": model.texts[len(MARKS) :].tolist(),
+    }
+
+
+def _counts(model: BackoffModel) -> list[int]:
+    """Count the n-grams of each order, as the ARPA file does."""
+    counts = [len(level) for level in model.levels]
+    counts[0] -= len(model.missing)
+    return counts
