@@ -204,7 +204,9 @@ class BackoffModel:
         rows = self._context_rows(contexts)
         scales = [np.ones(len(contexts))]
         for level, of in zip(reversed(self.levels[:-1]), reversed(rows), strict=True):
-            scales.insert(0, scales[0] * np.where(of >= 0, 10.0 ** level.log_backoffs[of], 1.0))
+            known, factors = of >= 0, np.ones(len(of))
+            factors[known] = 10.0 ** level.log_backoffs[of[known]]
+            scales.insert(0, scales[0] * factors)
         ranges = [level.followers(of) for level, of in zip(self.levels[1:], rows, strict=True)]
         bounds = zip(*(zip(starts.tolist(), ends.tolist(), strict=True) for starts, ends in ranges), strict=True)
         per_item = zip(*(scale.tolist() for scale in scales), strict=True)
@@ -244,6 +246,32 @@ class BackoffModel:
                 of = self.levels[length - shorter].find(of, columns[shorter - 1])
             rows.append(of)
         return rows
+
+    @cached_property
+    def _by_share(self) -> Longs:
+        """The words that can be predicted, the most probable without a context first."""
+        words = np.argsort(-self.levels[0].probabilities, kind="stable")
+        of_text: Longs = words[words != START]
+        return of_text
+
+    def next_words(self, context: Sentence, size: int) -> tuple[Longs, Doubles]:
+        """Return the most probable words behind a context, which may begin with <s>, and their probabilities.
+
+        The order of the words that are not seen behind the context is always the same: few of them need be touched.
+        """
+        self._check_marks(bos=MARKS[START] in context, eos=False)
+        (seen,) = self.followers([context])
+        kept = seen.words != START
+        named = seen.words[kept]
+        taken = np.zeros(len(self.words), np.bool_)
+        taken[named] = True
+        others = self._by_share[: size + len(named)]
+        others = others[~taken[others]][:size]
+        words = np.concatenate([named, others])
+        shares = self.levels[0].probabilities[others] * seen.scale
+        probabilities = np.concatenate([seen.probabilities[kept], shares])
+        chosen = most_probable(words, probabilities, size)
+        return words[chosen], probabilities[chosen]
 
     def next_probabilities(self, context: Sentence) -> Doubles:
         """Return the probability of each word of the model behind a context, which may begin with <s>."""

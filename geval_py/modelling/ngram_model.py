@@ -19,7 +19,7 @@ import math
 import os
 from array import array
 from functools import cached_property, partial
-from itertools import accumulate, chain, compress, pairwise
+from itertools import accumulate, chain, compress, islice, pairwise
 from typing import Protocol
 
 from geval_py import errors, version
@@ -32,7 +32,7 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any, Self
 
     import numpy as np
@@ -167,6 +167,10 @@ class LanguageModel(Protocol):
 
     def surprisals(self, words: str | Iterable[str]) -> list[float]: ...
 
+    def text_surprisals(self, texts: Iterable[str | Iterable[str]]) -> Iterator[list[float]]:
+        """Yield the surprisals of each sentence; a class that inherits this may be faster for many."""
+        return map(self.surprisals, texts)
+
 
 class NgramModel:
     """An n-gram language model, or a mixture of several; make one by ``train``, ``load`` or ``mix``.
@@ -249,7 +253,9 @@ class NgramModel:
             weights = _best_weights(models, blocks_of(on or ()))
         if len(weights) != len(models) or not models:
             raise errors.UsageError(message=f"{len(weights)} weights are not for {len(models)} models")
-        if min(weights) < 0 or not math.isclose(math.fsum(weights), 1, abs_tol=1e-6):
+        if min(weights) < 0:
+            raise errors.UsageError(message=f"a weight is {min(weights):.6g}, which is below 0")
+        if not math.isclose(math.fsum(weights), 1, abs_tol=1e-6):
             raise errors.UsageError(message=f"the weights sum to {math.fsum(weights):.6g}, and not to 1")
         parts = [part for model in models for part in model.parts]
         return cls(parts, [of * own for of, model in zip(weights, models, strict=True) for own in model.weights])
@@ -284,8 +290,14 @@ class NgramModel:
 
         With ``eos``, the last value is that of </s>. An unknown word has the surprisal of <unk>.
         """
-        logs = self.token_scores(line_of(words), bos=bos, eos=eos)[0]
-        return [-log / _LOG10_OF_2 + 0.0 for log in logs.tolist()]
+        return next(self.text_surprisals([words], bos=bos, eos=eos))
+
+    def text_surprisals(self, texts: TextSource, bos: bool = True, eos: bool = False) -> Iterator[list[float]]:
+        """Yield the surprisals of each sentence, or of each line of the file at a path; fast for many."""
+        for _, _, block in blocks_of(texts):
+            logs, _, lengths = self.token_scores(block, bos=bos, eos=eos)
+            values = iter([-log / _LOG10_OF_2 + 0.0 for log in logs.tolist()])
+            yield from (list(islice(values, length)) for length in lengths.tolist())
 
     def score_texts(self, texts: TextSource, bos: bool = True, eos: bool = True) -> TextScore:
         """Score sentences, or the lines of the file at a path.
@@ -330,15 +342,20 @@ class NgramModel:
 
         if k is not None and k < 0:
             raise errors.UsageError(message=f"k is a number of words, or None for all, not {k}")
-        texts, places = self._words
         seen = [corpus.MARKS[corpus.START]] * bos + line_of(context).split()
-        probabilities = np.zeros(len(texts))
-        for part, weight, of_part in zip(self.parts, self.weights, places, strict=True):
-            probabilities[of_part] += weight * part.next_probabilities(seen)
-        probabilities[corpus.START] = -1.0  # it is never predicted
-        most = len(texts) - 1
-        chosen = backoff.most_probable(np.arange(len(texts)), probabilities, most if k is None else min(k, most))
-        return dict(zip(texts[chosen].tolist(), probabilities[chosen].tolist(), strict=True))
+        first, (texts, places) = self.parts[0], self._words
+        most = len(texts) - 1  # <s> is never predicted
+        size = most if k is None else min(k, most)
+        if len(self.parts) == 1 and isinstance(first, backoff.BackoffModel):
+            chosen, found = first.next_words(seen, size)
+        else:
+            probabilities = np.zeros(len(texts))
+            for part, weight, of_part in zip(self.parts, self.weights, places, strict=True):
+                probabilities[of_part] += weight * part.next_probabilities(seen)
+            probabilities[corpus.START] = -1.0
+            chosen = backoff.most_probable(np.arange(len(texts)), probabilities, size)
+            found = probabilities[chosen]
+        return dict(zip(texts[chosen].tolist(), found.tolist(), strict=True))
 
     @cached_property
     def _words(self) -> tuple[backoff.Texts, list[corpus.Ids]]:

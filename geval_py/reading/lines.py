@@ -329,9 +329,7 @@ def line_of(sentence: str | Iterable[str]) -> bytes:
 
 def _encoded(text: str) -> bytes:
     if not isinstance(text, str):
-        raise UsageError(
-            message=f"a sentence is a string or a list of strings: {visible(repr(text))[:60]} is neither"
-        )
+        raise UsageError(message=f"a sentence is a string or a list of strings, and has no {type(text).__name__}")
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:

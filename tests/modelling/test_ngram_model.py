@@ -1,0 +1,339 @@
+"""The public class: next words, surprisals, mixtures, and models from texts and files."""
+
+import gzip
+import json
+import math
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kenlm_golden import MODELS, TEXTS
+from profiles import examples
+from test_kenlm import corpus_of, estimated
+
+from geval_py.errors import MalformedLineError, ModelError, UsageError
+from geval_py.modelling.estimation import Estimation, estimate
+from geval_py.modelling.ngram_model import LanguageModel, NgramModel
+
+BINARY = Path(__file__).parents[1] / "data" / "kenlm-binary"
+WORD = st.sampled_from("abcdefg")
+SENTENCES = st.lists(st.lists(WORD, max_size=7), min_size=1, max_size=8)
+CONTEXT = st.lists(WORD | st.just("unseen"), max_size=4)
+OPTIONS = st.sampled_from(
+    [{}, {"interpolate_unigrams": False}, {"prune": (0, 1)}, {"prune": (0, 0, 2)}, {"vocabulary": ["a", "b", "c"]}]
+)
+
+
+def trained(sentences, order, **how):
+    how |= {"prune": how.get("prune", ())[:order]}
+    return NgramModel.train(sentences, order, discount_fallback=True, **how)
+
+
+def by_scores(model, context, bos=True):
+    """Return the distribution of the next word, from the scores of the context with each word behind it."""
+    before = model.score(context, bos, eos=False)
+    logs = {word: model.score([*context, word], bos, eos=False) - before for word in model.vocabulary}
+    logs["</s>"] = model.score(context, bos, eos=True) - before
+    return {word: 10**log for word, log in logs.items()}
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(SENTENCES, CONTEXT, st.integers(1, 4), OPTIONS, st.booleans())
+def test_next_words_are_what_scores_say(sentences, context, order, how, bos):
+    model = trained(sentences, order, **how)
+    found = model.next_words(context, None, bos)
+    assert found == pytest.approx(by_scores(model, context, bos), rel=1e-9)
+    assert sorted(found) == sorted(model.vocabulary)
+    assert math.fsum(found.values()) == pytest.approx(1, abs=1e-12)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(SENTENCES, CONTEXT, st.integers(1, 4), OPTIONS, st.integers(0, 12))
+def test_the_first_words_are_the_first_of_all(sentences, context, order, how, k):
+    """The fast way, which a model alone takes, and the way of mixtures, through the whole vocabulary."""
+    model = trained(sentences, order, **how)
+    every = list(model.next_words(context, None).items())
+    assert list(model.next_words(context, k).items()) == every[:k]
+    twice = NgramModel.mix([model, model], [0.25, 0.75])
+    assert list(twice.next_words(context, k).values()) == pytest.approx([share for _, share in every[:k]])
+
+
+@pytest.mark.parametrize(("text", "run"), [param for param in MODELS if "words" in param.values[1]])
+def test_query_says_the_same_of_next_words(text, run):
+    """As query -v word: the probability of each word of the text, and of </s>."""
+    model = NgramModel([estimated(text, run).model])
+    known = set(model.vocabulary)
+    for line, wanted in zip(text["test"].removesuffix("\n").split("\n"), run["words"], strict=True):
+        words = [word.decode(errors="surrogateescape") for word in line.encode().split()]
+        if "<s>" in words or "\0" in line:
+            continue  # <s> is never predicted; NUL is white space to lmplz
+        assert model.surprisals(line, eos=True) == pytest.approx(
+            [-log / math.log10(2) for _, log in wanted], abs=4e-6
+        )
+        for place, (word, (_, log)) in enumerate(zip([*words, "</s>"], wanted, strict=True)):
+            shares = model.next_words(words[:place], None)
+            assert shares[word if word in known else "<unk>"] == pytest.approx(10**log, rel=3e-6)
+
+
+def test_an_ngram_without_the_shorter_ones_in_it(tmp_path):
+    """As some tools prune: `b c` is not there, but `a b c` is."""
+    (tmp_path / "m.arpa").write_text(
+        "\\data\\\nngram 1=6\nngram 2=2\nngram 3=2\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\t-0.5\n-0.6\t</s>\n"
+        "-0.6\ta\t-0.25\n-0.7\tb\t-0.125\n-0.8\tc\n\n\\2-grams:\n-0.2\ta b\t-0.1\n-0.9\tb a\t0\n\n"
+        "\\3-grams:\n-0.3\ta b c\n-0.4\ta b a\n\n\\end\\\n"
+    )
+    model = NgramModel.load(tmp_path / "m.arpa")
+    assert model.next_words("a b", None, bos=False) == pytest.approx(
+        {
+            "c": 10**-0.3,
+            "a": 10**-0.4,
+            "</s>": 10 ** (-0.6 - 0.125 - 0.1),
+            "b": 10 ** (-0.7 - 0.125 - 0.1),
+            "<unk>": 10 ** (-1 - 0.125 - 0.1),
+        }
+    )
+    assert model.next_words("a b", 2, bos=False) == pytest.approx({"c": 10**-0.3, "a": 10**-0.4})
+
+
+def test_a_text_may_have_several_forms(tmp_path):
+    lines = ["a b a", "", "b c", "a b"]
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    models = [trained(texts, 3) for texts in (lines, iter(lines), map(str.split, lines), tmp_path / "text")]
+    with open(tmp_path / "text") as file:
+        models.append(trained(file, 3))
+    models.append(trained(str(tmp_path / "text"), 3))
+    answers = [(model.next_words("a", None), model.perplexity(lines)) for model in models]
+    assert answers == [answers[0]] * 6
+    model = models[0]
+    assert model.perplexity(tmp_path / "text") == model.perplexity(map(str.split, lines)) == answers[0][1]
+    assert model.score("a b") == model.score(["a", "b"]) == model.score("a\nb\n")
+    assert model.score_texts(lines).logs.tolist() == pytest.approx(list(map(model.score, lines)), rel=1e-15)
+    assert (model.order, model.weights, model.vocabulary) == (3, (1.0,), ["<unk>", "</s>", "a", "b", "c"])
+
+
+def test_it_estimates_what_lmplz_does():
+    text = TEXTS["toy"]
+    lines = text["train"].removesuffix("\n").split("\n")
+    model = NgramModel.train(lines, 3, discount_fallback=[0.4, 0.9], prune=[0, 1], vocab_pad=90, exact_discounts=True)
+    how = Estimation(order=3, prune=(0, 1), fallback=(0.4, 0.9, 0.9), vocabulary_size=90, exact_discounts=True)
+    same = NgramModel([estimate(corpus_of(text), how).model])
+    for line in lines[:5]:
+        assert model.score(line) == same.score(line)
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(SENTENCES, SENTENCES, st.booleans(), st.booleans())
+def test_surprisals_sum_to_the_score(sentences, texts, bos, eos):
+    model = trained(sentences, 3)
+    of_texts = list(model.text_surprisals(texts, bos, eos))
+    assert of_texts == [model.surprisals(words, bos, eos) for words in texts]
+    assert list(map(len, of_texts)) == [len(words) + eos for words in texts]
+    for words, found in zip(texts, of_texts, strict=True):
+        assert -math.fsum(found) * math.log10(2) == pytest.approx(model.score(words, bos, eos), rel=1e-12)
+    assert [model.score(words, bos, eos) for words in texts] == model.score_texts(texts, bos, eos).logs.tolist()
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_saved_model_is_the_same(tmp_path, ending):
+    model = NgramModel([estimated(TEXTS["toy"], TEXTS["toy"]["runs"]["o2-fallback"]).model])
+    path = tmp_path / f"m.arpa{ending}"
+    model.save(path)
+    data = path.read_bytes()
+    assert (gzip.decompress(data) if ending else data).startswith(b"\\data\\\n")
+    assert NgramModel.load(str(path)).next_words("", None) == pytest.approx(model.next_words("", None), rel=1e-6)
+    NgramModel.load(path).save(tmp_path / "again.arpa")
+    assert NgramModel.load(tmp_path / "again.arpa").perplexity(["a b"]) == NgramModel.load(path).perplexity(["a b"])
+    other = NgramModel.mix([model, model], [0.5, 0.5])
+    for unsaved, what in (
+        (other, "a mixture has no ARPA file"),
+        (NgramModel.load(BINARY / "probing.bin"), "a binary model of KenLM is not written again"),
+    ):
+        with pytest.raises(UsageError, match=f"^{what}: keep the files that it was made of$"):
+            unsaved.save(path)
+    assert path.read_bytes() == data
+    with pytest.raises(UsageError):
+        model.save(tmp_path / "nowhere" / "m.arpa")
+
+
+# Mixtures
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(SENTENCES, SENTENCES, CONTEXT, st.floats(0, 1), st.booleans())
+def test_a_mixture_is_the_weighted_mean(one, other, context, weight, bos):
+    """A word that a model does not have has no probability there; <unk> is a word that none has."""
+    models = trained(one, 3), trained(other, 2)
+    mixture = NgramModel.mix(models, [weight, 1 - weight])
+    shares = [model.next_words(context, None, bos) for model in models]
+    found = mixture.next_words(context, None, bos)
+    assert found == pytest.approx(
+        {word: weight * shares[0].get(word, 0) + (1 - weight) * shares[1].get(word, 0) for word in found}
+    )
+    assert set(found) == {*shares[0], *shares[1]} == set(mixture.vocabulary)
+    assert math.fsum(found.values()) == pytest.approx(1, abs=1e-12)
+    of_each = [mixture.next_words(context[:place], None, bos) for place in range(len(context) + 1)]
+    logs = [math.log10(of.get(word, of["<unk>"])) if of.get(word, 1) else -math.inf
+            for word, of in zip([*context, "</s>"], of_each, strict=True)]  # fmt: skip
+    assert mixture.score(context, bos) == pytest.approx(math.fsum(logs), rel=1e-9)
+    assert mixture.order == 3
+
+
+def test_a_mixture_of_mixtures_is_a_mixture():
+    a, b, c = (trained(texts, 2) for texts in (["a b"], ["b c", "c"], ["a a d"]))
+    nested = NgramModel.mix([NgramModel.mix([a, b], [0.25, 0.75]), c], [0.5, 0.5])
+    flat = NgramModel.mix([a, b, c], [0.125, 0.375, 0.5])
+    assert nested.weights == flat.weights == (0.125, 0.375, 0.5)
+    assert nested.next_words("a", None) == pytest.approx(flat.next_words("a", None))
+    assert nested.perplexity(["a b c d z"]) == pytest.approx(flat.perplexity(["a b c d z"]))
+
+
+def test_the_best_weights_are_found_on_a_text():
+    """No other weights give less perplexity; words that no model has change nothing."""
+    text = TEXTS["gazette"]
+    lines = text["train"].removesuffix("\n").split("\n")
+    held_out = text["test"].removesuffix("\n").split("\n")
+    half = len(lines) // 2
+    models = [trained(lines[:half], 3), trained(lines[half:], 3), trained(held_out[:2], 2)]
+    mixture = NgramModel.mix(models, on=held_out[2:])
+    best = mixture.score_texts(held_out[2:]).perplexity_excluding_oov
+    assert math.fsum(mixture.weights) == pytest.approx(1)
+    steps = [n / 10 for n in range(11)]
+    for one, other in product(steps, steps):
+        if one + other <= 1:
+            weights = [one, other, max(0.0, 1 - one - other)]
+            tried = NgramModel.mix(models, weights).score_texts(held_out[2:]).perplexity_excluding_oov
+            assert best <= tried * (1 + 1e-9)
+    again = NgramModel.mix(models, on=[*held_out[2:], "qqq qqq"])
+    assert again.weights[1:] == pytest.approx(mixture.weights[1:], abs=0.02)
+
+
+WRONG = {
+    "neither": (dict(), "a mixture takes weights, or a held-out text to find them on"),
+    "both": ({"weights": [1], "on": ["a"]}, "a mixture takes weights, or a held-out text to find them on"),
+    "too few": ({"weights": [1]}, "1 weights are not for 2 models"),
+    "too much": ({"weights": [0.5, 0.75]}, "the weights sum to 1.25, and not to 1"),
+    "below 0": ({"weights": [-0.5, 1.5]}, "a weight is -0.5, which is below 0"),
+    "not a number": ({"weights": [math.nan, 1]}, "the weights sum to nan, and not to 1"),
+    "no text": ({"on": []}, "there is no text: give its sentences, or the path of a file"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=WRONG)
+def test_weights_that_are_none(given, message):
+    model = trained(["a b"], 2)
+    with pytest.raises(UsageError) as caught:
+        NgramModel.mix([model, model], **given)
+    assert str(caught.value) == message
+
+
+# Binary files
+
+
+def test_a_binary_file_says_what_its_arpa_file_says():
+    binary, arpa = NgramModel.load(BINARY / "probing.bin"), NgramModel.load(BINARY / "model.arpa")
+    assert binary.vocabulary == arpa.vocabulary
+    lines = ["a b", "", "b unknown a"]
+    for bos, eos in product([False, True], repeat=2):
+        for line in lines:
+            assert binary.score(line, bos, eos) == pytest.approx(arpa.score(line, bos, eos), abs=1e-5)
+            assert binary.surprisals(line, bos, eos) == pytest.approx(arpa.surprisals(line, bos, eos), abs=1e-5)
+            found = binary.next_words(line, None, bos)
+            assert found == pytest.approx(arpa.next_words(line, None, bos), rel=1e-5)
+        assert binary.perplexity(lines, bos, eos) == pytest.approx(arpa.perplexity(lines, bos, eos), rel=1e-5)
+    mixture = NgramModel.mix([binary, arpa], [0.5, 0.5])
+    assert mixture.next_words("a", None) == pytest.approx(arpa.next_words("a", None), rel=1e-5)
+    assert mixture.perplexity(lines) == pytest.approx(arpa.perplexity(lines), rel=1e-5)
+
+
+def test_next_words_of_a_binary_file_of_higher_order():
+    """As query says of each token."""
+    golden = json.loads((BINARY / "order-4.json").read_text())
+    model = NgramModel.load(BINARY / "order-4.bin")
+    logs = iter(golden["query"])
+    for line in golden["text"].split("\n")[:-1][:3]:
+        words = line.split()
+        for place, word in enumerate([*words, "</s>"]):
+            log, is_unknown = next(logs)
+            shares = model.next_words(words[:place], None)
+            assert math.fsum(shares.values()) == pytest.approx(1, abs=1e-5)
+            assert shares["<unk>" if is_unknown else word] == pytest.approx(10**log, rel=1e-5)
+
+
+def test_a_binary_file_without_its_words(tmp_path):
+    data = (BINARY / "probing.bin").read_bytes()
+    (tmp_path / "m.bin").write_bytes(data[: data.rindex(b"<unk>\0")])
+    model = NgramModel.load(tmp_path / "m.bin")
+    assert model.score("a b") == NgramModel.load(BINARY / "probing.bin").score("a b")
+    with pytest.raises(ModelError) as caught:
+        model.next_words("a")
+    assert str(caught.value) == (
+        "This binary model of KenLM does not have its words\n  load the ARPA file that it was made from\n"
+        f"  in `{tmp_path / 'm.bin'}`"
+    )
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.next_words("a", -1), "k is a number of words, or None for all, not -1"),
+        (lambda m: m.score(["a b"]), "`a b` is no word: it is empty or has white space in it"),
+        (lambda m: m.score(["a", ""]), "`` is no word: it is empty or has white space in it"),
+        (lambda m: m.surprisals([1, 2]), "a sentence is a string or a list of strings, and has no int"),
+        (lambda m: m.perplexity([]), "there is no text: give its sentences, or the path of a file"),
+        (lambda m: NgramModel.train([], 2), "there is no text: give its sentences, or the path of a file"),
+        (lambda m: NgramModel.train(["a"], 0), "the order is a whole number from 1 to 100, not 0"),
+        (
+            lambda m: NgramModel.train(["a"], 2, prune=(1, 0)),
+            "the thresholds to prune by fall: 1 0\n  an n-gram cannot be kept where the shorter one in it goes",
+        ),
+    ],
+)
+def test_a_call_is_wrong(call, message):
+    with pytest.raises(UsageError) as caught:
+        call(trained(["a b"], 2))
+    assert str(caught.value) == message
+
+
+def test_marks_in_a_text():
+    with pytest.raises(MalformedLineError) as caught:
+        NgramModel.train(["a", ["<s>", "a"]], 2)
+    assert str(caught.value).startswith(
+        "Line 2: Unexpected data [<s> in the text]\n  line 2, column 1: <s> is a mark "
+    )
+    assert trained([["<s>", "a"]], 2, skip_symbols=True).vocabulary == ["<unk>", "</s>", "a"]
+
+
+def test_a_model_without_marks(tmp_path):
+    (tmp_path / "m.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\ta\n\n\\end\\\n")
+    model = NgramModel.load(tmp_path / "m.arpa")
+    assert model.next_words("a", 1, bos=False) == {"a": 10**-0.5}
+    assert model.surprisals("a", bos=False) == pytest.approx([0.5 * math.log2(10)])
+    with pytest.raises(ModelError, match=r"^the model has no <s>\n"):
+        model.next_words("a")
+
+
+def test_words_that_are_not_utf8(tmp_path):
+    (tmp_path / "text").write_bytes(b"caf\xe9 a\n")
+    model = trained(tmp_path / "text", 2)
+    assert "caf\udce9" in model.next_words("", None)
+    assert model.score("caf\udce9 a") > model.score("cafe a")
+    assert model.score("\ud83d") == model.score("z")
+
+
+def test_a_language_model_is_whatever_has_the_methods():
+    class Coin(LanguageModel):
+        def next_words(self, context, k=10):
+            return {"heads": 0.5, "tails": 0.5}
+
+        def surprisals(self, words):
+            return [1.0] * len(words.split())
+
+    assert list(Coin().text_surprisals(["a b", ""])) == [[1.0, 1.0], []]
+    model: LanguageModel = trained(["a"], 1)
+    assert len(model.surprisals("a")) == 1
