@@ -1,4 +1,4 @@
-"""``geval lm``: train n-gram language models, describe them, and compute the perplexity of texts."""
+"""``geval lm``: train n-gram language models, describe and mix them, score texts, and predict next words."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import tee
 from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
 from geval_py.modelling import kenlm_models, ngram_model
 from geval_py.reading import compression, config, lines, rewriting, sources
+from geval_py.tables import numbers
 from geval_py.tables.formats import Shown
-from geval_py.tables.table import Table
+from geval_py.tables.table import Column, Table
 from geval_py.text import named
 
 if TYPE_CHECKING:
@@ -26,16 +29,21 @@ SUBCOMMANDS = {  # what each does, and where it is
     "train": ("estimate a model of texts, as KenLM's lmplz", __name__),
     "perplexity": ("the perplexity of texts, as KenLM's query", __name__),
     "info": ("what is in a model", __name__),
+    "next": ("the most probable next words behind a context", __name__),
+    "surprisal": ("the surprisal of each word of a text", __name__),
+    "mix": ("the best weights of a mixture of models", __name__),
 }
 EXAMPLES = """\
   geval lm train -o 3 text.txt --arpa text.arpa
   geval lm perplexity text.arpa other.txt
-  geval lm info text.arpa
+  geval lm next text.arpa "in the"
+  geval lm surprisal text.arpa other.txt
+  geval lm mix text.arpa old.arpa --on other.txt
   geval lm train --help                what a command does, and its options
 """
 GROUP = parsers.Group(
     name="lm",
-    description="Train n-gram language models, and compute the perplexity of texts.",
+    description="Train n-gram language models, compute the perplexity of texts, and predict next words.",
     examples=EXAMPLES,
     subcommands=SUBCOMMANDS,
 )
@@ -43,6 +51,7 @@ make_parser = GROUP.make_parser
 run = GROUP.run
 DEFAULT_ORDER = 5
 MODEL_HELP = "a model: an ARPA file, maybe compressed, or a binary file of KenLM"
+MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with weights, a.arpa@0.7+b.arpa@0.3"
 OF_KNESER_NEY = (
     "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts", "memory",
 )  # fmt: skip
@@ -58,6 +67,21 @@ PERPLEXITY_EXAMPLES = """\
   geval lm perplexity text.arpa other.txt
   geval lm perplexity text.arpa.xz other.txt --bootstrap 1000
   geval lm perplexity text.arpa other.txt --sentences | sort -n | head
+"""
+NEXT_EXAMPLES = """\
+  geval lm next text.arpa "in the" "out of"
+  geval lm next text.arpa -k 0 --format csv <contexts.txt
+"""
+SURPRISAL_EXAMPLES = """\
+  geval lm surprisal text.arpa other.txt
+  geval lm surprisal text.arpa other.txt.gz --format csv >surprisal.csv
+"""
+MIX_EXAMPLES = """\
+  geval lm mix a.arpa b.arpa --on held-out.txt
+  geval lm perplexity a.arpa@0.7+b.arpa@0.3 other.txt
+
+A mixture of models with back-off is no such model, and cannot be written as an ARPA file. The other commands take the
+name in the last row for it. A word that a model does not have has the probability 0 in it, if another one has it.
 """
 
 
@@ -237,7 +261,7 @@ def make_perplexity_parser() -> parsers.QuietParser:
         f"examples:\n{PERPLEXITY_EXAMPLES}\n{parsers.STATUS}",
     )
     add = parser.add_argument
-    add("model", nargs="?", metavar="FILE", help=MODEL_HELP)
+    add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
     add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
     marks = "without <s> in front of a line, and without predicting </s> behind it"
     add("--no-sentence-marks", dest="marks", action="store_false", help=marks)
@@ -325,12 +349,142 @@ def _sizes(path: str) -> tuple[Table, Callable[[], dict[str, Any]]]:
     return backoff.model_table(model), lambda: backoff.model_document(model)
 
 
-def _loaded(path: str) -> ngram_model.NgramModel:
+def make_next_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval lm next``."""
+    what = "Show the most probable next words behind contexts, each from the beginning of a sentence."
+    parser = parsers.command_parser("lm next", what, NEXT_EXAMPLES)
+    add = parser.add_argument
+    add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
+    add("contexts", nargs="*", metavar="CONTEXT", help="the words before (default: a line each from standard input)")
+    add("-k", type=parsers.number_type, default=10, metavar="N", help="so many words (default: 10; 0: all)")
+    add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
+    parsers.add_format(parser)
+    return parser.with_help()
+
+
+def run_next(words: Sequence[str]) -> int:
+    """Run the command; returns the exit status, raises GevalError."""
+    given = make_next_parser().understood(words)
+    if given is None:
+        return 0
+    if given.model is None:
+        raise UsageError(message='a model is missing\n  for example geval lm next text.arpa "in the"')
+    model: ngram_model.LanguageModel = _loaded(given.model)
+    contexts = given.contexts or (line.decode(errors="surrogateescape") for line in _lines(sources.STANDARD_INPUT))
+    found = ((context, model.next_words(context, given.k or None)) for context in contexts)
+    rows = ((context, word, share) for context, shares in found for word, share in shares.items())
+    columns = [Column(name="context"), Column(name="word"), _figures("probability", given.precision)]
+    terminal.show(ngram_model.WordListing(columns, rows), given)
+    return 0
+
+
+def make_surprisal_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval lm surprisal``."""
+    what = "Show the surprisal of each word of a text in bits, -log2 of its probability behind the words before it."
+    parser = parsers.command_parser("lm surprisal", what, SURPRISAL_EXAMPLES)
+    add = parser.add_argument
+    add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
+    text = "a text, a sentence a line, maybe compressed (default: standard input)"
+    add("text", nargs="?", default=sources.STANDARD_INPUT, metavar="TEXT", help=text)
+    add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
+    parsers.add_format(parser)
+    return parser.with_help()
+
+
+def run_surprisal(words: Sequence[str]) -> int:
+    """Run the command; returns the exit status, raises GevalError."""
+    given = make_surprisal_parser().understood(words)
+    if given is None:
+        return 0
+    if given.model is None:
+        raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
+    rows = _surprisals(_loaded(given.model), given.text)
+    columns = [
+        Column(name="line", alignment="right"),
+        Column(name="position", alignment="right"),
+        Column(name="word"),
+        _figures("surprisal", given.precision, unit="bits"),
+    ]
+    terminal.show(ngram_model.WordListing(columns, rows, at_a_time=1000), given)
+    return 0
+
+
+def _surprisals(model: ngram_model.LanguageModel, path: str) -> Iterator[tuple[int, int, str, float]]:
+    """Yield the line, the position, the word and its surprisal."""
+    ahead, behind = tee(_lines(path))
+    found = model.text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
+    for number, (line, values) in enumerate(zip(behind, found, strict=True), 1):
+        words = (word.decode(errors="replace") for word in line.split())
+        for position, (word, value) in enumerate(zip(words, values, strict=True), 1):
+            yield number, position, word, value
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    return (line for _, _, block in lines.blocks_of_files([path]) for line in block[:-1].split(b"\n"))
+
+
+def _figures(name: str, precision: int | None, unit: str = "") -> Column:
+    write = numbers.short if precision is None else partial(numbers.fixed, precision=precision)
+    return Column(name=name, unit=unit, alignment="right", write=write)
+
+
+def make_mix_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval lm mix``."""
+    what = "Find the weights that mix models best on a held-out text, and show its perplexity by all of them."
+    parser = parsers.command_parser("lm mix", what, MIX_EXAMPLES)
+    add = parser.add_argument
+    add("models", nargs="*", metavar="MODEL", help=MODEL_HELP)
+    add("--on", metavar="TEXT", help="the held-out text, a sentence a line, maybe compressed (-: standard input)")
+    add("--weights", nargs="+", type=_weight, metavar="W", help="a weight for each model; then none are looked for")
+    add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
+    parsers.add_format(parser)
+    return parser.with_help()
+
+
+def _weight(text: str) -> float:
+    if not re.fullmatch(_NUMBER, text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a weight, a number from 0 to 1")
+    return float(text)
+
+
+def run_mix(words: Sequence[str]) -> int:
+    """Run the command; returns the exit status, raises GevalError."""
+    given = make_mix_parser().understood(words)
+    if given is None:
+        return 0
+    if len(set(given.models)) < 2 or given.on is None:
+        missing = "a held-out text is missing" if given.on is None else "a mixture takes two different models or more"
+        raise UsageError(message=f"{missing}\n  for example geval lm mix a.arpa b.arpa --on text.txt")
+    models = {path: _loaded_file(path) for path in dict.fromkeys(given.models)}
+    texts = [line.decode(errors="surrogateescape") for line in _lines(given.on)]
+    mixture = ngram_model.NgramModel.mix(models.values(), given.weights, on=None if given.weights else texts)
+    document = ngram_model.mixture_document(models, mixture, texts)
+    table = ngram_model.mixture_table(document, given.precision)
+    shown = Shown(
+        to_dict=lambda: document,
+        table=lambda: table,
+        text=lambda width: table.tabs() if width is None else table.terminal(width),
+    )
+    terminal.show(shown, given)
+    return 0
+
+
+_NUMBER = r"[0-9]{0,9}\.?[0-9]{1,17}"
+_WEIGHTED = re.compile(rf"(.+?)@({_NUMBER})(?:\+|$)")
+
+
+def _loaded(name: str) -> ngram_model.NgramModel:
+    """Load a model, or a mixture of models with their weights such as a.arpa@0.7+b.arpa@0.3."""
+    weighted = _WEIGHTED.findall(name)
+    if not weighted or os.path.exists(name) or "+".join(map("@".join, weighted)) != name:
+        return _loaded_file(name)
+    models = [_loaded_file(path) for path, _ in weighted]
+    return ngram_model.NgramModel.mix(models, [float(weight) for _, weight in weighted])
+
+
+def _loaded_file(path: str) -> ngram_model.NgramModel:
     """Load a model, and note what it lacks."""
     model = ngram_model.NgramModel.load(path)
-    for part in model.parts:
-        if b"<unk>" in part.missing:
-            terminal.note(
-                f"{named(part.name)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM"
-            )
+    if b"<unk>" in model.parts[0].missing:
+        terminal.note(f"{named(path)} has no <unk>: the log10 probability of unknown words is -100, as in KenLM")
     return model

@@ -27,13 +27,13 @@ from geval_py.modelling import kenlm_models
 from geval_py.reading import compression, rewriting
 from geval_py.reading.config import check_sampling
 from geval_py.reading.lines import blocks_of, line_of
-from geval_py.tables import numbers, table
+from geval_py.tables import formats, numbers, table
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from typing import Any, Self
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Self, TypeAlias
 
     import numpy as np
     from numpy.typing import NDArray
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from geval_py.modelling import backoff, corpus
     from geval_py.reading.lines import TextBlock, TextSource
     from geval_py.scoring.blocks import Progress
+
+    Rows: TypeAlias = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 UNKNOWN_CONVENTION = (
     "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "
@@ -250,15 +252,15 @@ class NgramModel:
         if (weights is None) == (on is None):
             raise errors.UsageError(message="a mixture takes weights, or a held-out text to find them on")
         if weights is None:
-            weights = _best_weights(models, blocks_of(on or ()))
+            weights = _best_weights(models, on or ())
         if len(weights) != len(models) or not models:
             raise errors.UsageError(message=f"{len(weights)} weights are not for {len(models)} models")
-        if min(weights) < 0:
-            raise errors.UsageError(message=f"a weight is {min(weights):.6g}, which is below 0")
-        if not math.isclose(math.fsum(weights), 1, abs_tol=1e-6):
-            raise errors.UsageError(message=f"the weights sum to {math.fsum(weights):.6g}, and not to 1")
+        if min(weights) < 0 or not math.isclose(math.fsum(weights), 1, abs_tol=1e-4):
+            shown = " ".join(f"{weight:.6g}" for weight in weights)
+            raise errors.UsageError(message=f"weights are at least 0 and sum to 1: {shown} do not")
         parts = [part for model in models for part in model.parts]
-        return cls(parts, [of * own for of, model in zip(weights, models, strict=True) for own in model.weights])
+        shares = [weight / math.fsum(weights) for weight in weights]
+        return cls(parts, [of * own for of, model in zip(shares, models, strict=True) for own in model.weights])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an ARPA file, whole or not at all, compressed by its ending: .gz, .xz, .bz2 or .zst.
@@ -307,10 +309,7 @@ class NgramModel:
         return self.score_blocks(blocks_of(texts), bos=bos, eos=eos)
 
     def perplexity(self, texts: TextSource, bos: bool = True, eos: bool = True) -> float:
-        """Return the perplexity of sentences, or of the file at a path, including unknown words, as <unk>.
-
-        ``score_texts`` has the perplexity without unknown words too, and intervals.
-        """
+        """Return the perplexity with unknown words as <unk>; ``score_texts`` has that without them, and intervals."""
         return self.score_texts(texts, bos=bos, eos=eos).perplexity_including_oov
 
     def score_blocks(self, blocks: Iterable[TextBlock], *, bos: bool = True, eos: bool = True) -> TextScore:
@@ -324,7 +323,7 @@ class NgramModel:
             return found[0]
         import numpy as np
 
-        logs, unknown = _table_of(found)
+        logs, unknown = _rows_of(found)
         everywhere = unknown.all(axis=0)
         with np.errstate(divide="ignore"):
             mixed = np.log10(np.array(self.weights) @ np.where(unknown & ~everywhere, 0.0, 10.0**logs))
@@ -344,8 +343,7 @@ class NgramModel:
             raise errors.UsageError(message=f"k is a number of words, or None for all, not {k}")
         seen = [corpus.MARKS[corpus.START]] * bos + line_of(context).split()
         first, (texts, places) = self.parts[0], self._words
-        most = len(texts) - 1  # <s> is never predicted
-        size = most if k is None else min(k, most)
+        size = min(len(texts) if k is None else k, len(texts) - 1)  # <s> is never predicted
         if len(self.parts) == 1 and isinstance(first, backoff.BackoffModel):
             chosen, found = first.next_words(seen, size)
         else:
@@ -367,25 +365,31 @@ class NgramModel:
         return backoff.texts_of(numbering.words), places
 
 
-def _table_of(scores: Sequence[tuple[Any, Any, Any]]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return log10 of the tokens by several models, a row each, and whether they are unknown."""
+def _rows_of(scores: Iterable[tuple[Any, Any, Any]]) -> Rows:
+    """Return log10 of the tokens of a block by several models, a row each, and whether they are unknown."""
     import numpy as np
 
-    logs = np.array([np.asarray(of_model) for of_model, _, _ in scores], np.float64)
-    return logs, np.array([np.frombuffer(of_model, np.bool_) for _, of_model, _ in scores])
+    logs, unknown, _ = zip(*scores, strict=True)
+    flags = np.array([np.frombuffer(of_model, np.bool_) for of_model in unknown])
+    return np.array([np.asarray(of_model) for of_model in logs], np.float64), flags
 
 
-def _best_weights(models: Sequence[NgramModel], blocks: Iterable[TextBlock]) -> Sequence[float]:
+def _rows_of_texts(models: Sequence[NgramModel], texts: TextSource) -> Rows:
+    import numpy as np
+
+    found = [_rows_of([model.token_scores(block) for model in models]) for _, _, block in blocks_of(texts)]
+    logs, unknown = (np.concatenate(rows, axis=1) for rows in zip(*found, strict=True))
+    return logs, unknown
+
+
+def _best_weights(models: Sequence[NgramModel], texts: TextSource) -> Sequence[float]:
     """Find the weights of the mixture with the least perplexity on a text, without words that no model has."""
     import numpy as np
 
     from geval_py.explaining import mixing
 
-    losses = []
-    for _, _, block in blocks:
-        logs, unknown = _table_of([model.token_scores(block) for model in models])
-        losses.append(np.where(unknown, np.inf, -math.log(10) * logs))
-    weights: list[float] = mixing.best_weights(np.concatenate(losses, axis=1).T).tolist()
+    logs, unknown = _rows_of_texts(models, texts)
+    weights: list[float] = mixing.best_weights(np.where(unknown, np.inf, -math.log(10) * logs).T).tolist()
     return weights
 
 
@@ -426,6 +430,63 @@ def perplexity_document(
     return document | {
         name: interval.to_dict() for name, interval in zip(names, intervals or (), strict=False) if interval
     }
+
+
+def mixture_document(models: Mapping[str, NgramModel], mixture: NgramModel, texts: TextSource) -> dict[str, Any]:
+    """Return the perplexities of models, by file, and of their mixture as a JSON document, with the weights.
+
+    Shared tokens are those that all models have: only on them do models with different vocabularies compare.
+    """
+    import numpy as np
+
+    weights = [f"{weight:.6f}".rstrip("0").rstrip(".") for weight in mixture.weights]
+    names = [*models, "+".join(map("@".join, zip(models, weights, strict=True)))]  # the last as the commands take it
+    logs, unknown = _rows_of_texts((*models.values(), mixture), texts)
+    shared = np.logical_not(unknown.any(axis=0))
+    rows = [
+        {
+            "model": name,
+            "weight": weight,
+            "perplexity_excluding_oov": _perplexity(float(own[~absent].sum()), int((~absent).sum())),
+            "oov": int(absent.sum()),
+            "perplexity_of_shared_tokens": _perplexity(float(own[shared].sum()), int(shared.sum())),
+        }
+        for name, weight, own, absent in zip(names, [*map(float, weights), None], logs, unknown, strict=True)
+    ]
+    common = {"version": version.__version__, "tokens": len(shared), "shared_tokens": int(shared.sum())}
+    return common | {"models": rows[:-1], "mixture": rows[-1]}
+
+
+def mixture_table(document: dict[str, Any], precision: int | None = None) -> table.Table:
+    """Return the table of such a document: a row a model, and the mixture's."""
+    write = partial(numbers.number, precision=precision)
+    columns = [
+        table.Column(name="model", cut="middle"),
+        table.Column(name="weight", alignment="right"),
+        table.Column(name="perplexity excluding OOVs", alignment="right", write=write),
+        table.Column(name="OOVs", alignment="right"),
+        table.Column(name="of shared tokens", alignment="right", write=write),
+    ]
+    return table.Table(columns, [tuple(row.values()) for row in (*document["models"], document["mixture"])])
+
+
+class WordListing(formats.Listing):
+    """A table with a row a word, made one by one."""
+
+    name = "words"
+
+    def __init__(self, columns: Sequence[table.Column], rows: Iterable[Sequence[object]], at_a_time: int = 1) -> None:
+        self._table = table.Table(columns, rows, at_a_time)
+
+    def table(self) -> table.Table:
+        return self._table
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"version": version.__version__}
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        names = [column.name for column in self._table.columns]
+        return (dict(zip(names, row, strict=True)) for row in self._table.rows)
 
 
 def sentences_table(score: TextScore, precision: int | None = None) -> table.Table:

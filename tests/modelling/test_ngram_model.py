@@ -32,11 +32,10 @@ def trained(sentences, order, **how):
 
 
 def by_scores(model, context, bos=True):
-    """Return the distribution of the next word, from the scores of the context with each word behind it."""
-    before = model.score(context, bos, eos=False)
-    logs = {word: model.score([*context, word], bos, eos=False) - before for word in model.vocabulary}
-    logs["</s>"] = model.score(context, bos, eos=True) - before
-    return {word: 10**log for word, log in logs.items()}
+    """Return the distribution of the next word, from the surprisal of each word behind the context."""
+    bits = {word: model.surprisals([*context, word], bos)[-1] for word in model.vocabulary}
+    bits["</s>"] = model.surprisals(context, bos, eos=True)[-1]
+    return {word: 2**-surprisal for word, surprisal in bits.items()}
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -214,9 +213,9 @@ WRONG = {
     "neither": (dict(), "a mixture takes weights, or a held-out text to find them on"),
     "both": ({"weights": [1], "on": ["a"]}, "a mixture takes weights, or a held-out text to find them on"),
     "too few": ({"weights": [1]}, "1 weights are not for 2 models"),
-    "too much": ({"weights": [0.5, 0.75]}, "the weights sum to 1.25, and not to 1"),
-    "below 0": ({"weights": [-0.5, 1.5]}, "a weight is -0.5, which is below 0"),
-    "not a number": ({"weights": [math.nan, 1]}, "the weights sum to nan, and not to 1"),
+    "too much": ({"weights": [0.5, 0.75]}, "weights are at least 0 and sum to 1: 0.5 0.75 do not"),
+    "below 0": ({"weights": [-0.5, 1.5]}, "weights are at least 0 and sum to 1: -0.5 1.5 do not"),
+    "not a number": ({"weights": [math.nan, 1]}, "weights are at least 0 and sum to 1: nan 1 do not"),
     "no text": ({"on": []}, "there is no text: give its sentences, or the path of a file"),
 }
 
