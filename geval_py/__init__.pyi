@@ -37,6 +37,9 @@ from geval_py.explaining.significance import Interval as Interval
 from geval_py.explaining.tuning import Tuning as Tuning
 from geval_py.explaining.tuning import tune as tune
 from geval_py.modelling.baselines import WordModel as WordModel
+from geval_py.modelling.ngram_model import LanguageModel as LanguageModel
+from geval_py.modelling.ngram_model import NgramModel as NgramModel
+from geval_py.modelling.ngram_model import TextScore as TextScore
 from geval_py.modelling.predicting import predict as predict
 from geval_py.reading.challenge import Challenge as Challenge
 from geval_py.reading.challenge import DataSet as DataSet

@@ -36,7 +36,10 @@ LINES = {  # command lines by the command whose --format they use
     "check": [["check", "text.txt", "-t", "dev-0"]],
     "compare": [["compare", "-t", "dev-0", "--samples", "20"]],
     "lm info": [["lm", "info", "text.arpa"]],
+    "lm mix": [["lm", "mix", "text.arpa", "other.arpa", "--on", "text.txt"]],
+    "lm next": [["lm", "next", "text.arpa", "the"]],
     "lm perplexity": [["lm", "perplexity", "text.arpa", "text.txt"]],
+    "lm surprisal": [["lm", "surprisal", "text.arpa", "text.txt"]],
     "luck": [["luck", "-t", "dev-0", "--seeds", "2"]],
     "mix": [["mix", "-t", "dev-0"]],
     "tune": [["tune", "-t", "dev-0", "-o", "bigram"]],
@@ -61,7 +64,9 @@ def there(tmp_path_factory):
         text, found = re.subn("ladder: true(?=[,}])", "ladder: true, split: 40 %", settings.read_text())
         assert found == 1
         settings.write_text(text.replace("seed: 12345", "seed: 54321").replace("finals: 0", "finals: 2"))
-        assert main(["lm", "train", "-o", "2", "text.txt", "--arpa", "text.arpa", "--discount-fallback"]) == 0
+        for order, name in (("2", "text.arpa"), ("1", "other.arpa")):
+            words = ["lm", "train", "-o", order, "text.txt", "--arpa", name, "--discount-fallback"]
+            assert main(words) == 0
     return folder
 
 
@@ -109,7 +114,18 @@ def test_a_format_more_takes_one_entry(line, here, geval, monkeypatch):
         assert "jsonl" in geval(*line, "--help")[1]
 
 
-SOME = ["", "board show", "board status", "check", "compare", "lm info", "lm perplexity"]
+SOME = [
+    "",
+    "board show",
+    "board status",
+    "check",
+    "compare",
+    "lm info",
+    "lm mix",
+    "lm next",
+    "lm perplexity",
+    "lm surprisal",
+]
 
 
 @pytest.mark.parametrize("line", [line for name in SOME for line in LINES[name]], ids=" ".join)

@@ -1,6 +1,7 @@
-"""``geval lm``: train, perplexity, info."""
+"""``geval lm``: train, perplexity, info, next words, surprisal, mixtures."""
 
 import gzip
+import io
 import json
 
 import pytest
@@ -167,11 +168,100 @@ def test_plain_counts(kind, geval):
     assert geval("lm", "perplexity", "m.arpa", "text.txt")[0] == 0
 
 
+# Next words, surprisal, mixtures
+
+
+def test_next_words(geval, model):
+    """10 ** what query -v word says of each word."""
+    status, out, err = geval("lm", "next", "m.arpa", "a b", "", "-k", "2", "-p", "4")
+    assert (status, err) == (0, "")
+    assert out == "a b\tc\t0.4481\na b\t</s>\t0.2635\n\ta\t0.3115\n\t</s>\t0.2218\n"
+    document = json.loads(geval("lm", "next", "m.arpa", "c", "-k", "0", "--format", "json")[1])
+    assert sorted(row["word"] for row in document["words"]) == ["</s>", "<unk>", "a", "b", "c", "d"]
+    assert {row["context"] for row in document["words"]} == {"c"}
+    assert sum(row["probability"] for row in document["words"]) == pytest.approx(1)
+
+
+def test_contexts_from_standard_input(geval, model, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b\n\nc\xff")))
+    status, out, err = geval("lm", "next", "m.arpa", "-k", "1")
+    assert (status, err) == (0, "")
+    assert out == "a b\tc\t0.448077\n\ta\t0.311538\nc\\udcff\t</s>\t0.276923\n"
+
+
+def test_surprisal_of_each_word(geval, model, folder):
+    status, out, err = geval("lm", "surprisal", "m.arpa", "other.txt", "-p", "3")
+    assert (status, err) == (0, "")
+    assert out == (
+        "1\t1\ta\t1.683\n1\t2\tb\t1.422\n1\t3\tc\t1.158\n2\t1\td\t3.437\n2\t2\ta\t4.022\n4\t1\tx\t4.022\n4\t2\ta\t3.022\n"
+        "4\t3\ty\t4.022\n4\t4\tb\t2.774\n4\t5\tc\t1.158\n5\t1\tc\t2.677\n5\t2\tc\t3.774\n"
+    )
+    rows = geval("lm", "surprisal", "m.arpa", "other.txt", "--format", "csv")[1].splitlines()
+    assert rows[0] == "line,position,word,surprisal"
+    assert len(rows) == 13
+
+
+def test_surprisal_of_standard_input(geval, model, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n\xe9 a\vb")))
+    assert geval("lm", "surprisal", "m.arpa", "-p", "0")[1] == "2\t1\t\ufffd\t4\n2\t2\ta\t3\n2\t3\tb\t1\n"
+
+
+def test_an_empty_text_has_no_surprisal(geval, model, folder):
+    (folder / "empty").write_bytes(b"")
+    for words in (["surprisal", "m.arpa", "empty"], ["mix", "m.arpa", "n.arpa", "--on", "empty"]):
+        (folder / "n.arpa").write_bytes((folder / "m.arpa").read_bytes())
+        assert geval("lm", *words) == (1, "", "geval: The text file is empty: `empty`\n")
+
+
+@pytest.fixture
+def other_model(geval, folder):
+    (folder / "b.txt").write_text("x y\ny x b\n")
+    assert geval("lm", "train", "b.txt", "-o", "2", "--arpa", "b.arpa", "--discount-fallback")[0] == 0
+
+
+def test_a_mixture(geval, model, other_model):
+    status, out, err = geval("lm", "mix", "m.arpa", "b.arpa", "--on", "other.txt", "-p", "3")
+    assert (status, err) == (0, "")
+    assert out == (
+        "m.arpa\t0.836908\t4.694\t2\t3.458\nb.arpa\t0.163092\t4.951\t8\t5.545\n"
+        "m.arpa@0.836908+b.arpa@0.163092\t\t6.222\t0\t3.675\n"
+    )
+    name = out.splitlines()[-1].split("\t")[0]
+    assert geval("lm", "perplexity", name, "other.txt", "-p", "3")[1].startswith("Perplexity including OOVs\t6.222\n")
+    given = geval(
+        "lm", "mix", "b.arpa", "m.arpa", "--on", "other.txt", "--weights", "0.25", ".75", "--format", "json"
+    )
+    document = json.loads(given[1])
+    assert document["mixture"]["model"] == "b.arpa@0.25+m.arpa@0.75"
+    assert [row["weight"] for row in document["models"]] == [0.25, 0.75]
+    assert (document["tokens"], document["shared_tokens"]) == (17, 7)
+    assert document["models"][1]["oov"] == 2
+    assert geval("lm", "mix", "b.arpa", "m.arpa", "--on", "other.txt", "--weights", "1") == (
+        2, "", "geval: 1 weights are not for 2 models\n",
+    )  # fmt: skip
+
+
+def test_a_mixture_is_a_model_for_the_other_commands(geval, model, other_model, folder):
+    rows = [
+        line.split("\t")
+        for line in geval("lm", "next", "m.arpa@.5+b.arpa@0.5", "a", "-k", "0", "-p", "9")[1].splitlines()
+    ]
+    assert {word for _, word, _ in rows} == {"<unk>", "</s>", *"abcdxy"}
+    assert sum(float(share) for _, _, share in rows) == pytest.approx(1, abs=1e-7)
+    assert geval("lm", "surprisal", "m.arpa@1", "other.txt") == geval("lm", "surprisal", "m.arpa", "other.txt")
+    (folder / "m.arpa").rename(folder / "m@1")
+    assert geval("lm", "surprisal", "m@1", "other.txt")[0] == 0
+    assert geval("lm", "surprisal", "m@1@0.5+b.arpa@0.5", "other.txt")[0] == 0
+    assert geval("lm", "next", "m@1@0.5+b.arpa@0.6", "a") == (
+        2, "", "geval: weights are at least 0 and sum to 1: 0.5 0.6 do not\n",
+    )  # fmt: skip
+
+
 TRAIN = ("train", "text.txt", "--arpa", "m.arpa")
 WRONG = {
-    "no command": ((), "a command of geval lm is missing\n  the commands are train, perplexity, info"),
+    "no command": ((), "a command of geval lm is missing\n  the commands are train, perplexity, info, next, surprisal, mix"),
     "another": (
-        ("trian",), "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, info",
+        ("trian",), "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, info, next, surprisal, mix",
     ),
     "no text": (("train",), "a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
     "no file to write": (
@@ -204,6 +294,20 @@ WRONG = {
     "sentences": (
         ("perplexity", "m.arpa", "other.txt", "--sentences", "-B", "9"),
         "--sentences has neither intervals nor another format",
+    ),
+    "nothing to go on": (("next",), 'a model is missing\n  for example geval lm next text.arpa "in the"'),
+    "no words": (("surprisal",), "a model is missing\n  for example geval lm surprisal text.arpa other.txt"),
+    "one model to mix": (
+        ("mix", "m.arpa", "m.arpa", "--on", "text.txt"),
+        "a mixture takes two different models or more\n  for example geval lm mix a.arpa b.arpa --on text.txt",
+    ),
+    "no text to mix on": (
+        ("mix", "m.arpa", "n.arpa"),
+        "a held-out text is missing\n  for example geval lm mix a.arpa b.arpa --on text.txt",
+    ),
+    "a weight": (
+        ("mix", "m.arpa", "n.arpa", "--on", "text.txt", "--weights", "x"),
+        "argument --weights: 'x' is not a weight, a number from 0 to 1\n  geval lm mix --help shows the options",
     ),
     "nothing to show": (("info",), "a model is missing\n  for example geval lm info text.arpa"),
 }  # fmt: skip
