@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import tee
+from itertools import repeat, tee
 from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import options, parsers, terminal
@@ -400,8 +400,8 @@ def run_surprisal(words: Sequence[str]) -> int:
         raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
     rows = _surprisals(_loaded(given.model), given.text)
     columns = [
-        Column(name="line", alignment="right"),
-        Column(name="position", alignment="right"),
+        Column(name="line", alignment="right", write=str),
+        Column(name="position", alignment="right", write=str),
         Column(name="word"),
         _figures("surprisal", given.precision, unit="bits"),
     ]
@@ -414,9 +414,8 @@ def _surprisals(model: ngram_model.LanguageModel, path: str) -> Iterator[tuple[i
     ahead, behind = tee(_lines(path))
     found = model.text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
     for number, (line, values) in enumerate(zip(behind, found, strict=True), 1):
-        words = (word.decode(errors="replace") for word in line.split())
-        for position, (word, value) in enumerate(zip(words, values, strict=True), 1):
-            yield number, position, word, value
+        words = [word.decode(errors="replace") for word in line.split()]
+        yield from zip(repeat(number, len(words)), range(1, len(words) + 1), words, values, strict=True)
 
 
 def _lines(path: str) -> Iterator[bytes]:

@@ -224,8 +224,8 @@ class BackoffModel:
                 words, probabilities = longer, shares
                 continue
             at = np.searchsorted(words, longer)
-            new = at == np.searchsorted(words, longer, "right")
-            if new.any():  # a pruned model may lack the shorter n-gram
+            if at[-1] == len(words) or (words[at] != longer).any():  # a pruned model may lack the shorter n-gram
+                new = at == np.searchsorted(words, longer, "right")
                 words = np.insert(words, at[new], longer[new])
                 probabilities = np.insert(probabilities, at[new], 0.0)
                 at = np.searchsorted(words, longer)
