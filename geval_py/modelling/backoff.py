@@ -230,7 +230,7 @@ class BackoffModel:
                 probabilities = np.insert(probabilities, at[new], 0.0)
                 at = np.searchsorted(words, longer)
             probabilities[at] = shares
-        return Followers(words, probabilities, scales[0])
+        return Followers(words.astype(np.int64), probabilities, scales[0])
 
     def _context_rows(self, contexts: Sequence[Sentence]) -> list[Ids]:
         """Return the rows of the contexts' last word, last two words and so on; -1 if there is none."""
@@ -292,20 +292,17 @@ def texts_of(words: Sequence[bytes]) -> Texts:
 class Followers(NamedTuple):
     """The words that follow a context, their probabilities, and the factor of the shares of all other words."""
 
-    words: Ids
+    words: Longs
     probabilities: Doubles
     scale: float
 
 
-def most_probable(words: Ids | Longs, probabilities: Doubles, size: int) -> Longs:
+def most_probable(words: Longs, probabilities: Doubles, size: int) -> Longs:
     """Return the places of the most probable words, these first; of equal ones, those with the least id."""
     size = min(size, len(words))
     least = np.partition(probabilities, len(words) - size)[len(words) - size] if size else np.inf
-    above = np.flatnonzero(probabilities > least)
-    equal = np.flatnonzero(probabilities == least)
-    equal = equal[np.argsort(words[equal])][: size - len(above)]
-    chosen = np.concatenate([above, equal])
-    return chosen[np.lexsort((words[chosen], -probabilities[chosen]))]
+    chosen = np.flatnonzero(probabilities >= least)
+    return chosen[np.lexsort((words[chosen], -probabilities[chosen]))][:size]
 
 
 def model_table(model: BackoffModel) -> Table:

@@ -118,7 +118,7 @@ class GapModel:
         chosen = chosen[probabilities[chosen] > 0]
         return Answer(candidates[chosen], probabilities[chosen])
 
-    def _united(self, groups: Sequence[corpus.Ids]) -> corpus.Ids:
+    def _united(self, groups: Sequence[corpus.Longs]) -> corpus.Longs:
         """Return the words of all groups without repetition, and mark them as taken."""
         new = []
         for words in groups:

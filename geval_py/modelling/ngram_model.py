@@ -213,7 +213,7 @@ class NgramModel:
         how = estimation.Estimation(
             order=order,
             prune=tuple(prune),
-            vocabulary=None if vocabulary is None else {word.encode() for word in vocabulary},
+            vocabulary=None if vocabulary is None else {word.encode(errors="surrogateescape") for word in vocabulary},
             fallback=None if fallback is None else estimation.three_discounts(fallback),
             interpolate_unigrams=interpolate_unigrams,
             vocabulary_size=vocab_pad,
