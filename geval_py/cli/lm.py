@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import kenlm_models, ngram_model
+from geval_py.modelling import kenlm_models, ngram_model, predicting
 from geval_py.reading import compression, config, lines, rewriting, sources
 from geval_py.tables import numbers
 from geval_py.tables.formats import Shown
@@ -369,7 +369,7 @@ def run_next(words: Sequence[str]) -> int:
         return 0
     if given.model is None:
         raise UsageError(message='a model is missing\n  for example geval lm next text.arpa "in the"')
-    model: ngram_model.LanguageModel = _loaded(given.model)
+    model = _any_model(given.model)
     contexts = given.contexts or (line.decode(errors="surrogateescape") for line in _lines(sources.STANDARD_INPUT))
     found = ((context, model.next_words(context, given.k or None)) for context in contexts)
     rows = ((context, word, share) for context, shares in found for word, share in shares.items())
@@ -398,7 +398,7 @@ def run_surprisal(words: Sequence[str]) -> int:
         return 0
     if given.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
-    rows = _surprisals(_loaded(given.model), given.text)
+    rows = _surprisals(_any_model(given.model), given.text)
     columns = [
         Column(name="line", alignment="right", write=str),
         Column(name="position", alignment="right", write=str),
@@ -470,6 +470,13 @@ def run_mix(words: Sequence[str]) -> int:
 
 _NUMBER = r"[0-9]{0,9}\.?[0-9]{1,17}"
 _WEIGHTED = re.compile(rf"(.+?)@({_NUMBER})(?:\+|$)")
+
+
+def _any_model(name: str) -> ngram_model.LanguageModel:
+    """Load n-grams, or open another language model by its address, as for geval predict."""
+    if name.partition(":")[0] in predicting.ADAPTERS and not os.path.exists(name):
+        return predicting.NextWords(predicting.language_model(name))
+    return _loaded(name)
 
 
 def _loaded(name: str) -> ngram_model.NgramModel:

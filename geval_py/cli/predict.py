@@ -33,6 +33,7 @@ models:
   hf:NAME or a folder  transformers, on the GPU if there is one
   openai:URL#MODEL     a server of the completions protocol: llama.cpp's, vLLM, others; the key is taken
                        from GEVAL_API_KEY or OPENAI_API_KEY
+  arpa:FILE            n-grams, by the left context; also a binary file of KenLM
   kenlm:FILE, or the name of a baseline, as in geval baseline
 
 examples:
@@ -135,7 +136,7 @@ class _Work:
         """Return what decides about each line."""
         kind, _, place = self._address.partition(":")
         train = self._challenge[splits.TRAINING_SET]
-        files = [self._test.input, train.input, train.expected, place if kind in ("gguf", "kenlm") else None]
+        files = [self._test.input, train.input, train.expected, place if kind in ("arpa", "gguf", "kenlm") else None]
         return {
             "version": __version__,
             "model": self._address,
@@ -172,7 +173,7 @@ class _Work:
 
     def _fit(self, model: baselines.WordModel) -> None:
         train = self._challenge[splits.TRAINING_SET]
-        needs_none = isinstance(model, predicting.GapWords) and not self._asked.candidates
+        needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not self._asked.candidates
         if not needs_none or (train.input and train.expected):
             baseline.fit(model, self._address, self._challenge, self._contexts, keep=True)
 
@@ -200,12 +201,13 @@ class _Work:
             return
         evaluation = evaluate(self._challenge, self._test.name, out=output)
         score = evaluation.scores[0]
-        parts = [f"{score.name} {number(score.value)}"]
+        parts = [f"{score.name} {number(score.value, 2)}"]
         with suppress(GevalError):
-            parts.append(f"tuned (geval tune) {number(tuning.tune(evaluation).predicted)}")
+            tuned = tuning.tune(evaluation).predicted
+            parts.append("geval tune gains nothing" if tuned == score.value else f"by geval tune {number(tuned, 2)}")
         with suppress(GevalError), tempfile.TemporaryDirectory() as folder:
-            mixture = mixing.mix([evaluation, self._baseline(folder)])
-            parts.append(f"mixed with {baselines.DEFAULT} (geval mix) {number(mixture.predicted)}")
+            mixed = mixing.mix([evaluation, self._baseline(folder)]).predicted
+            parts.append(f"by geval mix with {baselines.DEFAULT} {number(mixed, 2)}")
         yield "; ".join(parts)
 
     def _baseline(self, folder: str) -> Evaluation:

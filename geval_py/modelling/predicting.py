@@ -7,6 +7,7 @@ A process that is killed loses the item that it was at.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,14 +16,16 @@ from itertools import islice
 from typing import IO, Any, NamedTuple
 
 from geval_py.errors import UsageError
-from geval_py.modelling import baselines, language_models, served_models, word_search
-from geval_py.reading import gap_columns, wordprobs
+from geval_py.modelling import baselines, corpus, language_models, ngram_model, served_models, word_search
+from geval_py.reading import derived, gap_columns, wordprobs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.text import named, nearest, visible
 
 ADAPTERS = ("gguf", "hf", "openai")
-FORMS = ("kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
+FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
+MARKS = ("<s>", "</s>", "<unk>")
+MOST_WORDS = 10_000  # that are looked for behind a context
 FLOOR = 1e-4  # of the rest, which no line may lose
 PUNCTUATION = ".,;:!?"
 FEW = 0.001  # of the answers: where no more end in punctuation, it stands behind words and not in them
@@ -45,7 +48,7 @@ def predict(
     learn from.
     """
     if isinstance(model, str):
-        if train is None and model.partition(":")[0] not in ADAPTERS:
+        if train is None and model.partition(":")[0] not in ("arpa", *ADAPTERS):
             raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
         model = open_model(model, Asked(words=top))
     if train is not None:
@@ -80,8 +83,10 @@ def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselin
     kind, _, rest = address.partition(":")
     if kind in ADAPTERS and rest:
         return GapWords(language_model(address, **more), asked)
+    if kind == "arpa" and rest:
+        return LeftModel(rest, asked.words)
     if ":" in address and kind != "kenlm":
-        close = nearest(kind, ("kenlm", *ADAPTERS))
+        close = nearest(kind, ("arpa", "kenlm", *ADAPTERS))
         advice = "" if close is None else f"did you mean {close}:? "
         there = f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
         raise UsageError(message=f"there is no kind of model `{visible(kind)}:`\n  {advice}{there}")
@@ -114,6 +119,45 @@ class Asked(NamedTuple):
     words: int = baselines.TOP
     right: int = 0
     candidates: int = 0
+
+
+class NextWords(ngram_model.LanguageModel):
+    """A language model over tokens as a model of the words of a text."""
+
+    def __init__(self, model: word_search.TokenModel) -> None:
+        self._model = model
+
+    def next_words(self, context: str | Iterable[str], k: int | None = 10) -> dict[str, float]:
+        """Return the ``k`` most probable words behind a context (None: as many as are looked for at most)."""
+        text = context if isinstance(context, str) else " ".join(context)
+        found = word_search.WordSearch(self._model, k or MOST_WORDS).words(text)
+        return dict(zip(found.words, found.probabilities, strict=True))
+
+    def surprisals(self, words: str | Iterable[str]) -> list[float]:
+        """Return the surprisal of each word of a text in bits; white space separates the words of a string."""
+        listed = words.split() if isinstance(words, str) else list(words)
+        return word_search.WordSearch(self._model, 1).surprisals(listed)
+
+
+class LeftModel:
+    """An n-gram model in a file as a model of word gaps, by their left context; see :class:`NgramModel`."""
+
+    def __init__(self, path: str, words: int) -> None:
+        self._model, self._words = ngram_model.NgramModel.load(path), words
+
+    def fit(self, items: Iterable[Item]) -> None:
+        """Learn nothing: the model is trained."""
+
+    def predict(self, items: Iterable[Item]) -> Iterator[str]:
+        """Answer each item by a line of an output."""
+        for item in items:
+            left = [word.decode(errors="replace") for word in corpus.gap_of(item).left]
+            found = self._model.next_words(left, self._words + len(MARKS))
+            end = found.get("</s>", 0.0)  # where a word follows, the text does not end
+            listed = {word: share / (1 - end) for word, share in found.items() if word not in MARKS}
+            best = dict([pair for pair in listed.items() if derived.is_listable(pair[0])][: self._words])
+            rest = max(FLOOR, 1 - math.fsum(best.values()))
+            yield baselines.line_of(list(best), list(best.values()), rest)
 
 
 class GapWords:

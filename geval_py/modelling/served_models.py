@@ -47,11 +47,9 @@ class Served:
         url, _, self._model = address.partition("#")
         if not url.startswith(("http://", "https://")):
             raise UsageError(message=f"`{visible(address)}` is no address of a server: openai:http://HOST/v1#MODEL")
-        httpx = needed("httpx", "openai")
         key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._url = f"{url.rstrip('/')}/completions"
-        self._client = httpx.Client(headers=headers, timeout=PATIENCE)
         self._parallel = parallel
         self._numbers: dict[bytes, int] = {b"": 0}
         self.texts: list[bytes] = [b""]
@@ -117,21 +115,26 @@ class Served:
         return math.fsum(parts)
 
     def _all(self, settings: dict[str, Any], prompts: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the server's answer to each prompt, several asked at once."""
-        with ThreadPoolExecutor(self._parallel) as pool:
-            return list(pool.map(lambda prompt: self._asked(settings | {"prompt": prompt}), prompts))
+        """Return the log probabilities that the server answers to each prompt, several asked at once."""
+        httpx = needed("httpx", "openai")
+        with (
+            httpx.Client(headers=self._headers, timeout=PATIENCE) as client,
+            ThreadPoolExecutor(self._parallel) as pool,
+        ):
+            return list(pool.map(lambda prompt: self._asked(client, settings | {"prompt": prompt}), prompts))
 
     def _most_alternatives(self) -> int:
+        last: ModelError | None = None
         for number in ALTERNATIVES:
             try:
-                found = self._asked({"max_tokens": 1, "logprobs": number, "prompt": "The"})
+                (found,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"])
             except _RefusedError as refused:
                 last = refused
-                continue
-            return max(1, min(number, len(self._alternatives_of(found))))
-        raise last
+            else:
+                return max(1, min(number, len(self._alternatives_of(found))))
+        raise last or self._failed("tells no alternatives")
 
-    def _asked(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _asked(self, client: Any, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to one request, which is sent again if the server is busy or cannot be reached."""
         tenacity, httpx = needed("tenacity", "openai"), needed("httpx", "openai")
         sent = settings | {"temperature": 1.0, "seed": 0} | ({"model": self._model} if self._model else {})
@@ -142,13 +145,13 @@ class Served:
             reraise=True,
         )
         try:
-            found: dict[str, Any] = tries(self._once, sent)
+            found: dict[str, Any] = tries(self._once, client, sent)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise self._failed(f"does not answer: {error or type(error).__name__}") from error
         return found
 
-    def _once(self, sent: dict[str, Any]) -> dict[str, Any]:
-        answer = self._client.post(self._url, json=sent)
+    def _once(self, client: Any, sent: dict[str, Any]) -> dict[str, Any]:
+        answer = client.post(self._url, json=sent)
         if answer.status_code != 200:
             reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
             later = _BusyError if answer.status_code in BUSY else ModelError

@@ -30,6 +30,7 @@ WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts
 AT_A_TIME = 64  # beginnings that are continued together; the same for all, since results may depend on it
 MOST_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
 MOST_CONTEXT = 1024  # tokens before a gap
+LEAST_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
 LEAST = 1e-9  # the probability of a beginning that is not worth continuing
 LEAST_KNOWN = 0.5  # the part of the words with a right context by which those without are judged
 
@@ -77,7 +78,7 @@ class Words(NamedTuple):
 
 
 class _Kinds:
-    """What tokens do to a word, by token: begin it behind a space, begin it or go on with it, end it."""
+    """What tokens do, by token: begin a word behind a space, begin it or go on with it, end it, end the text."""
 
     def __init__(self, texts: Sequence[bytes], ends: frozenset[int], end: re.Pattern[bytes]) -> None:
         self.size = len(texts)
@@ -87,7 +88,8 @@ class _Kinds:
         self.go_on: Flags = np.array(
             [text != b"" and not of for text, of in zip(texts, ended, strict=True)], np.bool_
         )
-        self.end: Flags = np.array([of or token in ends for token, of in enumerate(ended)], np.bool_)
+        self.stop: Flags = np.array([token in ends for token in range(len(texts))], np.bool_)
+        self.end: Flags = self.stop | np.array(ended, np.bool_)
 
 
 class WordSearch:
@@ -123,6 +125,22 @@ class WordSearch:
         shown, others = best[: self._count], best[self._count :]
         rest += math.fsum(share for _, share in others)
         return Words([word for word, _ in shown], [share for _, share in shown], rest)
+
+    def surprisals(self, words: Sequence[str]) -> list[float]:
+        """Return the surprisal in bits of each word of a text behind the words before it, as the model spells them.
+
+        In the place of a word, the text could have ended, too.
+        """
+        return [self._surprisal(Gap(self._model, " ".join(words[:place])), word) for place, word in enumerate(words)]
+
+    def _surprisal(self, gap: Gap, word: str) -> float:
+        tokens = gap.tokens_of(word)
+        (logs,) = self._model.log_probabilities(gap.prefix, [tokens])
+        before, behind = self._model.next_tokens(gap.prefix, [(), tokens])
+        kinds = self._kinds()
+        begin = kinds.begin_spaced | kinds.stop | (kinds.go_on if not gap.lead else kinds.stop)
+        parts = (math.exp(logs.sum()), _mass(behind, kinds.end), 1 / max(LEAST, _mass(before, begin)))
+        return -math.log2(max(math.prod(parts), LEAST_SHARE))
 
     def _space(self, right: str) -> str:
         """Return what stands between a word and the text behind it."""

