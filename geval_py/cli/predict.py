@@ -132,11 +132,16 @@ class _Work:
         self._contexts, self._settings = contexts, settings
         self._seconds, self._done = 0.0, 0
 
+    @property
+    def _train(self) -> DataSet | None:
+        return self._challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(self._challenge) else None
+
     def described(self) -> dict[str, Any]:
         """Return what decides about each line."""
         kind, _, place = self._address.partition(":")
-        train = self._challenge[splits.TRAINING_SET]
-        files = [self._test.input, train.input, train.expected, place if kind in ("arpa", "gguf", "kenlm") else None]
+        train = self._train
+        known = [] if train is None else [train.input, train.expected]
+        files = [self._test.input, *known, place if kind in ("arpa", "gguf", "kenlm") else None]
         return {
             "version": __version__,
             "model": self._address,
@@ -172,9 +177,8 @@ class _Work:
         return islice(iter(baseline.with_contexts(unanswered, self._contexts)), first, last)
 
     def _fit(self, model: baselines.WordModel) -> None:
-        train = self._challenge[splits.TRAINING_SET]
         needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not self._asked.candidates
-        if not needs_none or (train.input and train.expected):
+        if not needs_none or (self._train and self._train.input and self._train.expected):
             baseline.fit(model, self._address, self._challenge, self._contexts, keep=True)
 
     def write(self, output: str, journal: predicting.Journal) -> None:

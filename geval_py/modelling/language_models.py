@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from geval_py.errors import MissingFileError, ModelError
 from geval_py.modelling.corpus import Doubles
 from geval_py.modelling.word_search import AT_A_TIME, MOST_CONTEXT, NextTokens, Tokens
-from geval_py.text import named
+from geval_py.text import named, visible
 from geval_py.version import installs
 
 Logits: TypeAlias = NDArray[np.float32]
@@ -231,19 +231,30 @@ def needed(module: str, extra: str) -> Any:
         raise ModelError(message=message) from error
 
 
+def is_masked(name: str) -> bool:
+    """Whether a model of transformers predicts masks, by its configuration; raises ModelError."""
+    config = _loading(name, lambda transformers: transformers.AutoConfig.from_pretrained(name))
+    return any(kind.endswith("ForMaskedLM") for kind in config.architectures or ())
+
+
 def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any]:
     """Load a tokenizer and a model of transformers, on the first GPU if there is one; raises ModelError."""
-    transformers, torch = needed("transformers", "hf"), needed("torch", "hf")
+    torch = needed("torch", "hf")
+    tokenizer = _loading(name, lambda transformers: transformers.AutoTokenizer.from_pretrained(name))
+    numbers = getattr(torch, dtype or "float32")
+    model = _loading(name, lambda transformers: getattr(transformers, kind).from_pretrained(name, dtype=numbers))
+    return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+
+def _loading(name: str, load: Callable[[Any], Any]) -> Any:
+    transformers = needed("transformers", "hf")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-        model = getattr(transformers, kind).from_pretrained(name, dtype=getattr(torch, dtype or "float32"))
+        return load(transformers)
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().partition("\n")[0]
-        raise ModelError(message=f"transformers cannot load {named(name)}: {first}") from error
-    return tokenizer, model.to(device).eval()
+        raise ModelError(message=f"transformers cannot load {named(name)}: {visible(first)}") from error
 
 
 def token_texts(tokenizer: Any) -> list[bytes]:

@@ -16,7 +16,15 @@ from itertools import islice
 from typing import IO, Any, NamedTuple
 
 from geval_py.errors import UsageError
-from geval_py.modelling import baselines, corpus, language_models, ngram_model, served_models, word_search
+from geval_py.modelling import (
+    baselines,
+    corpus,
+    language_models,
+    masked_models,
+    ngram_model,
+    served_models,
+    word_search,
+)
 from geval_py.reading import derived, gap_columns, wordprobs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
@@ -81,6 +89,8 @@ def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselin
     """
     asked = asked or Asked()
     kind, _, rest = address.partition(":")
+    if kind == "hf" and language_models.is_masked(rest):
+        return GapWords(masked_models.Masked(rest, asked.words, more.get("dtype")), asked)
     if kind in ADAPTERS and rest:
         return GapWords(language_model(address, **more), asked)
     if kind == "arpa" and rest:
@@ -161,28 +171,32 @@ class LeftModel:
 
 
 class GapWords:
-    """A language model as a model of word gaps."""
+    """A language model as a model of word gaps: a causal one over tokens, or a masked one."""
 
-    def __init__(self, model: word_search.TokenModel, asked: Asked) -> None:
+    def __init__(self, model: word_search.TokenModel | masked_models.Masked, asked: Asked) -> None:
         self._model, self._asked = model, asked
         self._baseline = baselines.NgramGapModel(asked.candidates, sides=2) if asked.candidates else None
         self._after = ""
 
     def fit(self, items: Iterable[Item]) -> None:
-        """Learn whether answers end in punctuation and, if candidates are wanted, n-grams."""
-        if self._baseline is None:
-            items = islice(items, SAMPLED)
-        else:
-            items = list(items)
-            self._baseline.fit(items)
-        answers = [item.expected or "" for item in items]
+        """Learn whether answers end in punctuation, how long they are and, if candidates are wanted, n-grams."""
+        kept = list(items) if self._baseline else list(islice(items, SAMPLED))
+        if self._baseline is not None:
+            self._baseline.fit(kept)
+        answers = [item.expected or "" for item in kept[:SAMPLED]]
         punctuated = sum(len(word) > 1 and word[-1] in PUNCTUATION for word in answers)
         self._after = PUNCTUATION if answers and punctuated <= FEW * len(answers) else ""
+        if isinstance(self._model, masked_models.Masked):
+            self._model.fit(answers)
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item by a line of an output."""
         asked = self._asked
-        search = word_search.WordSearch(self._model, asked.words, right=asked.right, after=self._after)
+        search = (
+            self._model
+            if isinstance(self._model, masked_models.Masked)
+            else word_search.WordSearch(self._model, asked.words, right=asked.right, after=self._after)
+        )
         for item in items:
             candidates: tuple[str, ...] = ()
             if self._baseline is not None:

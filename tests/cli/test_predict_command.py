@@ -78,6 +78,15 @@ def test_right_context_and_candidates_have_their_place_in_the_name(here, geval, 
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 
 
+def test_a_challenge_needs_no_train(here, geval, address):
+    for file in (here / "train").iterdir():
+        file.unlink()
+    (here / "train").rmdir()
+    assert geval("predict", "-t", "dev-0", "--model", address, "--words", "20")[0] == 0
+    status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--candidates", "5")
+    assert (status, err.splitlines()[0][:43]) == (1, "geval: No such set in the challenge: `./tra")
+
+
 def test_a_part_is_done_and_the_rest_later(here, geval, address):
     command = ("predict", "-t", "dev-0", "--model", address, "--words", "20")
     assert geval(*command, "--limit", "2")[1] == "2 of 6 items are done and kept: the same command goes on\n"

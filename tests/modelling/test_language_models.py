@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from geval_py.errors import MissingFileError, ModelError
-from geval_py.modelling import language_models
+from geval_py.modelling import language_models, masked_models
 from geval_py.modelling.language_models import token_texts
 from geval_py.modelling.predicting import NextWords
 from geval_py.modelling.word_search import WordSearch
@@ -171,3 +171,90 @@ def test_a_damaged_model_of_llama_cpp(tmp_path):
     with pytest.raises(ModelError) as caught:
         language_models.LlamaCpp(str(tmp_path / "bad.gguf"))
     assert str(caught.value).startswith("llama.cpp cannot read this model\n  it is damaged, or of a new kind")
+
+
+def word_piece():
+    """A tokenizer as BERT's."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=600, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(TEXT.splitlines(), trainer)
+    return tokenizer, dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+
+
+def roberta_like():
+    special = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
+    tokenizer = byte_level()
+    tokenizer.add_special_tokens(special)
+    return tokenizer, dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+
+
+@pytest.fixture(scope="module", params=[word_piece, roberta_like])
+def tiny_bert(request, tmp_path_factory):
+    """Write a BERT with two small layers of random weights."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    tokenizer, special = request.param()
+    folder = tmp_path_factory.mktemp("models") / request.param.__name__
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **{f"{name}_token": token for name, token in special.items()}
+    )
+    fast.save_pretrained(folder)
+    torch.manual_seed(2)
+    settings = transformers.BertConfig(
+        vocab_size=len(fast), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        initializer_range=0.3,
+    )  # fmt: skip
+    transformers.BertForMaskedLM(settings).eval().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.long
+def test_words_of_a_masked_model(tiny_bert):
+    """A word of one token has its share of the tokens that begin words; all sum to 1 with the rest."""
+    torch = pytest.importorskip("torch")
+    assert language_models.is_masked(tiny_bert)
+    model = masked_models.Masked(tiny_bert, 50_000)
+    model.fit(["the", "of", "Harbor", "corn"] * 10)
+    left, right = "the schooner left", "Island with corn"
+    words, shares, rest = model.words(left, right, ["Zebulon", "of."])
+    found = dict(zip(words, shares, strict=True))
+    assert math.fsum(shares) + rest == pytest.approx(1)
+    assert found["of."] > 0
+    assert not any(word.startswith("##") or " " in word for word in words)
+    tokenizer = model._tokenizer
+    ids = [
+        tokenizer.cls_token_id,
+        *model._ids(left),
+        tokenizer.mask_token_id,
+        *model._ids(right),
+        tokenizer.sep_token_id,
+    ]
+    place = ids.index(tokenizer.mask_token_id)
+    logits = model._model(torch.tensor([ids])).logits[0, place].softmax(-1).detach().numpy()
+    (token,) = model._spelt("the")
+    begin = [n for n, flag in enumerate(model._begin) if flag]
+    of_one_token = float(logits[token] / logits[begin].sum()) * model._shares[0]
+    assert of_one_token <= found["the"] * (1 + 1e-4)
+    assert found["the"] < of_one_token + sum(model._shares[1:])
+
+
+@pytest.mark.long
+def test_a_masked_model_predicts_a_challenge(tiny_bert, tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
+    (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0" / "in.tsv").write_text("the schooner\tHarbor\nwith a\tof corn\n")
+    (tmp_path / "dev-0" / "expected.tsv").write_text("left\ncargo\n")
+    assert geval("predict", "-t", "dev-0", "--model", f"hf:{tiny_bert}", "--words", "30")[::2] == (0, "")
+    assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
+
+
+@pytest.mark.long
+def test_what_transformers_cannot_load(tmp_path):
+    pytest.importorskip("transformers")
+    with pytest.raises(ModelError) as caught:
+        language_models.is_masked(str(tmp_path))
+    assert str(caught.value).startswith(f"transformers cannot load `{tmp_path}`: ")

@@ -1,0 +1,113 @@
+"""Masked language models of transformers, such as BERT, in a gap: a word is one to four tokens, with a mask for each.
+
+The tokens of a word are predicted from left to right, each with masks in the place of those that follow, as Kauf and
+Ivanova (2023, https://aclanthology.org/2023.acl-short.80/) advise. How many tokens a word has is known from train, so
+that the probabilities of the words of each length sum to its share at most.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from geval_py.modelling.corpus import Flags
+from geval_py.modelling.language_models import Logits, loaded, needed, token_texts
+from geval_py.modelling.word_search import Tokens, Words
+from geval_py.reading.derived import is_listable
+
+LENGTHS = (0.7, 0.2, 0.07, 0.03)  # shares of words of one token, of two and so on, before a train is seen
+BEAM = 20  # beginnings of a word that are continued
+MOST_AROUND = 200  # tokens on either side
+PIECE = "##"  # before a token of WordPiece that goes on with a word
+
+
+class Masked:
+    """A masked model by its name or folder; ``count`` words are wanted. Raises ModelError."""
+
+    def __init__(self, name: str, count: int, dtype: str | None = None) -> None:
+        self._torch = needed("torch", "hf")
+        self._tokenizer, self._model = loaded(name, "AutoModelForMaskedLM", dtype)
+        self._count = count
+        self._shares: tuple[float, ...] = LENGTHS
+        texts = token_texts(self._tokenizer.backend_tokenizer)
+        self._pieces = any(text.startswith(PIECE.encode()) for text in texts)
+        self._texts = [text.removeprefix(PIECE.encode()) if self._pieces else text for text in texts]
+        self._begin: Flags = np.array([self._begins(text) for text in texts], np.bool_)
+        self._go_on: Flags = np.array([self._goes_on(text) for text in texts], np.bool_)
+
+    def _begins(self, text: bytes) -> bool:
+        if self._pieces:
+            return text != b"" and not text.startswith(PIECE.encode())
+        return text[:1] == b" " and len(text.split()) == 1
+
+    def _goes_on(self, text: bytes) -> bool:
+        if self._pieces and not text.startswith(PIECE.encode()):  # WordPiece marks no punctuation
+            return text != b"" and all(unicodedata.category(of)[0] == "P" for of in text.decode(errors="ignore"))
+        return text != b"" and not text[:1].isspace() and len(text.split()) == 1
+
+    def fit(self, words: Iterable[str]) -> None:
+        """Learn how many tokens the answers of a train have."""
+        sizes = [min(len(self._spelt(word)), len(LENGTHS)) for word in words]
+        total = len(sizes) + len(LENGTHS)
+        self._shares = tuple((sizes.count(size) + 1) / total for size in range(1, len(LENGTHS) + 1))
+
+    def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> Words:
+        """Return the likeliest words between two texts; ``candidates`` are tried as well."""
+        start = [self._tokenizer.cls_token_id, *self._ids(left)[-MOST_AROUND:]]
+        end = [*self._ids(right)[:MOST_AROUND], self._tokenizer.sep_token_id]
+        spelt = list(dict.fromkeys(self._spelt(word) for word in candidates))
+        found: dict[str, float] = {}
+        for size, share in enumerate(self._shares, 1):
+            given = [tokens for tokens in spelt if len(tokens) == size]
+            for tokens, probability in self._of_size(start, end, size, given):
+                word = b"".join(self._texts[token] for token in tokens).strip().decode(errors="replace")
+                if is_listable(word):
+                    found[word] = found.get(word, 0.0) + share * probability
+        best = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count]
+        rest = max(0.0, 1 - sum(probability for _, probability in best))
+        return Words([word for word, _ in best], [probability for _, probability in best], rest)
+
+    def _ids(self, text: str) -> list[int]:
+        found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return found
+
+    def _spelt(self, word: str) -> Tokens:
+        return tuple(self._ids(word if self._pieces else f" {word}"))
+
+    def _of_size(
+        self, start: list[int], end: list[int], size: int, given: Sequence[Tokens]
+    ) -> list[tuple[Tokens, float]]:
+        """Return the likeliest words of so many tokens, and those given, with their probabilities among all such."""
+        beams: list[tuple[Tokens, float]] = [((), 1.0)]
+        for place in range(size):
+            masks = [self._tokenizer.mask_token_id] * (size - place)
+            rows = [[*start, *tokens, *masks, *end] for tokens, _ in beams]
+            grown: dict[Tokens, float] = {}
+            most = self._count if place == size - 1 else BEAM
+            wanted = {tokens[: place + 1] for tokens in given}
+            for (tokens, so_far), logits in zip(beams, self._logits(rows, len(start) + place), strict=True):
+                shares = _softmax_of(logits, self._go_on if place else self._begin)
+                for token in np.argsort(-shares, kind="stable")[:most].tolist():
+                    grown[*tokens, token] = so_far * float(shares[token])
+                for path in wanted:
+                    if path[:place] == tokens:
+                        grown[path] = so_far * float(shares[path[-1]])
+            likeliest = sorted(grown, key=lambda path: (-grown[path], path))[:most]
+            beams = [(path, grown[path]) for path in dict.fromkeys((*likeliest, *sorted(wanted & grown.keys())))]
+        return [(path, share) for path, share in beams if share > 0]
+
+    def _logits(self, rows: Sequence[list[int]], column: int) -> Logits:
+        torch = self._torch
+        with torch.inference_mode():
+            found = self._model(input_ids=torch.tensor(rows, device=self._model.device)).logits[:, column]
+        logits: Logits = found.float().cpu().numpy()
+        return logits[:, : len(self._texts)]
+
+
+def _softmax_of(logits: Logits, flags: Flags) -> Logits:
+    """Return the probabilities of the tokens that have a flag, if it has to be one of them."""
+    shares = np.where(flags, np.exp(logits - logits[flags].max()), 0.0).astype(np.float64)
+    found: Logits = shares / shares.sum()
+    return found
