@@ -41,6 +41,8 @@ from geval_py.modelling.ngram_model import LanguageModel as LanguageModel
 from geval_py.modelling.ngram_model import NgramModel as NgramModel
 from geval_py.modelling.ngram_model import TextScore as TextScore
 from geval_py.modelling.predicting import predict as predict
+from geval_py.modelling.word_search import NextTokens as NextTokens
+from geval_py.modelling.word_search import TokenModel as TokenModel
 from geval_py.reading.challenge import Challenge as Challenge
 from geval_py.reading.challenge import DataSet as DataSet
 from geval_py.reading.items import Item as Item

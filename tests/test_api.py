@@ -11,7 +11,7 @@ NAMES = {
     "METRICS", "Suite", "Accumulator", "Predictions", "Scorer", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "Evaluations", "GevalError", "Interval", "Item", "LanguageModel", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
-    "ModelError", "NgramModel", "Output", "PartsError", "SchemeError", "Score", "TextScore", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
+    "ModelError", "NextTokens", "NgramModel", "Output", "PartsError", "SchemeError", "Score", "TextScore", "TokenModel", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
     "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "metric", "mix",
     "parse_line", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
@@ -32,7 +32,7 @@ SIGNATURES = {
     "format_line": "(probabilities, rest=None, *, vocabulary=None)",
     "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
     "parse_line": "(text, line=1)",
-    "predict": "(model, items, *, train=None, top=300)",
+    "predict": "(model, items, *, train=None, top=300, right=0, candidates=0)",
     "read_output": "(path, *, header=None)",
     "write_output": "(path, lines, *, vocabulary=None)",
     "WordProbs.normalised": "(self)",

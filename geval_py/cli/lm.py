@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import options, parsers, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import kenlm_models, ngram_model, predicting
+from geval_py.modelling import kenlm_models, ngram_model
 from geval_py.reading import compression, config, lines, rewriting, sources
 from geval_py.tables import numbers
 from geval_py.tables.formats import Shown
@@ -474,7 +474,9 @@ _WEIGHTED = re.compile(rf"(.+?)@({_NUMBER})(?:\+|$)")
 
 def _any_model(name: str) -> ngram_model.LanguageModel:
     """Load n-grams, or open another language model by its address, as for geval predict."""
-    if name.partition(":")[0] in predicting.ADAPTERS and not os.path.exists(name):
+    if re.match("(gguf|hf|openai):", name) and not os.path.exists(name):
+        from geval_py.modelling import predicting  # and numpy, which n-grams can do without
+
         return predicting.NextWords(predicting.language_model(name))
     return _loaded(name)
 

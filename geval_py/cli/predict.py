@@ -242,7 +242,7 @@ def _file_name(name: str, address: str, asked: predicting.Asked) -> str:
     model = os.path.basename((place.partition("#")[2] or place).rstrip("/")) or kind
     figures = {"k": asked.words, "right": asked.right, "candidates": asked.candidates}
     shown = "".join(f",{key}={value}" for key, value in figures.items() if value)
-    return f"out-model={re.sub(r'[^A-Za-z0-9_.-]', '-', model.removesuffix('.gguf'))}{shown}.tsv"
+    return f"out-model={re.sub(r'[^A-Za-z0-9_.-]', '-', re.sub('[.](gguf|arpa|bin)$', '', model))}{shown}.tsv"
 
 
 def _duration(seconds: float) -> str:

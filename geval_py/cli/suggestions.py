@@ -101,7 +101,8 @@ def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) 
     name = word.partition("=")[0]
     similar = (command for command in commands if nearest(name.lstrip("-"), [command]))  # the dashes do not count
     meanings = meant | {f"--{command}": command for command in similar} | known
-    return _meant(name, meanings)
+    begun = [option for option in known if name.startswith("--") and option.startswith(name)]
+    return begun[0] if begun and name not in meanings else _meant(name, meanings)
 
 
 def command_meant(word: str, commands: Iterable[str]) -> str | None:

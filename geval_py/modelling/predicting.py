@@ -42,26 +42,34 @@ READ = 1 << 24  # bytes at both ends of a model's file that tell it from others
 
 
 def predict(
-    model: str | baselines.WordModel,
+    model: str | baselines.WordModel | word_search.TokenModel,
     items: Iterable[Item],
     *,
     train: Iterable[Item] | None = None,
     top: int = baselines.TOP,
+    right: int = 0,
+    candidates: int = 0,
 ) -> Iterator[str]:
     """Yield the lines that a model answers to items, one for each item.
 
-    ``model`` is a WordModel, or the address of a baseline or a language model, which lists ``top`` words on a line
-    (0: all, for a baseline). With ``train``, it first learns from these items; a baseline must. Raises UsageError for
-    an unknown name, and for a model that does not give one answer to each item; ModelError if there is nothing to
-    learn from.
+    ``model`` is a WordModel, a TokenModel, or the address of a baseline or a language model, as ``geval predict``
+    takes it. It lists ``top`` words on a line (0: all, for a baseline). With ``train``, it first learns from these
+    items; a baseline must. For language models, so many tokens of the ``right`` context count, too, and so many
+    ``candidates`` of the baseline ``ngram-both`` are tried, which needs ``train``.
+
+    Raises UsageError for an unknown address, and for a model that does not give one answer to each item; ModelError
+    if there is nothing to learn from, and for a language model that fails.
     """
+    asked = Asked(words=top, right=right, candidates=candidates)
     if isinstance(model, str):
-        if train is None and model.partition(":")[0] not in ("arpa", *ADAPTERS):
+        kind = model.partition(":")[0]
+        if train is None and (candidates or kind not in ("arpa", *ADAPTERS)):
             raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
-        model = open_model(model, Asked(words=top))
+        model = open_model(model, asked)
+    of_gaps = GapWords(model, asked) if isinstance(model, word_search.TokenModel) else model
     if train is not None:
-        model.fit(train)
-    return _lines(model, items)
+        of_gaps.fit(train)
+    return _lines(of_gaps, items)
 
 
 def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:

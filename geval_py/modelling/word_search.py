@@ -17,7 +17,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ class NextTokens(NamedTuple):
     probabilities: NDArray[np.floating[Any]]
 
 
+@runtime_checkable
 class TokenModel(Protocol):
     """A causal language model over tokens, which are numbered from 0; the adapter of a library or a server."""
 

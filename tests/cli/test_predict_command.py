@@ -170,8 +170,8 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
     (here / "text.txt").write_text("a tea at tea\nto eat a toe\n" * 3)
     assert geval("lm", "train", "-o", "2", "text.txt", "--arpa", "m.arpa", "--discount-fallback")[0] == 0
     status, out, _ = geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
-    assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=m.arpa,k=4.tsv`")
-    lines = (here / "dev-0" / "out-model=m.arpa,k=4.tsv").read_text().splitlines()
+    assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=m,k=4.tsv`")
+    lines = (here / "dev-0" / "out-model=m,k=4.tsv").read_text().splitlines()
     assert lines[0].startswith("at:")  # behind "a tea"
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 
