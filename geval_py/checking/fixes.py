@@ -35,11 +35,11 @@ def fix_line(
 ) -> tuple[str, frozenset[str]]:
     """Fix one line, without its line end; return the new line and the codes of the rules that were applied.
 
-    ``rest_mass``, in (0, 1), is given to the rest entry of a line that leaves no mass for other words. ``rules`` are
-    the codes of the only rules to apply. A vector and a line of logarithms lose their stray spaces, nothing else is
-    changed; a malformed line loses them only if it is well formed without them. Without W206, a line that repeats a
-    word loses at most its stray spaces. A line whose sum stays wrong because W202 or W203 is not selected is given no
-    rest.
+    ``rest_mass``, in (0, 1), is given to the rest entry of a line that leaves no mass for other words. ``rules``
+    are the codes of the only rules to apply. A vector and a line of logarithms lose their stray spaces, nothing
+    else is changed; a malformed line loses them only if it is well formed without them. So does a line with an
+    entry that looks like two. Without W206, a line that repeats a word loses at most its stray spaces. A line
+    whose sum stays wrong because W202 or W203 is not selected is given no rest.
 
     Raises UsageError on a rest mass outside (0, 1).
 
@@ -59,7 +59,7 @@ def fix_line(
     except MalformedLineError:
         return text, UNCHANGED
     spaces = frozenset({"E112"}) if tidy != text else UNCHANGED
-    if line.words is None:
+    if line.words is None or any(map(reference.is_split, line.words)):  # which entries were meant is a guess
         return tidy, spaces
     masses, codes = _fix_entries(line.words, line.values, rest_mass if "W204" in rules else None, rules, tidy)
     if not codes:

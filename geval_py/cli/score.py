@@ -15,7 +15,16 @@ from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import compression, sources
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import EXPECTED_FILE, Output, Split, Task, known_names, locate, locate_others
+from geval_py.reading.splits import (
+    EXPECTED_FILE,
+    Output,
+    Split,
+    Task,
+    by_accepted_names,
+    locate,
+    locate_others,
+    unique_names,
+)
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.scores import (
@@ -83,7 +92,8 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
         for task, own in challenges:
             try:
                 with blaming_config(task):
-                    known = known_names(locate(task).outputs)
+                    outputs = locate(task).outputs
+                    known = by_accepted_names(unique_names(outputs), outputs)
                     names = tuple((name, text) for name, text in own.names if name in known)
                     found[task.directory] = _scores(task, own.replace(names=names), progress)
                     unknown = {name: text for name, text in unknown.items() if name not in known}
@@ -278,7 +288,7 @@ def shown_names(results: Sequence[ScoredOutput | Failure], settings: Settings) -
     """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
     if not settings.names:
         return []
-    from geval_py.reading.splits import own_names, unique_names
+    from geval_py.reading.splits import own_names
 
     outputs = [result.output for result in results]
     unique = unique_names(outputs)

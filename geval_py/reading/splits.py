@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 
 from geval_py import errors, values
@@ -111,11 +111,6 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
     ):
         called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
     return called
-
-
-def known_names(outputs: Sequence[Output]) -> Collection[str]:
-    """Return all names that a user may type for outputs."""
-    return by_accepted_names(unique_names(outputs), outputs)
 
 
 def own_names(given: Mapping[str, str], names: Sequence[str], outputs: Sequence[Output], what: str) -> dict[str, str]:
@@ -417,15 +412,17 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
         raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
+def _sets_in(directory: str) -> list[str]:
+    names = sorted(sources.names_in(directory, "directory"), key=natural_order)
+    return [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
+
+
 def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
     """Return a hint with the test sets of a challenge, and the argument that chooses one."""
-    if not sources.is_folder(directory):
-        return "", ()
     try:
-        names = sorted(sources.names_in(directory, "directory"), key=natural_order)
+        sets = _sets_in(directory) if sources.is_folder(directory) else []
     except errors.UnreadableFileError as error:
         return str(error), ()
-    sets = [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
     return (f"there are {visible(', '.join(sets))}; choose one with", ("test",)) if sets else ("", ())
 
 
@@ -451,7 +448,16 @@ def _what_is_there(place: str, known: list[str]) -> str:
         return str(error)
     shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
     close = suggestion(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
-    return f"{close}{named(directory)} holds {shown or 'no file'}"
+    return f"{close}{named(directory)} holds {shown or 'no file'}{_answers_elsewhere(directory, name)}"
+
+
+def _answers_elsewhere(directory: str, name: str) -> str:
+    """Name the other test sets that have answers, where the answers of one are missing."""
+    above = os.path.join(directory, os.pardir)
+    if name != EXPECTED_FILE or sources.is_remote(above):
+        return ""
+    sets = [of for of in _sets_in(above) if of != TRAINING_SET and sources.find_file(os.path.join(above, of, name))]
+    return f"; there are answers in {visible(', '.join(sets))}" if sets else ""
 
 
 # Headers and vocabulary

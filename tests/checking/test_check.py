@@ -727,3 +727,8 @@ def test_a_diff_with_more_lines_than_are_kept_says_so(more, submission, capsys):
     _, out, _ = run(capsys, "--diff", "-t", "dev-0")
     assert out.count("\n+ ") == DIFF_LINES + min(more, 0)
     assert out.endswith("\n…\n") == (more > 0)
+
+
+def test_a_sum_is_not_wrong_where_two_entries_are_read_as_one(check):
+    output = b"a:0.5\tb:0.3 :0.4\na:0.9,b:0.9 c:0.5\na:0.5 :0.5\n"
+    assert set(check(output)) - {"W204"} == {"W209"}

@@ -87,6 +87,8 @@ WITH_REST_MASS = {  # of 0.01
 }
 
 LEFT_ALONE = {
+    "two entries that a TAB separates": "a:0.5\tb:0.3 :0.4",
+    "two entries that a comma separates": "a:0.5,b:0.3 c:0.5 c:0.5",
     "good": "the:0.50 :0.5",
     "good without a rest": "the:0.5 a:0.20",
     "no mass left": "the:1",

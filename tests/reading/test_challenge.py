@@ -315,7 +315,8 @@ MISSING = {
     ),
     "no default expected file": (
         {"test_name": "empty"},
-        "No file with the expected results: `./empty/expected.tsv`\n  `./empty` holds no file",
+        "No file with the expected results: `./empty/expected.tsv`\n  `./empty` holds no file; there are answers in "
+        "dev-0, test-A",
     ),
     "no such input": (
         {"test_name": "dev-0", "input_file": "nowhere.tsv", "needs_items": True},

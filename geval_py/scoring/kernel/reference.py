@@ -35,6 +35,11 @@ _CAPITAL = re.compile(rb"[A-Z]")
 _SEPARATOR = re.compile(r"[0-9][,;\t]")
 
 
+def is_split(word: str) -> bool:
+    """Whether an entry's word looks like two entries that a comma, a semicolon or a TAB separates."""
+    return ":" in word and _SEPARATOR.search(word) is not None
+
+
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
     """Score a block of output lines against as many expected words.
 
@@ -117,7 +122,7 @@ def distribution_flags(text: str, line: int) -> int:
         | kernel.REPEATED * (len(set(words)) < len(words))
         | kernel.ALL_ZERO * (not any(values))
         | kernel.TINY * any(0.0 < value < LEAST_DIVIDED for value in values)
-        | kernel.SEPARATOR * any(":" in word and _SEPARATOR.search(word) is not None for word in words)
+        | kernel.SEPARATOR * any(map(is_split, words))
     )
     if not wordprobs.are_probabilities(values):
         inside = [value for value in values if 0.0 <= value <= 1.0]
