@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from geval_py.checking import problem_formats, rules
-from geval_py.cli import options, parsers, score, terminal
+from geval_py.cli import options, parsers, terminal
 from geval_py.reading import challenge, config
+from geval_py.scoring.metrics import METRICS
 from geval_py.tables import formats
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
@@ -54,6 +55,13 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
+def list_metrics() -> None:
+    """List the metrics, and what their names may have at the end."""
+    terminal.write_listing(METRICS.table())
+    print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
+    print("An F-score's and NDCG's may be any: F2, Macro-F0.5, NDCG@3.")
+
+
 def _show_formats() -> None:
     names = dict.fromkeys((*formats.FORMATS, *problem_formats.FORMATS))
     rows = [(name, PURPOSES[name]) for name in names]
@@ -68,7 +76,7 @@ def _show_rules() -> None:
 
 TOPICS: dict[str, Callable[[], None]] = {
     "formats": _show_formats,
-    "metrics": score.list_metrics,
+    "metrics": list_metrics,
     "rules": _show_rules,
 }
 

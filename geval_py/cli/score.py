@@ -69,6 +69,8 @@ def run(task: Task, settings: Settings) -> int:
         print(f"geval-py {__version__} ({choose_backend().name} backend)")
         return 0
     if settings.list_metrics:
+        from geval_py.cli.help import list_metrics
+
         list_metrics()
         return 0
     with _progress_of_samples(settings) as progress:
@@ -101,10 +103,10 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
                 status = max(status, error.exit_status)
                 show_error(error)
                 complain(f"the challenge {named(task.directory)} is left out")
-        if found and unknown:
-            raise UsageError(message=f"--name: no challenge has an output {visible(', '.join(unknown))}")
-        if found:
+        if found and not unknown:
             show(ScoresOfChallenges(found), settings)
+    if found and unknown:
+        raise UsageError(message=f"--name: no challenge has an output {visible(', '.join(unknown))}")
     return max([status, *(scores.status for scores in found.values())])
 
 
@@ -122,16 +124,6 @@ def _scores(task: Task, settings: Settings, progress: ProgressBar | None) -> Sco
         results.sort(key=_place_by_score)
     interval = _interval(results, settings, progress)
     return Scores(task, settings, results, [shown_name(*of) for of in schemes], interval)
-
-
-def list_metrics() -> None:
-    """List the metrics, and what their names may have at the end."""
-    from geval_py.cli.terminal import write_listing
-    from geval_py.scoring.metrics import METRICS
-
-    write_listing(METRICS.table())
-    print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
-    print("An F-score's and NDCG's may be any: F2, Macro-F0.5, NDCG@3.")
 
 
 def _interval(
@@ -206,9 +198,8 @@ class Scores(Tabular):
             return FAILED if score is None else self._number(score)
 
         columns = [Column(name="output"), *(Column(name=name, alignment="right") for name in self._names)]
-        outputs = self._shown or [of.output.name for of in self._results]
-        cells = (map(cell, each_score(of, len(self._names))) for of in self._results)
-        return Table(columns, [[name, *row] for name, row in zip(outputs, cells, strict=True)])
+        outputs = zip(self._shown or [of.output.name for of in self._results], self._results, strict=True)
+        return Table(columns, [[name, *map(cell, each_score(of, len(self._names)))] for name, of in outputs])
 
     def signatures(self) -> Iterator[str]:
         return signature_lines(what_is_scored(self._results))
