@@ -200,18 +200,21 @@ class _Work:
         return f"{took}\nthe other {size - done:,} would take {_duration(each * (size - done))}\n{left}"
 
     def _figures(self, output: str) -> Iterator[str]:
-        """Yield the score, and what tuning and mixing would make of it, if the answers are there."""
+        """Yield the score and, on held-out lines, what tuning and mixing would make of it, if the answers are there."""
         if self._test.expected is None:
             return
         evaluation = evaluate(self._challenge, self._test.name, out=output)
         score = evaluation.scores[0]
         parts = [f"{score.name} {number(score.value, 2)}"]
         with suppress(GevalError):
-            tuned = tuning.tune(evaluation).predicted
-            parts.append("geval tune gains nothing" if tuned == score.value else f"by geval tune {number(tuned, 2)}")
+            found = tuning.tune(evaluation)
+            tried = next((trial.score for trial in found.trials if trial.names == found.taken), found.score)
+            parts.append(f"by geval tune {number(tried, 2)}" if found.taken else "geval tune gains nothing")
         with suppress(GevalError), tempfile.TemporaryDirectory() as folder:
-            mixed = mixing.mix([evaluation, self._baseline(folder)]).predicted
-            parts.append(f"by geval mix with {baselines.DEFAULT} {number(mixed, 2)}")
+            mixture = mixing.mix([evaluation, self._baseline(folder)])
+            with_baseline = f"geval mix with {baselines.DEFAULT}"
+            mixed = number(mixture.held_out, 2)
+            parts.append(f"by {with_baseline} {mixed}" if mixture.taken else f"{with_baseline} gains nothing")
         yield "; ".join(parts)
 
     def _baseline(self, folder: str) -> Evaluation:
