@@ -200,7 +200,7 @@ class _Work:
         return f"{took}\nthe other {size - done:,} would take {_duration(each * (size - done))}\n{left}"
 
     def _figures(self, output: str) -> Iterator[str]:
-        """Yield the score and, on held-out lines, what tuning and mixing would make of it, if the answers are there."""
+        """Yield the score, and what tuning and mixing would make of it on held-out lines, if there are answers."""
         if self._test.expected is None:
             return
         evaluation = evaluate(self._challenge, self._test.name, out=output)
