@@ -181,6 +181,8 @@ class LlamaCpp(Prefixed):
 
     def _logits(self, place: int) -> Logits:
         pointer = self._llama.llama_get_logits_ith(self._context, place)
+        if not pointer:
+            raise ModelError(message="llama.cpp predicts no tokens by this model: is it one for embeddings?")
         logits: Logits = np.ctypeslib.as_array(pointer, (len(self.texts),))
         return logits
 
@@ -241,6 +243,8 @@ def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any]:
     """Load a tokenizer and a model of transformers, on the first GPU if there is one; raises ModelError."""
     torch = needed("torch", "hf")
     tokenizer = _loading(name, lambda transformers: transformers.AutoTokenizer.from_pretrained(name))
+    if not tokenizer.is_fast:
+        raise ModelError(message=f"{named(name)} has no tokenizer of the package tokenizers")
     numbers = getattr(torch, dtype or "float32")
     model = _loading(name, lambda transformers: getattr(transformers, kind).from_pretrained(name, dtype=numbers))
     return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

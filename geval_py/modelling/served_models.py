@@ -33,6 +33,7 @@ NO_ECHO = (
     "  it can be asked for words by the left context alone: --right 0, and no --candidates"
 )
 SPECIAL = re.compile(rb"</?(s|bos|eos|pad|unk)>|<\|.*\|>|\[(SEP|CLS|PAD|UNK)\]")
+EMPTY = "\n"  # in the place of an empty prompt, which servers refuse
 BUSY = {408, 409, 425, 429, 500, 502, 503, 504}  # statuses of answers that may be different later
 
 
@@ -47,6 +48,8 @@ class Served:
         url, _, self._model = address.partition("#")
         if not url.startswith(("http://", "https://")):
             raise UsageError(message=f"`{visible(address)}` is no address of a server: openai:http://HOST/v1#MODEL")
+        if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
+            raise UsageError(message=f"an address is written down; put a key or a password into {KEYS[0]}")
         key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._url = f"{url.rstrip('/')}/completions"
@@ -62,17 +65,18 @@ class Served:
 
     def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
         """Return the likeliest tokens behind a prefix with each continuation."""
-        prompts = [self._text([*prefix, *tokens]) for tokens in continuations]
+        before = self._text(prefix) or EMPTY
+        prompts = [before + self._text(tokens) for tokens in continuations]
         found = self._all({"max_tokens": 1, "logprobs": self._alternatives}, prompts)
         return [self._numbered(self._alternatives_of(logs)) for logs in found]
 
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
         """Return the natural logarithm of the probability of each continuation, as that of one token."""
-        start = len(self._text(prefix))
-        prompts = [self._text([*prefix, *tokens]) for tokens in continuations]
+        before = self._text(prefix) or EMPTY
+        prompts = [before + self._text(tokens) for tokens in continuations]
         found = self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts)
         pairs = zip(found, prompts, strict=True)
-        return [np.array([self._echoed(logs, start, len(prompt))]) for logs, prompt in pairs]
+        return [np.array([self._echoed(logs, len(before), len(prompt))]) for logs, prompt in pairs]
 
     def _number(self, text: bytes) -> int:
         if text not in self._numbers:

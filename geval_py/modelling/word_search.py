@@ -30,6 +30,8 @@ WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts
 AT_A_TIME = 64  # beginnings that are continued together; the same for all, since results may depend on it
 MOST_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
 MOST_CONTEXT = 1024  # tokens before a gap
+LONGEST_WORD = 100  # characters of a candidate
+MOST_BEHIND = 256  # tokens of a right context
 LEAST_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
 LEAST = 1e-9  # the probability of a beginning that is not worth continuing
 LEAST_KNOWN = 0.5  # the part of the words with a right context by which those without are judged
@@ -112,7 +114,7 @@ class WordSearch:
         """Return the likeliest words behind a text, or between two texts; ``candidates`` are words to try as well."""
         gap = Gap(self._model, left)
         shares, total = self._search(gap)
-        more = [word for word in dict.fromkeys(candidates) if word and word not in shares]
+        more = [of for of in dict.fromkeys(candidates) if of not in shares and 0 < len(of) <= LONGEST_WORD]
         if total > 0:
             shares |= dict(zip(more, self._spelt(gap, more) / total, strict=True))
         shares = {word: share for word, share in shares.items() if share > 0 and is_listable(word)}
@@ -195,7 +197,7 @@ class WordSearch:
         tried = dict.fromkeys(sorted(shares, key=lambda word: (-shares[word], word))[: self._rescored])
         tried |= dict.fromkeys(word for word in candidates if word in shares)
         words = list(tried)
-        behind = gap.tokens_behind(words, self._space(right) + right.strip(" "), self._right)
+        behind = gap.tokens_behind(words, self._space(right) + right.strip(" "), min(self._right, MOST_BEHIND))
         logs = np.array([log.sum() for log in self._model.log_probabilities(gap.prefix, behind)])
         joint = np.exp(logs - logs.max())
         left = np.array([shares[word] for word in words])
@@ -245,7 +247,7 @@ class Gap:
 def _first_words(text: str, count: int) -> str:
     """Return the beginning of a text with so many words, which have as many tokens or more."""
     found = re.match(rf"(?:\s*\S+){{0,{count}}}", text)
-    return found.group() if found else ""
+    return found.group()[: LONGEST_WORD * count] if found else ""
 
 
 class _BestFirst:

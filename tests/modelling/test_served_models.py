@@ -94,6 +94,18 @@ def test_an_address_that_is_none():
     assert str(caught.value) == "`localhost:8000` is no address of a server: openai:http://HOST/v1#MODEL"
 
 
+@pytest.mark.parametrize("address", ["http://me:secret@host/v1#m", "https://host/v1?key=secret#m"])
+def test_an_address_holds_no_secret(address):
+    with pytest.raises(UsageError) as caught:
+        Served(address)
+    assert str(caught.value) == "an address is written down; put a key or a password into GEVAL_API_KEY"
+
+
+def test_a_text_that_begins_with_the_gap(server):
+    """An empty prompt is a line end."""
+    assert words_of(Served(server()), left="") == words_of(Served(server()), left="\n")
+
+
 @pytest.mark.parametrize(
     ("logs", "message"),
     [

@@ -116,6 +116,20 @@ def test_a_right_context_takes_as_many_tokens_behind_each_word():
         assert b"".join(model.texts[token] for token in tokens).startswith(f" {word} a\nb".encode())
 
 
+def test_what_is_long_is_cut():
+    """No text of a challenge makes more tokens than a model can take at once."""
+    asked = []
+
+    class Watched(Markov):
+        def log_probabilities(self, prefix, continuations):
+            asked.extend(map(len, continuations))
+            return super().log_probabilities(prefix, continuations)
+
+    found = WordSearch(Watched(0), 10, right=10_000).words("a", "ab" * 50_000 + " a" * 50_000, ["b" * 5000, "ab"])
+    assert found.words
+    assert max(asked) <= word_search.MOST_BEHIND + word_search.LONGEST_WORD + 1
+
+
 def test_a_long_context_is_cut():
     gap = Gap(Markov(0), "a " * 3000 + "b")
     assert len(gap.prefix) == word_search.MOST_CONTEXT + 1
