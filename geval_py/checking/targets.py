@@ -265,7 +265,9 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
         yield _missing(error.path, _one_line(error))
         return
     if not outputs:
-        yield _missing(path, "there is no such file")
+        folder = os.path.dirname(path) or os.curdir
+        close = nearest(os.path.basename(path), sources.names_in(folder) if sources.is_folder(folder) else ())
+        yield _missing(path, "there is no such file" + (f"; did you mean {visible(close)}?" if close else ""))
     for output in outputs:
         if output.fault is not None:
             yield _missing(output.path, _one_line(output.fault))

@@ -51,7 +51,7 @@ def run(words: Sequence[str]) -> int:
     if given is not None and given.command[:1] in ([name] for name in TOPICS):
         TOPICS[given.command[0]]()
     elif given is not None:
-        sys.stdout.write(parsers.parser_of(*given.command).format_help())
+        sys.stdout.write(parsers.parser_of(*given.command, lists=tuple(TOPICS)).format_help())
     return 0
 
 

@@ -261,10 +261,10 @@ def group_of(command: str) -> Group | None:
     return group
 
 
-def parser_of(*command: str) -> QuietParser:
+def parser_of(*command: str, lists: Sequence[str] = ()) -> QuietParser:
     """Make the parser of a command, of a sub-command, or of the plain command line.
 
-    Raises UsageError for an unknown command, or without its extra.
+    ``lists`` are what ``geval help`` shows besides. Raises UsageError for an unknown command, or without its extra.
     """
     if not command:
         return make_parser()
@@ -274,9 +274,10 @@ def parser_of(*command: str) -> QuietParser:
         return group.parser_of(names[0])
     if name not in COMMANDS or names:
         unknown = " ".join(command)
-        meant = command_meant(unknown, COMMANDS)
+        meant = command_meant(unknown, [*COMMANDS, *lists])
         advice = "" if meant is None else f"did you mean {meant}? "
         there = f"{advice}the commands are {', '.join(COMMANDS)}"
+        there += f"; the lists are {', '.join(lists)}" if lists else ""
         raise UsageError(message=f"there is no command `{visible(unknown)}`\n  {there}")
     parser: QuietParser = import_module(COMMANDS[name][1]).make_parser()
     return parser

@@ -160,16 +160,18 @@ def test_an_output_is_found_by_the_value_of_its_first_parameter(gazette, geval):
 
 
 COMMANDS_ARE = f"the commands are {', '.join(COMMANDS)}"
+OF_HELP = f"{COMMANDS_ARE}; the lists are formats, metrics, rules"
 OF_CHALLENGE = "the commands are make, split, leaks"
 NO_HELP = {
-    "help chekc": f"there is no command `chekc`\n  did you mean check? {COMMANDS_ARE}",
-    "--help comapre": f"there is no command `comapre`\n  did you mean compare? {COMMANDS_ARE}",
-    "help lint": f"there is no command `lint`\n  did you mean geval check? {COMMANDS_ARE}",
-    "help qqq": f"there is no command `qqq`\n  {COMMANDS_ARE}",
-    "help \x1b": f"there is no command `\\x1b`\n  {COMMANDS_ARE}",
-    "help check compare": f"there is no command `check compare`\n  did you mean compare? {COMMANDS_ARE}",
+    "help chekc": f"there is no command `chekc`\n  did you mean check? {OF_HELP}",
+    "--help comapre": f"there is no command `comapre`\n  did you mean compare? {OF_HELP}",
+    "help lint": f"there is no command `lint`\n  did you mean geval check? {OF_HELP}",
+    "help rulse": f"there is no command `rulse`\n  did you mean rules? {OF_HELP}",
+    "help qqq": f"there is no command `qqq`\n  {OF_HELP}",
+    "help \x1b": f"there is no command `\\x1b`\n  {OF_HELP}",
+    "help check compare": f"there is no command `check compare`\n  did you mean compare? {OF_HELP}",
     "help challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
-    "help challenge make x": f"there is no command `challenge make x`\n  did you mean challenge? {COMMANDS_ARE}",
+    "help challenge make x": f"there is no command `challenge make x`\n  did you mean challenge? {OF_HELP}",
     "challenge": f"a command of geval challenge is missing\n  {OF_CHALLENGE}",
     "challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
     "challenge --hlep": "unrecognized arguments: --hlep\n  did you mean --help?",
