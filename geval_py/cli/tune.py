@@ -88,6 +88,8 @@ def run(words: Sequence[str]) -> int:
         if not own["apply"] or not tuning.taken:
             if own["apply"] and settings.format == "text":
                 terminal.note("nothing is written, since no parameter is worth taking")
+            elif tuning.taken and settings.format == "text":
+                terminal.note("--apply NAME writes the output tuned so, for the test set of that name")
             return []
         return _apply(challenge, sources, tuning.parameters, tuning.kept(), force=own["force"])
 

@@ -25,6 +25,7 @@ def gazette(tmp_path, monkeypatch):
 
 
 TUNED = "out-model=unigram,tuned=lambda-nu"
+APPLY = "geval: note: --apply NAME writes the output tuned so, for the test set of that name\n"
 TABLE = """\
 tuned       score   nats     95 %                p        verdict
 (as it is)  327.53
@@ -65,12 +66,12 @@ def test_config_txt_tells_the_documents_and_no_cluster(gazette, geval):
     with (gazette / "config.txt").open("a") as config:
         config.write("\n--documents FileId --cluster tcp://127.0.0.1:1\n")
     words = [word for word in WORDS if word not in ("--documents", "FileId")]
-    assert geval(*words) == (0, TABLE, "")
+    assert geval(*words) == (0, TABLE, APPLY)
 
 
 def test_tune_without_apply_writes_nothing(gazette, geval):
     before = sorted(gazette.rglob("*"))
-    assert geval(*WORDS) == (0, TABLE, "")
+    assert geval(*WORDS) == (0, TABLE, APPLY)
     assert sorted(gazette.rglob("*")) == before
 
 
