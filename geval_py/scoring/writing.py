@@ -71,7 +71,7 @@ def write_output(
     Raises UsageError if the file cannot be written, for a string that contains a line end, and as format_line does,
     with the line's index.
     """
-    if isinstance(lines, str | bytes):
+    if isinstance(lines, str | bytes | Mapping):
         raise UsageError(message=f"lines are several, not {_kind(lines)}: for one line write [line]")
     name = os.fspath(path)
     with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:

@@ -169,3 +169,11 @@ def test_what_was_changed_in_a_site_is_found(told):
 
 def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_archive_is_not_written_over(tmp_path, geval, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("board.tar").write_bytes(b"mine")
+    refused = "geval: `board.tar` is there already, and is left as it is\n  --force writes over it\n"
+    assert geval("board", "export", "board", "board.tar") == (2, "", refused)
+    assert Path("board.tar").read_bytes() == b"mine"

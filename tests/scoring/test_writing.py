@@ -324,7 +324,7 @@ def test_a_full_disk(tmp_path, monkeypatch, name):
     assert str(caught.value) == f"Cannot write `{tmp_path / name}`: No space left on device"
 
 
-@pytest.mark.parametrize("lines", ["the:1", b"the:1"], ids=["a string", "bytes"])
+@pytest.mark.parametrize("lines", ["the:1", b"the:1", {"the": 1}], ids=["a string", "bytes", "one distribution"])
 def test_one_line_is_not_taken_for_many(tmp_path, lines):
     with pytest.raises(UsageError) as caught:
         write_output(tmp_path / "out.tsv", lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from geval_py.board.exports import export, import_board
 from geval_py.board.operations.creation import create
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
+from geval_py.errors import UsageError
 from geval_py.text import named
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ def make_export_parser() -> parsers.QuietParser:
     parser.add_argument("file", metavar="FILE", help=file)
     public = "no answers, no files, and no more of scores than is disclosed"
     parser.add_argument("--public", action="store_true", help=public)
+    parser.add_argument("--force", action="store_true", help="write over an archive of that name")
     return parser.with_help()
 
 
@@ -87,6 +90,9 @@ def run_export(words: Sequence[str]) -> int:
     """Run ``geval board export``; returns the exit status, raises GevalError."""
     given = make_export_parser().understood(words)
     if given is not None:
+        if os.path.lexists(given.file) and not given.force:
+            there = f"{named(given.file)} is there already, and is left as it is"
+            raise UsageError(message=f"{there}\n  --force writes over it")
         export(Board.open(given.board), given.file, now=now(), public=given.public)
     return 0
 

@@ -108,7 +108,7 @@ def published(story):
         for form, by in (("csv", "submitter"), ("text", "submission"), ("json", "tag")):
             found[phase, form, by] = story("show", board, "--phase", phase, "--format", form, "--by", by)
     story.fine("site", board, "-o", story.folder / "site")
-    story.fine("export", board, story.folder / "public.tar", "--public")
+    story.fine("export", board, story.folder / "public.tar", "--public", "--force")
     site = story.folder / "site"
     found |= {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
     return found | {"export": (story.folder / "public.tar").read_bytes()}
