@@ -90,7 +90,7 @@ def column(evaluation: Evaluation, name: str) -> Chart:
     from geval_py.reports import contents, drawing, loss_panels
 
     values = contents.log_losses(evaluation)
-    found = {parts.column: parts.parts for parts in contents.columns_of(evaluation, values)}
+    found = {parts.column: parts.parts for parts in contents.columns_of(evaluation, values, evaluation.read_items())}
     if name not in found:
         there = f"columns that divide them: {visible(', '.join(found))}" if found else "no column divides them"
         message = f"the column {visible(name)!r} does not divide the lines into parts\n  {there}"

@@ -117,7 +117,7 @@ def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
     """Classify lines, prepared as they were scored; raises MalformedLineError."""
     parts = [_outcomes(*part) for part in _blocks(items)]
     codes, confidences, given = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return Outcomes(codes=codes.astype(np.int64), confidences=confidences, given=given)
+    return Outcomes(codes=codes, confidences=confidences, given=given)
 
 
 def _blocks(items: Iterable[ScoredItem]) -> Iterator[tuple[bytes, bytes, int]]:
@@ -133,10 +133,15 @@ def _blocks(items: Iterable[ScoredItem]) -> Iterator[tuple[bytes, bytes, int]]:
 def _outcomes(outputs: bytes, expected: bytes, first_line: int) -> tuple[Integers, Array, Array]:
     """Compute the columns of Outcomes, which depend on no bucket."""
     columns, _ = backends.line_profiles(outputs, expected, 1, first_line, 0)
-    by_name = dict(zip(COLUMNS, map(np.array, columns), strict=True))
-    right, listed, words = (by_name[name] > 0 for name in ("guess_right", "listed", "words"))
+    found = outcomes_in(dict(zip(COLUMNS, map(np.array, columns), strict=True)).__getitem__)
+    return found.codes, found.confidences, found.given
+
+
+def outcomes_in(column: Callable[[str], Array]) -> Outcomes:
+    """Take the outcomes from the profiles of lines; ``column`` returns the column of profiles of a name."""
+    right, listed, words = (column(name) > 0 for name in ("guess_right", "listed", "words"))
     codes = np.select([~words, right, listed], [Outcome.NO_GUESS, Outcome.RIGHT, Outcome.LISTED], Outcome.MISSED)
-    return codes, by_name["guess_mass"], by_name["word_mass"]
+    return Outcomes(codes=codes.astype(np.int64), confidences=column("guess_mass"), given=column("word_mass"))
 
 
 def outcome_shares(losses: Array, outcomes: Outcomes) -> list[OutcomeShare]:
@@ -369,18 +374,15 @@ def both_ends(order: Integers, worst: int = WORST, best: int = BEST) -> Integers
     return order if len(order) <= worst + best else np.concatenate([order[:worst], order[len(order) - best :]])
 
 
-def items_at(places: Integers, items: Iterable[ScoredItem]) -> dict[int, ScoredItem]:
-    """Return the items at some places, which count from 0; ``items`` is read to its end."""
-    wanted = set(places.tolist())
-    return {place: item for place, item in enumerate(items) if place in wanted}
+def examples_of(
+    items: Sequence[ScoredItem], numbers: Sequence[int], losses: Array, outcomes: Outcomes
+) -> list[Example]:
+    """Return the 300 lines with the greatest losses and the 100 with the least, by falling loss.
 
-
-def examples_of(evaluation: ScoredOutput, losses: Array, outcomes: Outcomes) -> list[Example]:
-    """Return the 300 lines with the greatest losses and the 100 with the least, by falling loss."""
-    chosen = worst_and_best(losses, outcomes)
-    items = items_at(chosen, prepared_items(evaluation))
-    numbers = evaluation.line_numbers or range(1, len(losses) + 1)
-    return [_example(numbers[place], float(losses[place]), items[place]) for place in chosen.tolist()]
+    ``items`` are prepared, and ``numbers`` are those of their lines.
+    """
+    chosen = worst_and_best(losses, outcomes).tolist()
+    return [_example(numbers[place], float(losses[place]), items[place]) for place in chosen]
 
 
 def _example(number: int, loss: float, item: ScoredItem) -> Example:

@@ -9,24 +9,25 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining import cross_validation, losses, mixing, resampling, worst_features
-from geval_py.explaining.calibration import Calibration, calibration
+from geval_py.explaining import cross_validation, losses, mixing, reliability, resampling, worst_features
+from geval_py.explaining.calibration import Calibration, calibration_of, calibration_schemes
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.documents import Dependence, DocumentsBy, choose_documents, notes_on_intervals
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
-from geval_py.explaining.luck import Luck, luck
+from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
+from geval_py.explaining.reliability import profile_of
 from geval_py.explaining.significance import LEAST_TESTED, Interval
 from geval_py.explaining.spread import Documents
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import config, derived, splits
-from geval_py.reading.items import column_names
+from geval_py.reading.items import ScoredItem, column_names
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
 
@@ -113,12 +114,13 @@ def report(
     """
     line_losses = log_losses(evaluation)
     items = list(losses.prepared_items(evaluation))
-    outcomes = losses.outcomes_of(items)
+    again = _profiled(evaluation, items) if evaluation.scores[0].metric.bits is not None else None
+    outcomes = losses.outcomes_of(items) if again is None else losses.outcomes_in(profile_of(again).column)
     words = [item.expected for item in items]
     of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
     by = False if of_file is None else of_file.column
     grouped = of_file and of_file.of_score(evaluation.scores[0])
-    honesty = calibration(evaluation, documents=by) if evaluation.scores[0].metric.bits is not None else None
+    honesty = None if again is None else calibration_of(again, documents=by)
     counts = counts_of_train(evaluation)
     tunable = honesty is not None and can_be_tuned(evaluation)
     return Report(
@@ -131,14 +133,14 @@ def report(
         bins=tuple(losses.loss_bins(line_losses, outcomes)),
         by_length=losses.by_length(line_losses, words),
         by_frequency=losses.by_frequency(line_losses, words, counts) if counts else (),
-        by_column=columns_of(evaluation, line_losses),
+        by_column=columns_of(evaluation, line_losses, items),
         by_document=spread_of_documents(grouped, line_losses),
         unigram=unigram_perplexity(evaluation, counts) if tunable and counts else None,
         culprits=tuple(worst_features.culprits_of(items, line_losses, evaluation.split.in_header, grouped)),
-        examples=tuple(losses.examples_of(evaluation, line_losses, outcomes)),
+        examples=tuple(losses.examples_of(items, _numbers_of(evaluation), line_losses, outcomes)),
         comparison=compare([evaluation, *others], documents=by, progress=progress) if others else None,
         calibration=honesty,
-        luck=_luck_or_none(evaluation, honesty),
+        luck=None if again is None else _luck_or_none(again, honesty),
         tuning=tune(evaluation, documents=by) if tunable else None,
         mixture=mixing.mix([evaluation, *others], documents=by) if tunable and others else None,
     )
@@ -166,12 +168,27 @@ def mean_of(line_losses: Array) -> float:
     return float(finite.mean()) if len(finite) else float("nan")
 
 
-def _luck_or_none(evaluation: ScoredOutput, honesty: Calibration | None) -> Luck | None:
+def _profiled(evaluation: ScoredOutput, items: Sequence[ScoredItem]) -> ScoredOutput:
+    """Score an output of hashed words again, once for all that takes profiles of lines.
+
+    Lines of buckets hold for one seed of the hash: no other is tried if there are any.
+    """
+    named = reliability.hashed_scheme(reliability.schemes_of(evaluation))
+    of_luck = luck_schemes(named, DEFAULT_SEEDS, exact=False)[1:] if all(":" in item.output for item in items) else []
+    return reliability.reread(evaluation, [*calibration_schemes(named), *of_luck])
+
+
+def _luck_or_none(again: ScoredOutput, honesty: Calibration | None) -> Luck | None:
     """Compute the luck of the hash; None for lines of buckets, which hold for one seed, and without a finite line."""
     if honesty is None or honesty.vectors or not honesty.claim.lines:
         return None
-    found = luck(evaluation)
+    found = luck_of(again, DEFAULT_SEEDS, 0)
     return found if found.lines else None
+
+
+def _numbers_of(evaluation: ScoredOutput) -> Sequence[int]:
+    """Return the numbers of the scored lines in the file."""
+    return evaluation.line_numbers or range(1, evaluation.line_count + 1)
 
 
 def can_be_tuned(evaluation: ScoredOutput) -> bool:
@@ -224,20 +241,20 @@ def spread_of_documents(documents: Documents | None, line_losses: Array) -> Docu
     )
 
 
-def columns_of(evaluation: ScoredOutput, line_losses: Array) -> tuple[losses.Parts, ...]:
-    """Divide the lines by each column of the input that divides them; at most eight columns."""
-    found = (losses.by_column(line_losses, name, texts) for name, texts in input_columns(evaluation))
+def columns_of(evaluation: ScoredOutput, line_losses: Array, items: Iterable[ScoredItem]) -> tuple[losses.Parts, ...]:
+    """Divide the lines, ``items``, by each column of the input that divides them; at most eight columns."""
+    found = (losses.by_column(line_losses, name, texts) for name, texts in input_columns(evaluation, items))
     return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
 
 
-def input_columns(evaluation: ScoredOutput) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each column of the input and its texts, one per scored line; nothing without an input.
+def input_columns(evaluation: ScoredOutput, items: Iterable[ScoredItem]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each column of the input and its texts, one per item; nothing without an input.
 
     The name of a column without a header is "column 2".
     """
     if evaluation.split.input is None:
         return
-    rows = [item.input.split("\t") for item in evaluation.read_items()]
+    rows = [item.input.split("\t") for item in items]
     width = max(map(len, rows), default=0)
     for column, name in enumerate(column_names(width, evaluation.split.in_header, set())):
         shown = f"column {name}" if name == str(column + 1) else name
@@ -343,6 +360,7 @@ def overview(
     """
     score = checked_evaluation(evaluation).scores[0]
     scores = np.array(evaluation.line_scores(), np.float64)
+    items = list(evaluation.read_items())
     of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
     by = False if of_file is None else of_file.column
     return Overview(
@@ -351,10 +369,10 @@ def overview(
         notes=(*_on_documents(dependence), *notes_on_intervals(of_file, evaluation.scores[:1])),
         line_scores=scores,
         bins=tuple(score_bins(scores[np.isfinite(scores)])),
-        by_expected=_by_expected(evaluation),
-        by_column=_by_columns(evaluation),
-        features=tuple(_features(evaluation, scores, of_file)),
-        examples=tuple(_examples(evaluation, score, scores)),
+        by_expected=_by_expected(score, items),
+        by_column=_by_columns(evaluation, items),
+        features=tuple(_features(evaluation, items, scores, of_file)),
+        examples=tuple(_examples(evaluation, items, scores)),
         comparison=compare([evaluation, *others], documents=by, progress=progress) if others else None,
     )
 
@@ -386,14 +404,14 @@ def score_bins(scores: Array) -> list[ScoreBin]:
     ]
 
 
-def _by_expected(evaluation: ScoredOutput) -> ScoredParts | None:
+def _by_expected(score: MetricScore, items: Iterable[ScoredItem]) -> ScoredParts | None:
     """Divide the lines by their answers; if these have several columns, by the first."""
-    grouping = losses.grouping_of(EXPECTED, [item.expected.partition("\t")[0] for item in evaluation.read_items()])
-    return None if grouping is None else _scored(evaluation.scores[0], grouping)
+    grouping = losses.grouping_of(EXPECTED, [item.expected.partition("\t")[0] for item in items])
+    return None if grouping is None else _scored(score, grouping)
 
 
-def _by_columns(evaluation: ScoredOutput) -> tuple[ScoredParts, ...]:
-    groupings = (losses.grouping_of(name, texts) for name, texts in input_columns(evaluation))
+def _by_columns(evaluation: ScoredOutput, items: Iterable[ScoredItem]) -> tuple[ScoredParts, ...]:
+    groupings = (losses.grouping_of(name, texts) for name, texts in input_columns(evaluation, items))
     found = [grouping for grouping in groupings if grouping is not None][:MOST_COLUMNS]
     return tuple(_scored(evaluation.scores[0], grouping) for grouping in found)
 
@@ -411,12 +429,14 @@ def _part(score: MetricScore, label: str, places: list[int]) -> ScoredPart:
     return ScoredPart(label=label, lines=len(places), score=value, interval=span)
 
 
-def _features(evaluation: ScoredOutput, scores: Array, of_file: Documents | None) -> list[BadFeature]:
+def _features(
+    evaluation: ScoredOutput, items: Iterable[ScoredItem], scores: Array, of_file: Documents | None
+) -> list[BadFeature]:
     """Return at most ten features, words and their shapes, that together explain the bad lines, the best first."""
     if not np.isfinite(scores).any():
         return []
     found = worst_features.few_distinct(
-        evaluation.read_items(),
+        items,
         scores,
         worst_is_greatest=evaluation.scores[0].greatest_first(worst=True),
         header=evaluation.split.in_header,
@@ -430,20 +450,13 @@ def _features(evaluation: ScoredOutput, scores: Array, of_file: Documents | None
     ]
 
 
-def _examples(evaluation: ScoredOutput, score: MetricScore, scores: Array) -> list[TextExample]:
+def _examples(evaluation: ScoredOutput, items: Sequence[ScoredItem], scores: Array) -> list[TextExample]:
     """Return the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
     known = np.flatnonzero(~np.isnan(scores))
-    sign = -1.0 if score.greatest_first(worst=True) else 1.0
+    sign = -1.0 if evaluation.scores[0].greatest_first(worst=True) else 1.0
     chosen = losses.both_ends(known[np.argsort(sign * scores[known], kind="stable")])
-    items = losses.items_at(chosen, evaluation.read_items())
-    numbers = evaluation.line_numbers or range(1, len(scores) + 1)
+    numbers = _numbers_of(evaluation)
     return [
-        TextExample(
-            number=numbers[place],
-            score=float(scores[place]),
-            input=items[place].input,
-            expected=items[place].expected,
-            output=items[place].output,
-        )
+        TextExample(number=numbers[place], score=float(scores[place]), **items[place]._asdict())
         for place in chosen.tolist()
     ]
