@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.explaining.occurrences import Crossed
-    from geval_py.explaining.tally import FieldTally, Numbers, Tally
+    from geval_py.explaining.tally import FieldTally, Numbers, Parts, Tally
     from geval_py.scoring.kernel.reference import TokenTable
 
 
@@ -317,9 +317,13 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ranks tallied features; ``weights`` has rows of ranks, of scores divided by their number, and further ones."""
+    """Ranks tallied features; ``weights`` has rows of ranks, of scores divided by their number, and further ones.
+
+    What was tallied are ``parts`` of the weights, whose sums are exact.
+    """
 
     weights: Array
+    parts: Parts
     kinds: FeatureKinds
     frequencies: Frequencies
 
@@ -353,12 +357,9 @@ class Ranking:
         offset = 0
         for field, of_field in found.items():
             for tally in of_field.tallies:
-                features, place = self._features(field, tally)
+                features, occurrences = self._features(field, tally, kept=of_field.keep)
                 parts.append(features)
-                for owners, codes in tally.places:
-                    numbers = place[codes]
-                    frequent = numbers >= 0
-                    places.append(Occurrences(owners[frequent], numbers[frequent] + offset))
+                places.append(Occurrences(occurrences.items, occurrences.features + offset))
                 offset += len(features.names)
         return self._joined(parts), Occurrences.joined(places)
 
@@ -376,15 +377,19 @@ class Ranking:
         tied_p = p if correction == 1 else p_of(np.where(np.isnan(tied), z, tied))
         return Ranked(names, counts, sums, p, tied_p, np.zeros(len(names), np.bool_))
 
-    def _features(self, field: Field, tally: Tally) -> tuple[Ranked, Integers]:
-        """Return the frequent features of a tally, sorted by name, and each code's place among them (-1 for none)."""
-        frequent = np.flatnonzero(tally.figures[0] >= self.frequencies.least)  # rarer ones are in no frequent pair
-        numbers = np.array(tally.tokens.sorted(array("q", frequent.tobytes())), np.int64)
-        place = np.full(len(tally.tokens), -1)
-        place[numbers] = np.arange(len(numbers))
-        figures = tally.figures[:, numbers]
-        names = Names.of(f"{field}:{tally.prefix}", tally.tokens, numbers)
-        return self._tested(names, figures[0].astype(np.int64), figures[1:]), place
+    def _features(self, field: Field, tally: Tally, *, kept: bool) -> tuple[Ranked, Occurrences]:
+        """Return the frequent features of a tally, sorted by name, and their occurrences, if these are kept."""
+        tokens, occurrences = tally.tokens, tally.occurrences
+        counts = np.bincount(occurrences.features, minlength=len(tokens)) if kept else tally.figures[0]
+        frequent = np.flatnonzero(counts >= self.frequencies.least)  # rarer ones are in no frequent pair
+        numbers = np.array(tokens.sorted(array("q", frequent.tobytes())), np.int64)
+        occurrences = occurrences.only(numbers, len(tokens))
+        if kept:
+            sums = np.array([occurrences.sums(row, len(numbers)) for row in self.parts.rows])
+        else:
+            sums = tally.figures[1:, numbers]
+        names = Names.of(f"{field}:{tally.prefix}", tokens, numbers)
+        return self._tested(names, counts[numbers].astype(np.int64), self.parts.sums(sums)), occurrences
 
     def _numerical(self, field: Field, numbers: Numbers) -> Iterator[tuple[Ranked, Integers]]:
         """Yield the feature of a field's numbers, or else of its lengths, and the items at the worse end.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from geval_py.explaining.occurrences import Occurrences
 from geval_py.reading.features import (
     EXPECTED,
     FIELD_NUMBER,
@@ -100,8 +101,8 @@ def number_features(table: TokenTable, features: Iterable[str]) -> array[int]:
 class Tally:
     """The features of one kind in one field: the number of items of each, and the sums of these items' weights.
 
-    ``tokens`` numbers the features from 0; ``prefix`` precedes their names. ``places`` are the (items, numbers) of
-    the occurrences, if they are kept.
+    ``tokens`` numbers the features from 0; ``prefix`` precedes their names. If occurrences are kept, nothing is
+    summed: ``places`` are their (items, numbers).
     """
 
     prefix: str = ""
@@ -111,30 +112,34 @@ class Tally:
 
     def add(self, owners: Integers, numbers: Integers, weights: Array, *, keep: bool) -> None:
         """Count features on the items that have them; ``weights`` has a column for each of all items."""
+        if keep:
+            self.places.append((owners, numbers))
+            return
         figures = self._with_room(1 + len(weights))
         np.add.at(figures[0], numbers, 1.0)
         with np.errstate(invalid="ignore"):  # opposite infinities
             for row, of_item in zip(figures[1:], weights, strict=True):
                 np.add.at(row, numbers, of_item[owners])
-        if keep:
-            self.places.append((owners, numbers))
 
     def extend(self, later: Tally, first: int) -> None:
         """Add the tally of later items, which are numbered from ``first`` on here."""
         of_later = later.tokens.names(array("q", range(len(later.tokens))))
         numbers = np.array(number_features(self.tokens, of_later), np.int64)
+        if later.places:
+            self.places.extend((owners + first, numbers[flat]) for owners, flat in later.places)
+            return
         with np.errstate(invalid="ignore"):  # opposite infinities
             self._with_room(len(later.figures))[:, numbers] += later.figures
-        self.places.extend((owners + first, numbers[flat]) for owners, flat in later.places)
 
     @property
     def figures(self) -> Array:
         """A column per feature: the number of items, then a row for each weight."""
         return self._room[:, : len(self.tokens)]
 
-    @figures.setter
-    def figures(self, figures: Array) -> None:
-        self._room = figures
+    @property
+    def occurrences(self) -> Occurrences:
+        """The occurrences of all features, if they are kept."""
+        return Occurrences.joined([Occurrences(owners, numbers) for owners, numbers in self.places])
 
     def _with_room(self, rows: int) -> Array:
         """Return figures that have room for all features, twice as much as before if it has to grow."""
@@ -232,8 +237,8 @@ class FieldTally:
         """Count the features of some items' texts."""
         owners = np.array(items, np.int64)
         for tally, (counts, numbers) in zip(self.tallies, self._numbered(texts), strict=True):
-            of_items = np.repeat(owners, np.array(counts, np.int64))
-            tally.add(of_items, np.array(numbers, np.int64), weights, keep=self.keep)
+            of_items = np.repeat(owners, np.frombuffer(counts, np.int64))
+            tally.add(of_items, np.frombuffer(numbers, np.int64), weights, keep=self.keep)
         if self.kinds.numerical:
             self.numbers.add(items, texts)
 
@@ -255,30 +260,8 @@ def tally_features(
 ) -> dict[Field, FieldTally]:
     """Count the features of all items; return the fields in order. ``weights`` has a column per item.
 
-    With ``keep``, or for pairs of features, the occurrences are kept.
+    With ``keep``, or for pairs of features, the occurrences are kept in place of sums.
     """
-    parts = Parts.split(weights)
-    return added_up(tally_parts(items, parts.rows, fields, kinds, keep=keep, progress=progress), parts)
-
-
-def added_up(found: dict[Field, FieldTally], parts: Parts) -> dict[Field, FieldTally]:
-    """Turn sums of parts of weights into sums of weights; return the fields in order."""
-    for of_field in found.values():
-        for tally in of_field.tallies:
-            tally.figures = np.concatenate([tally.figures[:1], parts.sums(tally.figures[1:])])
-    return {where: found[where] for where in sorted(found)}
-
-
-def tally_parts(
-    items: Iterator[ScoredItem],
-    parts: Array,
-    fields: Fields,
-    kinds: FeatureKinds,
-    *,
-    keep: bool = False,
-    progress: blocks.Progress | None = None,
-) -> dict[Field, FieldTally]:
-    """Count as :func:`tally_features`, but some of all items, with the parts of their weights."""
     keep = keep or kinds.cartesian
     found: dict[Field, FieldTally] = {}
     first = 0
@@ -286,11 +269,11 @@ def tally_parts(
         for where, owners, texts in _texts_by_field(chunk, first, fields):
             if where not in found:
                 found[where] = FieldTally(kinds, keep)
-            found[where].add(owners, texts, parts)
+            found[where].add(owners, texts, weights)
         first += len(chunk)
         if progress is not None:
-            progress(first, len(parts[0]))
-    return found
+            progress(first, len(weights[0]))
+    return {where: found[where] for where in sorted(found)}
 
 
 def _texts_by_field(
@@ -318,11 +301,11 @@ def _texts_by_field(
 
 
 class _Lines(NamedTuple):
-    """What is sent with lines of an output: their inputs and expected words, which count, parts of their weights."""
+    """What is sent with lines of an output: their inputs and expected words, which count, and their weights."""
 
     beside: list[tuple[str, str]]
     known: Flags
-    parts: Array
+    weights: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,28 +325,28 @@ def tally_on(
     keep: bool,
     progress: blocks.Progress | None = None,
 ) -> dict[Field, FieldTally]:
-    """Count the features of an evaluation's lines as :func:`tally_features` does.
+    """Count the features of an evaluation's lines as :func:`tally_features` does, with weights whose sums are exact.
 
     ``known`` is whether each line counts, and ``weights`` has a column for each that does. Raises UsageError if the
     lines were selected or the output can be read only once, UnreadableFileError if it was changed, and ClusterError.
     """
-    parts, fields = Parts.split(weights), Fields(evaluation.split.in_header)
+    fields = Fields(evaluation.split.in_header)
     found: dict[Field, FieldTally] = {}
     first = 0
     with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
         evaluation.kept_texts().outputs.check(outputs)
         reader = workers.reader(outputs, selects=evaluation.line_numbers is not None)
-        lines = _lines_of(evaluation, known, parts)
+        lines = _lines_of(evaluation, known, weights)
         for block, of_lines in reader.map_pieces(_tally, lambda block: (lines(block), fields, kinds, keep)):
             for where, tally in of_lines.found.items():
-                found.setdefault(where, FieldTally(kinds, keep)).extend(tally, first)
+                found.setdefault(where, FieldTally(kinds, tally.keep)).extend(tally, first)
             first += int(known[block.first_line - 1 :][: block.lines].sum())
             if progress is not None:
                 progress(first, len(weights[0]))
-    return added_up(found, parts)
+    return {where: found[where] for where in sorted(found)}
 
 
-def _lines_of(evaluation: scores.ScoredOutput, known: Flags, parts: Parts) -> Callable[[blocks.Block], _Lines]:
+def _lines_of(evaluation: scores.ScoredOutput, known: Flags, weights: Array) -> Callable[[blocks.Block], _Lines]:
     """Return a function from a block to the data beside its lines, for blocks in order."""
     beside = zip(evaluation.input.lines(), evaluation.kept_texts().expected.read(), strict=False)  # "" without end
     before = 0
@@ -372,7 +355,7 @@ def _lines_of(evaluation: scores.ScoredOutput, known: Flags, parts: Parts) -> Ca
         nonlocal before
         of_block = known[block.first_line - 1 :][: block.lines]
         first, before = before, before + int(of_block.sum())
-        return _Lines(list(islice(beside, block.lines)), of_block, parts.rows[:, first:before])
+        return _Lines(list(islice(beside, block.lines)), of_block, weights[:, first:before])
 
     return lines_of
 
@@ -383,4 +366,4 @@ def _tally(
     """Count the features of lines, which are numbered from 0."""
     outputs = (output for block in pieces for output in decode_lines(block.outputs))
     items = (ScoredItem(*beside, output) for beside, output in zip(lines.beside, outputs, strict=True))
-    return _Counted(tally_parts(compress(items, lines.known.tolist()), lines.parts, fields, kinds, keep=keep))
+    return _Counted(tally_features(compress(items, lines.known.tolist()), lines.weights, fields, kinds, keep=keep))

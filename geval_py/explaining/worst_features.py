@@ -382,12 +382,13 @@ def worst_features(
     costs = None if wanted.losses is None else feature_ranking.Losses(np.array(wanted.losses, np.float64))
     weights = weights if costs is None else np.concatenate([weights, costs.weights])
     keep = wanted.distinct or wanted.documents is not None
+    parts = tally.Parts.split(weights)
     if elsewhere is not None:
-        found = elsewhere(known, weights, keep)
+        found = elsewhere(known, parts.rows, keep)
     else:
         some = compress(items, known.tolist())
-        found = tally.tally_features(some, weights, Fields(header), kinds, keep=keep, progress=progress)
-    ranked, occurrences = feature_ranking.Ranking(weights, kinds, frequencies).of(found)
+        found = tally.tally_features(some, parts.rows, Fields(header), kinds, keep=keep, progress=progress)
+    ranked, occurrences = feature_ranking.Ranking(weights, parts, kinds, frequencies).of(found)
     return _figures(ranked, occurrences, weights, costs, wanted)
 
 
