@@ -15,16 +15,18 @@ class TokenTable {
             const std::size_t before = numbers.size();
             const Text line = take_line(text);
             ++line_;
+            found_.clear();
             if (whole) {
-                add(line, numbers);
+                find(line);
             } else {
                 for (const char* p = line.begin; p != line.end;) {
                     const char* start = p;
                     while (p != line.end && !separates[static_cast<unsigned char>(*p)]) ++p;
-                    if (p != start) add({start, p}, numbers);
+                    if (p != start) find({start, p});
                     if (p != line.end) ++p;
                 }
             }
+            for (const Hashed& token : found_) add(token.word, token.hash, numbers);
             counts.push_back(static_cast<std::int64_t>(numbers.size() - before));
         }
     }
@@ -112,9 +114,16 @@ class TokenTable {
         return mix(hash, rest);
     }
 
-    void add(Text text, std::vector<std::int64_t>& numbers) {
+    // Keeps a token of the line until all are found. Meanwhile its slot, which may be anywhere, is fetched from memory.
+    void find(Text text) {
+        found_.push_back({text, static_cast<std::uint32_t>(hash_of(text))});
+#if defined(__GNUC__)
+        if (!slots_.empty()) __builtin_prefetch(&slots_[found_.back().hash & (slots_.size() - 1)]);
+#endif
+    }
+
+    void add(Text text, std::uint32_t hash, std::vector<std::int64_t>& numbers) {
         if (3 * (tokens_.size() + 1) > 2 * slots_.size()) grow();
-        const auto hash = static_cast<std::uint32_t>(hash_of(text));
         const std::size_t mask = slots_.size() - 1;
         for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
             if (!slots_[i].number) {
@@ -152,5 +161,6 @@ class TokenTable {
     std::string texts_;
     std::vector<Token> tokens_;
     std::vector<Slot> slots_;
+    std::vector<Hashed> found_;  // on a line
     std::uint64_t line_ = 0;
 };
