@@ -46,7 +46,7 @@ class Profiler {
     Profiler(int bits, int draws)
         : buckets_count_(std::uint32_t{1} << bits), places_(bits > MOST_TABLE_BITS ? 0 : buckets_count_),
           draws_(static_cast<std::size_t>(draws)), counts_(BINS * COUNTS),
-          drawn_(static_cast<std::size_t>(BINS) * static_cast<std::size_t>(draws)) {}
+          drawn_(static_cast<std::size_t>(BINS + 1) * static_cast<std::size_t>(draws)) {}
 
     // Fills a row, which is all zeros, and counts the words of a line that was read.
     void add(const Line& line, double loss, bool vector, std::uint64_t number, double* row) {
@@ -206,19 +206,20 @@ class Profiler {
         double sum = 0;
         for (int bin = BINS; bin-- > 0;)
             if (has_words[bin]) bins_.push_back(bin), sums_.push_back(sum += of_bins[bin]);
-        // Where the search for a chance begins, by its first bits; it ends before the next one.
-        std::uint32_t begin[GUIDES + 1];
-        for (std::size_t guide = 0, place = 0; guide <= GUIDES; ++guide) {
-            while (place < sums_.size() && sums_[place] <= static_cast<double>(guide) / GUIDES) ++place;
+        bins_.push_back(BINS), sums_.push_back(INFINITE);  // a word of the rest, whose draws nobody reads
+        // Where the search for a chance begins, by its first bits. Most end there or one further on, without a branch
+        // that could not be predicted.
+        std::uint32_t begin[GUIDES];
+        for (std::size_t guide = 0, place = 0; draws_ && guide < GUIDES; ++guide) {
+            while (sums_[place] <= static_cast<double>(guide) / GUIDES) ++place;
             begin[guide] = static_cast<std::uint32_t>(place);
         }
         for (std::size_t draw = 0; draw < draws_; ++draw) {
             const double chance = random_number(number * draws_ + draw);
-            const auto guide = static_cast<std::size_t>(chance * GUIDES);
-            const auto drawn = static_cast<std::size_t>(
-                std::upper_bound(sums_.begin() + begin[guide], sums_.begin() + begin[guide + 1], chance) - sums_.begin());
-            if (drawn < bins_.size())  // otherwise a word of the rest
-                ++drawn_[static_cast<std::size_t>(bins_[drawn]) * draws_ + draw];
+            std::size_t drawn = begin[static_cast<std::size_t>(chance * GUIDES)];
+            drawn += sums_[drawn] <= chance;
+            while (sums_[drawn] <= chance) ++drawn;
+            ++drawn_[static_cast<std::size_t>(bins_[drawn]) * draws_ + draw];
         }
     }
 
