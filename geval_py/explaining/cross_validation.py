@@ -15,7 +15,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import choose_documents
-from geval_py.explaining.guesses import Guesses, hashed_bits
+from geval_py.explaining.guesses import Guesses, hashed_bits, logistic
 from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.spread import Documents, spread_of_mean
 from geval_py.reading.derived import BY_LINE, LEAST_PART, LEAST_SCALE, MOST_PART, ByLine, Parameters
@@ -211,20 +211,27 @@ def _fit_by_line(guesses: Guesses, lines: Flags, start: Parameters) -> Parameter
     """Find the best numbers by line on some lines; the temperature stays as it is."""
     if not lines.any():
         return start
-    figures = guesses.figures
-    centres, scales = figures[lines].mean(axis=0), figures[lines].std(axis=0)
+    fitted = np.flatnonzero(lines)
+    figures = guesses.figures.take(fitted, axis=1)
+    centres, scales = figures.mean(axis=1), figures.std(axis=1)
     scales[scales < LEAST_SCALE] = 1.0
     centres, scales = (np.array([float(f"{value:.4g}") for value in of.tolist()]) for of in (centres, scales))
-    x = guesses.places(centres, scales)[lines]
-    kept = guesses.of_lines(lines, start.temperature)
-    width = x.shape[1]
+    x = guesses.places(centres, scales, fitted)
+    alike, slope = guesses.spread()
+    listed, rests, slope = guesses.tempered_hits(start.temperature)[fitted], guesses.rests[fitted], slope[fitted]
+    missing, has_words, width = 1.0 - rests, bool(guesses.frequent.words), len(x)
 
     def objective(places: Array) -> tuple[float, Array]:
-        with np.errstate(over="ignore"):
-            lambda_, nu = (1.0 / (1.0 + np.exp(-(x @ of))) for of in (places[:width], places[width:]))
-        mean, by_lambda, by_nu = kept(lambda_, nu)
-        gradient = np.concatenate([x.T @ (by_lambda * lambda_ * (1.0 - lambda_)), x.T @ (by_nu * nu * (1.0 - nu))])
-        return mean + RIDGE * float(places @ places), gradient / len(x) + 2 * RIDGE * places
+        lambda_ = logistic(places[:width] @ x)
+        nu = logistic(places[width:] @ x) if has_words else 0.0  # of no words: no mass depends on it
+        spread = alike + nu * slope
+        gain = missing * spread - listed
+        masses = np.maximum(lambda_ * gain + listed + rests * spread, TINY)
+        by_lambda = x @ (gain / masses * lambda_ * (1.0 - lambda_))
+        by_nu = x @ ((rests + lambda_ * missing) * slope / masses * nu * (1.0 - nu)) if has_words else np.zeros(width)
+        mean = -float(np.log(masses, out=masses).mean())
+        gradient = 2 * RIDGE * places - np.concatenate([by_lambda, by_nu]) / len(fitted)
+        return mean + RIDGE * float(places @ places), gradient
 
     begin = np.zeros(2 * width)
     for place, (name, value) in zip((0, width), (("lambda", start.lambda_), ("nu", start.nu)), strict=True):
@@ -244,7 +251,8 @@ def held_out_losses(guesses: Guesses, names: Sequence[str], folds: Folds, start:
     """Return each line's loss under the parameters found on the other folds."""
     losses = np.empty(guesses.lines)
     for out in folds:
-        losses[out] = guesses.losses(fit(guesses, names, ~out, start))[out]
+        held_out = np.flatnonzero(out)
+        losses[held_out] = guesses.losses(fit(guesses, names, ~out, start), held_out)
     return losses
 
 
@@ -278,7 +286,8 @@ class Objective:
             listed, by_temperature = guesses.listed(math.log(at.temperature))
         else:
             listed, by_temperature = guesses.hits, guesses.hits
-        spread, by_nu = guesses.spread(at.nu)
+        alike, by_nu = guesses.spread()
+        spread = alike + at.nu * by_nu
         rest = (1.0 - at.lambda_) * guesses.rests + at.lambda_
         masses = np.maximum((1.0 - at.lambda_) * listed + rest * spread, TINY)[lines]
         slopes = {

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import TINY
 from geval_py.reading import derived, sources, splits
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks, scores
@@ -29,9 +29,7 @@ from geval_py.scoring.metrics import base, column_of
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from geval_py.explaining.significance import Array, Flags, Integers
+    from geval_py.explaining.significance import Array, Integers
 
 STEP = 0.05  # of the grid, in ln T
 ENTRIES_AT_ONCE = 1 << 19  # with their powers, they fit into a processor's cache
@@ -52,7 +50,7 @@ class Entries:
     hit_lines: Integers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Guesses:
     """For each line: the listed mass in the expected word's bucket (``hits``), the rest, and U_b (``shares``).
 
@@ -75,62 +73,53 @@ class Guesses:
         """The number of lines."""
         return len(self.hits)
 
-    def losses(self, parameters: derived.Parameters) -> Array:
-        """Compute each line's loss under parameters, in nats, possibly inf."""
-        if parameters.temperature == 1.0:
-            listed = self.hits
-        else:
-            listed, _ = self._tempered(np.log(parameters.temperature))
+    def losses(self, parameters: derived.Parameters, lines: Integers | None = None) -> Array:
+        """Compute the loss of each line, or of some lines, under parameters, in nats, possibly inf."""
+        chosen = slice(None) if lines is None else lines
+        listed, rests = self.tempered_hits(parameters.temperature)[chosen], self.rests[chosen]
         lambda_: float | Array = parameters.lambda_
         nu: float | Array = parameters.nu
         if parameters.by_line is not None:
-            lambda_, nu = self.parts(parameters.by_line)
-        spread, _ = self.spread(nu)
-        rest = (1.0 - lambda_) * self.rests + lambda_
+            lambda_, nu = self._parts(parameters.by_line, lines)
+        alike, slope = self.spread()
+        rest = (1.0 - lambda_) * rests + lambda_
         with np.errstate(divide="ignore"):
-            return np.maximum(0.0, -np.log((1.0 - lambda_) * listed + rest * spread))
+            return np.maximum(0.0, -np.log((1.0 - lambda_) * listed + rest * (alike + nu * slope[chosen])))
 
-    @property
+    def tempered_hits(self, temperature: float) -> Array:
+        """Compute A(T) of each line."""
+        return self.hits if temperature == 1.0 else self._tempered(np.log(temperature))[0]
+
+    @cached_property
     def figures(self) -> Array:
-        """What lambda and nu of lines depend on, as :func:`geval_py.reading.derived.line_figures`: lines x 4."""
+        """What lambda and nu of lines depend on, as :func:`geval_py.reading.derived.line_figures`: 4 x lines."""
         logs = np.log(self.rests + derived.LEAST_REST)
-        return np.column_stack([logs, self.greatest, np.log1p(self.listed_entries), self.listed_entries == 0])
+        return np.array([logs, self.greatest, np.log1p(self.listed_entries), self.listed_entries == 0])
 
-    def parts(self, by_line: derived.ByLine) -> tuple[Array, Array]:
-        """Compute lambda and nu of each line."""
-        x = self.places(np.array(by_line.centres), np.array(by_line.scales))
-        with np.errstate(over="ignore"):
-            parts = [1.0 / (1.0 + np.exp(-(x @ np.array(of)))) for of in (by_line.lambda_, by_line.nu)]
+    def _parts(self, by_line: derived.ByLine, lines: Integers | None) -> tuple[Array, Array]:
+        """Compute lambda and nu of each line, or of some lines."""
+        x = self.places(np.array(by_line.centres), np.array(by_line.scales), lines)
+        parts = (logistic(np.array(of) @ x) for of in (by_line.lambda_, by_line.nu))
         lambda_, nu = (np.clip(part, derived.LEAST_PART, derived.MOST_PART) for part in parts)
         return lambda_, nu
 
-    def places(self, centres: Array, scales: Array) -> Array:
-        """Return x of each line: 1 and its figures, in standard deviations from their centres."""
-        apart = np.clip((self.figures - centres) / scales, -derived.MOST_FIGURE, derived.MOST_FIGURE)
-        return np.column_stack([np.ones(len(apart)), apart])
-
-    def of_lines(self, lines: Flags, temperature: float) -> Callable[[Array, Array], tuple[float, Array, Array]]:
-        """Return a function of lambda and nu of some lines: their mean loss, and each line's slopes by both."""
-        listed = (self.hits if temperature == 1.0 else self._tempered(np.log(temperature))[0])[lines]
-        alike, slope = (column[lines] for column in self.spread(0.0))
-        rests = self.rests[lines]
-
-        def losses(lambda_: Array, nu: Array) -> tuple[float, Array, Array]:
-            spread, rest = alike + nu * slope, (1.0 - lambda_) * rests + lambda_
-            masses = np.maximum((1.0 - lambda_) * listed + rest * spread, TINY)
-            return -float(np.log(masses).mean()), -((1.0 - rests) * spread - listed) / masses, -rest * slope / masses
-
-        return losses
+    def places(self, centres: Array, scales: Array, lines: Integers | None = None) -> Array:
+        """Return x of lines: rows of 1 and of their figures, in standard deviations from the centres."""
+        figures = self.figures if lines is None else self.figures.take(lines, axis=1)
+        x = np.ones((1 + len(figures), figures.shape[1]))
+        np.subtract(figures, centres[:, np.newaxis], out=x[1:])
+        x[1:] /= scales[:, np.newaxis]
+        np.clip(x[1:], -derived.MOST_FIGURE, derived.MOST_FIGURE, out=x[1:])
+        return x
 
     def with_words(self, frequent: derived.FrequentWords, split: splits.Split) -> Guesses:
         """Return the guesses for other frequent words."""
         return replace(self, frequent=frequent, shares=bucket_shares(split, frequent, self.bits))
 
-    def spread(self, nu: float | Array) -> tuple[Array, Array]:
-        """Compute the bucket's part of the rest, and its derivative by nu."""
+    def spread(self) -> tuple[float, Array]:
+        """Compute the bucket's part of the rest at nu 0, and its derivative by nu."""
         alike = 1.0 / (1 << self.bits)
-        slope = self.shares - self.frequent.total * alike
-        return alike + nu * slope, slope
+        return alike, self.shares - self.frequent.total * alike
 
     def listed(self, log_temperature: float) -> tuple[Array, Array]:
         """Interpolate A(T) of each line, and its derivative by ln T."""
@@ -164,6 +153,15 @@ class Guesses:
             scale = np.where(sums > 0.0, (1.0 - self.rests) / sums, 0.0)
             mean = np.where(sums > 0.0, moments / sums, 0.0)
         return scale * hit, -power * scale * (hit_moment - hit * mean)
+
+
+def logistic(values: Array) -> Array:
+    """Compute 1 / (1 + exp(-x)) of some values, in their place."""
+    np.negative(values, out=values)
+    with np.errstate(over="ignore"):
+        np.exp(values, out=values)
+    values += 1.0
+    return np.reciprocal(values, out=values)
 
 
 def _sums_of_powers(entries: Entries, power: float) -> tuple[Array, Array]:

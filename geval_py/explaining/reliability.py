@@ -12,7 +12,6 @@ Brier score; profiles, which say what the distributions of an output's lines cla
 from __future__ import annotations
 
 import math
-from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -297,7 +296,7 @@ def _brier(forecasts: Forecasts, p: Array, hits: Array) -> float:
 
 def _isotonic(hits: Array, n: Array) -> Array:
     """Return the rising shares that are nearest to hits among n."""
-    return np.frombuffer(backends.isotonic(array("d", (hits / n).tobytes()), array("d", n.tobytes())))
+    return np.frombuffer(backends.isotonic(hits / n, n))
 
 
 # Profiles: read in one pass, with the flags of a hashed metric

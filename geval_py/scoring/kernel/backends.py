@@ -57,7 +57,7 @@ class Backend(Value):
     read_guesses: Callable[[Bytes, bytes, int, int], Guesses]
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
     exact_sum: Callable[[Doubles], float]
-    isotonic: Callable[[array[float], array[float]], array[float]]
+    isotonic: Callable[[Doubles, Doubles], array[float]]
     token_table: Callable[[], TokenTable]
     format_entries: Callable[[bytes, Doubles, float, float], str]
     parallel: bool  # whether it releases the GIL
@@ -142,7 +142,7 @@ def exact_sum(numbers: Doubles) -> float:
     return choose_backend().exact_sum(numbers)
 
 
-def isotonic(values: array[float], weights: array[float]) -> array[float]:
+def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     """Fit rising values with the chosen backend; see :func:`geval_py.scoring.kernel.reference.isotonic`."""
     return choose_backend().isotonic(values, weights)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
-    from geval_py.scoring.kernel.reference import Guesses
+    from geval_py.scoring.kernel.reference import Doubles, Guesses
 
 __all__ = [
     "TokenTable",
@@ -117,7 +117,7 @@ def array_losses(
     return array("d", losses), bound, fault
 
 
-def isotonic(values: array[float], weights: array[float]) -> array[float]:
+def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     """Fit rising values; see :func:`geval_py.scoring.kernel.reference.isotonic`."""
     return array("d", _native.isotonic(values, weights))
 

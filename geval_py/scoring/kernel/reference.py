@@ -366,7 +366,7 @@ def exact_sum(numbers: Doubles) -> float:
         return float(sum(numbers))
 
 
-def isotonic(values: array[float], weights: array[float]) -> array[float]:
+def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     """Return the rising values with the least weighted square distance from some values; ``weights`` are positive.
 
     By pooling adjacent violators (F. Busing, "Monotone regression: a simple and fast O(n) PAVA implementation",
