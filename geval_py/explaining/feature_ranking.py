@@ -345,10 +345,9 @@ class Ranking:
         every = self._joined(parts)
         del parts
         order = np.argsort(every.p_values, kind="stable")
-        alone = places.only(shown_places, features)
-        counted = enumerate(numbers, len(shown_places))
-        of_numbers = (Occurrences(items, np.full(len(items), n)) for n, (_, items) in counted)
-        return every.at(order), Occurrences.joined([alone, *of_numbers]).only(order, len(order))
+        of_numbers = (Occurrences(items, np.full(len(items), n)) for n, (_, items) in enumerate(numbers, features))
+        ids = np.concatenate([shown_places, np.arange(features, features + len(order) - len(shown_places))])[order]
+        return every.at(order), Occurrences.joined([places, *of_numbers]).only(ids, features + len(order))
 
     def _singles(self, found: dict[Field, FieldTally]) -> tuple[Ranked, Occurrences]:
         """Return the frequent features of all fields, and their occurrences."""
