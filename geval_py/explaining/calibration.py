@@ -260,7 +260,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
     lists = statistics.column("words") > 0
     guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
     rest = _forecasts(statistics.column("rest"), 1 - statistics.column("listed"), lists)
-    corp = None if guess is None else reliability.corp(guess)  # first, since it needs each draw
+    corp = None if guess is None or rest is None else reliability.corp(guess, rest)  # first: it needs each draw
     return Calibration(
         test=evaluation.split.name,
         file=evaluation.output.name,

@@ -113,17 +113,24 @@ class Forecasts:
         """The number of things."""
         return float(self.n.sum())
 
-    def honest(self) -> Iterator[Array]:
-        """Yield draws of the hits of honest probabilities; the draws are the same each time."""
+    def honest(self, *beside: Forecasts) -> Iterator[Array]:
+        """Yield draws of the hits of honest probabilities; the draws are the same each time.
+
+        Others, of as many things, are drawn by the way, for their :attr:`honest_bins`.
+        """
         chance = np.random.default_rng(config.DEFAULT_SEED)
-        of_things = self.p[self._places]
-        starts = np.flatnonzero(np.diff(self.bins, prepend=-1))
-        of_bins = []
+        every = (self, *beside)
+        of_things = [of.p[of._places] for of in every]
+        starts = [np.flatnonzero(np.diff(of.bins, prepend=-1)) for of in every]
+        of_bins: list[list[Array]] = [[] for _ in every]
         for _ in range(DRAWS):
-            hits = _sums(self._places, chance.random(len(of_things)) < of_things)
-            of_bins.append(np.add.reduceat(hits, starts))
-            yield hits
-        self._honest_bins = np.array(of_bins)
+            drawn = chance.random(len(self._places))
+            hits = [_sums(of._places, drawn < p) for of, p in zip(every, of_things, strict=True)]
+            for sums, of_each, places in zip(of_bins, hits, starts, strict=True):
+                sums.append(np.add.reduceat(of_each, places))
+            yield hits[0]
+        for of, sums in zip(every, of_bins, strict=True):
+            of._honest_bins = np.array(sums)
 
     @property
     def honest_bins(self) -> Array:
@@ -256,15 +263,15 @@ class Corp:
         return asdict(self) | {"curve": self.curve.rows()}
 
 
-def corp(forecasts: Forecasts) -> Corp:
-    """Compute the curve and the parts."""
+def corp(forecasts: Forecasts, *beside: Forecasts) -> Corp:
+    """Compute the curve and the parts; others are drawn ``beside``, see :meth:`Forecasts.honest`."""
     recalibrated = _isotonic(forecasts.hits, forecasts.n)
     steps = np.flatnonzero(np.diff(recalibrated, prepend=-1.0))
     step_of = np.searchsorted(steps, np.arange(len(recalibrated)), side="right") - 1
     ends = np.union1d(steps, np.append(steps[1:], len(recalibrated)) - 1)
     squares, doubles = forecasts.n * forecasts.p * forecasts.p, 2 * forecasts.p
     curves, excesses = [], []
-    for hits in forecasts.honest():
+    for hits in forecasts.honest(*beside):
         curve = _isotonic(hits, forecasts.n)
         curves.append(curve[ends])
         as_said = float((squares - doubles * hits + hits).sum()) / forecasts.total  # as _brier
