@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.scoring.metrics.base import Number
-
 
 LINES_AT_ONCE = 64  # few, since an error is raised only once as many lines were made
 _END = object()
@@ -96,7 +94,16 @@ def _encode(line: str) -> bytes:
         return line.encode("utf-8", "surrogatepass")
 
 
-class ProfileStatistics(LineStatistics):
+class FirstColumnStatistics(LineStatistics):
+    """Columns of which the first, of losses, makes the score."""
+
+    __slots__ = ()
+
+    def by_class(self) -> list[Sequence[Sequence[float]]]:
+        return [self.columns[:1]]
+
+
+class ProfileStatistics(FirstColumnStatistics):
     """The columns of :func:`geval_py.scoring.kernel.profile.line_profiles`, and its histogram of all listed words."""
 
     __slots__ = ("_histogram",)
@@ -152,7 +159,7 @@ class ReseededColumn(Value):
     seeds: int
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        return LineStatistics(
+        return FirstColumnStatistics(
             columns=backends.choose_backend().reseeded_losses(outputs, expected, self.bits, first_line, self.seeds)
         )
 
@@ -180,30 +187,21 @@ def profiled(metric: Metric, draws: int = 0) -> Metric:
     """Return a hashed metric of the same values, whose statistics are ProfileStatistics."""
     from geval_py.scoring.kernel.profile import COLUMNS
 
-    formula = metric.measure.formula
-
-    def of_losses(totals: Sequence[Number], lines: Number) -> Number:
-        return formula(totals[:1], lines)
-
     def make(setting: Setting) -> ProfileColumn:
         return ProfileColumn(bits=HashedColumn.of(setting).bits, draws=draws)
 
-    measure: Measure = metric.measure.replace(formula=of_losses, columns=COLUMNS)
+    measure: Measure = metric.measure.replace(columns=COLUMNS)
     return metric.replace(make_column=make, measure=measure)
 
 
 def reseeded(metric: Metric, seeds: int) -> Metric:
     """Return a hashed metric of the first other seed, with the losses under so many other seeds as its statistics."""
-    formula = metric.measure.formula
-
-    def of_first(totals: Sequence[Number], lines: Number) -> Number:
-        return formula(totals[:1], lines)
 
     def make(setting: Setting) -> ReseededColumn:
         return ReseededColumn(bits=HashedColumn.of(setting).bits, seeds=seeds)
 
     columns = tuple(f"seed_{seed}" for seed in range(1, seeds + 1))
-    measure: Measure = metric.measure.replace(formula=of_first, columns=columns)
+    measure: Measure = metric.measure.replace(columns=columns)
     return metric.replace(make_column=make, measure=measure)
 
 
