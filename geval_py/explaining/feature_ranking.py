@@ -383,12 +383,13 @@ class Ranking:
         frequent = np.flatnonzero(counts >= self.frequencies.least)  # rarer ones are in no frequent pair
         numbers = np.array(tokens.sorted(array("q", frequent.tobytes())), np.int64)
         occurrences = occurrences.only(numbers, len(tokens))
+        counts = counts[numbers].astype(np.int64)
         if kept:
             sums = np.array([occurrences.sums(row, len(numbers)) for row in self.parts.rows])
         else:
-            sums = tally.figures[1:, numbers]
+            sums = tally.take(numbers)[1:]
         names = Names.of(f"{field}:{tally.prefix}", tokens, numbers)
-        return self._tested(names, counts[numbers].astype(np.int64), self.parts.sums(sums)), occurrences
+        return self._tested(names, counts, self.parts.sums(sums)), occurrences
 
     def _numerical(self, field: Field, numbers: Numbers) -> Iterator[tuple[Ranked, Integers]]:
         """Yield the feature of a field's numbers, or else of its lengths, and the items at the worse end.

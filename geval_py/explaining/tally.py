@@ -136,6 +136,12 @@ class Tally:
         """A column per feature: the number of items, then a row for each weight."""
         return self._room[:, : len(self.tokens)]
 
+    def take(self, numbers: Integers) -> Array:
+        """Return the figures of some features, and forget all figures, which take much memory."""
+        figures = self.figures.take(numbers, axis=1)
+        self._room = np.zeros((0, 0))
+        return figures
+
     @property
     def occurrences(self) -> Occurrences:
         """The occurrences of all features, if they are kept."""
