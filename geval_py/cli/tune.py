@@ -13,6 +13,7 @@ from geval_py.explaining.tuning import tune
 from geval_py.reading import derived, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.scoring import evaluate, scores
+from geval_py.tables.formats import UNSIGNED
 
 DESCRIPTION = """\
 Find what would make an output better at once: mass for all words (lambda), for the frequent ones (nu),
@@ -65,9 +66,9 @@ def run(words: Sequence[str]) -> int:
     with score.blaming_config(task):
         split = splits.locate(task)
         splits.only_output(split.outputs)
-        (evaluation,) = scores.evaluations_of(
-            score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)
-        )
+        sign = settings.format not in UNSIGNED or bool(own["apply"])  # the parameters beside an output are signed
+        schemes = evaluate.select_schemes(task)[:1]
+        (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=sign))
     # A target that is not there is found before the search.
     challenge = Challenge(path=task.directory, task=task)
     sources = new_outputs.sources_of(challenge, own["apply"], [evaluation.output], task.test_name)

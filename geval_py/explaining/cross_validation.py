@@ -219,18 +219,27 @@ def _fit_by_line(guesses: Guesses, lines: Flags, start: Parameters) -> Parameter
     x = guesses.places(centres, scales, fitted)
     alike, slope = guesses.spread()
     listed, rests, slope = guesses.tempered_hits(start.temperature)[fitted], guesses.rests[fitted], slope[fitted]
-    missing, has_words, width = 1.0 - rests, bool(guesses.frequent.words), len(x)
+    missing, width = 1.0 - rests, len(x)
+    # The mass is start + gain lambda + (rests + missing lambda) slope nu; without words, the slope is 0.
+    start_masses, gain, has_words = listed + alike * rests, alike * missing - listed, bool(guesses.frequent.words)
 
     def objective(places: Array) -> tuple[float, Array]:
         lambda_ = logistic(places[:width] @ x)
-        nu = logistic(places[width:] @ x) if has_words else 0.0  # of no words: no mass depends on it
-        spread = alike + nu * slope
-        gain = missing * spread - listed
-        masses = np.maximum(lambda_ * gain + listed + rests * spread, TINY)
-        by_lambda = x @ (gain / masses * lambda_ * (1.0 - lambda_))
-        by_nu = x @ ((rests + lambda_ * missing) * slope / masses * nu * (1.0 - nu)) if has_words else np.zeros(width)
+        masses, by_lambda, by_nu = lambda_ * gain, gain, np.zeros(width)
+        masses += start_masses
+        if has_words:
+            nu = logistic(places[width:] @ x)
+            slope_of_nu = (rests + lambda_ * missing) * slope
+            masses += slope_of_nu * nu
+            by_lambda = gain + missing * slope * nu
+        np.maximum(masses, TINY, out=masses)
+        by_lambda = by_lambda / masses
+        by_lambda *= lambda_
+        by_lambda *= np.subtract(1.0, lambda_, out=lambda_)
+        if has_words:
+            by_nu = x @ (slope_of_nu / masses * nu * (1.0 - nu))
         mean = -float(np.log(masses, out=masses).mean())
-        gradient = 2 * RIDGE * places - np.concatenate([by_lambda, by_nu]) / len(fitted)
+        gradient = 2 * RIDGE * places - np.concatenate([x @ by_lambda, by_nu]) / len(fitted)
         return mean + RIDGE * float(places @ places), gradient
 
     begin = np.zeros(2 * width)
