@@ -287,11 +287,11 @@ def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     # A column of texts, which take longest, repeats no value even in the first lines.
     first = zip_longest(*(row.split(b"\t") for row in rows[:LOOKED_AT]), fillvalue=b"")
     indices = [index for index, column in enumerate(first) if len(set(column)) < min(lines, LOOKED_AT)]
-    cells = [row.split(b"\t", max(indices) + 1) for row in rows] if indices else []
+    most = max(indices, default=0) + 1
+    cells = [row.split(b"\t", most) for row in rows] if indices else []
     fields = features.Fields(evaluation.split.in_header)
     for index in indices:
-        documents = Documents.of(
-            fields.column(index).column_name, (row[index] if index < len(row) else b"" for row in cells)
-        )
+        column = [row[index] if index < len(row) else b"" for row in cells]
+        documents = Documents.of(fields.column(index).column_name, column)
         if 2 <= documents.count < lines:
             yield documents
