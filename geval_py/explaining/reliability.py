@@ -155,7 +155,7 @@ def reliability_of(forecasts: Forecasts) -> Reliability:
 
 def _sums(places: NDArray[np.intp], values: Array | Flags) -> Array:
     """Sum values by their places, each of which occurs."""
-    return np.bincount(places, values).astype(float)
+    return np.bincount(places, values).astype(float, copy=False)
 
 
 def words_reliability(statistics: ProfileStatistics) -> Reliability | None:

@@ -166,7 +166,7 @@ class _Classes(dict[int, str]):
 
 
 _CLASSES = _Classes({ord("\n"): "\n"} | dict.fromkeys(map(ord, SEPARATORS), "\t"))
-_HAS_NO_RUNS = np.isin(np.arange(256), np.frombuffer(b"9\t\n", np.uint8))
+_HAVE_NO_RUNS = b"9\t\n"
 
 
 def text_shapes(lines: str) -> bytes:
@@ -177,10 +177,14 @@ def text_shapes(lines: str) -> bytes:
     """
     classes = np.frombuffer(lines.translate(_CLASSES).encode(), np.uint8)
     again = np.zeros(len(classes), np.bool_)  # whether a character continues a run of its class
-    again[1:] = (classes[1:] == classes[:-1]) & ~_HAS_NO_RUNS[classes[1:]]
+    again[1:] = classes[1:] == classes[:-1]
+    for without in _HAVE_NO_RUNS:
+        again &= classes != without
     second = again.copy()
     second[1:] &= ~again[:-1]
-    return np.where(second, ord("+"), classes)[second | ~again].astype(np.uint8).tobytes()
+    shapes = classes.copy()
+    np.putmask(shapes, second, ord("+"))
+    return shapes[second | ~again].tobytes()
 
 
 @dataclass(slots=True)
