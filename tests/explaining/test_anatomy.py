@@ -23,6 +23,7 @@ from geval_py.explaining.losses import (
     in_context,
     loss_bins,
     outcome_shares,
+    outcomes_in,
     outcomes_of,
     parts_of,
     quantiles_of,
@@ -30,6 +31,8 @@ from geval_py.explaining.losses import (
 )
 from geval_py.explaining.worst_features import culprits_of
 from geval_py.reading.items import ScoredItem
+from geval_py.scoring.kernel import backends
+from geval_py.scoring.kernel.profile import COLUMNS
 from geval_py.scoring.metrics.exact import is_hit
 
 LOSSES = st.lists(st.floats(0, 60) | st.just(math.inf), min_size=1, max_size=60)
@@ -199,6 +202,20 @@ def test_outcomes_are_those_of_the_guesses(pairs, at_once):
     assert found.codes.tolist() == [guess.outcome(item.expected) for guess, item in zip(guesses, items, strict=True)]
     assert found.confidences.tolist() == pytest.approx([guess.confidence for guess in guesses], rel=1e-12)
     assert found.given.tolist() == pytest.approx([guess.listed or 0.0 for guess in guesses], rel=1e-12)
+
+
+@given(
+    st.lists(
+        st.tuples(LINES.filter(lambda line: ":" in line) | st.just("-1.0 " * 15 + "-2.0"), st.just("a")), min_size=1
+    )
+)
+def test_outcomes_are_the_same_from_the_profiles_of_any_bits(pairs):
+    texts = ("".join(f"{text}\n" for text in column).encode() for column in zip(*pairs, strict=True))
+    columns, _ = backends.line_profiles(*texts, 4, 1, 0)
+    found = outcomes_in(dict(zip(COLUMNS, map(np.array, columns), strict=True)).__getitem__)
+    want = outcomes_of(ScoredItem("", expected, line) for line, expected in pairs)
+    for name in ("codes", "confidences", "given"):
+        assert getattr(found, name).tolist() == getattr(want, name).tolist()
 
 
 def test_outcomes_of_lines():

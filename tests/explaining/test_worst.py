@@ -18,6 +18,7 @@ from geval_py.explaining import occurrences as cartesian
 from geval_py.explaining import tally
 from geval_py.explaining.feature_ranking import (
     Frequencies,
+    Ranking,
     count_inversions,
     kendall_z,
     p_of,
@@ -653,6 +654,27 @@ def test_a_tally_in_several_chunks(monkeypatch):
     assert words["in<1>"].figures[1].tolist() == list(range(8))
     assert words["in<2>"].figures.tolist() == [[1], [6], [0.5]]
     assert words["exp"].places == []
+
+
+@PROPERTY
+@given(
+    st.lists(st.tuples(st.text("ab :", max_size=6), st.sampled_from(["a", "b c"]), st.floats(0, 9)), min_size=1),
+    st.integers(1, 3),
+)
+def test_sums_of_kept_occurrences_are_those_added_up_on_the_way(lines, least):
+    items = [(text, word, f"{text}:{loss}") for text, word, loss in lines]
+    weights = np.array([[loss, loss**2] for *_, loss in lines]).T
+    parts, kinds = tally.Parts.split(weights), FeatureKinds(word_shapes=True)
+    (added, none), (kept, places) = (
+        Ranking(weights, parts, kinds, Frequencies(least=least)).of(
+            tally.tally_features(iter(items), parts.rows, Fields(), kinds, keep=keep)
+        )
+        for keep in (False, True)
+    )
+    assert (kept.names.texts(), len(none.items)) == (added.names.texts(), 0)
+    assert kept.counts.tolist() == added.counts.tolist()
+    assert kept.sums.tolist() == added.sums.tolist()
+    assert np.bincount(places.features, minlength=len(kept)).tolist() == kept.counts.tolist()
 
 
 def test_where_features_are_is_kept_for_pairs_only(monkeypatch):

@@ -3,15 +3,23 @@
 import math
 import re
 from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from geval_py.errors import UsageError
 from geval_py.explaining.reliability import Points
 from geval_py.reports.charts import Block, Row, bars, dots, histogram, reliability
-from geval_py.reports.drawing import NOTEBOOK, PAGE
+from geval_py.reports.drawing import NOTEBOOK, PAGE, quoted
 from geval_py.reports.panels import figure, p_text, percent, perplexity
 from geval_py.reports.scales import Scale, linear_domain, log_domain, log_ticks, round_ticks, scale_of, tick_text
+
+
+@given(st.text() | st.text("\"'&<>\n\r\t"))
+def test_an_attribute_is_quoted_as_by_xml_sax(value):
+    assert quoted(value) == quoteattr(value)
 
 
 @pytest.mark.parametrize(
