@@ -77,7 +77,12 @@ def make_parser() -> parsers.QuietParser:
     add("--limit", type=parsers.number_type, default=None, metavar="N", help="stop after N items, to go on later")
     add("--estimate", action="store_true", default=False,
         help=f"do {SAMPLE} items (or --limit), keep them, and say how long all would take")  # fmt: skip
-    add("--force", action="store_true", default=False, help="write over an output of that name, and begin anew")
+    add(
+        "--force",
+        action="store_true",
+        default=False,
+        help="write over an output of that name, and the journal of other work",
+    )
     return parser.with_help()
 
 
@@ -90,8 +95,6 @@ def run(words: Sequence[str]) -> int:
     names = ("model", "name", "words", "right", "candidates", "parallel", "dtype", "limit", "estimate", "force")
     own = {name: given.pop(name) for name in names}
     contexts = given.pop("left_column"), given.pop("right_column")
-    if own["words"] == 0:
-        raise UsageError(message="--words is 0: a language model lists at least one word")
     threads = given.pop("threads", None)
     task = config.task_of(options.merged(given))
     challenge = Challenge(path=task.directory, task=task)
@@ -141,14 +144,14 @@ class _Work:
         kind, _, place = self._address.partition(":")
         train = self._train
         known = [] if train is None else [train.input, train.expected]
-        files = [self._test.input, *known, place if kind in ("arpa", "gguf", "kenlm") else None]
+        files = [self._test.input, *known, None if kind == "openai" else place]
         return {
             "version": __version__,
             "model": self._address,
             **self._asked._asdict(),
             "dtype": self._settings["dtype"],
             "contexts": list(self._contexts),
-            "files": [predicting.digest_of_file(path) for path in files if path and os.path.isfile(path)],
+            "files": [predicting.digest_of(path) for path in files if path and os.path.exists(path)],
         }
 
     def go_on(self, journal: predicting.Journal, most: int | None) -> None:

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
@@ -32,13 +32,12 @@ from geval_py.text import named, nearest, visible
 
 ADAPTERS = ("gguf", "hf", "openai")
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
-MARKS = ("<s>", "</s>", "<unk>")
-MOST_WORDS = 10_000  # that are looked for behind a context
+MARKS = frozenset(mark.decode() for mark in corpus.MARKS)
+MOST_WORDS = 1_000  # that are looked for behind a context
 FLOOR = 1e-4  # of the rest, which no line may lose
 PUNCTUATION = ".,;:!?"
 FEW = 0.001  # of the answers: where no more end in punctuation, it stands behind words and not in them
 SAMPLED = 10_000  # answers of train that are looked at
-READ = 1 << 24  # bytes at both ends of a model's file that tell it from others
 
 
 def predict(
@@ -93,11 +92,16 @@ def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
 def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselines.WordModel:
     """Make a model by its address: the name of a baseline, ``kenlm:FILE``, or that of a language model.
 
-    ``more`` are the arguments of :func:`language_model`. Raises UsageError for an unknown name.
+    ``more`` are the arguments of :func:`language_model`. Raises UsageError for an unknown name, and for what the
+    model would not heed.
     """
     asked = asked or Asked()
     kind, _, rest = address.partition(":")
-    if kind == "hf" and language_models.is_masked(rest):
+    if kind not in ADAPTERS and (asked.right or asked.candidates):
+        raise UsageError(message=f"`{visible(address)}` takes neither a right context nor candidates")
+    if kind == "hf" and rest and language_models.is_masked(rest):
+        if asked.right:
+            raise UsageError(message=f"`{visible(address)}` is a masked model, which sees all of the right context")
         return GapWords(masked_models.Masked(rest, asked.words, more.get("dtype")), asked)
     if kind in ADAPTERS and rest:
         return GapWords(language_model(address, **more), asked)
@@ -172,16 +176,16 @@ class LeftModel:
             left = [word.decode(errors="replace") for word in corpus.gap_of(item).left]
             found = self._model.next_words(left, self._words + len(MARKS))
             end = found.get("</s>", 0.0)  # where a word follows, the text does not end
-            listed = {word: share / (1 - end) for word, share in found.items() if word not in MARKS}
-            best = dict([pair for pair in listed.items() if derived.is_listable(pair[0])][: self._words])
-            rest = max(FLOOR, 1 - math.fsum(best.values()))
-            yield baselines.line_of(list(best), list(best.values()), rest)
+            words = [word for word in found if word not in MARKS and derived.is_listable(word)]
+            yield _line(words[: self._words], [found[word] / max(FLOOR, 1 - end) for word in words[: self._words]])
 
 
 class GapWords:
     """A language model as a model of word gaps: a causal one over tokens, or a masked one."""
 
     def __init__(self, model: word_search.TokenModel | masked_models.Masked, asked: Asked) -> None:
+        if asked.words < 1:
+            raise UsageError(message=f"words is {asked.words}: a language model lists at least one")
         self._model, self._asked = model, asked
         self._baseline = baselines.NgramGapModel(asked.candidates, sides=2) if asked.candidates else None
         self._after = ""
@@ -211,9 +215,14 @@ class GapWords:
                 (line,) = self._baseline.predict([item])
                 candidates = wordprobs.parse_line(line, item.line).words or ()
             found = search.words(*texts_around(item), candidates)
-            scale = min(1.0, (1 - FLOOR) / max(FLOOR, 1 - found.rest))
-            shares = [share * scale for share in found.probabilities]
-            yield baselines.line_of(found.words, shares, max(found.rest, FLOOR))
+            yield _line(found.words, found.probabilities)
+
+
+def _line(words: Sequence[str], shares: Sequence[float]) -> str:
+    """Write a line whose rest, what is left of 1, is at least FLOOR."""
+    listed = math.fsum(shares)
+    scale = min(1.0, (1 - FLOOR) / listed) if listed > 0 else 1.0
+    return baselines.line_of(words, [share * scale for share in shares], 1 - listed * scale)
 
 
 def texts_around(item: Item) -> tuple[str, str]:
@@ -248,27 +257,28 @@ class Journal:
 
 @contextmanager
 def opened_journal(path: str, of: Mapping[str, Any], *, anew: bool = False) -> Iterator[Journal]:
-    """Open a journal, or begin it; ``of`` says whose work it is, ``anew`` forgets what is done.
+    """Open a journal, or begin it; ``of`` says whose work it is, ``anew`` forgets what is done of other work.
 
-    A last line that was not written whole is forgotten. Raises UsageError for the journal of other work, and for one
-    that another process has open.
+    A last line that was not written whole is forgotten; what is done is in the file at every moment. Raises
+    UsageError for the journal of other work, unless ``anew``, and for one that another process has open.
     """
     head = json.dumps(of, sort_keys=True).encode()
     with _naming(path), open(path, "ab+") as file:
         _lock(file, path)
         file.seek(0)
-        first, *done = file.read().split(b"\n")[:-1] or [b""]
-        if anew or not first:
-            first, done = head, []
-        if first != head:
+        whole, _, _ = file.read().rpartition(b"\n")
+        first, *done = whole.split(b"\n")
+        is_new = not first or (anew and first != head)
+        if not is_new and first != head:
             raise UsageError(
                 message=f"{named(path)} is of another model, input or options: {_difference(first, of)}"
                 "\n  --force begins anew"
             )
-        file.truncate(0)
-        file.write(b"".join(line + b"\n" for line in (head, *done)))
-        file.flush()
-        yield Journal(file, done)
+        file.truncate(0 if is_new else len(whole) + 1)
+        if is_new:
+            file.write(head + b"\n")
+            file.flush()
+        yield Journal(file, [] if is_new else done)
 
 
 @contextmanager
@@ -303,12 +313,10 @@ def _difference(first: bytes, of: Mapping[str, Any]) -> str:
     return "its first line is damaged"
 
 
-def digest_of_file(path: str) -> str:
-    """Return a digest of a file's size, its beginning and its end."""
-    size = os.path.getsize(path)
-    digest = sha256(str(size).encode())
+def digest_of(path: str) -> str:
+    """Return a digest of a file, or of the files in a folder."""
+    if os.path.isdir(path):
+        inside = [digest_of(os.path.join(path, name)) for name in sorted(os.listdir(path))]
+        return sha256("".join(inside).encode()).hexdigest()
     with open(path, "rb") as file:
-        digest.update(file.read(READ))
-        file.seek(max(READ, size - READ))
-        digest.update(file.read(READ))
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()

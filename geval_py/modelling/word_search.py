@@ -29,7 +29,7 @@ Tokens: TypeAlias = "tuple[int, ...]"
 WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts
 AT_A_TIME = 64  # beginnings that are continued together; the same for all, since results may depend on it
 MOST_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
-MOST_CONTEXT = 1024  # tokens before a gap
+MOST_CONTEXT = 512  # tokens before a gap: with a right context, GPT-2 has room for twice as many
 LONGEST_WORD = 100  # characters of a candidate
 MOST_BEHIND = 256  # tokens of a right context
 LEAST_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
@@ -94,6 +94,10 @@ class _Kinds:
         self.stop: Flags = np.array([token in ends for token in range(len(texts))], np.bool_)
         self.end: Flags = self.stop | np.array(ended, np.bool_)
 
+    def begin(self, lead: str) -> Flags:
+        """Return which tokens begin a word behind a space or, without a ``lead``, a text."""
+        return self.begin_spaced if lead else self.begin_spaced | self.go_on
+
 
 class WordSearch:
     """The likeliest words of gaps by a language model.
@@ -141,7 +145,7 @@ class WordSearch:
         (logs,) = self._model.log_probabilities(gap.prefix, [tokens])
         before, behind = self._model.next_tokens(gap.prefix, [(), tokens])
         kinds = self._kinds()
-        begin = kinds.begin_spaced | kinds.stop | (kinds.go_on if not gap.lead else kinds.stop)
+        begin = kinds.begin(gap.lead) | kinds.stop
         parts = (math.exp(logs.sum()), _mass(behind, kinds.end), 1 / max(LEAST, _mass(before, begin)))
         return -math.log2(max(math.prod(parts), LEAST_SHARE))
 
@@ -159,7 +163,7 @@ class WordSearch:
         search = _BestFirst(self._count, self._end)
         start = self._model.next_tokens(gap.prefix, [()])[0]
         kinds = self._kinds()
-        begin = kinds.begin_spaced if gap.lead else kinds.begin_spaced | kinds.go_on
+        begin = kinds.begin(gap.lead)
         total = _mass(start, begin)
         for token, share in _likeliest(start, begin, LEAST, search.most):
             search.add(share, (token,), self._model.texts[token].removeprefix(b" "))

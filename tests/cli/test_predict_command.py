@@ -156,6 +156,20 @@ def test_a_process_that_is_killed_goes_on_to_the_same_bytes(here, geval):
     assert not journal.exists()
 
 
+def test_force_goes_on_with_its_own_work(here, geval, address):
+    """Killed with --force, the same command does not begin anew."""
+    command = ("predict", "-t", "dev-0", "--model", address, "--words", "20")
+    assert geval(*command)[0] == 0
+    assert geval(*command, "--force", "--limit", "2")[0] == 0
+    assert "2 of 6 items are done already" in geval(*command, "--force")[2]
+
+
+def test_a_list_has_words(here, geval, address):
+    assert geval("predict", "-t", "dev-0", "--model", address, "--words", "0")[::2] == (
+        2, "geval: words is 0: a language model lists at least one\n",
+    )  # fmt: skip
+
+
 def test_two_processes_do_not_write_the_same_journal(here, geval, address):
     fcntl = pytest.importorskip("fcntl")
     with (here / "dev-0" / NAME.replace(".tsv", ".journal")).open("ab") as file:
@@ -174,6 +188,8 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
     lines = (here / "dev-0" / "out-model=m,k=4.tsv").read_text().splitlines()
     assert lines[0].startswith("at:")  # behind "a tea"
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
+    assert geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa")[0] == 0  # all words: no rest would be left
+    assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -185,7 +201,8 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
         ("--model huggingface:gpt2", 2, "there is no kind of model `huggingface:`\n  a model is rest, uniform, "
          "unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL"),
         ("--model gguf:no.gguf", 1, "No file with the model: `no.gguf`"),
-        ("--model ngram --words 0", 2, "--words is 0: a language model lists at least one word"),
+        ("--model ngram --right 5", 2, "`ngram` takes neither a right context nor candidates"),
+        ("--model arpa:m.arpa --candidates 5", 2, "`arpa:m.arpa` takes neither a right context nor candidates"),
         ("--model ngram -o a/b", 2, "-o `a/b` is a path: give a name, and --out-directory the folder"),
     ],
 )  # fmt: skip
