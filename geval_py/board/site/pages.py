@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from importlib import resources
 from itertools import chain
@@ -42,7 +43,10 @@ def pages(view: SiteView) -> Iterator[files.Page]:
     """Yield all files of a site."""
     site = _Site(view)
     mark = {"generator": f"geval-py {__version__}", "title": view.settings.title, "phase": view.phase}
-    yield files.MARK, json_text({**mark, "organiser": view.likenesses is not None})
+    frame: Frame = site.common["frame"]
+    told = {"pages": frame.links, "submissions": frame.submissions, "has_cite": frame.has_cite}
+    told["updated"] = rendering.iso(frame.updated) if frame.updated else None
+    yield files.MARK, json_text({**mark, "organiser": view.likenesses is not None, **told})
     for name in STATIC:
         text = resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
         yield f"static/{name}", text
@@ -55,6 +59,54 @@ def pages(view: SiteView) -> Iterator[files.Page]:
     yield "feed.xml", files.feed(view)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What stands around each page: the title, the links to the sections, the last change.
+
+    ``links`` are of the front page's test: keys, names and addresses. ``of_test`` gives those of another test.
+    """
+
+    title: str
+    links: Sequence[tuple[str, str, str]]
+    submissions: int
+    updated: datetime | None
+    has_cite: bool
+    is_private: bool = False
+    of_test: Callable[[str], Sequence[tuple[str, str, str]]] | None = None
+
+    @classmethod
+    def of(cls, view: SiteView, addresses: files.Addresses) -> Frame:
+        """Return the frame of a site's pages."""
+        front = view.settings.in_phase(view.front).tests[0].name
+        of_test = partial(_links, view, addresses)
+        return cls(
+            title=view.settings.title,
+            links=of_test(front),
+            submissions=len(view.submissions),
+            updated=view.updated,
+            has_cite=bool(view.settings.cite),
+            is_private=view.likenesses is not None,
+            of_test=of_test,
+        )
+
+    def pages(self, test: str) -> Sequence[tuple[str, str, str]]:
+        """Return the links of a test's pages; of the front page's for ""."""
+        return self.of_test(test) if test and self.of_test else self.links
+
+
+def _links(view: SiteView, addresses: files.Addresses, test: str) -> list[tuple[str, str, str]]:
+    found = [
+        ("leaderboard", "Leaderboard", addresses.board(test, view.front_of(test) or "")),
+        ("progress", "Best so far", addresses.of_test("progress", test)),
+        ("parameters", "Parameters", addresses.of_test("parameters", test)),
+        ("compare", "Compare", addresses.of_test("compare", test)),
+        ("submissions", "Submissions", addresses.submissions()),
+        ("challenge", "Challenge", "challenge.html"),
+        ("submit", "How to submit", "submit.html"),
+    ]
+    return found if view.likenesses is None else [*found, ("likenesses", "Much alike", "likenesses.html")]
+
+
 class _Site:
     """A site being made, with the values that all of its pages get."""
 
@@ -65,7 +117,7 @@ class _Site:
             "view": view,
             "addresses": self.addresses,
             "root": "",
-            "updated": view.updated,  # computed once, from all submissions
+            "frame": Frame.of(view, self.addresses),
         }
 
     def page(self, section: str, *, title: str, **values: Any) -> str:
