@@ -41,7 +41,14 @@ CHALLENGE, ANSWERS = "challenge", "answers"
 PUBLIC_FILE = "board.json"
 PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in an export's board.yaml
 MEMBER = re.compile(rf"{store.SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
-LEFT_OUT = ("blobs", "comparisons", "exchanges", "history", "facts")  # tables that are not for the public
+LEFT_OUT = (
+    "blobs",
+    "comparisons",
+    "exchanges",
+    "history",
+    "facts",
+    *schema.SERVER_TABLES,
+)  # tables that are not for the public
 CHANGED, MISSING, EXTRA = "differs", "is missing", "is not of this board"  # the kinds of a difference
 
 

@@ -26,6 +26,7 @@ from zoneinfo import ZoneInfo
 import yaml
 
 from geval_py.board import strict_yaml
+from geval_py.board.server.settings import DEFAULT, ServerSettings, read_server
 from geval_py.board.strict_yaml import Document, Fields, WrongValueError, one_of, read_mapping, several, some_text
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
@@ -161,6 +162,7 @@ class Settings:
     url: str = ""
     submit: str = ""
     cite: str = ""
+    server: ServerSettings = DEFAULT
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -416,6 +418,7 @@ FIELDS: Fields = {
     "url": strict_yaml.text,
     "submit": strict_yaml.text,
     "cite": strict_yaml.text,
+    "server": read_server,
 }
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
 

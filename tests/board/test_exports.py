@@ -14,11 +14,11 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from samples import NOW, WORDS, submission_in, without_limits, words_of, write, write_challenge
+from samples import NOW, WORDS, output, submission_in, without_limits, words_of, write, write_challenge
 from sqlalchemy import select
 
 from geval_py.board.answers import references_of
-from geval_py.board.database.schema import METADATA
+from geval_py.board.database.schema import METADATA, SERVER_TABLES
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board
 from geval_py.board.operations import creation
@@ -27,6 +27,7 @@ from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.server import accounts, receipts, uploads
 from geval_py.errors import CorruptFileError, DataError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"
@@ -66,7 +67,22 @@ def filled(board, submission, tmp_path):
     rescore(board, now=NOW)
     gone = add(board, str(submission("gone", 0.3)), now=NOW)
     moderating.withdraw(board, gone.code, "it used the answers", NOW)
+    uploaded(board, tmp_path)
     return board
+
+
+def uploaded(board, tmp_path):
+    """Invite somebody, who signs in and uploads a file, which waits."""
+    with board.writing() as connection:
+        account = accounts.accept(connection, accounts.invite(connection, "eve-of-the-server", now=NOW), NOW)
+        accounts.start_session(connection, account.id, NOW)
+        accounts.make_token(connection, account.id, now=NOW)
+        accounts.log(connection, account.name, "signed in", now=NOW)
+    path, text = tmp_path / "upload", output("test-A", 0.6)
+    write(path, text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    names = {"name": "out.tsv", "test": "test-A", "sha256": digest, "bytes": len(text), "arrived": NOW}
+    uploads.accept(board, account, uploads.Received(path=str(path), **names), receipts.signing_key(board.folder), 9)
 
 
 def rows(board):
@@ -168,7 +184,7 @@ def test_what_is_for_the_public(full_anywhere, tmp_path):
     assert [name for name in found if "test-A" in name] == ["challenge/test-A/in.tsv"]
     assert "board.yaml" not in found
     everything = b"".join(found.values())
-    for secret in (CANARY, "it used the answers", "gone", str(tmp_path)):
+    for secret in (CANARY, "it used the answers", "gone", "eve-of-the-server", str(tmp_path)):
         assert secret.encode() not in everything
     (tmp_path / "public.sqlite").write_bytes(found["board.sqlite"])
     public = sqlite3.connect(tmp_path / "public.sqlite")
@@ -179,6 +195,7 @@ def test_what_is_for_the_public(full_anywhere, tmp_path):
         "exchanges",
         "facts",
         "history",
+        *SERVER_TABLES,
     }
     assert counts["submissions"] == 3
     columns = "score, low, high, losses, signature"

@@ -5,6 +5,9 @@
                                    └──< disclosures >──┘      the public scores
                                    └──< history >──────┘      earlier scores
 
+    submitters ──< accounts ──< sessions, tokens                   the server's: who may sign in
+          └──────< uploads ──< jobs                                 what was sent, and the work on it
+
 An output is one file of a submission, for one test. An evaluation is one content scored with one metric; all outputs
 with that content share it. An output's evaluation is in ``scores``, earlier ones are in ``history``.
 """
@@ -21,6 +24,7 @@ from geval_py.board.database.store import moment_stored_as, stored_moment
 from geval_py.board.submission import STATES
 
 SCORED, REJECTED, FAILED = STATES
+ROLES = (ORGANISER, SUBMITTER, READER) = ("organiser", "submitter", "reader")
 
 
 class Moment(sa.TypeDecorator[datetime]):
@@ -232,6 +236,141 @@ disclosures = sa.Table(
     sa.Column("low", sa.Double),
     sa.Column("high", sa.Double),
 )
+
+# Who may sign in to the board's server. ``key`` is the folded name. An account submits as ``submitter_id``, its team,
+# whose ``owner`` may invite others into it; organisers and readers may have none.
+accounts = sa.Table(
+    "accounts",
+    METADATA,
+    _id(),
+    _needed("key", sa.Text, unique=True),
+    _needed("name", sa.Text),
+    _optional("email"),
+    _needed("role", sa.String(9)),
+    sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
+    _needed("owner", sa.Boolean, server_default=sa.false()),
+    _needed("made", Moment),
+    sa.Column("disabled", Moment),
+    sa.CheckConstraint(f"role IN {ROLES}", name="role"),
+)
+
+# Secrets are random, and stored as their sha256 alone. An invitation is used once: it makes an account with a name,
+# role and team or, if it has an ``account_id``, signs in to that account.
+invitations = sa.Table(
+    "invitations",
+    METADATA,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("account_id", sa.ForeignKey("accounts.id", ondelete="RESTRICT")),
+    _needed("name", sa.Text),
+    _optional("email"),
+    _needed("role", sa.String(9)),
+    _optional("team"),
+    _needed("owner", sa.Boolean, server_default=sa.false()),
+    _needed("made", Moment),
+    _needed("expires", Moment),
+    sa.Column("used", Moment),
+)
+
+sessions = sa.Table(
+    "sessions",
+    METADATA,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    _reference("account_id", "accounts"),
+    _needed("made", Moment),
+    _needed("seen", Moment),
+    _needed("expires", Moment),
+)
+tokens = sa.Table(
+    "tokens",
+    METADATA,
+    _id(),
+    _needed("digest", sa.String(64), unique=True),
+    _reference("account_id", "accounts"),
+    _needed("name", sa.Text),
+    _needed("scope", sa.String(8)),
+    _needed("made", Moment),
+    _needed("expires", Moment),
+    sa.Column("used", Moment),
+)
+
+# A file that was uploaded; its content is in ``blobs`` until it is done. ``number`` names it on its signed
+# ``receipt``. ``test`` is the test set of a single output, "" for an archive. A ``dry`` one is only checked, and
+# never becomes a submission; its ``problems`` are as in ``submissions``.
+uploads = sa.Table(
+    "uploads",
+    METADATA,
+    _id(),
+    _needed("number", sa.String(16), unique=True),
+    sa.Column("account_id", sa.ForeignKey("accounts.id", ondelete="RESTRICT")),
+    _reference("submitter_id", "submitters"),
+    _needed("name", sa.Text),
+    _optional("test"),
+    _needed("sha256", sa.String(64)),
+    _needed("bytes", sa.BigInteger),
+    _needed("arrived", Moment),
+    _needed("dry", sa.Boolean, server_default=sa.false()),
+    _needed("state", sa.String(8)),
+    _optional("reason"),
+    sa.Column("submission_id", sa.ForeignKey("submissions.id", ondelete="RESTRICT")),
+    _needed("problems", sa.JSON),
+    _needed("receipt", sa.Text),
+    sa.Column("ended", Moment),
+    sa.Index(None, "submitter_id", "arrived"),
+)
+
+# The work of a server. A worker leases a job until ``leased_until``, and renews the lease while it works. ``lease``
+# counts the leases, so that a worker that has lost its lease is told apart; ``deaths`` are leases that ended because
+# a worker died. At most one job of a submitter is leased at a time.
+jobs = sa.Table(
+    "jobs",
+    METADATA,
+    _id(),
+    _needed("kind", sa.String(8)),
+    sa.Column("upload_id", sa.ForeignKey("uploads.id", ondelete="RESTRICT")),
+    sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
+    _needed("detail", sa.JSON),
+    _needed("state", sa.String(8)),
+    _needed("lease", sa.Integer, server_default="0"),
+    _needed("deaths", sa.Integer, server_default="0"),
+    _needed("made", Moment),
+    _needed("due", Moment),
+    sa.Column("started", Moment),
+    sa.Column("leased_until", Moment),
+    sa.Column("ended", Moment),
+    _optional("reason"),
+    sa.Index(None, "state", "due"),
+    sa.Index(
+        "uq_jobs_leased_submitter",
+        "submitter_id",
+        unique=True,
+        sqlite_where=sa.text("state = 'leased'"),
+        postgresql_where=sa.text("state = 'leased'"),
+    ),
+)
+
+# What organisers and submitters did on the server.
+audit = sa.Table(
+    "audit",
+    METADATA,
+    _id(),
+    _needed("moment", Moment),
+    _needed("who", sa.Text),
+    _needed("action", sa.Text),
+    _optional("subject"),
+    _optional("detail"),
+)
+
+# How often something was tried, by what is limited and the start of the hour in which it was.
+rates = sa.Table(
+    "rates",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("hour", Moment, primary_key=True),
+    _needed("tries", sa.Integer),
+)
+
+# The tables of the server, which no public copy has.
+SERVER_TABLES = ("accounts", "invitations", "sessions", "tokens", "uploads", "jobs", "audit", "rates")
 
 # Single facts, such as the settings under which the disclosures were made.
 facts = sa.Table("facts", METADATA, sa.Column("name", sa.Text, primary_key=True), _needed("value", sa.Text))

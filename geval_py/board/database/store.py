@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
     AnyConnection: TypeAlias = sqlite3.Connection | sa.Connection
 
-SCHEMA_VERSION = "0005"  # the last of migrations/versions
+SCHEMA_VERSION = "0006"  # the last of migrations/versions
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 CREATED = "created"  # facts: when the board was made
+CHANGED = "changed"  # facts: how often what the pages show has changed
 AFFILIATION = "affiliation "  # facts: the affiliation in a gonito.yaml, by the id of a submission
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once
@@ -386,6 +387,11 @@ def facts_about(connection: AnyConnection, beginning: str) -> dict[str, str]:
     """Return the facts whose names have this beginning, by the rest of their names."""
     found = rows(connection, "SELECT name, value FROM facts WHERE name LIKE :pattern", pattern=f"{beginning}%")
     return {name.removeprefix(beginning): value for name, value in found}
+
+
+def mark_changed(connection: sa.Connection) -> None:
+    """Note that what the pages show may have changed, for a server that keeps them."""
+    remember(connection, CHANGED, str(int(fact(connection, CHANGED) or 0) + 1))
 
 
 # The content of files.

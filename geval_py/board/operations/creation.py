@@ -215,4 +215,7 @@ submit: ""
 
 # How to cite the challenge, in Markdown, for its page.
 cite: ""
+
+# The server (geval board serve): the most bytes of an upload, and the most uploads of a team in an hour.
+server: {{upload: 200_000_000, uploads_an_hour: 60}}
 """

@@ -85,7 +85,8 @@ class Arrival:
     """A submission before it is received; without a ``submitter`` its own name is the submitter's.
 
     ``arrived_by`` is what says when it arrived, one of receipts.WAYS. Unless ``again``, a content that failed before
-    counts as failed, and is not tried again. ``seconds`` may be fewer than board.yaml allows.
+    counts as failed, and is not tried again. ``seconds`` may be fewer than board.yaml allows. ``origin`` is where it
+    came from, if that is not the path of its source.
     """
 
     source: str
@@ -96,6 +97,7 @@ class Arrival:
     arrived_by: str = receipts.NOW
     again: bool = True
     seconds: int | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,7 +420,7 @@ def _columns(settings: Settings, prepared: Prepared) -> dict[str, Any]:
     texts |= {
         "code": code_of(prepared.key, prepared.digest, arrival.arrived),
         "name": own_name(arrival.source) if parcel is None else parcel.name,
-        "source": shown_source(arrival.source) if parcel is None else parcel.source,
+        "source": arrival.origin or (shown_source(arrival.source) if parcel is None else parcel.source),
         "digest": prepared.digest,
         "state": prepared.state,
         "reason": prepared.reason,

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 
-from geval_py.board.database.schema import FAILED, REJECTED, SCORED, facts, files, submissions, submitters
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, facts, files, submissions, submitters, uploads
 from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.settings import Settings
 from geval_py.board.submission import ReceivedOutput
@@ -23,11 +23,12 @@ OF_THE_BOARD = "it failed, which is not its submitter's fault"
 AGAIN = "it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again"
 OF_THE_ORGANISER = "a baseline of the organiser's"
 REFUSED = "refused"  # the state of a submission that was not stored
+WAITING = "waiting"  # the state of an upload that is to become a submission
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
 CODE_DIGITS, LEAST_DIGITS = 12, 4
 
 # What says when a submission arrived.
-NOW, AT, MTIME, GIT, MANIFEST = "now", "--at", "mtime", "git", "arrivals.csv"
+NOW, AT, MTIME, GIT, MANIFEST, UPLOAD = "now", "--at", "mtime", "git", "arrivals.csv", "upload"
 ARRIVED = (MTIME, GIT, NOW)  # the words of --arrived
 WAYS = {
     NOW: "when it was added",
@@ -35,6 +36,7 @@ WAYS = {
     MTIME: "by the times of its files",
     GIT: "by its last commit",
     MANIFEST: "as arrivals.csv says",
+    UPLOAD: "when the server had its last byte",
 }
 ARRIVED_BY = "arrived by "  # facts: one of these, by the id of a submission
 
@@ -126,24 +128,20 @@ def check_quota(
     name: str,
     arrived: datetime,
     outputs: Iterable[ReceivedOutput],
+    *,
+    with_uploads: bool = False,
 ) -> None:
     """Raise QuotaError if one more submission would be too many; ``submitter_id`` is None for a new submitter.
 
     The quota is that of the phase in which it arrived. Submissions of the same day in another phase do not count.
+    If ``with_uploads``, each upload that waits to become a submission counts as one.
     """
-    phase = settings.phase_of(arrived)
-    in_phase = settings.in_phase(phase)
+    in_phase = settings.at(arrived)
     allowed = in_phase.submissions_a_day
     if not allowed:
         return
     day = day_of(arrived, settings.zone)
-    spent = select(func.coalesce(func.sum(submissions.c.cost), 0)).where(
-        submissions.c.submitter_id == submitter_id,
-        submissions.c.arrived >= day.start,
-        submissions.c.arrived < day.end,
-        *arrived_in(settings, phase),
-    )
-    used = 0 if submitter_id is None else connection.execute(spent).scalar_one()
+    used = quota_used(connection, settings, submitter_id, arrived, with_uploads=with_uploads)
     most, test = most_hidden(in_phase, outputs)
     if used + max(most, 1) > allowed:
         raise QuotaError(
@@ -156,6 +154,34 @@ def check_quota(
             outputs=max(most, 1),
             test=test,
         )
+
+
+def quota_used(
+    connection: Connection, settings: Settings, submitter_id: int | None, moment: datetime, *, with_uploads: bool
+) -> int:
+    """Return how many submissions of the day and phase of a moment a submitter has used."""
+    phase, day = settings.phase_of(moment), day_of(moment, settings.zone)
+    spent = select(func.coalesce(func.sum(submissions.c.cost), 0)).where(
+        submissions.c.submitter_id == submitter_id,
+        submissions.c.arrived >= day.start,
+        submissions.c.arrived < day.end,
+        *arrived_in(settings, phase),
+    )
+    used = 0 if submitter_id is None else int(connection.execute(spent).scalar_one())
+    if with_uploads:
+        used += int(connection.execute(_waiting_uploads(settings, submitter_id, phase, day)).scalar_one())
+    return used
+
+
+def _waiting_uploads(settings: Settings, submitter_id: int | None, phase: str, day: Day) -> Select[Any]:
+    return select(func.count()).where(
+        uploads.c.submitter_id == submitter_id,
+        uploads.c.state == WAITING,
+        ~uploads.c.dry,
+        uploads.c.arrived >= day.start,
+        uploads.c.arrived < day.end,
+        *arrived_in(settings, phase, uploads.c.arrived),
+    )
 
 
 def written(moment: datetime) -> str:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, select, update
 
 from geval_py.board.answers import References, references_of
 from geval_py.board.database.schema import FAILED, SCORED, outputs, submissions, submitters
-from geval_py.board.database.store import Board, escape_unstorable, facts_about, remember
+from geval_py.board.database.store import Board, escape_unstorable, facts_about, mark_changed, remember
 from geval_py.board.intake.identity import fingerprint, folded, own_name, submissions_in, submitter_of
 from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
 from geval_py.board.intake.workspace import workspace
@@ -375,6 +375,7 @@ def note(board: Board, code: str, remark: str) -> Receipt:
         number = id_of(connection, code)
         values = {"remark": escape_unstorable(remark)}
         connection.execute(update(submissions).where(submissions.c.id == number).values(values))
+        mark_changed(connection)
         return receipt_of(connection, number, f"remark: {visible(remark)}" if remark else "without a remark")
 
 
@@ -403,6 +404,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
             moment = None if undo else row.final or now.astimezone(UTC)
             connection.execute(update(submissions).where(submissions.c.id == number).values(final=moment))
         _check_numbers(connection, settings, numbers)
+        mark_changed(connection)
         return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in numbers]
 
 

@@ -33,7 +33,7 @@ from geval_py.board.database.schema import (
     scores,
     submissions,
 )
-from geval_py.board.database.store import Board, fact, is_read_only, remember, shadow
+from geval_py.board.database.store import Board, fact, is_read_only, mark_changed, remember, shadow
 from geval_py.board.ranking import order
 from geval_py.board.settings import (
     BEST,
@@ -152,6 +152,7 @@ def refresh(connection: Connection, settings: Settings, now: datetime) -> None:
     """Update the disclosures and the comparisons, in the transaction that changed scores or submissions."""
     disclose(connection, settings, now)
     complete(connection, settings, now)
+    mark_changed(connection)
 
 
 def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
@@ -288,10 +289,11 @@ def _scored_outputs(
         )
 
 
-def arrived_in(settings: Settings, phase: str) -> list[ColumnElement[bool]]:
+def arrived_in(
+    settings: Settings, phase: str, arrived: ColumnElement[datetime] = submissions.c.arrived
+) -> list[ColumnElement[bool]]:
     """Return the conditions for an arrival in a phase: after the deadline before it, until its own deadline."""
     begin, end = order.bounds(settings, phase)
-    arrived = submissions.c.arrived
     return [*([arrived > begin] if begin else []), *([arrived <= end] if end else [])]
 
 

@@ -1,0 +1,369 @@
+"""Who may use a board's server: accounts, made by invitation; their sessions and tokens; how often they may try.
+
+There are no passwords. A secret (of an invitation, a session, a token) has 256 random bits. Only its sha256 is
+stored, so whoever reads the database can use none.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from geval_py.board.database.schema import (
+    ORGANISER,
+    READER,
+    ROLES,
+    SUBMITTER,
+    accounts,
+    audit,
+    invitations,
+    rates,
+    sessions,
+    submitters,
+    tokens,
+)
+from geval_py.board.database.store import escape_unstorable
+from geval_py.board.intake.identity import check_name, folded
+from geval_py.board.operations.pipeline import find_submitter
+from geval_py.errors import DataError, UsageError
+from geval_py.text import visible
+
+SECRET_BYTES = 32
+INVITATION_DAYS, SESSION_DAYS, TOKEN_DAYS = 14, 30, 180
+SEEN_MINUTES = 10  # after which a session notes again that it is used
+SUBMIT, READ = SCOPES = ("submit", "read")  # what a token may do; each includes the next
+LONGEST_EMAIL = 254  # characters, RFC 5321
+MOST_KEPT_HOURS = 48  # of the table of rates
+
+
+class RefusedError(DataError):
+    """Somebody may not do what they ask for; ``reason`` is one sentence for them."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class TooOftenError(RefusedError):
+    """Something was tried too often in this hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Somebody who may sign in; ``team`` is the name of the submitter for whom they submit, "" for none."""
+
+    id: int
+    name: str
+    email: str
+    role: str
+    submitter_id: int | None
+    team: str
+    owner: bool
+
+    @property
+    def is_organiser(self) -> bool:
+        """Whether they run the board."""
+        return self.role == ORGANISER
+
+    @property
+    def may_submit(self) -> bool:
+        """Whether they have a team to submit for."""
+        return self.role != READER and self.submitter_id is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """What an invitation offers; ``is_known`` if it signs in to an account that exists."""
+
+    name: str
+    role: str
+    team: str
+    expires: datetime
+    is_known: bool
+
+
+def new_secret() -> str:
+    """Make a secret of 256 random bits."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def digest_of(secret: str) -> str:
+    """Compute what is stored of a secret."""
+    return sha256(secret.encode()).hexdigest()
+
+
+# Accounts
+
+
+def account(connection: Connection, account_id: int) -> Account | None:
+    """Return an account; None if it is disabled, or not there."""
+    return _account(connection, accounts.c.id == account_id)
+
+
+def account_named(connection: Connection, name: str) -> Account:
+    """Return the account with a name; raises RefusedError."""
+    found = _account(connection, accounts.c.key == folded(name))
+    if found is None:
+        raise RefusedError(reason=f"there is no account `{visible(name)}`")
+    return found
+
+
+def all_accounts(connection: Connection) -> list[Account]:
+    """Return all accounts that are not disabled, by name."""
+    query = _accounts().where(accounts.c.disabled.is_(None)).order_by(accounts.c.key)
+    return [_account_of(row) for row in connection.execute(query)]
+
+
+def _account(connection: Connection, condition: Any) -> Account | None:
+    row = connection.execute(_accounts().where(condition, accounts.c.disabled.is_(None))).first()
+    return None if row is None else _account_of(row)
+
+
+def _accounts() -> Any:
+    columns = select(accounts, submitters.c.name.label("team"))
+    return columns.outerjoin(submitters, submitters.c.id == accounts.c.submitter_id)
+
+
+def _account_of(row: Row[Any]) -> Account:
+    names = ("id", "name", "email", "role", "submitter_id", "owner")
+    return Account(**{name: getattr(row, name) for name in names}, team=row.team or "")
+
+
+def disable(connection: Connection, account_id: int, now: datetime) -> None:
+    """Close an account: its sessions and tokens end at once, its submissions stay."""
+    connection.execute(update(accounts).where(accounts.c.id == account_id).values(disabled=now.astimezone(UTC)))
+    for table in (sessions, tokens):
+        connection.execute(delete(table).where(table.c.account_id == account_id))
+
+
+# Invitations
+
+
+def invite(
+    connection: Connection,
+    name: str,
+    *,
+    now: datetime,
+    email: str = "",
+    role: str = SUBMITTER,
+    team: str | None = None,
+    owner: bool = True,
+    days: int = INVITATION_DAYS,
+) -> str:
+    """Make an invitation, and return its secret; for the name of an account, it signs in to that account.
+
+    A submitter's ``team`` is by default their own name; other roles have none. Raises RejectedError for a name that
+    is not allowed, UsageError for an unknown role or an impossible address.
+    """
+    if role not in ROLES:
+        raise UsageError(message=f"there is no role `{visible(role)}`: the roles are {', '.join(ROLES)}")
+    check_email(email)
+    check_name(name)
+    team = name if team is None and role == SUBMITTER else team or ""
+    if team:
+        check_name(team)
+    known = _account(connection, accounts.c.key == folded(name))
+    secret = new_secret()
+    values: dict[str, Any] = {"name": name, "email": email, "role": role, "team": team, "owner": owner}
+    if known is not None:
+        values |= {"account_id": known.id, "name": known.name, "role": known.role, "team": known.team}
+    moments = {"made": now.astimezone(UTC), "expires": now.astimezone(UTC) + timedelta(days=days)}
+    connection.execute(insert(invitations).values(digest=digest_of(secret), **escape_unstorable(values), **moments))
+    return secret
+
+
+def refuse_known(connection: Connection, name: str) -> None:
+    """Raise RefusedError if an account has a name: only the organiser makes links for accounts that exist."""
+    if connection.execute(select(accounts.c.id).where(accounts.c.key == folded(name))).first() is not None:
+        raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser")
+
+
+def check_email(email: str) -> None:
+    """Raise UsageError unless this is "" or may be the address of a mailbox."""
+    local, at, domain = email.rpartition("@")
+    is_fine = bool(local and at and domain) and email.isascii() and email.isprintable() and " " not in email
+    if email and (not is_fine or len(email) > LONGEST_EMAIL or set('<>",;\\') & set(email)):
+        raise UsageError(message=f"`{visible(email)}` is no e-mail address")
+
+
+def invitation(connection: Connection, secret: str, now: datetime) -> Invitation | None:
+    """Return what a secret offers; None if it is unknown, used, or too old."""
+    row = _open_invitation(connection, secret, now)
+    if row is None:
+        return None
+    known = row.account_id is not None
+    return Invitation(name=row.name, role=row.role, team=row.team, expires=row.expires, is_known=known)
+
+
+def _open_invitation(connection: Connection, secret: str, now: datetime) -> Row[Any] | None:
+    condition = (invitations.c.digest == digest_of(secret), invitations.c.used.is_(None))
+    row = connection.execute(select(invitations).where(*condition)).first()
+    return row if row is not None and now <= row.expires else None
+
+
+def accept(connection: Connection, secret: str, now: datetime) -> Account:
+    """Use an invitation: return its account, which is made if it is new; raises RefusedError."""
+    row = _open_invitation(connection, secret, now)
+    if row is None:
+        raise RefusedError(reason="this link was used, or is too old; ask the organiser for another one")
+    connection.execute(update(invitations).where(invitations.c.digest == row.digest).values(used=now.astimezone(UTC)))
+    found = _account(connection, accounts.c.id == row.account_id)
+    if row.account_id is not None and found is None:
+        raise RefusedError(reason="this account was closed by the organiser")
+    return found or _new_account(connection, row.name, row.email, row.role, row.team, owner=row.owner, now=now)
+
+
+def _new_account(
+    connection: Connection, name: str, email: str, role: str, team: str, *, owner: bool, now: datetime
+) -> Account:
+    """Make an account; its name may be taken by one that is disabled, or was made since it was invited."""
+    if connection.execute(select(accounts.c.id).where(accounts.c.key == folded(name))).first() is not None:
+        raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser for a new link")
+    submitter_id = team_id(connection, team) if team else None
+    values = {"key": folded(name), "name": name, "email": email, "role": role, "owner": owner}
+    values |= {"submitter_id": submitter_id, "made": now.astimezone(UTC)}
+    made = connection.execute(insert(accounts).values(values).returning(accounts.c.id)).scalar_one()
+    found = account(connection, made)
+    if found is None:
+        raise AssertionError("an account that was just made is there")
+    return found
+
+
+def team_id(connection: Connection, name: str) -> int:
+    """Return the id of the submitter with a name, or one that looks like it; without any, make one."""
+    found = find_submitter(connection, name, folded(name))
+    if found is not None:
+        return int(found.id)
+    new = {"key": folded(name), "name": escape_unstorable(name)}
+    return int(connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one())
+
+
+def members(connection: Connection, submitter_id: int) -> list[Account]:
+    """Return the members of a team, by name."""
+    query = _accounts().where(accounts.c.submitter_id == submitter_id, accounts.c.disabled.is_(None))
+    return [_account_of(row) for row in connection.execute(query.order_by(accounts.c.key))]
+
+
+# Sessions
+
+
+def start_session(connection: Connection, account_id: int, now: datetime) -> str:
+    """Start a session, and return its secret, which is always a new one; the old sessions stay."""
+    secret = new_secret()
+    moment = now.astimezone(UTC)
+    connection.execute(delete(sessions).where(sessions.c.expires < moment))
+    values: dict[str, Any] = {"account_id": account_id, "made": moment, "seen": moment}
+    values["expires"] = moment + timedelta(days=SESSION_DAYS)
+    connection.execute(insert(sessions).values(digest=digest_of(secret), **values))
+    return secret
+
+
+def session_account(connection: Connection, secret: str, now: datetime) -> tuple[Account | None, bool]:
+    """Return the account of a session, None if it is none; and whether to note that it is used."""
+    row = connection.execute(select(sessions).where(sessions.c.digest == digest_of(secret))).first()
+    if row is None or now > row.expires or row.account_id is None:
+        return None, False
+    return account(connection, row.account_id), now - row.seen > timedelta(minutes=SEEN_MINUTES)
+
+
+def note_session(connection: Connection, secret: str, now: datetime) -> None:
+    """Note that a session is used, which prolongs it."""
+    moment = now.astimezone(UTC)
+    values = {"seen": moment, "expires": moment + timedelta(days=SESSION_DAYS)}
+    connection.execute(update(sessions).where(sessions.c.digest == digest_of(secret)).values(values))
+
+
+def end_session(connection: Connection, secret: str) -> None:
+    """End a session."""
+    connection.execute(delete(sessions).where(sessions.c.digest == digest_of(secret)))
+
+
+def end_sessions(connection: Connection, account_id: int) -> None:
+    """End all sessions of an account."""
+    connection.execute(delete(sessions).where(sessions.c.account_id == account_id))
+
+
+# Tokens, for programs
+
+
+def make_token(
+    connection: Connection,
+    account_id: int,
+    *,
+    now: datetime,
+    name: str = "",
+    scope: str = SUBMIT,
+    days: int = TOKEN_DAYS,
+) -> str:
+    """Make a token of an account, and return it; it is not shown again. Raises UsageError for an unknown scope."""
+    if scope not in SCOPES:
+        raise UsageError(message=f"there is no scope `{visible(scope)}`: the scopes are {', '.join(SCOPES)}")
+    secret, moment = new_secret(), now.astimezone(UTC)
+    values = {"account_id": account_id, "name": escape_unstorable(name[:100]), "scope": scope}
+    values |= {"made": moment, "expires": moment + timedelta(days=days)}
+    connection.execute(insert(tokens).values(digest=digest_of(secret), **values))
+    return secret
+
+
+def token_account(connection: Connection, secret: str, now: datetime) -> tuple[Account | None, str]:
+    """Return the account of a token and its scope; None and "" if it is none."""
+    row = connection.execute(select(tokens).where(tokens.c.digest == digest_of(secret))).first()
+    if row is None or now > row.expires:
+        return None, ""
+    return account(connection, row.account_id), row.scope
+
+
+def tokens_of(connection: Connection, account_id: int, now: datetime) -> list[Row[Any]]:
+    """Return the tokens of an account that are not expired, the latest first."""
+    condition = (tokens.c.account_id == account_id, tokens.c.expires >= now.astimezone(UTC))
+    return list(connection.execute(select(tokens).where(*condition).order_by(tokens.c.id.desc())))
+
+
+def note_token(connection: Connection, secret: str, now: datetime) -> None:
+    """Note that a token is used."""
+    moment = now.astimezone(UTC)
+    connection.execute(update(tokens).where(tokens.c.digest == digest_of(secret)).values(used=moment))
+
+
+def end_token(connection: Connection, account_id: int, token_id: int) -> None:
+    """End a token of an account."""
+    connection.execute(delete(tokens).where(tokens.c.id == token_id, tokens.c.account_id == account_id))
+
+
+# Rates and the audit log
+
+
+def count_try(connection: Connection, name: str, most: int, now: datetime) -> None:
+    """Count one more try of something in this hour; raises TooOftenError beyond ``most``.
+
+    The hours begin with the clock's, so that a count needs one row.
+    """
+    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    connection.execute(delete(rates).where(rates.c.hour < hour - timedelta(hours=MOST_KEPT_HOURS)))
+    condition = (rates.c.name == name, rates.c.hour == hour)
+    tried = connection.execute(select(rates.c.tries).where(*condition)).scalar()
+    if tried is not None and tried >= most:
+        raise TooOftenError(
+            reason=f"more than {most} times in one hour; try again after {hour + timedelta(hours=1):%H:%M} UTC"
+        )
+    if tried is None:
+        connection.execute(insert(rates).values(name=name, hour=hour, tries=1))
+    else:
+        connection.execute(update(rates).where(*condition).values(tries=tried + 1))
+
+
+def log(connection: Connection, who: str, action: str, subject: str = "", detail: str = "", *, now: datetime) -> None:
+    """Write a line of the audit log."""
+    texts = escape_unstorable({"who": who, "action": action, "subject": subject, "detail": detail})
+    connection.execute(insert(audit).values(moment=now.astimezone(UTC), **texts))
+
+
+def audit_log(connection: Connection, most: int = 200) -> list[Row[Any]]:
+    """Return the latest lines of the audit log, the latest first."""
+    return list(connection.execute(select(audit).order_by(audit.c.id.desc()).limit(most)))

@@ -1,0 +1,126 @@
+"""A board that is open for long: board.yaml is read again when it has changed; and the site that is built of it.
+
+The pages that everyone may see are those of ``geval board site``, built by that command in a process of its own
+whenever the database, board.yaml or the challenge's README has changed, or a deadline has passed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from geval_py.board.database.store import CHANGED, Board, fact, settings_path
+from geval_py.errors import GevalError, UsageError
+from geval_py.reading import challenge
+
+PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
+LOOK_SECONDS = 1  # between two looks whether the site is out of date
+BUILD_SECONDS = 30  # that a reader waits for a site after a deadline
+
+
+class LiveBoard:
+    """A board whose settings follow its board.yaml; while that has an error, the settings before hold."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._stamp = _stamp(settings_path(folder))
+        self._board = Board.open(folder)
+        self.error = ""
+
+    def board(self) -> Board:
+        """Return the board with the settings of now."""
+        with self._lock:
+            stamp = _stamp(settings_path(self._folder))
+            if stamp != self._stamp:
+                self._stamp = stamp
+                try:
+                    self._board, self.error = Board.open(self._folder), ""
+                except GevalError as error:
+                    self.error = str(error)
+            return self._board
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+@dataclass(frozen=True, slots=True)
+class SiteState:
+    """What the pages depend on: with an equal state they are the same."""
+
+    phase: str
+    changed: str
+    files: tuple[tuple[int, int], ...]
+
+
+def site_state(board: Board, now: datetime) -> SiteState:
+    """Read what the pages of a board depend on; raises StoreError."""
+    with board.reading_rows() as connection:
+        changed = fact(connection, CHANGED) or ""
+    readme = os.path.join(board.settings.challenge, challenge.README_FILE)
+    return SiteState(board.settings.phase_of(now), changed, (_stamp(settings_path(board.folder)), _stamp(readme)))
+
+
+class LiveSite:
+    """The site of a live board, in a folder: a thread builds it again whenever it is out of date.
+
+    A site of an earlier phase is never shown: who asks after a deadline waits for the new one.
+    """
+
+    def __init__(self, live: LiveBoard, folder: str, clock: Callable[[], datetime]) -> None:
+        self.folder = os.path.join(folder, "site")
+        self._live, self._clock = live, clock
+        self._changed = threading.Condition()
+        self._built: SiteState | None = None
+        self._ending = False
+        self.error = ""
+
+    def start(self) -> None:
+        """Build the site, and keep it up to date from now on; raises GevalError if it cannot be built at all."""
+        self._build(site_state(self._live.board(), self._clock()))
+        if self._built is None:
+            raise UsageError(message=f"the site of the board cannot be built\n  {self.error}")
+        threading.Thread(target=self._keep, daemon=True).start()
+
+    def stop(self) -> None:
+        """Build no more."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Wait until the site is of the present phase, at most :data:`BUILD_SECONDS`."""
+        phase = self._live.board().settings.phase_of(self._clock())
+        if self._built is None or self._built.phase != phase:
+            with self._changed:
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._built is not None and self._built.phase == phase, BUILD_SECONDS)
+
+    def _keep(self) -> None:
+        while not self._ending:
+            try:
+                state = site_state(self._live.board(), self._clock())
+                if state != self._built:
+                    self._build(state)
+            except GevalError as error:  # the database may be back in a moment
+                self.error = str(error)
+            with self._changed:
+                self._changed.wait(LOOK_SECONDS)
+
+    def _build(self, state: SiteState) -> None:
+        words = [sys.executable, "-I", "-c", PROGRAM, "board", "site", self._live.board().folder, "-o", self.folder]
+        run = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        with self._changed:
+            self.error = run.stderr.strip() if run.returncode else ""
+            self._built = self._built if run.returncode else state
+            self._changed.notify_all()

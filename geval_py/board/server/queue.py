@@ -1,0 +1,210 @@
+"""The queue of a board's server: jobs in the board's database, leased by workers on this machine or on others.
+
+A worker leases a job for :data:`LEASE_SECONDS`, and renews the lease while it works. A job whose worker died is
+leased again when its lease is over; the second death fails it. What a worker does is stored in the transaction that
+ends its lease, so that a job that was leased twice is done once.
+
+Turns are fair: the submitter who was served least recently is next, with their oldest job, and each has one at a
+time.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, and_, exists, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from geval_py.board.database.schema import jobs
+from geval_py.board.database.store import Board, escape_unstorable, store_errors
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql import ColumnElement
+
+SCORE, RESCORE = "score", "rescore"  # the kinds of jobs
+WAITING, LEASED, DONE, FAILED = "waiting", "leased", "done", "failed"  # the states
+LEASE_SECONDS = 30
+RENEW_SECONDS = 10
+MOST_DEATHS = 2  # leases of a job that may end by the death of their worker
+MOST_LEASES = 6  # after which an error fails a job
+PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
+DIED = "its worker died twice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A leased job; ``lease`` is its how-manieth lease. If ``is_dead``, its workers died too often: it is to fail."""
+
+    id: int
+    kind: str
+    upload_id: int | None
+    submitter_id: int | None
+    detail: Mapping[str, Any]
+    lease: int
+    is_dead: bool
+
+
+def worker_name() -> str:
+    """Return a name for this process, for the log: its machine and id."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def enqueue(
+    connection: Connection,
+    kind: str,
+    *,
+    now: datetime,
+    upload_id: int | None = None,
+    submitter_id: int | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> int:
+    """Add a job, and return its id."""
+    moment = now.astimezone(UTC)
+    values: dict[str, Any] = {"kind": kind, "upload_id": upload_id, "submitter_id": submitter_id, "state": WAITING}
+    values |= {"detail": dict(detail or {}), "made": moment, "due": moment}
+    return int(connection.execute(insert(jobs).values(values).returning(jobs.c.id)).scalar_one())
+
+
+@contextmanager
+def changing(board: Board) -> Iterator[Connection]:
+    """Change the queue in a transaction: of all writers' lock on SQLite; on PostgreSQL rows are locked alone."""
+    engine = board.engine
+    if engine.dialect.name == "sqlite":
+        with board.writing() as connection:
+            yield connection
+    else:
+        with store_errors(engine), engine.begin() as connection:
+            yield connection
+
+
+def lease(board: Board, now: datetime) -> Job | None:
+    """Lease the next job; None if nothing is to be done now, or if another worker was faster."""
+    try:
+        with changing(board) as connection:
+            row = connection.execute(_next(now).with_for_update(skip_locked=True, of=jobs)).first()
+            if row is None:
+                return None
+            deaths = row.deaths + (row.state == LEASED)
+            values = {"state": LEASED, "lease": row.lease + 1, "deaths": deaths, "started": now.astimezone(UTC)}
+            values["leased_until"] = now.astimezone(UTC) + timedelta(seconds=LEASE_SECONDS)
+            connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
+    except IntegrityError:  # another worker leased a job of the same submitter
+        return None
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        upload_id=row.upload_id,
+        submitter_id=row.submitter_id,
+        detail=dict(row.detail),
+        lease=row.lease + 1,
+        is_dead=deaths >= MOST_DEATHS,
+    )
+
+
+def _next(now: datetime) -> Any:
+    """Select the next job: of the submitter who was served least recently, the oldest."""
+    moment = now.astimezone(UTC)
+    other, served = jobs.alias("other"), jobs.alias("served")
+    is_free = or_(and_(jobs.c.state == WAITING, jobs.c.due <= moment), and_(jobs.c.state == LEASED, is_over(now)))
+    same = and_(other.c.submitter_id == jobs.c.submitter_id, other.c.id != jobs.c.id)
+    busy = exists().where(same, other.c.state == LEASED)
+    earlier = exists().where(same, other.c.state == WAITING, other.c.id < jobs.c.id)
+    last = select(func.max(served.c.started)).where(served.c.submitter_id == jobs.c.submitter_id).scalar_subquery()
+    never_first = (last.is_not(None), last, jobs.c.id)
+    return select(jobs).where(is_free, ~busy, ~earlier).order_by(*never_first).limit(1)
+
+
+def is_over(now: datetime) -> ColumnElement[bool]:
+    """Return the condition that a lease is over; also if it lasts too long, which a clock that was set back makes."""
+    longest = now.astimezone(UTC) + timedelta(seconds=2 * LEASE_SECONDS)
+    return or_(jobs.c.leased_until < now.astimezone(UTC), jobs.c.leased_until > longest)
+
+
+def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
+    """Renew the leases of jobs; those that were lost meanwhile stay lost."""
+    until = now.astimezone(UTC) + timedelta(seconds=LEASE_SECONDS)
+    with changing(board) as connection:
+        for job in held:
+            connection.execute(update(jobs).where(*_is_ours(job)).values(leased_until=until))
+
+
+def _is_ours(job: Job) -> tuple[ColumnElement[bool], ...]:
+    return jobs.c.id == job.id, jobs.c.lease == job.lease, jobs.c.state == LEASED
+
+
+def finish(connection: Connection, job: Job, now: datetime, *, state: str = DONE, reason: str = "") -> bool:
+    """End the lease of a job that is done or failed; returns False, and changes nothing, if the lease was lost."""
+    values = {"state": state, "ended": now.astimezone(UTC), "leased_until": None}
+    values["reason"] = escape_unstorable(reason)
+    return connection.execute(update(jobs).where(*_is_ours(job)).values(values)).rowcount == 1
+
+
+def keep_result(connection: Connection, job: Job, detail: Mapping[str, Any]) -> None:
+    """Replace the detail of a job, by what came of it."""
+    connection.execute(update(jobs).where(jobs.c.id == job.id).values(detail=escape_unstorable(dict(detail))))
+
+
+def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:
+    """End the lease of a job that is to be done later: after an error, with its ``reason``, later each time."""
+    values: dict[str, Any] = {"state": WAITING, "leased_until": None, "due": now.astimezone(UTC)}
+    if reason:
+        pause = PAUSE_SECONDS * 2 ** (job.lease - 1)
+        values |= {"due": now.astimezone(UTC) + timedelta(seconds=pause), "reason": escape_unstorable(reason)}
+    else:
+        values["lease"] = job.lease - 1  # an interrupted worker: not the job's fault
+    connection.execute(update(jobs).where(*_is_ours(job)).values(values))
+
+
+# What an organiser watches.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    """The jobs by state; the age in seconds of the oldest that waits; leases that are over; failures by reason."""
+
+    waiting: int
+    leased: int
+    done: int
+    failed: int
+    oldest_seconds: float
+    expired: int
+    failures: Mapping[str, int]
+
+    def lines(self) -> Iterator[str]:
+        """Yield sentences about it for a terminal."""
+        yield f"queue: {self.waiting} waiting, {self.leased} at work, {self.done} done, {self.failed} failed"
+        if self.waiting:
+            yield f"the oldest job has waited for {self.oldest_seconds:.0f} seconds"
+        if self.expired:
+            yield f"leases that are over: {self.expired}; is a worker running? geval board work"
+        for reason, count in self.failures.items():
+            yield f"failed jobs: {count}, since {reason}"
+
+
+def queue_status(connection: Connection, now: datetime) -> QueueStatus:
+    """Count the jobs."""
+    by_state = select(jobs.c.state, func.count()).group_by(jobs.c.state)
+    states = {row[0]: row[1] for row in connection.execute(by_state)}
+    oldest = connection.execute(select(func.min(jobs.c.made)).where(jobs.c.state == WAITING)).scalar()
+    expired = connection.execute(select(func.count()).where(jobs.c.state == LEASED, is_over(now))).scalar_one()
+    failures = connection.execute(
+        select(jobs.c.reason, func.count())
+        .where(jobs.c.state == FAILED)
+        .group_by(jobs.c.reason)
+        .order_by(jobs.c.reason)
+    )
+    return QueueStatus(
+        waiting=states.get(WAITING, 0),
+        leased=states.get(LEASED, 0),
+        done=states.get(DONE, 0),
+        failed=states.get(FAILED, 0),
+        oldest_seconds=0.0 if oldest is None else max(0.0, (now - oldest).total_seconds()),
+        expired=expired,
+        failures={row[0]: row[1] for row in failures},
+    )

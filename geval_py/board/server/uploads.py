@@ -1,0 +1,246 @@
+"""Uploads: a file becomes a row, a job and a signed receipt in one transaction, or nothing at all.
+
+    received    the file is on the disk: every byte, hashed, with the moment of the last one
+    accept      its content, row and job are stored with the receipt, if the quota allows it
+    place_of    a worker writes the content into a folder, to be received like any other submission
+    settle      the worker stores what came of it
+
+The content stands in the database until the upload is done, so that workers on other machines have it, and no upload
+is ever without its file.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, and_, delete, exists, insert, select, update
+
+from geval_py.board.database.schema import blobs, files, submissions, submitters, uploads
+from geval_py.board.database.store import Board, escape_unstorable, pack_file, store_content, write_content
+from geval_py.board.intake.identity import is_archive
+from geval_py.board.operations.receipts import WAITING, check_quota
+from geval_py.board.server import accounts, queue, receipts
+from geval_py.board.server.accounts import Account, RefusedError
+from geval_py.board.settings import Settings
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+DONE = "done"  # the state of an upload that has become a submission, or that was checked
+NUMBER_BYTES = 8
+LONGEST_NAME = 200  # characters of a file's name
+ENDINGS = ".zip, .tar, .tar.gz, .tar.xz or .tar.zst"
+OUTPUT_ENDINGS = (".tsv", ".tsv.gz", ".tsv.xz", ".tsv.bz2", ".tsv.zst")
+KNOWN = "the same file was uploaded before: this is its receipt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A file on the disk, as it was uploaded; ``test`` is the test set of a single output, "" for an archive."""
+
+    path: str
+    name: str
+    test: str
+    sha256: str
+    bytes: int
+    arrived: datetime
+    dry: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """An upload that is stored: its number, its receipt as JSON; ``note`` if it was uploaded before."""
+
+    number: str
+    receipt: str
+    note: str = ""
+
+
+def file_name(name: str, test: str, settings: Settings) -> str:
+    """Check the name of an uploaded file, without its folders, and return it; raises RefusedError.
+
+    A file that is no archive is an output, which needs a test set.
+    """
+    name = name.replace("\\", "/").rpartition("/")[2]
+    if not name or name.startswith(".") or len(name) > LONGEST_NAME or not name.isprintable():
+        raise RefusedError(reason="the file needs a name of visible characters that does not begin with a dot")
+    if is_archive(name):
+        if test:
+            raise RefusedError(reason=f"`{visible(name)}` is an archive: its folders name the test sets")
+        return name
+    if not (name.startswith("out") and name.endswith(OUTPUT_ENDINGS)):
+        raise RefusedError(
+            reason=f"`{visible(name)}` is neither an archive ({ENDINGS}) nor an output such as out.tsv"
+        )
+    names = [one.name for one in settings.tests]
+    if test not in names:
+        wrong = f"there is no test set `{visible(test)}`" if test else "an output needs its test set"
+        raise RefusedError(reason=f"{wrong}: {', '.join(names)}")
+    return name
+
+
+def accept(board: Board, account: Account, received: Received, key: Ed25519PrivateKey, most: int) -> Accepted:
+    """Store an upload with its content, its job and its receipt; ``most`` uploads of a team may come in an hour.
+
+    A file that waits already, or became a submission, is not stored again: its receipt is returned. Raises
+    RefusedError for an account that was closed meanwhile or may not submit, TooOftenError, QuotaError, StoreError.
+    """
+    packed = pack_file(received.path)
+    with board.writing() as connection:
+        known = accounts.account(connection, account.id)
+        if known is None or not known.may_submit or known.submitter_id is None:
+            raise RefusedError(reason="this account may not submit; ask the organiser")
+        accounts.count_try(connection, f"uploads {known.submitter_id}", most, received.arrived)
+        same = None if received.dry else _same(connection, known.submitter_id, received)
+        if same is not None:
+            return Accepted(number=same.number, receipt=same.receipt, note=KNOWN)
+        if not received.dry:
+            settings = board.settings
+            check_quota(connection, settings, known.submitter_id, known.team, received.arrived, (), with_uploads=True)
+        store_content(connection, received.sha256, packed)
+        number = secrets.token_hex(NUMBER_BYTES)
+        receipt = receipts.sign(key, _receipt(board.settings, known, received, number))
+        values = {name: getattr(received, name) for name in ("name", "test", "sha256", "bytes", "arrived", "dry")}
+        values |= {"number": number, "account_id": known.id, "submitter_id": known.submitter_id, "receipt": receipt}
+        upload_id = connection.execute(
+            insert(uploads).values(**values, state=WAITING, problems=[]).returning(uploads.c.id)
+        ).scalar_one()
+        queue.enqueue(
+            connection, queue.SCORE, now=received.arrived, upload_id=upload_id, submitter_id=known.submitter_id
+        )
+    return Accepted(number=number, receipt=receipt)
+
+
+def _same(connection: Connection, submitter_id: int, received: Received) -> Row[Any] | None:
+    """Find the upload of the same file by the same team, unless it failed or was refused: then it is tried again."""
+    query = select(uploads).where(
+        uploads.c.submitter_id == submitter_id,
+        uploads.c.sha256 == received.sha256,
+        uploads.c.test == received.test,
+        uploads.c.name == received.name,
+        ~uploads.c.dry,
+        uploads.c.state.in_((WAITING, DONE)),
+    )
+    return connection.execute(query.order_by(uploads.c.id).limit(1)).first()
+
+
+def _receipt(settings: Settings, account: Account, received: Received, number: str) -> receipts.Receipt:
+    return {
+        "number": number,
+        "board": settings.title,
+        "submitter": account.team,
+        "file": received.name,
+        "test": received.test,
+        "sha256": received.sha256,
+        "bytes": received.bytes,
+        "arrived": received.arrived.astimezone(UTC).isoformat(timespec="microseconds"),
+    }
+
+
+# What a worker does with an upload.
+
+
+def upload(connection: Connection, upload_id: int) -> Row[Any]:
+    """Return an upload, with the name of its team."""
+    query = select(uploads, submitters.c.name.label("team")).join(submitters)
+    return connection.execute(query.where(uploads.c.id == upload_id)).one()
+
+
+def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
+    """Write an upload's content into an empty folder; return the path of the archive, or of the submission's folder.
+
+    Raises StoreError if it is damaged, OSError.
+    """
+    if not row.test:
+        path = os.path.join(folder, row.name)
+        write_content(connection, row.sha256, path)
+        return path
+    top = os.path.join(folder, "upload")
+    os.makedirs(os.path.join(top, row.test))
+    write_content(connection, row.sha256, os.path.join(top, row.test, row.name))
+    return top
+
+
+def settle(
+    connection: Connection,
+    row: Row[Any],
+    now: datetime,
+    *,
+    state: str = DONE,
+    reason: str = "",
+    submission_id: int | None = None,
+    problems: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Store what came of an upload, and delete its content unless a submission or another upload has the same."""
+    values = {"state": state, "submission_id": submission_id, "ended": now.astimezone(UTC)}
+    values |= escape_unstorable({"reason": reason, "problems": list(problems)})
+    connection.execute(update(uploads).where(uploads.c.id == row.id).values(values))
+    needed = (
+        exists().where(files.c.sha256 == row.sha256),
+        exists().where(uploads.c.sha256 == row.sha256, uploads.c.state == WAITING),
+    )
+    connection.execute(delete(blobs).where(and_(blobs.c.sha256 == row.sha256, *(~one for one in needed))))
+
+
+# What a team sees of its uploads.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadView:
+    """An upload and what became of it: ``state`` is that of the submission, once there is one."""
+
+    number: str
+    name: str
+    test: str
+    arrived: datetime
+    dry: bool
+    state: str
+    reason: str
+    code: str
+    cost: int
+    charge: str
+    is_final: bool
+    problems: Sequence[Mapping[str, Any]]
+    receipt: str
+    sha256: str
+    bytes: int
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing changes any more by itself."""
+        return self.state != WAITING
+
+
+def uploads_of(
+    connection: Connection, submitter_id: int, *, number: str | None = None, most: int = 200
+) -> list[UploadView]:
+    """Return a team's uploads, the latest first; with a ``number`` that one alone."""
+    names = ("code", "state", "reason", "problems", "withdrawn", "cost", "charge", "final")
+    own = [submissions.c[name].label(f"own_{name}") for name in names]
+    query = select(uploads, *own).outerjoin(submissions, submissions.c.id == uploads.c.submission_id)
+    query = query.where(uploads.c.submitter_id == submitter_id)
+    if number is not None:
+        query = query.where(uploads.c.number == number)
+    return [_view(row) for row in connection.execute(query.order_by(uploads.c.id.desc()).limit(most))]
+
+
+def _view(row: Row[Any]) -> UploadView:
+    is_known = row.submission_id is not None
+    state = "withdrawn" if is_known and row.own_withdrawn is not None else row.own_state if is_known else row.state
+    names = ("number", "name", "test", "arrived", "dry", "receipt", "sha256", "bytes")
+    return UploadView(
+        **{name: getattr(row, name) for name in names},
+        state=state,
+        reason=(row.own_reason if is_known else row.reason) if state != "withdrawn" else "",
+        code=row.own_code if is_known else "",
+        cost=row.own_cost if is_known else 0,
+        charge=row.own_charge if is_known else "",
+        is_final=is_known and row.own_final is not None,
+        problems=row.own_problems if is_known else row.problems,
+    )

@@ -1,0 +1,276 @@
+"""``geval board work``: take jobs from the queue, check and score uploads, and store what came of them.
+
+A worker prepares several jobs at once, in threads whose work is done by children, as ``geval board scan`` does, and
+stores those that are finished in one transaction with the ends of their leases. It may be killed at any moment: the
+leases of its jobs run out, and another worker takes them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from geval_py.board.answers import references_of
+from geval_py.board.database.schema import FAILED, submissions
+from geval_py.board.database.store import Board, StoreError
+from geval_py.board.intake.sandbox import end_children, receive_in_sandbox, score_in_sandbox
+from geval_py.board.intake.workspace import workspace
+from geval_py.board.operations import pipeline
+from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError
+from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.server import queue, uploads
+from geval_py.board.server.live import LiveBoard
+from geval_py.board.submission import REJECTED, FailedError, RejectedError
+from geval_py.errors import GevalError
+from geval_py.text import visible
+
+IDLE_SECONDS = 0.5  # between two looks at an empty queue
+GROUP = 16  # jobs that are stored in one transaction
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """A job at work, and what came of it.
+
+    ``prepared`` is a submission that is ready to be stored; ``state``, ``reason`` and ``problems`` are of an upload
+    that becomes none. ``error`` is why the job is to be tried again.
+    """
+
+    job: queue.Job
+    board: Board
+    upload: Row[Any] | None = None
+    prepared: pipeline.Prepared | None = None
+    state: str = uploads.DONE
+    reason: str = ""
+    problems: Sequence[Any] = ()
+    result: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+
+class Worker:
+    """A worker on a board's queue: ``at_once`` jobs are prepared at a time; ``clock`` tells the moment.
+
+    :meth:`run` works until :meth:`stop`, which another thread or a signal calls or, with ``until_idle``, until
+    nothing is left to do.
+    """
+
+    def __init__(
+        self, folder: str, *, at_once: int | None = None, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self._live = LiveBoard(folder)
+        self._at_once = at_once or os.cpu_count() or 1
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._stopping = threading.Event()
+        self._renewed = time.monotonic()
+
+    def stop(self) -> None:
+        """Let :meth:`run` end: jobs at work are put back, and their children are killed."""
+        self._stopping.set()
+
+    def run(self, *, until_idle: bool = False) -> int:
+        """Work, and return the number of jobs that were done; raises StoreError if the database cannot be used."""
+        done = 0
+        running: dict[Future[Work], tuple[Work, TemporaryDirectory[str]]] = {}
+        threads = ThreadPoolExecutor(self._at_once)
+        with workspace() as places:
+            try:
+                while not self._stopping.is_set():
+                    is_idle = not self._start(threads, running, places)
+                    if not running and is_idle and until_idle:
+                        break
+                    if running:
+                        finished, _ = wait(running, timeout=IDLE_SECONDS, return_when=FIRST_COMPLETED)
+                        done += self._settle(
+                            running, sorted(finished, key=lambda one: running[one][0].job.id)[:GROUP]
+                        )
+                    else:
+                        self._stopping.wait(IDLE_SECONDS)
+                    self._renew([work.job for work, _ in running.values()])
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
+                end_children(places, running)
+                self._put_back([work.job for work, _ in running.values()])
+        return done
+
+    def _start(
+        self,
+        threads: ThreadPoolExecutor,
+        running: dict[Future[Work], tuple[Work, TemporaryDirectory[str]]],
+        places: str,
+    ) -> bool:
+        """Lease jobs as long as there is room; return whether there was one."""
+        started = False
+        while len(running) < self._at_once:
+            board = self._live.board()
+            job = queue.lease(board, self._clock())
+            if job is None:
+                return started
+            place = TemporaryDirectory(dir=places)
+            work = Work(job=job, board=board)
+            running[threads.submit(self._do, work, place.name)] = work, place
+            started = True
+        return True
+
+    def _do(self, work: Work, place: str) -> Work:
+        """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""
+        try:
+            if work.job.is_dead:
+                work.state, work.reason = FAILED, queue.DIED
+            elif work.job.kind == queue.SCORE:
+                _score(work, place, self._clock())
+            elif work.job.kind == queue.RESCORE:
+                _rescore(work, self._clock())
+        except (GevalError, OSError) as error:
+            work.error = visible(str(error).partition("\n")[0]) or type(error).__name__
+        return work
+
+    def _settle(
+        self, running: dict[Future[Work], tuple[Work, TemporaryDirectory[str]]], finished: Sequence[Future[Work]]
+    ) -> int:
+        works = [one.result() for one in finished]
+        if works:
+            try:
+                self._store(works)
+            except StoreError:
+                raise
+            except GevalError:  # one of them cannot be stored: the others are stored alone
+                for work in works:
+                    self._store_alone(work)
+        for one in finished:
+            running.pop(one)[1].cleanup()
+        return len(works)
+
+    def _store_alone(self, work: Work) -> None:
+        try:
+            self._store([work])
+        except StoreError:
+            raise
+        except GevalError as error:
+            work.error = visible(str(error).partition("\n")[0])
+            self._store([work])
+
+    def _store(self, works: Sequence[Work]) -> None:
+        """Store what came of some jobs, with the ends of their leases; jobs whose leases were lost are left out."""
+        now, board = self._clock(), self._live.board()
+        with board.writing() as connection:
+            ours = [work for work in works if _end(connection, work, now)]
+            for work in ours:
+                if work.upload is not None and not work.error:
+                    _settle_upload(connection, board, work, now)
+            if any(work.prepared is not None and not work.error for work in ours):
+                refresh(connection, board.settings, now)
+
+    def _renew(self, held: list[queue.Job]) -> None:
+        if held and time.monotonic() - self._renewed > queue.RENEW_SECONDS:
+            queue.renew(self._live.board(), held, self._clock())
+            self._renewed = time.monotonic()
+
+    def _put_back(self, held: Sequence[queue.Job]) -> None:
+        if held:
+            with queue.changing(self._live.board()) as connection:
+                for job in held:
+                    queue.put_back(connection, job, self._clock())
+
+
+def _score(work: Work, place: str, now: datetime) -> None:
+    """Receive, check and score an upload or, if it is dry, check it alone."""
+    board, job = work.board, work.job
+    with board.reading() as connection:
+        work.upload = row = uploads.upload(connection, int(job.upload_id or 0))
+        source = uploads.place_of(connection, row, place)
+    files = os.path.join(place, "files")
+    os.mkdir(files)
+    arrival = pipeline.Arrival(
+        source=source,
+        submitter=row.team,
+        arrived=row.arrived,
+        added=max(now, row.arrived),
+        arrived_by=UPLOAD,
+        origin=f"upload {row.number}: {row.name}",
+    )
+    if row.dry:
+        _check(work, source, files)
+        return
+    try:
+        work.prepared = pipeline.prepare(board, arrival, references_of(board.settings), files)
+        if work.prepared.state == FAILED:
+            work.state, work.reason = FAILED, work.prepared.reason
+    except QuotaError as error:
+        work.state, work.reason = REFUSED, str(error).replace("\n ", ";")
+    except RejectedError as error:
+        work.state, work.reason = REFUSED, error.reason
+
+
+def _check(work: Work, source: str, place: str) -> None:
+    """Check an upload by the rules that need no answers."""
+    settings = work.board.settings
+    try:
+        parcel = receive_in_sandbox(source, place, settings)
+        findings = score_in_sandbox(parcel, place, settings, ())
+        work.reason, work.problems = findings.reason, findings.problems
+        work.state = REJECTED if findings.reason else uploads.DONE
+    except (RejectedError, FailedError) as error:
+        work.state = REJECTED if isinstance(error, RejectedError) else FAILED
+        work.reason = error.reason
+
+
+def _rescore(work: Work, now: datetime) -> None:
+    """Score again what is out of date, for an organiser who asked for it on a page."""
+    from geval_py.board.operations.rescoring import rescore
+
+    found = rescore(work.board, now=now, dry_run=bool(work.job.detail.get("dry_run")))
+    work.result = {"outdated": len(found.outdated), "changes": [asdict(one) for one in found.changes]}
+
+
+def _end(connection: Connection, work: Work, now: datetime) -> bool:
+    """End the lease of a job; return whether it is this worker's to store."""
+    job = work.job
+    if work.error and job.lease < queue.MOST_LEASES:
+        queue.put_back(connection, job, now, work.error)
+        return False
+    if work.error:
+        work.state, work.reason, work.error = FAILED, work.error, ""
+        work.prepared = None
+    if work.upload is None and job.upload_id is not None:
+        work.upload = uploads.upload(connection, job.upload_id)
+    state = queue.FAILED if work.state == FAILED else queue.DONE
+    if not queue.finish(connection, job, now, state=state, reason=work.reason if state == queue.FAILED else ""):
+        return False
+    if work.result:
+        queue.keep_result(connection, job, {**job.detail, **work.result})
+    return True
+
+
+def _settle_upload(connection: Connection, board: Board, work: Work, now: datetime) -> None:
+    """Store a submission with its upload's state, or that the upload becomes none."""
+    row = work.upload
+    if row is None:
+        raise AssertionError("a job of an upload has one")
+    submission_id = None
+    if work.prepared is not None:
+        try:
+            receipt = pipeline.store(connection, board, work.prepared)
+        except QuotaError as error:
+            work.state, work.reason = REFUSED, str(error).replace("\n ", ";")
+        else:
+            by_code = select(submissions.c.id).where(submissions.c.code == receipt.code)
+            submission_id = connection.execute(by_code).scalar_one()
+            work.reason = receipt.reason
+    uploads.settle(
+        connection,
+        row,
+        now,
+        state=work.state,
+        reason=work.reason,
+        submission_id=submission_id,
+        problems=work.problems,
+    )

@@ -1,0 +1,98 @@
+"""A board's server in this process, and people who use it by HTTP."""
+
+from datetime import timedelta
+
+import anyio
+import httpx
+from samples import NOW
+
+from geval_py.board.database.store import Board
+from geval_py.board.server import accounts
+from geval_py.board.server.app import Server
+from geval_py.board.server.worker import Worker
+from geval_py.board.site import build
+
+ADDRESS = "http://board.test"
+OWN = {"Sec-Fetch-Site": "same-origin"}
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self, now=NOW):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+    def wait(self, **more):
+        self.now += timedelta(**more)
+
+
+class Served:
+    """A board, its server, and its clock."""
+
+    def __init__(self, board, place, *, url=ADDRESS):
+        self.board, self.clock = board, Clock()
+        self.server = Server(board.folder, str(place), url=url, clock=self.clock)
+        self.app = self.server.app()
+        self.build()
+        self.server.site._built = None
+        self.server.site.wait = lambda: None  # built here, in this process
+
+    def build(self):
+        build(Board.open(self.board.folder), self.server.site.folder, now=self.clock())
+
+    def browser(self):
+        """A browser without cookies, on a page of the server."""
+        return Browser(self.app)
+
+    def invite(self, name, **more):
+        """Return the link of an invitation, without the address."""
+        with self.board.writing() as connection:
+            return f"/invitation/{accounts.invite(connection, name, now=self.clock(), **more)}"
+
+    def signed_in(self, name, **more):
+        """A browser that is signed in."""
+        browser = self.browser()
+        assert browser.post(self.invite(name, **more)).status_code == 303
+        return browser
+
+    def token(self, name, **more):
+        """A program's client, with a token of an account that is made if it is not there."""
+        self.signed_in(name)
+        with self.board.writing() as connection:
+            account = accounts.account_named(connection, name)
+            secret = accounts.make_token(connection, account.id, now=self.clock(), **more)
+        return Browser(self.app, headers={"Authorization": f"Bearer {secret}"}, own=False)
+
+    def work(self):
+        """Do all that waits; gives the number of jobs."""
+        return Worker(self.board.folder, at_once=2, clock=self.clock).run(until_idle=True)
+
+
+class Browser:
+    """A client that runs each request to its end."""
+
+    def __init__(self, app, *, headers=None, own=True):
+        self._app, self.cookies = app, httpx.Cookies()
+        self._headers = {**(OWN if own else {}), **(headers or {})}
+
+    def request(self, method, path, *, headers=None, **more):
+        async def ask():
+            transport = httpx.ASGITransport(app=self._app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url=ADDRESS, cookies=self.cookies) as client:
+                answer = await client.request(method, path, headers={**self._headers, **(headers or {})}, **more)
+                self.cookies = client.cookies
+                return answer
+
+        return anyio.run(ask)
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, **more):
+        return self.request("POST", path, **more)
+
+    def put(self, path, content, **more):
+        return self.request("PUT", path, content=content, **more)

@@ -1,0 +1,198 @@
+"""The queue: leases, deaths, fairness; a job is done once, whoever dies."""
+
+import itertools
+import random
+
+import pytest
+from samples import NOW, ON_BOTH, output
+from serving import Clock
+from sqlalchemy import func, insert, select, update
+
+from geval_py.board.database.schema import blobs, jobs, submissions, submitters, uploads
+from geval_py.board.server import queue, worker
+from geval_py.board.server.worker import Worker
+
+OUT = "/upload/out.tsv?test=test-A"
+
+
+def teams(board, names):
+    with board.writing() as connection:
+        values = [{"key": name, "name": name} for name in names]
+        return connection.execute(insert(submitters).values(values).returning(submitters.c.id)).scalars().all()
+
+
+def enqueue(board, submitter_id, now=NOW):
+    with board.writing() as connection:
+        return queue.enqueue(connection, queue.SCORE, now=now, submitter_id=submitter_id)
+
+
+def finish(board, job, now=NOW):
+    with board.writing() as connection:
+        return queue.finish(connection, job, now)
+
+
+@ON_BOTH
+def test_nobody_waits_for_the_hundred_jobs_of_another(board):
+    many, one = teams(board, ["many", "one"])
+    for _ in range(100):
+        enqueue(board, many)
+    own = enqueue(board, one)
+    clock, order = Clock(), []
+    for _ in range(4):
+        job = queue.lease(board, clock())
+        order.append(job.id)
+        finish(board, job, clock())
+        clock.wait(seconds=1)
+    assert order.index(own) == 1
+
+
+@ON_BOTH
+def test_a_team_has_one_job_at_a_time_in_its_order(board):
+    (team,) = teams(board, ["team"])
+    first, second = enqueue(board, team), enqueue(board, team)
+    job = queue.lease(board, NOW)
+    assert job.id == first
+    assert queue.lease(board, NOW) is None
+    with queue.changing(board) as connection:
+        queue.put_back(connection, job, NOW, "the database was away")
+    assert queue.lease(board, NOW) is None  # the second waits for the first, which pauses
+    clock = Clock()
+    clock.wait(seconds=queue.PAUSE_SECONDS)
+    again = queue.lease(board, clock())
+    assert (again.id, again.lease) == (first, 2)
+    assert finish(board, again)
+    assert queue.lease(board, clock()).id == second
+
+
+@ON_BOTH
+def test_a_job_whose_worker_died_is_leased_again_and_then_fails(board):
+    (team,) = teams(board, ["team"])
+    enqueue(board, team)
+    clock, leases = Clock(), []
+    for _ in range(3):
+        leases.append(queue.lease(board, clock()))
+        assert queue.lease(board, clock()) is None
+        clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    assert [job.is_dead for job in leases] == [False, False, True]
+    assert not finish(board, leases[0])  # it comes back from the dead, and has lost its lease
+    assert finish(board, leases[2])
+
+
+def test_a_renewed_lease_lasts(board):
+    (team,) = teams(board, ["team"])
+    enqueue(board, team)
+    clock = Clock()
+    job = queue.lease(board, clock())
+    for _ in range(10):
+        clock.wait(seconds=queue.RENEW_SECONDS)
+        queue.renew(board, [job], clock())
+        assert queue.lease(board, clock()) is None
+    assert finish(board, job)
+
+
+def test_a_clock_that_is_set_back_holds_up_no_job(board):
+    (team,) = teams(board, ["team"])
+    enqueue(board, team)
+    clock = Clock()
+    clock.wait(hours=1)
+    dead = queue.lease(board, clock())
+    assert queue.lease(board, NOW).id == dead.id
+
+
+@ON_BOTH
+def test_random_leases_never_hold_two_jobs_of_a_team(board):
+    ids, chance, clock = teams(board, "abc"), random.Random(1), Clock()
+    for number in range(30):
+        enqueue(board, ids[number % 3])
+    held, done = [], []
+    while len(done) < 30:
+        clock.wait(seconds=1)
+        job = queue.lease(board, clock())
+        if job is not None:
+            held.append(job)
+        assert len({one.submitter_id for one in held}) == len(held)
+        if held and (job is None or chance.random() < 0.5):
+            one = held.pop(chance.randrange(len(held)))
+            assert finish(board, one, clock())
+            done.append(one)
+    for _, own in itertools.groupby(sorted(done, key=lambda one: one.submitter_id), key=lambda one: one.submitter_id):
+        assert len(list(own)) == 10
+
+
+# Workers
+
+
+def sent(served, number=1, name="anna"):
+    program = served.token(name)
+    return program, [program.put(OUT, output("test-A", 0.5, seed)).json()["number"] for seed in range(number)]
+
+
+def states(served):
+    with served.board.reading() as connection:
+        return connection.execute(select(uploads.c.state).order_by(uploads.c.id)).scalars().all()
+
+
+def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
+    sent(served)
+    score = worker._score
+
+    def slow(work, place, now):
+        score(work, place, now)
+        with served.board.writing() as connection:  # another worker took the job meanwhile
+            connection.execute(update(jobs).values(lease=jobs.c.lease + 1))
+
+    monkeypatch.setattr(worker, "_score", slow)
+    own = Worker(served.board.folder, at_once=1, clock=served.clock)
+    own.run(until_idle=True)
+    assert states(served) == ["waiting"]
+    monkeypatch.setattr(worker, "_score", score)
+    served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    assert served.work() == 1
+    assert states(served) == ["done"]
+    with served.board.reading() as connection:
+        assert connection.execute(select(func.count()).select_from(submissions)).scalar_one() == 1
+
+
+def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
+    program, (number,) = sent(served)
+    for _ in range(2):
+        queue.lease(served.board, served.clock())
+        served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    served.work()
+    told = program.get(f"/api/uploads/{number}").json()
+    assert (told["state"], told["reason"], told["cost"]) == ("failed", "its worker died twice", 0)
+    assert program.put(OUT, output("test-A", 0.5, 0)).status_code == 201  # it may be sent again
+
+
+def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
+    program, (number,) = sent(served)
+
+    def broken(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(worker, "_score", broken)
+    for lease in range(1, queue.MOST_LEASES + 1):
+        assert served.work() == 1
+        assert states(served) == (["waiting"] if lease < queue.MOST_LEASES else ["failed"])
+        served.clock.wait(seconds=queue.PAUSE_SECONDS * 2**lease)
+    told = program.get(f"/api/uploads/{number}").json()
+    assert (told["state"], told["reason"]) == ("failed", "[Errno 28] No space left on device")
+    with served.board.reading() as connection:
+        assert queue.queue_status(connection, served.clock()).failures == {"[Errno 28] No space left on device": 1}
+
+
+def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
+    sent(served, 2)
+    sent(served, 1, "bob")  # the same file as anna's first
+    served.work()
+    assert states(served) == ["done", "done", "done"]
+    with served.board.reading() as connection:
+        digests = set(connection.execute(select(blobs.c.sha256)).scalars())
+    assert len(digests) == 2  # the files of the submissions
+
+
+@pytest.mark.usefixtures("children")
+def test_a_worker_works_with_children_too(served):
+    sent(served, 2)
+    assert served.work() == 2
+    assert states(served) == ["done", "done"]
