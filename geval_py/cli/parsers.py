@@ -208,7 +208,7 @@ class Group(Value):
     def run(self, words: Sequence[str]) -> int:
         """Run a sub-command; returns the exit status, raises GevalError."""
         if words and words[0] in self.subcommands:
-            status: int = self._use(words[0], lambda module: getattr(module, f"run_{words[0]}")(words[1:]))
+            status: int = self._use(words[0], lambda module: getattr(module, f"run_{_word(words[0])}")(words[1:]))
             return status
         if self.make_parser().understood(words[:1]) is None:
             return 0
@@ -218,7 +218,7 @@ class Group(Value):
         """Make the parser of a sub-command; raises UsageError for an unknown one, or without its extra."""
         if name not in self.subcommands:
             raise self._missing([name])
-        parser: QuietParser = self._use(name, lambda module: getattr(module, f"make_{name}_parser")())
+        parser: QuietParser = self._use(name, lambda module: getattr(module, f"make_{_word(name)}_parser")())
         return parser
 
     def _use(self, name: str, use: Callable[[ModuleType], Any]) -> Any:
@@ -232,6 +232,11 @@ class Group(Value):
         meant = nearest(words[0], self.subcommands)
         advice = "" if meant is None else f"did you mean {meant}? "
         return UsageError(message=f"there is no command `geval {self.name} {visible(words[0])}`\n  {advice}{there}")
+
+
+def _word(name: str) -> str:
+    """Return the name of a sub-command as Python writes it."""
+    return name.replace("-", "_")
 
 
 def using_extra(use: Callable[[], Result], command: str, packages: Iterable[str], extra: str) -> Result:

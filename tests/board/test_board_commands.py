@@ -64,7 +64,7 @@ def test_help(name, geval):
 def test_help_names_each_command(geval):
     _, out, _ = geval("board", "--help")
     for name, (summary, _) in SUBCOMMANDS.items():
-        assert f"  {name:9} {summary}\n" in out
+        assert f"  {name:15} {summary}\n" in out
     assert geval("help", "board") == geval("board", "-h") == (0, out, "")
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from geval_py.cli.parsers import STATUS, Group, QuietParser, command_parser
+from geval_py.cli.parsers import STATUS, Group, QuietParser, command_parser, using_extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SUBMISSIONS, PAGES, TRANSFER = (f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer"))
+SUBMISSIONS, PAGES, TRANSFER, SERVER = (
+    f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer", "server")
+)
 SUBCOMMANDS = {  # what each does, and where it is
     "init": ("make a board for a challenge", TRANSFER),
     "add": ("add submissions: folders, archives, git branches", SUBMISSIONS),
@@ -25,6 +27,11 @@ SUBCOMMANDS = {  # what each does, and where it is
     "export": ("write a board as one archive", TRANSFER),
     "import": ("make a board of such an archive", TRANSFER),
     "verify": ("rebuild a published site, and list what differs", TRANSFER),
+    "serve": ("serve the pages, and take uploads", SERVER),
+    "work": ("check and score what was uploaded to a server", SERVER),
+    "invite": ("print a link with which somebody signs in to a server", SERVER),
+    "token": ("print a token, with which a program submits", SERVER),
+    "verify-receipt": ("verify the signature of an upload's receipt", SERVER),
 }
 EXAMPLES = """\
   geval board init gazette-board --challenge gazette --answers hidden
@@ -41,6 +48,7 @@ GROUP = Group(
     packages=("alembic", "jinja2", "markdown_it", "sqlalchemy"),
     extra="board",
 )
+SERVER_PACKAGES = ("anyio", "cryptography", "multipart", "python_multipart", "starlette", "uvicorn")
 make_parser = GROUP.make_parser
 
 
@@ -54,6 +62,8 @@ def run(words: Sequence[str]) -> int:
         from geval_py.board.intake import sandbox
 
         sandbox.get_ready()
+    if words and SUBCOMMANDS.get(words[0], ("", ""))[1] == SERVER:
+        return using_extra(lambda: GROUP.run(words), f"geval board {words[0]}", SERVER_PACKAGES, "server")
     return GROUP.run(words)
 
 

@@ -1,0 +1,448 @@
+"""The web application of a board: its public site, sign-in by invitation, uploads, and each team's own page.
+
+What everyone may see are the files of ``geval board site``. Who is signed in sees more, on pages of their own. Forms
+work without scripts. A change needs a session of the same origin, or a token; no change is made by GET.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from importlib import resources
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy import Connection
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
+from starlette.routing import Route
+
+from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
+from geval_py.board.operations.submissions import name_final
+from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
+from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
+from geval_py.board.server.guards import Guards, is_same_origin
+from geval_py.board.server.live import LiveBoard, LiveSite
+from geval_py.board.submission import RejectedError
+from geval_py.errors import GevalError, UsageError
+
+COOKIE, SECURE_COOKIE = "geval", "__Host-geval"
+BEARER = "bearer "
+IDLE_SECONDS = 30  # that an upload waits for its next bytes
+CHUNK_BYTES = 1 << 20
+FORM_BYTES = 65_536  # of a form without a file
+NOT_FOUND = "There is no such page."
+SIGN_IN = "Sign in first."
+
+
+class Server:
+    """A board's server; ``url`` is its public address, ``place`` a folder for its temporary files."""
+
+    def __init__(
+        self, folder: str, place: str, *, url: str = "", clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self.clock = clock or (lambda: datetime.now(UTC))
+        self.live = LiveBoard(folder)
+        self.url = (url or self.live.board().settings.url).rstrip("/")
+        self.site = LiveSite(self.live, place, self.clock)
+        self.key = receipts.signing_key(folder)
+        self.place = place
+        self.is_secure = self.url.startswith("https://")
+        self.cookie = SECURE_COOKIE if self.is_secure else COOKIE
+
+    def app(self) -> Guards:
+        """Return the application."""
+        routes = [
+            Route("/healthz", self.health),
+            Route("/metrics", self.metrics),
+            Route("/receipt-key", self.receipt_key),
+            Route("/static/server.js", _script),
+            Route("/sign-in", self.sign_in),
+            Route("/sign-out", self.sign_out, methods=["POST"]),
+            Route("/invitation/{secret}", self.invitation, methods=["GET", "POST"]),
+            Route("/me", self.me),
+            Route("/me/upload", self.upload_form, methods=["POST"]),
+            Route("/me/tokens", self.new_token, methods=["POST"]),
+            Route("/me/tokens/{number:int}", self.end_token, methods=["POST"]),
+            Route("/me/final", self.final, methods=["POST"]),
+            Route("/me/invitations", self.invite, methods=["POST"]),
+            Route("/me/uploads/{number}", self.upload_page),
+            Route("/me/uploads/{number}/receipt", self.receipt),
+            Route("/upload/{name}", self.put_upload, methods=["PUT"]),
+            Route("/api/uploads/{number}", self.upload_state),
+            Route("/api/me", self.who),
+            Route("/{path:path}", self.public),
+        ]
+        handlers = {HTTPException: self.failed, GevalError: self.refused}
+        return Guards(Starlette(routes=routes, exception_handlers=handlers), is_secure=self.is_secure)  # type: ignore
+
+    # Who asks
+
+    def _account(self, request: Request, *, scope: str = accounts.SUBMIT) -> Account:
+        """Return who is signed in, by a token of a scope or by a session; raises HTTPException."""
+        found = self._maybe_account(request, scope=scope)
+        if found is None:
+            raise HTTPException(401, SIGN_IN)
+        return found
+
+    def _maybe_account(self, request: Request, *, scope: str = accounts.READ) -> Account | None:
+        now, board = self.clock(), self.live.board()
+        header = request.headers.get("authorization", "")
+        if header:
+            secret = header[len(BEARER) :].strip() if header.lower().startswith(BEARER) else ""
+            with board.reading() as connection:
+                found, of = accounts.token_account(connection, secret, now)
+            return found if found is not None and (of == accounts.SUBMIT or scope == accounts.READ) else None
+        secret = request.cookies.get(self.cookie, "")
+        if not secret:
+            return None
+        with board.reading() as connection:
+            found, is_stale = accounts.session_account(connection, secret, now)
+        if is_stale and found is not None:
+            with board.writing() as connection:
+                accounts.note_session(connection, secret, now)
+        return found
+
+    def _changer(self, request: Request) -> Account:
+        """Return who changes something: by a token, or by a session from a page of this server."""
+        account = self._account(request)
+        if "authorization" not in request.headers and not is_same_origin(request, self.url):
+            raise HTTPException(403, "This form is not of this site.")
+        return account
+
+    # What anybody may see
+
+    def public(self, request: Request) -> Response:
+        """Serve a file of the site; a page says who is signed in."""
+        self.site.wait()
+        path = request.path_params["path"] or "index.html"
+        parts = path.split("/")
+        if any(not part or part.startswith(".") or not part.isprintable() or "\\" in part for part in parts):
+            raise HTTPException(404, NOT_FOUND)
+        place = os.path.join(self.site.folder, *parts)
+        if not os.path.isfile(place):
+            raise HTTPException(404, NOT_FOUND)
+        if not path.endswith(".html"):
+            return FileResponse(place, headers={"Cache-Control": "no-cache"})
+        with open(place, encoding="utf-8") as file:
+            text = file.read()
+        return self._html(request, text)
+
+    def _html(self, request: Request, text: str, status: int = 200) -> Response:
+        account = self._maybe_account(request)
+        return HTMLResponse(own_pages.with_account(text, account), status, headers={"Cache-Control": "no-store"})
+
+    def health(self, _: Request) -> Response:
+        """Tell whether the database can be read; 503 if not."""
+        try:
+            with self.live.board().reading() as connection:
+                waiting = queue.queue_status(connection, self.clock()).waiting
+        except GevalError:
+            return JSONResponse({"status": "the database cannot be read"}, 503)
+        fine = not (self.live.error or self.site.error)
+        return JSONResponse({"status": "fine" if fine else "an earlier site is shown", "waiting": waiting})
+
+    def metrics(self, _: Request) -> Response:
+        """Tell Prometheus about the queue."""
+        with self.live.board().reading() as connection:
+            found = queue.queue_status(connection, self.clock())
+        lines = [
+            *(
+                f'geval_jobs{{state="{state}"}} {getattr(found, state)}'
+                for state in ("waiting", "leased", "done", "failed")
+            ),
+            f"geval_oldest_waiting_seconds {found.oldest_seconds:.0f}",
+            f"geval_expired_leases {found.expired}",
+        ]
+        return PlainTextResponse("\n".join(lines) + "\n")
+
+    def receipt_key(self, _: Request) -> Response:
+        """Publish the key that receipts are verified with."""
+        return PlainTextResponse(receipts.public_text(self.key) + "\n")
+
+    # Signing in
+
+    def sign_in(self, request: Request) -> Response:
+        """Say how to sign in."""
+        return self._page(request, "sign_in", "Sign in")
+
+    def invitation(self, request: Request) -> Response:
+        """Show what an invitation offers; by POST, use it. A GET changes nothing, since programs follow links too."""
+        secret, now, board = request.path_params["secret"], self.clock(), self.live.board()
+        if request.method == "GET":
+            with board.reading() as connection:
+                found = accounts.invitation(connection, secret, now)
+            return self._page(request, "invitation", "Invitation", 200 if found else 404, invitation=found)
+        if not is_same_origin(request, self.url):
+            raise HTTPException(403, "This form is not of this site.")
+        with board.writing() as connection:
+            account = accounts.accept(connection, secret, now)
+            session = accounts.start_session(connection, account.id, now)
+            accounts.log(connection, account.name, "signed in", now=now)
+        answer = RedirectResponse("/me", 303)
+        days = accounts.SESSION_DAYS * 86_400
+        answer.set_cookie(
+            self.cookie, session, max_age=days, path="/", secure=self.is_secure, httponly=True, samesite="lax"
+        )
+        return answer
+
+    def sign_out(self, request: Request) -> Response:
+        """End the session."""
+        self._changer(request)
+        with self.live.board().writing() as connection:
+            accounts.end_session(connection, request.cookies.get(self.cookie, ""))
+        answer = RedirectResponse("/", 303)
+        answer.delete_cookie(self.cookie, path="/", secure=self.is_secure, httponly=True, samesite="lax")
+        return answer
+
+    # A team's own page
+
+    def me(self, request: Request) -> Response:
+        """Show a team's uploads, quota, tokens and members."""
+        account, board, now = self._account(request, scope=accounts.READ), self.live.board(), self.clock()
+        with board.reading() as connection:
+            own = own_pages.my_page(connection, board.settings, account, now)
+        return self._page(request, "my_page", "My page", account=account, own=own)
+
+    def upload_page(self, request: Request) -> Response:
+        """Show what became of an upload."""
+        account, one = self._own_upload(request)
+        return self._page(request, "upload", f"Upload {one.number}", account=account, upload=one)
+
+    def receipt(self, request: Request) -> Response:
+        """Return the signed receipt of an upload, as a file."""
+        _, one = self._own_upload(request)
+        headers = {"Content-Disposition": f'attachment; filename="receipt-{one.number}.json"'}
+        return Response(one.receipt, media_type="application/json", headers=headers)
+
+    def upload_state(self, request: Request) -> Response:
+        """Return the state of an upload as JSON, for ``geval submit`` and the page's script."""
+        return JSONResponse(own_pages.upload_document(self._own_upload(request)[1]))
+
+    def _own_upload(self, request: Request) -> tuple[Account, uploads.UploadView]:
+        account = self._account(request, scope=accounts.READ)
+        with self.live.board().reading() as connection:
+            number = request.path_params["number"]
+            found = uploads.uploads_of(connection, account.submitter_id or 0, number=number)
+        if not found:
+            raise HTTPException(404, "There is no such upload of your team.")
+        return account, found[0]
+
+    def who(self, request: Request) -> Response:
+        """Tell a program whose token it has."""
+        account = self._account(request, scope=accounts.READ)
+        return JSONResponse({"name": account.name, "team": account.team, "role": account.role})
+
+    async def new_token(self, request: Request) -> Response:
+        """Make a token, and show it this once."""
+        form = await _form(request)
+
+        def make() -> Response:
+            account, now = self._changer(request), self.clock()
+            with self.live.board().writing() as connection:
+                secret = accounts.make_token(connection, account.id, now=now, name=form.get("name", ""))
+                accounts.log(connection, account.name, "made a token", now=now)
+            return self._page(request, "secret", "Token", account=account, secret=secret, kind="token")
+
+        return await run_in_threadpool(make)
+
+    def end_token(self, request: Request) -> Response:
+        """End a token."""
+        return self._change(
+            request,
+            "ended a token",
+            lambda connection, account: accounts.end_token(connection, account.id, request.path_params["number"]),
+        )
+
+    async def invite(self, request: Request) -> Response:
+        """Invite somebody into a team, by its owner; the link is shown this once."""
+        form = await _form(request)
+
+        def make() -> Response:
+            account, now = self._changer(request), self.clock()
+            if not (account.owner and account.team):
+                raise RefusedError(reason="only the owner of a team invites into it")
+            with self.live.board().writing() as connection:
+                accounts.refuse_known(connection, form.get("name", ""))
+                secret = accounts.invite(connection, form.get("name", ""), team=account.team, owner=False, now=now)
+                accounts.log(connection, account.name, "invited", form.get("name", ""), now=now)
+            link = f"{self.url}/invitation/{secret}"
+            return self._page(request, "secret", "Invitation", account=account, secret=link, kind="link")
+
+        return await run_in_threadpool(make)
+
+    async def final(self, request: Request) -> Response:
+        """Name a submission as final, or take that back."""
+        form = await _form(request)
+
+        def change() -> Response:
+            account, board, now = self._changer(request), self.live.board(), self.clock()
+            code = form.get("code", "")
+            with board.reading() as connection:
+                own = uploads.uploads_of(connection, account.submitter_id or 0, most=10_000)
+            if code not in {one.code for one in own if one.code}:
+                raise RefusedError(reason="this is no submission of your team")
+            name_final(board, [code], now, undo=form.get("undo") == "yes")
+            with board.writing() as connection:
+                accounts.log(connection, account.name, "named as final", code, form.get("undo", ""), now=now)
+            return RedirectResponse("/me", 303)
+
+        return await run_in_threadpool(change)
+
+    def _change(self, request: Request, action: str, change: Callable[[Connection, Account], object]) -> Response:
+        account, now = self._changer(request), self.clock()
+        with self.live.board().writing() as connection:
+            change(connection, account)
+            accounts.log(connection, account.name, action, now=now)
+        return RedirectResponse("/me", 303)
+
+    # Uploads
+
+    async def put_upload(self, request: Request) -> Response:
+        """Receive a file as the body of PUT; answer with its receipt. ``?test=`` names the test set of an output."""
+        account = await run_in_threadpool(self._changer, request)
+        query = request.query_params
+        name, test, dry = request.path_params["name"], query.get("test", ""), query.get("dry") == "yes"
+        found = await self._receive(account, name, test, request.stream(), dry=dry)
+        status = 200 if found.note else 201
+        return JSONResponse(
+            {
+                "number": found.number,
+                "note": found.note,
+                "receipt": found.receipt,
+                "state": f"/api/uploads/{found.number}",
+            },
+            status,
+        )
+
+    async def upload_form(self, request: Request) -> Response:
+        """Receive a file from the form of a page; who sends it is known before a byte of it is read."""
+        account = await run_in_threadpool(self._changer, request)
+        most = self.live.board().settings.server.upload + FORM_BYTES
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > most:
+            raise HTTPException(413, f"An upload has at most {most:,} bytes.")
+        async with request.form(max_files=1, max_fields=8, max_part_size=FORM_BYTES) as form:
+            file = form.get("file")
+            if file is None or isinstance(file, str):
+                raise HTTPException(400, "Choose a file.")
+            test, dry = str(form.get("test") or ""), form.get("dry") == "yes"
+            name = file.filename or ""
+
+            async def chunks() -> AsyncIterator[bytes]:
+                while chunk := await file.read(CHUNK_BYTES):
+                    yield chunk
+
+            test = test if name.endswith(uploads.OUTPUT_ENDINGS) else ""
+            found = await self._receive(account, name, test, chunks(), dry=dry)
+        return RedirectResponse(f"/me/uploads/{found.number}", 303)
+
+    async def _receive(
+        self, account: Account, name: str, test: str, chunks: AsyncIterator[bytes], *, dry: bool
+    ) -> uploads.Accepted:
+        """Write a body to the disk, hash it, and accept it; nothing is left of one that is cut off."""
+        board = self.live.board()
+        if not account.may_submit:
+            raise RefusedError(reason="this account may not submit; ask the organiser")
+        name = uploads.file_name(name, test, board.settings)
+        most = board.settings.server.upload
+        digest, size = hashlib.sha256(), 0
+        with TemporaryDirectory(dir=self.place, prefix="upload-") as folder:
+            path = os.path.join(folder, "upload")
+            with open(path, "wb") as file:
+                async for chunk in _in_time(chunks):
+                    size += len(chunk)
+                    if size > most:
+                        raise HTTPException(413, f"An upload has at most {most:,} bytes.")
+                    digest.update(chunk)
+                    await run_in_threadpool(file.write, chunk)
+            received = uploads.Received(
+                path=path,
+                name=name,
+                test=test,
+                sha256=digest.hexdigest(),
+                bytes=size,
+                arrived=self.clock(),
+                dry=dry,
+            )
+            an_hour = board.settings.server.uploads_an_hour
+            return await run_in_threadpool(uploads.accept, board, account, received, self.key, an_hour)
+
+    # Answers
+
+    def _page(self, request: Request, template: str, title: str, status: int = 200, **values: Any) -> Response:
+        board = self.live.board()
+        text = own_pages.page(self.site.folder, board.settings, template, title, **values)
+        return self._html(request, text, status)
+
+    async def failed(self, request: Request, error: HTTPException) -> Response:
+        """Answer that a request failed."""
+        if _wants_json(request):
+            return JSONResponse({"error": error.detail}, error.status_code)
+        if error.status_code == 401:
+            return RedirectResponse("/sign-in", 303)
+        return await run_in_threadpool(self._failure, request, error.status_code, error.detail)
+
+    async def refused(self, request: Request, error: GevalError) -> Response:
+        """Answer that a request was refused, with the reason if it is the asker's; else it is the log's."""
+        status = _status_of(error)
+        reason = str(error).replace("\n ", ";") if status < 500 else "The board cannot do this now; try again later."
+        if _wants_json(request):
+            return JSONResponse({"error": reason}, status)
+        return await run_in_threadpool(self._failure, request, status, reason)
+
+    def _failure(self, request: Request, status: int, reason: str) -> Response:
+        return self._page(request, "failure", "That did not work", status, reason=reason)
+
+
+def _script(_: Request) -> Response:
+    text = resources.files("geval_py.board.server").joinpath("server.js").read_text(encoding="utf-8")
+    return Response(text, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+
+
+def _wants_json(request: Request) -> bool:
+    return request.url.path.startswith(("/api/", "/upload/"))
+
+
+def _status_of(error: GevalError) -> int:
+    if isinstance(error, TooOftenError | QuotaError):
+        return 429
+    if isinstance(error, RefusedError | RejectedError | UsageError | UnknownCodeError):
+        return 403 if isinstance(error, RefusedError) else 422
+    return 503
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Read a small form; raises HTTPException for another body."""
+    if int(request.headers.get("content-length") or FORM_BYTES + 1) > FORM_BYTES:
+        raise HTTPException(413, "The form is too long.")
+    async with request.form(max_files=0, max_fields=20, max_part_size=FORM_BYTES) as form:
+        return {name: value for name, value in form.items() if isinstance(value, str)}
+
+
+async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the parts of a body; raises HTTPException if none comes for too long, or if the sender has gone."""
+    following = chunks.__aiter__()
+    while True:
+        waiting: Awaitable[bytes] = following.__anext__()
+        try:
+            yield await asyncio.wait_for(waiting, IDLE_SECONDS)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise HTTPException(408, f"No byte came for {IDLE_SECONDS} seconds.") from None
+        except ClientDisconnect:
+            raise HTTPException(400, "The upload was cut off.") from None

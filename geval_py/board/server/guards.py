@@ -1,0 +1,69 @@
+"""What guards every request: headers of each answer, bodies that are refused, and where a change may come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+HTTPS_ALONE = "max-age=31536000"
+
+
+class Guards:
+    """An application whose answers have the headers above; it gets no body that is compressed."""
+
+    def __init__(self, app: ASGIApp, *, is_secure: bool) -> None:
+        self._app = app
+        self._headers = HEADERS | ({"Strict-Transport-Security": HTTPS_ALONE} if is_secure else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers[name] = value
+            await send(message)
+
+        coding = [value for name, value in scope["headers"] if name == b"content-encoding"]
+        if any(value.strip().lower() not in (b"", b"identity") for value in coding):
+            refusal = PlainTextResponse("Send the body without a Content-Encoding.\n", 415)
+            await refusal(scope, receive, guarded)
+            return
+        await self._app(scope, receive, guarded)
+
+
+def is_same_origin(request: Request, url: str) -> bool:
+    """Whether a request comes from a page of this server, as the browser says.
+
+    ``url`` is the public address, "" if it is that of the request. A browser that sends neither Sec-Fetch-Site nor
+    Origin is refused.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = request.headers.get("origin", "")
+    parts = urlsplit(url)
+    own = f"{parts.scheme}://{parts.netloc}" if url else f"{request.url.scheme}://{request.headers.get('host', '')}"
+    return origin == own

@@ -1,0 +1,281 @@
+"""``geval board serve``, ``work``, ``invite``, ``token``, ``verify-receipt``: the board's server and its accounts."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from geval_py.board.database.schema import ROLES, SUBMITTER
+from geval_py.board.database.store import Board
+from geval_py.board.server import accounts
+from geval_py.board.settings import read_text
+from geval_py.cli import parsers, terminal
+from geval_py.cli.board import board_parser, now
+from geval_py.errors import DataError, UsageError
+from geval_py.text import named, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from geval_py.board.server.worker import Worker
+
+SERVE_EXAMPLES = """\
+  geval board serve gazette-board
+  geval board serve gazette-board --port 8080 --url https://board.example.org
+  geval board serve gazette-board --workers 0     and elsewhere: geval board work gazette-board
+"""
+WORK_EXAMPLES = """\
+  geval board work gazette-board
+  geval board work gazette-board --workers 4
+"""
+INVITE_EXAMPLES = """\
+  geval board invite gazette-board anna --url https://board.example.org
+  geval board invite gazette-board "Bob Smith" --team "Team 7"
+  geval board invite gazette-board --list students.csv    with the columns name, email, team, role
+"""
+TOKEN_EXAMPLES = """\
+  geval board token gazette-board anna
+"""
+RECEIPT_EXAMPLES = """\
+  geval board verify-receipt receipt.json --key q83vEjRWeJ…
+"""
+RECEIPT_STATUS = "Exit status: 0 the receipt is valid, 1 it is not, 2 the command line is at fault."
+RESTART_SECONDS = 1  # before a worker that died is followed by another
+CSV_COLUMNS = ("name", "email", "team", "role")
+
+
+def make_serve_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval board serve``."""
+    what = "Serve a board: its pages, sign-in by invitation, uploads; and start a worker that scores them."
+    parser = board_parser("serve", what, SERVE_EXAMPLES)
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", metavar="NAME", help="the address to listen at (default: 127.0.0.1)")
+    add("--port", type=int, default=8000, metavar="N", help="the port (default: 8000)")
+    add("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)")
+    add("--workers", type=int, metavar="N", help="jobs at once; 0 for no worker (default: the number of cores)")
+    return parser.with_help()
+
+
+def run_serve(words: Sequence[str]) -> int:
+    """Run ``geval board serve`` until it is interrupted; returns the exit status, raises GevalError."""
+    given = make_serve_parser().understood(words)
+    if given is None:
+        return 0
+    import uvicorn
+
+    from geval_py.board.intake.workspace import workspace
+    from geval_py.board.server.app import Server
+
+    with workspace() as place:
+        server = Server(given.board, place, url=given.url)
+        server.site.start()
+        config = uvicorn.Config(
+            server.app(),
+            host=given.host,
+            port=given.port,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
+        address = server.url or f"http://{given.host}:{given.port}"
+        terminal.note(f"{address} serves {named(given.board)}; Ctrl-C ends it")
+        with nullcontext() if given.workers == 0 else _worker_beside(given.board, given.workers):
+            try:
+                uvicorn.Server(config).run()
+            finally:
+                server.site.stop()
+    return 0
+
+
+@contextmanager
+def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
+    """Run a worker in a process of its own during the block; one that dies is followed by another.
+
+    Its standard input is a pipe from this process, so that it notices if this process is killed.
+    """
+    from geval_py.board.server.live import PROGRAM
+
+    more = [] if workers is None else ["--workers", str(workers)]
+    words = [sys.executable, "-I", "-c", PROGRAM, "board", "work", board, "--with-server", *more]
+    running: list[subprocess.Popen[bytes]] = []
+    ending = threading.Event()
+
+    def keep() -> None:
+        while not ending.is_set():
+            running[:] = [subprocess.Popen(words, stdin=subprocess.PIPE)]
+            running[0].wait()
+            ending.wait(RESTART_SECONDS)
+
+    keeper = threading.Thread(target=keep, daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        while keeper.is_alive():  # it may be starting one
+            for one in running:
+                one.terminate()
+            keeper.join(0.2)
+
+
+def make_work_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval board work``."""
+    what = "Check and score what was uploaded, until interrupted; several workers may run, also on other machines."
+    parser = board_parser("work", what, WORK_EXAMPLES)
+    parser.add_argument("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)")
+    parser.add_argument("--once", action="store_true", help="end when nothing waits any more")
+    parser.add_argument("--with-server", action="store_true", help=argparse.SUPPRESS)
+    return parser.with_help()
+
+
+def run_work(words: Sequence[str]) -> int:
+    """Run ``geval board work``; returns the exit status, raises GevalError."""
+    given = make_work_parser().understood(words)
+    if given is None:
+        return 0
+    from geval_py.board.server.worker import Worker
+
+    worker = Worker(given.board, at_once=given.workers)
+    if given.with_server:  # which holds the other end of standard input
+        threading.Thread(target=_stop_at_end_of_input, args=[worker], daemon=True).start()
+    before = signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    try:
+        done = worker.run(until_idle=given.once)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if given.once:
+        terminal.note("1 job done" if done == 1 else f"{done} jobs done")
+    return 0
+
+
+def _stop_at_end_of_input(worker: Worker) -> None:
+    sys.stdin.buffer.read()
+    worker.stop()
+
+
+def make_invite_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval board invite``."""
+    what = "Print a link that makes an account, or signs in to one that exists; it works once, for two weeks."
+    parser = board_parser("invite", what, INVITE_EXAMPLES)
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="the name of the account")
+    add("--list", metavar="FILE", help="invite all of a CSV, and print one with their links")
+    add("--email", default="", metavar="ADDRESS", help="their e-mail address, for you")
+    add("--role", choices=ROLES, default=SUBMITTER, help="what they may do (default: submitter)")
+    add("--team", metavar="NAME", help="the submitter they submit for (default: their name)")
+    add("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)")
+    return parser.with_help()
+
+
+def run_invite(words: Sequence[str]) -> int:
+    """Run ``geval board invite``; returns the exit status, raises GevalError."""
+    given = make_invite_parser().understood(words)
+    if given is None:
+        return 0
+    if (given.name is None) == (given.list is None):
+        raise UsageError(message="name somebody to invite, or a CSV with --list FILE")
+    board = Board.open(given.board)
+    base = (given.url or board.settings.url).rstrip("/")
+    own = {"name": given.name, "email": given.email, "role": given.role, "team": given.team}
+    people = [own] if given.list is None else list(_listed(given.list))
+    with board.writing() as connection:
+        made = [(one["name"], accounts.invite(connection, now=now(), **one)) for one in people]
+        for name, _ in made:
+            accounts.log(connection, "organiser", "invited", name, now=now())
+    links = [(name, f"{base}/invitation/{secret}") for name, secret in made]
+    if given.list is None:
+        sys.stdout.write(f"{links[0][1]}\n")
+        return 0
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerows([("name", "link"), *links])
+    return 0
+
+
+def _listed(path: str) -> Iterator[dict[str, str]]:
+    """Yield the people of a CSV with a header; raises DataError with the line of a wrong one."""
+    import csv
+    import io
+
+    reader = csv.DictReader(io.StringIO(read_text(path).removeprefix("\ufeff"), newline=""))
+    unknown = [name for name in reader.fieldnames or [""] if name not in CSV_COLUMNS]
+    if unknown or "name" not in (reader.fieldnames or []):
+        raise _CsvError(
+            path=path, reason=f"its first line names the columns {', '.join(CSV_COLUMNS)}; name is needed"
+        )
+    for row in reader:
+        if None in row or not row["name"] or None in row.values():
+            raise _CsvError(path=path, reason=f"line {reader.line_num}: it has not one value for each column")
+        found = {name: value for name, value in row.items() if value}
+        yield {"email": "", "role": SUBMITTER, **found}
+
+
+class _CsvError(DataError):
+    """A list of people is wrong."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Cannot read {named(self.path)}: {self.reason}"
+
+
+def make_token_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval board token``."""
+    what = "Print a new token of an account, for geval submit and other programs; it is not shown again."
+    parser = board_parser("token", what, TOKEN_EXAMPLES)
+    parser.add_argument("name", metavar="NAME", help="the name of the account")
+    parser.add_argument("--scope", choices=accounts.SCOPES, default=accounts.SUBMIT, help="what it may do")
+    parser.add_argument("--days", type=int, default=accounts.TOKEN_DAYS, metavar="N", help="how long it is valid")
+    return parser.with_help()
+
+
+def run_token(words: Sequence[str]) -> int:
+    """Run ``geval board token``; returns the exit status, raises GevalError."""
+    given = make_token_parser().understood(words)
+    if given is None:
+        return 0
+    with Board.open(given.board).writing() as connection:
+        account = accounts.account_named(connection, given.name)
+        secret = accounts.make_token(
+            connection, account.id, now=now(), name="by the organiser", scope=given.scope, days=given.days
+        )
+        accounts.log(connection, "organiser", "made a token", account.name, now=now())
+    sys.stdout.write(f"{secret}\n")
+    return 0
+
+
+def make_verify_receipt_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval board verify-receipt``."""
+    what = "Verify the signature of a receipt, by the key that the server publishes as /receipt-key."
+    parser = parsers.command_parser("board verify-receipt", what, RECEIPT_EXAMPLES, RECEIPT_STATUS)
+    parser.add_argument("file", metavar="FILE", help="the receipt")
+    parser.add_argument("--key", required=True, metavar="KEY", help="the board's public key, in base 64")
+    return parser.with_help()
+
+
+def run_verify_receipt(words: Sequence[str]) -> int:
+    """Run ``geval board verify-receipt``; returns the exit status, raises GevalError."""
+    given = make_verify_receipt_parser().understood(words)
+    if given is None:
+        return 0
+    from geval_py.board.server import receipts
+
+    found = receipts.verify(given.file, read_text(given.file), given.key.strip())
+    test = f" for {found['test']}" if found["test"] else ""
+    sys.stdout.write(
+        visible(
+            f"valid: {found['submitter']} sent {found['file']}{test} of {found['bytes']} bytes to {found['board']}"
+        )
+        + f"\n  arrived  {found['arrived']}\n  sha256   {found['sha256']}\n"
+    )
+    return 0

@@ -1,0 +1,448 @@
+"""The server by HTTP: invitations, sessions, tokens, uploads with their receipts, and what strangers try."""
+
+import io
+import json
+import re
+import sqlite3
+import tarfile
+import zipfile
+from datetime import timedelta
+
+import pytest
+from samples import NOW, ON_BOTH, output
+from serving import ADDRESS
+from sqlalchemy import func, select, update
+
+from geval_py.board.database.schema import accounts as accounts_table
+from geval_py.board.database.schema import audit, blobs, invitations, jobs, sessions, submissions, tokens, uploads
+from geval_py.board.database.store import Board
+from geval_py.board.exports import export
+from geval_py.board.server import accounts, queue, receipts
+
+GOOD = output("test-A", 0.5)
+BAD = GOOD.replace(" :", " ;", 1)
+OUT = "/upload/out.tsv?test=test-A"
+
+
+def count(board, table, *conditions):
+    with board.reading() as connection:
+        return connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
+
+
+def archive(files):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        for name, text in files.items():
+            file.writestr(name, text)
+    return packed.getvalue()
+
+
+def with_settings(served, **keys):
+    """Change keys of board.yaml, each of one line, or add them."""
+    path = f"{served.board.folder}/board.yaml"
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for key in keys:
+        text = re.sub(rf"^{key}:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
+    lines = text.split("\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n" + "".join(f"{key}: {value}\n" for key, value in keys.items()))
+
+
+def state(program, number):
+    return program.get(f"/api/uploads/{number}").json()
+
+
+# Signing in
+
+
+@ON_BOTH
+def test_an_invitation_signs_in_once(served):
+    link, browser = served.invite("anna"), served.browser()
+    assert "You are invited as anna" in browser.get(link).text
+    assert browser.get(link).status_code == 200  # to look at it does not use it
+    answer = browser.post(link)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/me")
+    assert "HttpOnly" in answer.headers["set-cookie"]
+    assert "SameSite=lax" in answer.headers["set-cookie"]
+    assert "team anna" in browser.get("/me").text
+    again = served.browser().post(link)
+    assert again.status_code == 403
+    assert "this link was used, or is too old" in again.text
+
+
+def test_an_invitation_is_too_old_after_two_weeks(served):
+    link = served.invite("anna")
+    served.clock.wait(days=14, seconds=1)
+    assert served.browser().get(link).status_code == 404
+    assert served.browser().post(link).status_code == 403
+
+
+def test_a_second_invitation_signs_in_to_the_same_account(served):
+    served.signed_in("anna")
+    link = served.invite("Anna ")
+    assert "Sign in as anna" in served.browser().get(link).text
+    assert "team anna" in served.signed_in("ANNA").get("/me").text
+    assert count(served.board, accounts_table) == 1
+
+
+def test_signing_in_makes_a_new_session_each_time(served):
+    """A cookie that somebody else has put into the browser is not the session's."""
+    browser = served.browser()
+    browser.cookies.set("geval", "fixed")
+    browser.post(served.invite("anna"))
+    other = served.browser()
+    other.cookies.set("geval", "fixed")
+    assert other.get("/me").status_code == 303
+
+
+def test_signing_out_ends_the_session_for_whoever_has_the_cookie(served):
+    browser = served.signed_in("anna")
+    secret = browser.cookies["geval"]
+    assert browser.post("/sign-out").status_code == 303
+    stolen = served.browser()
+    stolen.cookies.set("geval", secret)
+    assert stolen.get("/me").headers["location"] == "/sign-in"
+
+
+def test_a_session_ends_after_thirty_days_without_use(served):
+    browser = served.signed_in("anna")
+    served.clock.wait(days=29)
+    assert browser.get("/me").status_code == 200  # which prolongs it
+    served.clock.wait(days=29)
+    assert browser.get("/me").status_code == 200
+    served.clock.wait(days=31)
+    assert browser.get("/me").status_code == 303
+
+
+def test_the_database_holds_no_secret(served):
+    link, browser = served.invite("anna"), served.browser()
+    browser.post(link)
+    token = re.search(r"<code>([\w-]{43})</code>", browser.post("/me/tokens", data={"name": "laptop"}).text)[1]
+    with served.board.reading() as connection:
+        rows = [row for table in (invitations, sessions, tokens, audit) for row in connection.execute(select(table))]
+    told = repr(rows)
+    for secret in (link.rpartition("/")[2], browser.cookies["geval"], token):
+        assert secret not in told
+        assert accounts.digest_of(secret) in told
+
+
+def test_a_closed_account_is_signed_out_at_once(served):
+    browser, program = served.signed_in("anna"), served.token("anna")
+    with served.board.writing() as connection:
+        accounts.disable(connection, accounts.account_named(connection, "anna").id, NOW)
+    assert browser.get("/me").status_code == 303
+    assert program.put(OUT, GOOD).status_code == 401
+
+
+def test_pages_say_who_is_signed_in(served):
+    assert '<a href="/sign-in">Sign in</a>' in served.browser().get("/").text
+    assert '<a href="/me">anna</a>' in served.signed_in("anna").get("/index.html").text
+
+
+# Teams
+
+
+def test_an_owner_invites_into_the_team(served):
+    owner = served.signed_in("anna", team="Team 7")
+    link = re.search(
+        rf"<code>{ADDRESS}(/invitation/[\w-]+)</code>", owner.post("/me/invitations", data={"name": "bob"}).text
+    )
+    member = served.browser()
+    assert "the team <strong>Team 7</strong>" in member.get(link[1]).text
+    member.post(link[1])
+    assert "team Team 7" in member.get("/me").text
+    refused = member.post("/me/invitations", data={"name": "eve"})
+    assert (refused.status_code, "only the owner of a team invites into it" in refused.text) == (403, True)
+    assert owner.post("/me/invitations", data={"name": "Bob"}).status_code == 403  # he has an account
+
+
+def test_a_team_sees_its_own_uploads_alone(served):
+    anna, bob = served.token("anna"), served.token("bob")
+    number = anna.put(OUT, GOOD).json()["number"]
+    assert bob.get(f"/api/uploads/{number}").status_code == 404
+    assert number not in served.signed_in("bob").get("/me").text
+    assert number in served.signed_in("anna").get("/me").text
+
+
+# Uploads
+
+
+@ON_BOTH
+def test_an_upload_is_scored_and_has_a_valid_receipt(served):
+    program = served.token("anna")
+    answer = program.put(OUT, GOOD)
+    assert answer.status_code == 201
+    number = answer.json()["number"]
+    assert state(program, number)["state"] == "waiting"
+    served.clock.wait(seconds=5)
+    assert served.work() == 1
+    told = state(program, number)
+    assert (told["state"], told["cost"], told["arrived"]) == ("scored", 1, "2027-01-10T12:00:00Z")
+    key = program.get("/receipt-key").text.strip()
+    receipt = receipts.verify("receipt.json", answer.json()["receipt"], key)
+    assert (receipt["submitter"], receipt["file"], receipt["test"]) == ("anna", "out.tsv", "test-A")
+    assert receipt["sha256"] == told["sha256"]
+    assert count(served.board, submissions) == 1
+    served.build()
+    assert "anna" in served.browser().get("/").text
+
+
+@pytest.mark.parametrize("name", ["number", "board", "submitter", "file", "test", "sha256", "bytes", "arrived"])
+def test_a_changed_receipt_is_not_valid(served, name):
+    receipt = json.loads(served.token("anna").put(OUT, GOOD).json()["receipt"])
+    key = receipt["key"]
+    with pytest.raises(receipts.ReceiptError, match="its signature does not belong to what it says"):
+        receipts.verify("r", json.dumps(receipt | {name: "another"}), key)
+
+
+def test_an_archive_is_uploaded_by_a_form_without_scripts(served):
+    browser = served.signed_in("anna")
+    files = {"file": ("team.zip", archive({"test-A/out.tsv": GOOD, "dev-0/out.tsv": output("dev-0", 0.4)}))}
+    answer = browser.post("/me/upload", files=files, data={"test": "test-A"})
+    assert answer.status_code == 303
+    served.work()
+    assert "The submission" in browser.get(answer.headers["location"]).text
+
+
+def test_a_rejected_upload_names_line_and_column(served):
+    browser, program = served.signed_in("anna"), served.token("anna")
+    number = program.put(OUT, BAD).json()["number"]
+    served.work()
+    told = state(program, number)
+    assert told["state"] == "rejected"
+    assert told["problems"][0]["places"][0]["line"] == 1
+    page = browser.get(f"/me/uploads/{number}").text
+    assert 'class="state rejected">rejected' in page
+    assert "<h2>Problems</h2>" in page
+
+
+def test_a_trial_is_checked_and_counts_for_nothing(served):
+    with_settings(served, submissions_a_day=1)
+    program = served.token("anna")
+    numbers = [program.put(f"{OUT}&dry=yes", text).json()["number"] for text in (GOOD, BAD)]
+    served.work()
+    assert [state(program, number)["state"] for number in numbers] == ["done", "rejected"]
+    assert count(served.board, submissions) == 0
+    assert count(served.board, blobs) == 0
+    assert program.put(OUT, GOOD).status_code == 201  # the quota is whole
+
+
+def test_the_same_file_again_is_the_same_upload(served):
+    program = served.token("anna")
+    first = program.put(OUT, GOOD)
+    again = program.put(OUT, GOOD)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["receipt"] == again.json()["receipt"]
+    assert again.json()["note"] == "the same file was uploaded before: this is its receipt"
+    assert count(served.board, uploads) == count(served.board, jobs) == 1
+
+
+@ON_BOTH
+def test_uploads_that_wait_use_up_the_quota(served):
+    with_settings(served, submissions_a_day=2)
+    program = served.token("anna")
+    texts = [output("test-A", 0.5, seed) for seed in range(4)]
+    assert [program.put(OUT, text).status_code for text in texts] == [201, 201, 429, 429]
+    served.work()
+    answer = program.put(OUT, texts[2])
+    assert answer.status_code == 429
+    assert answer.json()["error"].startswith("The quota is used up: anna sent 2 of 2 submissions on 2027-01-10 (UTC)")
+    served.clock.wait(days=1)
+    assert program.put(OUT, texts[2]).status_code == 201
+
+
+def test_more_outputs_than_the_quota_are_refused_without_cost(served):
+    with_settings(served, submissions_a_day=1)
+    program = served.token("anna")
+    files = archive({f"test-A/out-k={k}.tsv": output("test-A", 0.5, k) for k in range(3)})
+    number = program.put("/upload/team.zip", files).json()["number"]
+    served.work()
+    told = state(program, number)
+    assert (told["state"], told["cost"]) == ("refused", 0)
+    assert "3 outputs for test-A count as 3" in told["reason"]
+    assert program.put(OUT, GOOD).status_code == 201
+
+
+def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
+    with_settings(served, server="{upload: 3000, uploads_an_hour: 2}")
+    program = served.token("anna")
+    assert program.put(OUT, "x" * 3001).status_code == 413
+    codes = [program.put(f"{OUT}&dry=yes", f"{number}\n").status_code for number in range(3)]
+    assert codes == [201, 201, 429]
+    served.clock.wait(hours=1)
+    assert program.put(f"{OUT}&dry=yes", "3\n").status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/upload/out.tsv", "an output needs its test set: test-A, dev-0"),
+        ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0"),
+        ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0"),
+        ("/upload/..%2F..%2Fout.sh?test=test-A", None),
+        ("/upload/.zip", "the file needs a name of visible characters that does not begin with a dot"),
+        ("/upload/a%00.zip", "the file needs a name of visible characters that does not begin with a dot"),
+        ("/upload/team.zip?test=test-A", "`team.zip` is an archive: its folders name the test sets"),
+        (
+            "/upload/out.exe?test=test-A",
+            "`out.exe` is neither an archive (.zip, .tar, .tar.gz, .tar.xz or .tar.zst) nor an output such as out.tsv",
+        ),
+    ],
+)
+def test_names_that_are_refused(served, path, reason):
+    answer = served.token("anna").put(path, GOOD)
+    assert answer.status_code in (403, 404, 405)
+    assert reason is None or answer.json()["error"] == reason
+    assert count(served.board, uploads) == 0
+
+
+def test_a_reader_may_not_submit(served):
+    program = served.token("rita", scope="read")
+    assert program.put(OUT, GOOD).status_code == 401
+    browser = served.signed_in("ron", role="reader")
+    assert browser.put(OUT, GOOD).json() == {"error": "this account may not submit; ask the organiser"}
+    assert "<h2>Submit</h2>" not in browser.get("/me").text
+
+
+# What strangers try
+
+
+@pytest.mark.parametrize(
+    "path", ["/me/upload", "/me/tokens", "/me/tokens/1", "/me/final", "/me/invitations", "/sign-out"]
+)
+@pytest.mark.parametrize(
+    "headers",
+    [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "none"}],
+    ids=lambda headers: headers["Sec-Fetch-Site"],
+)
+def test_no_form_of_another_site_changes_anything(served, path, headers):
+    browser = served.signed_in("anna")
+    answer = browser.post(path, headers=headers, data={"name": "x"})
+    assert answer.status_code == 403
+    assert count(served.board, tokens) == 0
+    assert browser.get("/me").status_code == 200
+
+
+def test_an_older_browser_is_known_by_its_origin(served):
+    browser = served.signed_in("anna")
+    browser._headers = {}
+    assert browser.post("/sign-out", headers={"Origin": "http://evil.test"}).status_code == 403
+    assert browser.post("/sign-out").status_code == 403
+    assert browser.post("/sign-out", headers={"Origin": ADDRESS}).status_code == 303
+
+
+def test_a_cookie_alone_uploads_nothing_from_elsewhere(served):
+    browser = served.signed_in("anna")
+    assert browser.put(OUT, GOOD, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert browser.put(OUT, GOOD).status_code == 201
+
+
+@pytest.mark.parametrize("path", ["/", "/me", "/sign-in", "/nothing", "/api/me", "/healthz", "/static/board.css"])
+def test_every_answer_has_the_headers_that_guard_it(served, path):
+    headers = served.browser().get(path).headers
+    assert "script-src 'self'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "server" not in headers
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../board.yaml", "/..%2fboard.yaml", "/%2e%2e/board.yaml", "/static/../../board.yaml", "/.git/config",
+     "/static/%00", "/..%5cboard.yaml", "/receipt.key", "//etc/passwd"],
+)  # fmt: skip
+def test_no_path_leaves_the_site(served, path):
+    answer = served.browser().get(path)
+    assert answer.status_code == 404
+    assert "title:" not in answer.text
+
+
+def test_a_compressed_body_is_refused_unread(served):
+    answer = served.token("anna").put(OUT, b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+    assert answer.status_code == 415
+
+
+def test_an_unknown_token_and_an_expired_one_look_the_same(served):
+    program = served.token("anna", days=1)
+    served.clock.wait(days=2)
+    program_answer = program.get("/api/me")
+    unknown = served.browser().get("/api/me", headers={"Authorization": "Bearer nothing"})
+    assert (program_answer.status_code, program_answer.content) == (unknown.status_code, unknown.content)
+    assert unknown.status_code == 401
+
+
+def test_hidden_answers_are_in_no_answer(served):
+    program, browser = served.token("anna"), served.signed_in("anna")
+    number = program.put(OUT, GOOD).json()["number"]
+    served.work()
+    served.build()
+    pages = ["/", "/me", f"/me/uploads/{number}", f"/api/uploads/{number}", "/metrics", "/healthz", "/feed.xml"]
+    told = "".join(browser.get(page).text for page in pages)
+    assert "word1" not in told.replace("word1:prob", "")
+    assert "expected.tsv" not in told
+
+
+def test_a_hostile_name_is_text(served):
+    browser = served.signed_in("<script>alert(1)</script>")
+    for path in ("/", "/me"):
+        text = browser.get(path).text
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;" in text
+
+
+def test_the_export_for_the_public_has_nobody(served, tmp_path):
+    served.token("anna").put(OUT, GOOD)
+    served.work()
+    export(Board.open(served.board.folder), str(tmp_path / "public.tar"), now=NOW, public=True)
+    with tarfile.open(tmp_path / "public.tar") as tar:
+        tar.extract("board.sqlite", tmp_path / "out", filter="data")
+    with sqlite3.connect(tmp_path / "out/board.sqlite") as connection:
+        for table in ("accounts", "invitations", "sessions", "tokens", "uploads", "jobs", "audit", "rates"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+# Final submissions
+
+
+def test_a_team_names_its_own_submissions_as_final(served):
+    with_settings(
+        served,
+        finals=1,
+        seed=7,
+        tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}",
+    )
+    anna, bob = served.token("anna"), served.token("bob")
+    number = anna.put(OUT, GOOD).json()["number"]
+    served.work()
+    code = state(anna, number)["code"]
+    refused = served.signed_in("bob").post("/me/final", data={"code": code})
+    assert (refused.status_code, "this is no submission of your team" in refused.text) == (403, True)
+    browser = served.signed_in("anna")
+    assert browser.post("/me/final", data={"code": code}).status_code == 303
+    assert "final: undo" in browser.get("/me").text
+    assert browser.post("/me/final", data={"code": code, "undo": "yes"}).status_code == 303
+    assert "name as final" in browser.get("/me").text
+    assert bob.get("/api/me").json()["name"] == "bob"
+
+
+def test_what_is_done_is_in_the_audit_log(served):
+    browser = served.signed_in("anna")
+    browser.post("/me/tokens", data={"name": "laptop"})
+    with served.board.reading() as connection:
+        assert [(row.who, row.action) for row in accounts.audit_log(connection)] == [
+            ("anna", "made a token"),
+            ("anna", "signed in"),
+        ]
+
+
+def test_the_metrics_tell_of_a_queue_that_stands(served):
+    served.token("anna").put(OUT, GOOD)
+    served.clock.wait(minutes=10)
+    text = served.browser().get("/metrics").text
+    assert 'geval_jobs{state="waiting"} 1' in text
+    assert "geval_oldest_waiting_seconds 600" in text
+    assert served.browser().get("/healthz").json() == {"status": "fine", "waiting": 1}
+    with served.board.writing() as connection:
+        connection.execute(update(jobs).values(state=queue.LEASED, leased_until=NOW - timedelta(minutes=1)))
+    assert "geval_expired_leases 1" in served.browser().get("/metrics").text
