@@ -37,6 +37,7 @@ COMMANDS = {  # what each does, and its module, which has make_parser and run
     "predict": ("the output of a language model, with its words' probabilities", "geval_py.cli.predict"),
     "report": ("an output explained on one page, with charts", "geval_py.cli.report"),
     "sample": ("a sample challenge, copied into a new folder", "geval_py.cli.sample"),
+    "submit": ("an output sent to the server of a board, and its score", "geval_py.cli.submit"),
     "tune": ("what would make an output better at once, found and applied", "geval_py.cli.tune"),
 }
 SCORES = "scores"  # the mode without an option

@@ -1,0 +1,232 @@
+"""``geval submit``: send an output, a folder or an archive to the server of a board, and show what becomes of it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import stat
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from geval_py.cli import parsers, terminal
+from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.tables.escapes import json_text
+from geval_py.text import named, visible
+
+TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
+LOCAL = ("localhost", "127.0.0.1", "::1")
+SECONDS = 60  # for which the server's answer is waited for
+PAUSE_SECONDS, LONGEST_PAUSE = 1.0, 15.0  # between two looks at an upload
+ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
+FINE = ("scored", "done")
+EPILOG = """\
+The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. You make one on your
+page of the board, or the organiser gives you one.
+
+examples:
+  geval submit test-A/out.tsv --board https://board.example.org
+  geval submit . --board https://board.example.org
+  geval submit team.zip --board https://board.example.org --no-wait >receipt.json
+
+Exit status: 0 it is scored, or was sent with --no-wait; 1 it is rejected, refused or failed; 2 the command line is at
+fault."""
+
+
+class SubmitError(DataError):
+    """The server did not take an upload; ``reason`` is one sentence."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"The upload was not taken: {visible(self.reason)}"
+
+
+def make_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval submit``."""
+    parser = parsers.QuietParser(
+        prog="geval submit",
+        description="Send an output, a folder or an archive to the server of a board, and show what becomes of it.",
+        epilog=EPILOG,
+    )
+    add = parser.add_argument
+    add("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive")
+    add("--board", required=True, metavar="URL", help="the address of the board")
+    add("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)")
+    add("--token-file", metavar="FILE", help="a file of mode 600 with the token")
+    add("--trial", action="store_true", help="only check it there: it does not count, and is not scored")
+    add("--no-wait", action="store_true", help="print the signed receipt at once, and do not wait for the score")
+    return parser.with_help()
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command; returns the exit status, raises GevalError."""
+    given = make_parser().understood(words)
+    if given is None:
+        return 0
+    base, token = _address(given.board), _token(given.token_file)
+    with _packed(given.file) as path:
+        query = {"dry": "yes"} if given.trial else {}
+        if not path.endswith(ENDINGS):
+            query["test"] = given.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
+        sent = _send(f"{base}/upload/{quote(os.path.basename(path))}?{urlencode(query)}", token, path)
+    if sent["note"]:
+        terminal.note(visible(str(sent["note"])))
+    if given.no_wait:
+        sys.stdout.write(json_text(json.loads(sent["receipt"])))
+        return 0
+    found = _settled(f"{base}/api/uploads/{quote(str(sent['number']))}", token)
+    sys.stdout.writelines(f"{visible(line)}\n" for line in _told(found, base))
+    return int(found["state"] not in FINE)
+
+
+def _address(url: str) -> str:
+    """Return the address of a board without its last slash; raises UsageError if a token would be sent in clear."""
+    parts = urlsplit(url)
+    if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
+        raise UsageError(
+            message=f"argument --board: `{visible(url)}` is no address such as https://board.example.org"
+        )
+    if parts.scheme == "http" and parts.hostname not in LOCAL:
+        raise UsageError(
+            message="argument --board: the token would be sent in clear\n  the address begins with https://"
+        )
+    return url.rstrip("/")
+
+
+def _token(path: str | None) -> str:
+    """Return the token; raises UsageError without one, and for a file that others can read."""
+    if path is None:
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    else:
+        if not os.path.isfile(path):
+            raise MissingFileError(what="No file with the token", path=path)
+        if os.name == "posix" and stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+            raise UsageError(message=f"others can read the token in {named(path)}\n  chmod 600 {path}")
+        with open(path, encoding="ascii", errors="replace") as file:
+            token = file.read().strip()
+    if not token or not token.isascii() or not token.isprintable():
+        message = f"the token is missing\n  set {TOKEN_VARIABLE}, or name a file with --token-file"
+        raise UsageError(message=message)
+    return token
+
+
+@contextmanager
+def _packed(path: str) -> Iterator[str]:
+    """Yield the path of a file; of a folder, that of a new archive of its test sets."""
+    if not os.path.exists(path):
+        raise MissingFileError(what="Nothing to submit", path=path)
+    if not os.path.isdir(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="geval-submit-") as folder:
+        name = os.path.basename(os.path.abspath(path)).lstrip(".") or "submission"
+        archive = os.path.join(folder, f"{name}.zip")
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+            members = list(_members(path))
+            for member in members:
+                packed.write(os.path.join(path, *member.split("/")), member)
+        if not any("/" in member for member in members):
+            raise UsageError(message=f"{named(path)} has no output such as test-A/out.tsv")
+        yield archive
+
+
+def _members(folder: str) -> Iterator[str]:
+    """Yield what a board takes of a folder: outputs of test sets, and gonito.yaml."""
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.is_file() and entry.name == "gonito.yaml":
+            yield entry.name
+        elif entry.is_dir() and not entry.name.startswith("."):
+            names = sorted(one.name for one in os.scandir(entry.path) if one.is_file())
+            yield from (f"{entry.name}/{name}" for name in names if name.startswith("out") and ".tsv" in name)
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Follows no redirection, which could carry the token to another host."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _ask(request: Request, token: str) -> dict[str, Any]:
+    """Return the JSON that a server answers; raises SubmitError."""
+    request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
+            found = json.load(answer)
+    except HTTPError as error:
+        raise SubmitError(reason=_reason(error)) from None
+    except URLError as error:
+        raise SubmitError(reason=f"the board does not answer ({error.reason})") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise SubmitError(reason=f"the board's answer cannot be read ({type(error).__name__})") from None
+    if not isinstance(found, dict):
+        raise SubmitError(reason="the board's answer is not that of a geval board")
+    return found
+
+
+def _reason(error: HTTPError) -> str:
+    if error.code == 401:
+        return "the board does not know this token"
+    try:
+        return str(json.load(error)["error"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return f"the board answers with status {error.code}"
+
+
+def _send(url: str, token: str, path: str) -> dict[str, Any]:
+    size = os.path.getsize(path)
+    with open(path, "rb") as file, terminal.ProgressBar("sending") as progress:
+        body = _Watched(file, size, progress)
+        request = Request(url, data=body, method="PUT")
+        request.add_header("Content-Length", str(size))
+        request.add_header("Content-Type", "application/octet-stream")
+        found = _ask(request, token)
+    if not {"number", "receipt", "note"} <= found.keys():
+        raise SubmitError(reason="the board's answer is not that of a geval board")
+    return found
+
+
+class _Watched:
+    """A file whose reading is shown by a progress bar."""
+
+    def __init__(self, file: Any, size: int, progress: terminal.ProgressBar) -> None:
+        self._file, self._size, self._progress = file, size, progress
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._file.read(size)
+        self._progress(self._file.tell(), self._size)
+        return data
+
+
+def _settled(url: str, token: str) -> dict[str, Any]:
+    """Wait until an upload is settled, and return it."""
+    pause = PAUSE_SECONDS
+    while True:
+        found = _ask(Request(url), token)
+        if found.get("settled"):
+            return found
+        time.sleep(pause)
+        pause = min(pause * 1.3, LONGEST_PAUSE)
+
+
+def _told(found: dict[str, Any], base: str) -> Iterator[str]:
+    reason = f": {found['reason']}" if found.get("reason") else ""
+    yield f"{found['code'] or found['number']}  {found['state']}{reason}"
+    for problem in found.get("problems") or []:
+        place = (problem.get("places") or [{}])[0]
+        where = ":".join(str(part) for part in (problem.get("path"), place.get("line"), place.get("column")) if part)
+        yield f"  {where}  {problem.get('summary', '')} [{problem.get('rule', '')}]"
+    yield f"  arrived  {found['arrived']}"
+    if found.get("charge"):
+        yield f"  quota    counts as {found['cost']}: {found['charge']}"
+    if found.get("code"):
+        yield f"  page     {base}/submissions/{found['code']}.html"

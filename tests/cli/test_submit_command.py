@@ -1,0 +1,189 @@
+"""``geval submit`` against ``geval board serve``, in processes of their own; and all that it refuses."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+RUN = "import sys; from geval_py.__main__ import main; sys.exit(main())"
+GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
+GOOD = "the:0.06 of:0.03 :0.91\n" * 123
+
+
+def start(*words, **more):
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", RUN, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+
+
+def run(*words, status=0, **variables):
+    process = start(*words, env=os.environ | variables)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == status, err
+    return out, err
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def wait_for(url):
+    for _ in range(200):
+        try:
+            with urlopen(url, timeout=5) as answer:
+                return answer.read().decode()
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(url)
+
+
+class Board:
+    """A board that is served by processes of its own."""
+
+    def __init__(self, folder):
+        subprocess.run(["cp", "-r", GAZETTE, folder / "gazette"], check=True)
+        (folder / "hidden/test-A").mkdir(parents=True)
+        (folder / "gazette/test-A/expected.tsv").rename(folder / "hidden/test-A/expected.tsv")
+        self.folder = folder / "board"
+        run("board", "init", self.folder, "--challenge", folder / "gazette", "--answers", folder / "hidden")
+        path = self.folder / "board.yaml"
+        path.write_text(path.read_text().replace("submissions_a_day: 1\n", "submissions_a_day: 0\n"))
+        self.port = free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.process = self.serve()
+
+    def serve(self):
+        process = start("board", "serve", self.folder, "--port", self.port, "--url", self.address, "--workers", 1)
+        wait_for(f"{self.address}/healthz")
+        return process
+
+    def token(self, name):
+        link = run("board", "invite", self.folder, name)[0].strip()
+        assert re.fullmatch(r"/invitation/[\w-]{43}", link)
+        request = subprocess.run(
+            ["curl", "-s", "-o", os.devnull, "-w", "%{http_code}", "-X", "POST", "-H", f"Origin: {self.address}", self.address + link],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert request.stdout == "303"
+        return run("board", "token", self.folder, name)[0].strip()
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory):
+    board = Board(tmp_path_factory.mktemp("served"))
+    yield board
+    board.process.terminate()
+    board.process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def token(board):
+    return board.token("anna")
+
+
+def output_in(folder, text=GOOD):
+    (folder / "test-A").mkdir(exist_ok=True)
+    (folder / "test-A/out.tsv").write_text(text)
+    return folder / "test-A/out.tsv"
+
+
+def test_an_output_is_sent_and_scored(board, token, tmp_path):
+    out, err = run("submit", output_in(tmp_path), "--board", board.address, GEVAL_BOARD_TOKEN=token)
+    code = out[:12]
+    assert re.fullmatch(
+        rf"{code}  scored\n  arrived  [\dT:-]+Z\n  quota    counts as 1: it was scored\n"
+        rf"  page     {board.address}/submissions/{code}.html\n",
+        out,
+    )
+    assert err == ""
+    assert "anna" in wait_for_text(board, "anna")
+    again = run("submit", output_in(tmp_path), "--board", board.address, GEVAL_BOARD_TOKEN=token)
+    assert again == (out, "geval: note: the same file was uploaded before: this is its receipt\n")
+
+
+def wait_for_text(board, text):
+    for _ in range(200):
+        page = wait_for(f"{board.address}/submissions.html")
+        if text in page:
+            return page
+        time.sleep(0.1)
+    return page
+
+
+def test_a_receipt_is_printed_and_verified(board, token, tmp_path):
+    path = output_in(tmp_path, GOOD.replace("0.06", "0.05").replace("0.91", "0.92"))
+    out, _ = run("submit", path, "--board", board.address, "--no-wait", GEVAL_BOARD_TOKEN=token)
+    (tmp_path / "receipt.json").write_text(out)
+    key = wait_for(f"{board.address}/receipt-key").strip()
+    said, _ = run("board", "verify-receipt", tmp_path / "receipt.json", "--key", key)
+    assert said.startswith(f"valid: anna sent out.tsv for test-A of {len(path.read_text())} bytes to Gazette")
+    other = json.loads(out) | {"submitter": "bob"}
+    (tmp_path / "receipt.json").write_text(json.dumps(other))
+    _, err = run("board", "verify-receipt", tmp_path / "receipt.json", "--key", key, status=1)
+    assert err == (
+        f"geval: `{tmp_path}/receipt.json` is no valid receipt: its signature does not belong to what it says\n"
+    )
+
+
+def test_a_folder_is_packed_and_its_problem_has_a_place(board, token, tmp_path):
+    output_in(tmp_path, GOOD.replace("0.91", "0,91", 1))
+    (tmp_path / "secret.txt").write_text("not to be sent")
+    out, _ = run("submit", tmp_path, "--board", board.address, "--trial", status=1, GEVAL_BOARD_TOKEN=token)
+    first, second, *_ = out.splitlines()
+    assert re.match(r"[0-9a-f]{16}  rejected: `test-A/out\.tsv`: ", first)
+    assert second.startswith("  test-A/out.tsv:1:")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--board", "http://board.example.org"], "argument --board: the token would be sent in clear\n  the address begins with https://"),
+        (["--board", "board.example.org"], "argument --board: `board.example.org` is no address such as https://board.example.org"),
+        (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is no address such as https://board.example.org"),
+        (["--board", "https://example.org"], "the token is missing\n  set GEVAL_BOARD_TOKEN, or name a file with --token-file"),
+        (["--board", "https://example.org", "--token-file", "open"], "others can read the token in `open`\n  chmod 600 open"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_before_anything_is_sent(geval, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GEVAL_BOARD_TOKEN", raising=False)
+    output_in(tmp_path)
+    Path("open").write_text("token")
+    Path("open").chmod(0o644)
+    assert geval("submit", "test-A/out.tsv", *words) == (2, "", f"geval: {message}\n")
+
+
+def test_a_wrong_token_is_refused(board, tmp_path):
+    _, err = run("submit", output_in(tmp_path), "--board", board.address, status=1, GEVAL_BOARD_TOKEN="nothing")
+    assert err == "geval: The upload was not taken: the board does not know this token\n"
+
+
+def test_a_board_that_is_not_there(tmp_path):
+    address = f"http://127.0.0.1:{free_port()}"
+    _, err = run("submit", output_in(tmp_path), "--board", address, status=1, GEVAL_BOARD_TOKEN="x")
+    assert err == "geval: The upload was not taken: the board does not answer ([Errno 111] Connection refused)\n"
+
+
+def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, tmp_path):
+    path = output_in(tmp_path, GOOD.replace("0.06", "0.04").replace("0.91", "0.93"))
+    out, _ = run("submit", path, "--board", board.address, "--no-wait", GEVAL_BOARD_TOKEN=token)
+    board.process.send_signal(signal.SIGKILL)
+    board.process.communicate(timeout=20)  # and its worker has ended, which has its standard error too
+    board.process = board.serve()
+    told, _ = run("submit", path, "--board", board.address, GEVAL_BOARD_TOKEN=token)
+    assert "  scored\n" in told
+    assert json.loads(out)["file"] == "out.tsv"
