@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row
 from geval_py.board.operations.receipts import day_of, quota_used, written
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account
+from geval_py.board.server.guards import PAGE_POLICY
 from geval_py.board.settings import Settings
 from geval_py.board.site.files import MARK
 from geval_py.board.site.pages import Frame
@@ -36,10 +37,8 @@ def with_account(text: str, account: Account | None) -> str:
 
 def page(folder: str, settings: Settings, template: str, title: str, **values: Any) -> str:
     """Render a page of the server in the frame of the site in a folder."""
-    frame = _frame(folder, settings)
-    return render(
-        f"{template}.html", title=title, section=template, root="/", frame=frame, settings=settings, **values
-    )
+    around = {"root": "/", "frame": _frame(folder, settings), "policy": PAGE_POLICY}
+    return render(f"{template}.html", title=title, section=template, settings=settings, **around, **values)
 
 
 def _frame(folder: str, settings: Settings) -> Frame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -45,6 +45,7 @@ RECEIPT_EXAMPLES = """\
   geval board verify-receipt receipt.json --key q83vEjRWeJ…
 """
 RECEIPT_STATUS = "Exit status: 0 the receipt is valid, 1 it is not, 2 the command line is at fault."
+WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 RESTART_SECONDS = 1  # before a worker that died is followed by another
 CSV_COLUMNS = ("name", "email", "team", "role")
 
@@ -105,13 +106,13 @@ def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
     from geval_py.board.server.live import PROGRAM
 
     more = [] if workers is None else ["--workers", str(workers)]
-    words = [sys.executable, "-I", "-c", PROGRAM, "board", "work", board, "--with-server", *more]
+    words = [sys.executable, "-I", "-c", PROGRAM, "board", "work", board, *more]
     running: list[subprocess.Popen[bytes]] = []
     ending = threading.Event()
 
     def keep() -> None:
         while not ending.is_set():
-            running[:] = [subprocess.Popen(words, stdin=subprocess.PIPE)]
+            running[:] = [subprocess.Popen(words, stdin=subprocess.PIPE, env=os.environ | {WITH_SERVER: "1"})]
             running[0].wait()
             ending.wait(RESTART_SECONDS)
 
@@ -133,7 +134,6 @@ def make_work_parser() -> parsers.QuietParser:
     parser = board_parser("work", what, WORK_EXAMPLES)
     parser.add_argument("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)")
     parser.add_argument("--once", action="store_true", help="end when nothing waits any more")
-    parser.add_argument("--with-server", action="store_true", help=argparse.SUPPRESS)
     return parser.with_help()
 
 
@@ -145,7 +145,7 @@ def run_work(words: Sequence[str]) -> int:
     from geval_py.board.server.worker import Worker
 
     worker = Worker(given.board, at_once=given.workers)
-    if given.with_server:  # which holds the other end of standard input
+    if WITH_SERVER in os.environ:  # the server, which holds the other end of standard input
         threading.Thread(target=_stop_at_end_of_input, args=[worker], daemon=True).start()
     before = signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     try:

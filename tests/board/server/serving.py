@@ -1,5 +1,6 @@
 """A board's server in this process, and people who use it by HTTP."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import anyio
@@ -86,7 +87,8 @@ class Browser:
                 self.cookies = client.cookies
                 return answer
 
-        return anyio.run(ask)
+        with ThreadPoolExecutor(1) as thread:  # a browser of Playwright may have this thread's loop
+            return thread.submit(anyio.run, ask).result()
 
     def get(self, path, **more):
         return self.request("GET", path, **more)

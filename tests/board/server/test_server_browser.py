@@ -1,0 +1,111 @@
+"""The server in a browser: invited, signed in, a file dropped, rejected with its line, corrected, scored, placed, out."""
+
+import re
+import threading
+
+import pytest
+import uvicorn
+from axe import axe_findings
+from playwright.sync_api import expect
+from samples import output
+
+from geval_py.board.server.worker import Worker
+
+pytestmark = pytest.mark.no_cover
+GOOD = output("test-A", 0.5)
+SCREENS = [("wide", 1280, "light"), ("narrow", 390, "dark")]
+
+
+@pytest.fixture
+def address(served, unused_port):
+    """The address at which the server listens, in a thread; a worker works beside it."""
+    served.server.url = f"http://127.0.0.1:{unused_port}"
+    config = uvicorn.Config(served.app, port=unused_port, http="h11", lifespan="off", log_level="critical")
+    server = uvicorn.Server(config)
+    worker = Worker(served.board.folder, at_once=1, clock=served.clock)
+    threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)]
+    for one in threads:
+        one.start()
+    while not server.started:
+        threads[0].join(0.05)
+    yield served.server.url
+    server.should_exit = True
+    worker.stop()
+    for one in threads:
+        one.join(20)
+
+
+@pytest.fixture
+def unused_port():
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def drop(page, text):
+    """Drop a file upon the form."""
+    script = "text => { const data = new DataTransfer(); data.items.add(new File([text], 'out.tsv')); return data; }"
+    page.dispatch_event("[data-send]", "drop", {"dataTransfer": page.evaluate_handle(script, text)})
+    page.get_by_role("button", name="Send").click()
+    expect(page).to_have_url(re.compile("/me/uploads/[0-9a-f]{16}$"))
+
+
+@pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
+def test_a_submitter_walks_through(served, address, open_address, screen, width, scheme):
+    looked = []
+
+    def look(page):
+        assert axe_findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        looked.append(page.url)
+
+    page = open_address(address + served.invite("anna"), width=width, scheme=scheme)
+    look(page)
+    page.get_by_role("button", name="Sign in").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("anna")
+    look(page)
+    drop(page, GOOD.replace(":", ";", 1))
+    expect(page.get_by_role("status").locator(".state")).to_have_text("rejected", timeout=20_000)
+    row = page.get_by_role("region", name="Problems").locator("tbody tr").first
+    expect(row.locator("td").nth(1)).to_have_text("1")
+    look(page)
+    page.get_by_role("link", name="my page").click()
+    drop(page, GOOD)
+    expect(page.get_by_role("status").locator(".state")).to_have_text("scored", timeout=20_000)
+    served.build()
+    page.goto(address)
+    expect(page.get_by_role("main")).to_contain_text("anna")
+    look(page)
+    page.get_by_role("link", name="anna", exact=True).first.click()
+    page.goto(f"{address}/me")
+    page.get_by_role("button", name="Make a token").click()
+    expect(page.locator("pre code")).to_have_text(re.compile(r"^[\w-]{43}$"))
+    look(page)
+    page.get_by_role("link", name="Back to my page").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+    page.goto(f"{address}/me")
+    expect(page).to_have_url(f"{address}/sign-in")
+    look(page)
+    assert len(looked) == 6
+    assert page.said == []
+    assert [url for url in page.asked if not url.startswith(address)] == []
+
+
+def test_it_works_without_scripts(served, address, browser, tmp_path):
+    (tmp_path / "out.tsv").write_text(GOOD)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + served.invite("bob"))
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_label("An archive, or one output such as out.tsv").set_input_files(tmp_path / "out.tsv")
+    page.get_by_role("button", name="Send").click()
+    for _ in range(100):
+        page.reload()
+        if page.get_by_role("status").locator(".state").inner_text() == "scored":
+            break
+        page.wait_for_timeout(100)
+    expect(page.get_by_role("status").locator(".state")).to_have_text("scored")
+    context.close()
