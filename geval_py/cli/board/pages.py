@@ -96,7 +96,7 @@ def run_status(words: Sequence[str]) -> int:
     from geval_py.board.operations.status import status_of
 
     status = status_of(board, now())
-    summary = [visible(line) for line in _summary(status)]
+    summary = [visible(line) for line in (*_summary(status), *_queue_lines(board))]
 
     def text(width: int | None) -> Iterator[str]:
         yield from (f"{line}\n" for line in summary)
@@ -106,6 +106,15 @@ def run_status(words: Sequence[str]) -> int:
 
     terminal.show(Shown(to_dict=status.document, table=status.table, legend=lambda: summary, text=text), given)
     return 0
+
+
+def _queue_lines(board: Board) -> list[str]:
+    """Describe the queue of the board's server; nothing for a board that never had one."""
+    from geval_py.board.server.queue import queue_status
+
+    with board.reading() as connection:
+        found = queue_status(connection, now())
+    return list(found.lines()) if found.waiting or found.leased or found.done or found.failed else []
 
 
 def _summary(status: Status) -> Iterator[str]:

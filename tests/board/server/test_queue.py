@@ -11,6 +11,7 @@ from sqlalchemy import func, insert, select, update
 from geval_py.board.database.schema import blobs, jobs, submissions, submitters, uploads
 from geval_py.board.server import queue, worker
 from geval_py.board.server.worker import Worker
+from geval_py.cli.board import pages
 
 OUT = "/upload/out.tsv?test=test-A"
 
@@ -196,3 +197,15 @@ def test_a_worker_works_with_children_too(served):
     sent(served, 2)
     assert served.work() == 2
     assert states(served) == ["done", "done"]
+
+
+def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
+    monkeypatch.setattr(pages, "now", served.clock)
+    assert "queue:" not in geval("board", "status", served.board.folder)[1]
+    sent(served, 2)
+    queue.lease(served.board, served.clock())
+    served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    out = geval("board", "status", served.board.folder)[1]
+    assert "queue: 1 waiting, 1 at work, 0 done, 0 failed\n" in out
+    assert "the oldest job has waited for 31 seconds\n" in out
+    assert "leases that are over: 1; is a worker running? geval board work\n" in out
