@@ -26,7 +26,6 @@ from zoneinfo import ZoneInfo
 import yaml
 
 from geval_py.board import strict_yaml
-from geval_py.board.server.settings import DEFAULT, ServerSettings, read_server
 from geval_py.board.strict_yaml import Document, Fields, WrongValueError, one_of, read_mapping, several, some_text
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
@@ -126,6 +125,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour."""
+
+    upload: int = 200_000_000
+    uploads_an_hour: int = 60
+
+
+SERVER = ServerSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings in board.yaml; folders are absolute.
 
@@ -162,7 +172,7 @@ class Settings:
     url: str = ""
     submit: str = ""
     cite: str = ""
-    server: ServerSettings = DEFAULT
+    server: ServerSettings = SERVER
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -396,6 +406,7 @@ PHASE_NEEDS: dict[str, Any] = {
     "until": datetime.max.replace(tzinfo=UTC),
 }  # what stands for a value with an error
 LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "listed", "seconds", "memory"), _least_one)
+SERVER_FIELDS: Fields = dict.fromkeys(("upload", "uploads_an_hour"), _least_one)
 FIELDS: Fields = {
     "title": some_text,
     "challenge": strict_yaml.folder,
@@ -418,7 +429,7 @@ FIELDS: Fields = {
     "url": strict_yaml.text,
     "submit": strict_yaml.text,
     "cite": strict_yaml.text,
-    "server": read_server,
+    "server": lambda node, document: ServerSettings(**read_mapping(node, document, SERVER_FIELDS)),
 }
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
 

@@ -290,7 +290,6 @@ tokens = sa.Table(
     _needed("scope", sa.String(8)),
     _needed("made", Moment),
     _needed("expires", Moment),
-    sa.Column("used", Moment),
 )
 
 # A file that was uploaded; its content is in ``blobs`` until it is done. ``number`` names it on its signed
@@ -325,10 +324,8 @@ jobs = sa.Table(
     "jobs",
     METADATA,
     _id(),
-    _needed("kind", sa.String(8)),
-    sa.Column("upload_id", sa.ForeignKey("uploads.id", ondelete="RESTRICT")),
-    sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
-    _needed("detail", sa.JSON),
+    _reference("upload_id", "uploads"),
+    _reference("submitter_id", "submitters"),
     _needed("state", sa.String(8)),
     _needed("lease", sa.Integer, server_default="0"),
     _needed("deaths", sa.Integer, server_default="0"),

@@ -15,7 +15,6 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from geval_py.board.database.schema import (
-    ORGANISER,
     READER,
     ROLES,
     SUBMITTER,
@@ -67,11 +66,6 @@ class Account:
     owner: bool
 
     @property
-    def is_organiser(self) -> bool:
-        """Whether they run the board."""
-        return self.role == ORGANISER
-
-    @property
     def may_submit(self) -> bool:
         """Whether they have a team to submit for."""
         return self.role != READER and self.submitter_id is not None
@@ -114,12 +108,6 @@ def account_named(connection: Connection, name: str) -> Account:
     return found
 
 
-def all_accounts(connection: Connection) -> list[Account]:
-    """Return all accounts that are not disabled, by name."""
-    query = _accounts().where(accounts.c.disabled.is_(None)).order_by(accounts.c.key)
-    return [_account_of(row) for row in connection.execute(query)]
-
-
 def _account(connection: Connection, condition: Any) -> Account | None:
     row = connection.execute(_accounts().where(condition, accounts.c.disabled.is_(None))).first()
     return None if row is None else _account_of(row)
@@ -135,7 +123,7 @@ def _account_of(row: Row[Any]) -> Account:
     return Account(**{name: getattr(row, name) for name in names}, team=row.team or "")
 
 
-def disable(connection: Connection, account_id: int, now: datetime) -> None:
+def close(connection: Connection, account_id: int, now: datetime) -> None:
     """Close an account: its sessions and tokens end at once, its submissions stay."""
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(disabled=now.astimezone(UTC)))
     for table in (sessions, tokens):
@@ -267,7 +255,7 @@ def start_session(connection: Connection, account_id: int, now: datetime) -> str
 def session_account(connection: Connection, secret: str, now: datetime) -> tuple[Account | None, bool]:
     """Return the account of a session, None if it is none; and whether to note that it is used."""
     row = connection.execute(select(sessions).where(sessions.c.digest == digest_of(secret))).first()
-    if row is None or now > row.expires or row.account_id is None:
+    if row is None or now > row.expires:
         return None, False
     return account(connection, row.account_id), now - row.seen > timedelta(minutes=SEEN_MINUTES)
 
@@ -282,11 +270,6 @@ def note_session(connection: Connection, secret: str, now: datetime) -> None:
 def end_session(connection: Connection, secret: str) -> None:
     """End a session."""
     connection.execute(delete(sessions).where(sessions.c.digest == digest_of(secret)))
-
-
-def end_sessions(connection: Connection, account_id: int) -> None:
-    """End all sessions of an account."""
-    connection.execute(delete(sessions).where(sessions.c.account_id == account_id))
 
 
 # Tokens, for programs
@@ -323,12 +306,6 @@ def tokens_of(connection: Connection, account_id: int, now: datetime) -> list[Ro
     """Return the tokens of an account that are not expired, the latest first."""
     condition = (tokens.c.account_id == account_id, tokens.c.expires >= now.astimezone(UTC))
     return list(connection.execute(select(tokens).where(*condition).order_by(tokens.c.id.desc())))
-
-
-def note_token(connection: Connection, secret: str, now: datetime) -> None:
-    """Note that a token is used."""
-    moment = now.astimezone(UTC)
-    connection.execute(update(tokens).where(tokens.c.digest == digest_of(secret)).values(used=moment))
 
 
 def end_token(connection: Connection, account_id: int, token_id: int) -> None:

@@ -10,8 +10,6 @@ time.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +25,6 @@ from geval_py.board.database.store import Board, escape_unstorable, store_errors
 if TYPE_CHECKING:
     from sqlalchemy.sql import ColumnElement
 
-SCORE, RESCORE = "score", "rescore"  # the kinds of jobs
 WAITING, LEASED, DONE, FAILED = "waiting", "leased", "done", "failed"  # the states
 LEASE_SECONDS = 30
 RENEW_SECONDS = 10
@@ -39,35 +36,19 @@ DIED = "its worker died twice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A leased job; ``lease`` is its how-manieth lease. If ``is_dead``, its workers died too often: it is to fail."""
+    """A leased job; ``lease`` counts its leases. If ``is_dead``, its workers died too often: it is to fail."""
 
     id: int
-    kind: str
-    upload_id: int | None
-    submitter_id: int | None
-    detail: Mapping[str, Any]
+    upload_id: int
+    submitter_id: int
     lease: int
     is_dead: bool
 
 
-def worker_name() -> str:
-    """Return a name for this process, for the log: its machine and id."""
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def enqueue(
-    connection: Connection,
-    kind: str,
-    *,
-    now: datetime,
-    upload_id: int | None = None,
-    submitter_id: int | None = None,
-    detail: Mapping[str, Any] | None = None,
-) -> int:
-    """Add a job, and return its id."""
+def enqueue(connection: Connection, upload_id: int, submitter_id: int, now: datetime) -> int:
+    """Add the job of an upload, and return its id."""
     moment = now.astimezone(UTC)
-    values: dict[str, Any] = {"kind": kind, "upload_id": upload_id, "submitter_id": submitter_id, "state": WAITING}
-    values |= {"detail": dict(detail or {}), "made": moment, "due": moment}
+    values = {"upload_id": upload_id, "submitter_id": submitter_id, "state": WAITING, "made": moment, "due": moment}
     return int(connection.execute(insert(jobs).values(values).returning(jobs.c.id)).scalar_one())
 
 
@@ -98,10 +79,8 @@ def lease(board: Board, now: datetime) -> Job | None:
         return None
     return Job(
         id=row.id,
-        kind=row.kind,
         upload_id=row.upload_id,
         submitter_id=row.submitter_id,
-        detail=dict(row.detail),
         lease=row.lease + 1,
         is_dead=deaths >= MOST_DEATHS,
     )
@@ -145,19 +124,12 @@ def finish(connection: Connection, job: Job, now: datetime, *, state: str = DONE
     return connection.execute(update(jobs).where(*_is_ours(job)).values(values)).rowcount == 1
 
 
-def keep_result(connection: Connection, job: Job, detail: Mapping[str, Any]) -> None:
-    """Replace the detail of a job, by what came of it."""
-    connection.execute(update(jobs).where(jobs.c.id == job.id).values(detail=escape_unstorable(dict(detail))))
-
-
 def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:
     """End the lease of a job that is to be done later: after an error, with its ``reason``, later each time."""
     values: dict[str, Any] = {"state": WAITING, "leased_until": None, "due": now.astimezone(UTC)}
     if reason:
         pause = PAUSE_SECONDS * 2 ** (job.lease - 1)
         values |= {"due": now.astimezone(UTC) + timedelta(seconds=pause), "reason": escape_unstorable(reason)}
-    else:
-        values["lease"] = job.lease - 1  # an interrupted worker: not the job's fault
     connection.execute(update(jobs).where(*_is_ours(job)).values(values))
 
 

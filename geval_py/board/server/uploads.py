@@ -22,11 +22,12 @@ from sqlalchemy import Connection, Row, and_, delete, exists, insert, select, up
 
 from geval_py.board.database.schema import blobs, files, submissions, submitters, uploads
 from geval_py.board.database.store import Board, escape_unstorable, pack_file, store_content, write_content
-from geval_py.board.intake.identity import is_archive
+from geval_py.board.intake.identity import ARCHIVES, is_archive
 from geval_py.board.operations.receipts import WAITING, check_quota
 from geval_py.board.server import accounts, queue, receipts
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.settings import Settings
+from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 DONE = "done"  # the state of an upload that has become a submission, or that was checked
 NUMBER_BYTES = 8
 LONGEST_NAME = 200  # characters of a file's name
-ENDINGS = ".zip, .tar, .tar.gz, .tar.xz or .tar.zst"
-OUTPUT_ENDINGS = (".tsv", ".tsv.gz", ".tsv.xz", ".tsv.bz2", ".tsv.zst")
+OUTPUT_ENDINGS = tuple(f".tsv{ending}" for ending in ("", *COMPRESSED_ENDINGS))
 KNOWN = "the same file was uploaded before: this is its receipt"
 
 
@@ -76,7 +76,7 @@ def file_name(name: str, test: str, settings: Settings) -> str:
         return name
     if not (name.startswith("out") and name.endswith(OUTPUT_ENDINGS)):
         raise RefusedError(
-            reason=f"`{visible(name)}` is neither an archive ({ENDINGS}) nor an output such as out.tsv"
+            reason=f"`{visible(name)}` is neither an archive ({', '.join(ARCHIVES)}) nor an output such as out.tsv"
         )
     names = [one.name for one in settings.tests]
     if test not in names:
@@ -111,9 +111,7 @@ def accept(board: Board, account: Account, received: Received, key: Ed25519Priva
         upload_id = connection.execute(
             insert(uploads).values(**values, state=WAITING, problems=[]).returning(uploads.c.id)
         ).scalar_one()
-        queue.enqueue(
-            connection, queue.SCORE, now=received.arrived, upload_id=upload_id, submitter_id=known.submitter_id
-        )
+        queue.enqueue(connection, upload_id, known.submitter_id, received.arrived)
     return Accepted(number=number, receipt=receipt)
 
 
@@ -228,6 +226,12 @@ def uploads_of(
     if number is not None:
         query = query.where(uploads.c.number == number)
     return [_view(row) for row in connection.execute(query.order_by(uploads.c.id.desc()).limit(most))]
+
+
+def is_own(connection: Connection, submitter_id: int | None, code: str) -> bool:
+    """Whether a submission is a team's, by its whole code."""
+    query = select(submissions.c.id).where(submissions.c.code == code, submissions.c.submitter_id == submitter_id)
+    return connection.execute(query).first() is not None
 
 
 def _view(row: Row[Any]) -> UploadView:

@@ -118,7 +118,6 @@ def _create_secrets() -> None:
         _text("scope", 8),
         _moment("made"),
         _moment("expires"),
-        _moment("used", nullable=True),
         refers={"account_id": "accounts"},
         unique="digest",
     )
@@ -150,10 +149,8 @@ def _create_work() -> None:
     _create(
         "jobs",
         _id(),
-        _text("kind", 8),
-        _id("upload_id", nullable=True),
-        _id("submitter_id", nullable=True),
-        _json("detail"),
+        _id("upload_id"),
+        _id("submitter_id"),
         _text("state", 8),
         _count("lease", "0"),
         _count("deaths", "0"),
