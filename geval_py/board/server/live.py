@@ -20,6 +20,7 @@ from geval_py.reading import challenge
 
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 LOOK_SECONDS = 1  # between two looks whether the site is out of date
+FAILED_SECONDS = 30  # until a site that could not be built is tried again
 BUILD_SECONDS = 30  # that a reader waits for a site after a deadline
 
 
@@ -110,12 +111,12 @@ class LiveSite:
         while not self._ending:
             try:
                 state = site_state(self._live.board(), self._clock())
-                if state != self._built:
+                if state != self._built or self.error:
                     self._build(state)
             except GevalError as error:  # the database may be back in a moment
                 self.error = str(error)
             with self._changed:
-                self._changed.wait(LOOK_SECONDS)
+                self._changed.wait(FAILED_SECONDS if self.error else LOOK_SECONDS)
 
     def _build(self, state: SiteState) -> None:
         words = [sys.executable, "-I", "-c", PROGRAM, "board", "site", self._live.board().folder, "-o", self.folder]

@@ -12,28 +12,30 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, select
 
 from geval_py.board.answers import references_of
 from geval_py.board.database.schema import FAILED, submissions
 from geval_py.board.database.store import Board, StoreError
-from geval_py.board.intake.sandbox import end_children, receive_in_sandbox, score_in_sandbox
+from geval_py.board.intake.sandbox import end_children, receive_in_sandbox
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import pipeline
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.server import queue, uploads
 from geval_py.board.server.live import LiveBoard
-from geval_py.board.submission import REJECTED, FailedError, RejectedError
+from geval_py.board.submission import SCORED, RejectedError, SubmissionError
 from geval_py.errors import GevalError
 from geval_py.text import visible
 
 IDLE_SECONDS = 0.5  # between two looks at an empty queue
+AWAY_SECONDS = 5  # between two tries of a database that cannot be used
 GROUP = 16  # jobs that are stored in one transaction
 
 
@@ -52,8 +54,10 @@ class Work:
     state: str = uploads.DONE
     reason: str = ""
     problems: Sequence[Any] = ()
-    result: dict[str, Any] = field(default_factory=dict)
     error: str = ""
+
+
+Running: TypeAlias = "dict[Future[Work], tuple[Work, TemporaryDirectory[str]]]"  # each with its place
 
 
 class Worker:
@@ -77,36 +81,43 @@ class Worker:
         self._stopping.set()
 
     def run(self, *, until_idle: bool = False) -> int:
-        """Work, and return the number of jobs that were done; raises StoreError if the database cannot be used."""
+        """Work, and return the number of jobs that were done.
+
+        While the database cannot be used, it waits, and keeps what it has done; with ``until_idle`` it raises
+        StoreError.
+        """
         done = 0
-        running: dict[Future[Work], tuple[Work, TemporaryDirectory[str]]] = {}
+        running: Running = {}
         threads = ThreadPoolExecutor(self._at_once)
         with workspace() as places:
             try:
                 while not self._stopping.is_set():
-                    is_idle = not self._start(threads, running, places)
-                    if not running and is_idle and until_idle:
-                        break
-                    if running:
-                        finished, _ = wait(running, timeout=IDLE_SECONDS, return_when=FIRST_COMPLETED)
-                        done += self._settle(
-                            running, sorted(finished, key=lambda one: running[one][0].job.id)[:GROUP]
-                        )
-                    else:
-                        self._stopping.wait(IDLE_SECONDS)
-                    self._renew([work.job for work, _ in running.values()])
+                    try:
+                        is_idle = not self._start(threads, running, places)
+                        if not running and is_idle and until_idle:
+                            break
+                        done += self._settle(running, self._finished(running))
+                        self._renew([work.job for work, _ in running.values()])
+                    except StoreError:
+                        if until_idle:
+                            raise
+                        self._stopping.wait(AWAY_SECONDS)
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
                 end_children(places, running)
-                self._put_back([work.job for work, _ in running.values()])
+                with suppress(StoreError):  # or their leases run out
+                    self._put_back([work.job for work, _ in running.values()])
         return done
 
-    def _start(
-        self,
-        threads: ThreadPoolExecutor,
-        running: dict[Future[Work], tuple[Work, TemporaryDirectory[str]]],
-        places: str,
-    ) -> bool:
+    def _finished(self, running: Running) -> list[Future[Work]]:
+        """Wait a little for jobs to finish; return these, the oldest first."""
+        if not running:
+            self._stopping.wait(IDLE_SECONDS)
+            return []
+        finished, _ = wait(running, timeout=IDLE_SECONDS, return_when=FIRST_COMPLETED)
+        return sorted(finished, key=lambda one: running[one][0].job.id)[:GROUP]
+
+    def _start(self, threads: ThreadPoolExecutor, running: Running, places: str) -> bool:
         """Lease jobs as long as there is room; return whether there was one."""
         started = False
         while len(running) < self._at_once:
@@ -125,38 +136,27 @@ class Worker:
         try:
             if work.job.is_dead:
                 work.state, work.reason = FAILED, queue.DIED
-            elif work.job.kind == queue.SCORE:
+            else:
                 _score(work, place, self._clock())
-            elif work.job.kind == queue.RESCORE:
-                _rescore(work, self._clock())
         except (GevalError, OSError) as error:
             work.error = visible(str(error).partition("\n")[0]) or type(error).__name__
         return work
 
-    def _settle(
-        self, running: dict[Future[Work], tuple[Work, TemporaryDirectory[str]]], finished: Sequence[Future[Work]]
-    ) -> int:
+    def _settle(self, running: Running, finished: Sequence[Future[Work]]) -> int:
+        """Store what came of finished jobs; if the board itself is at fault, put them back."""
         works = [one.result() for one in finished]
         if works:
             try:
                 self._store(works)
             except StoreError:
                 raise
-            except GevalError:  # one of them cannot be stored: the others are stored alone
+            except GevalError as error:  # the challenge is not there, say
                 for work in works:
-                    self._store_alone(work)
+                    work.error = visible(str(error).partition("\n")[0])
+                self._store(works)
         for one in finished:
             running.pop(one)[1].cleanup()
         return len(works)
-
-    def _store_alone(self, work: Work) -> None:
-        try:
-            self._store([work])
-        except StoreError:
-            raise
-        except GevalError as error:
-            work.error = visible(str(error).partition("\n")[0])
-            self._store([work])
 
     def _store(self, works: Sequence[Work]) -> None:
         """Store what came of some jobs, with the ends of their leases; jobs whose leases were lost are left out."""
@@ -185,7 +185,7 @@ def _score(work: Work, place: str, now: datetime) -> None:
     """Receive, check and score an upload or, if it is dry, check it alone."""
     board, job = work.board, work.job
     with board.reading() as connection:
-        work.upload = row = uploads.upload(connection, int(job.upload_id or 0))
+        work.upload = row = uploads.upload(connection, job.upload_id)
         source = uploads.place_of(connection, row, place)
     files = os.path.join(place, "files")
     os.mkdir(files)
@@ -198,7 +198,7 @@ def _score(work: Work, place: str, now: datetime) -> None:
         origin=f"upload {row.number}: {row.name}",
     )
     if row.dry:
-        _check(work, source, files)
+        _check(work, row, source, files)
         return
     try:
         work.prepared = pipeline.prepare(board, arrival, references_of(board.settings), files)
@@ -210,25 +210,16 @@ def _score(work: Work, place: str, now: datetime) -> None:
         work.state, work.reason = REFUSED, error.reason
 
 
-def _check(work: Work, source: str, place: str) -> None:
-    """Check an upload by the rules that need no answers."""
-    settings = work.board.settings
+def _check(work: Work, row: Row[Any], source: str, place: str) -> None:
+    """Check an upload by the rules that need no answers; nothing is scored."""
+    outcome = pipeline.Outcome()
     try:
-        parcel = receive_in_sandbox(source, place, settings)
-        findings = score_in_sandbox(parcel, place, settings, ())
-        work.reason, work.problems = findings.reason, findings.problems
-        work.state = REJECTED if findings.reason else uploads.DONE
-    except (RejectedError, FailedError) as error:
-        work.state = REJECTED if isinstance(error, RejectedError) else FAILED
-        work.reason = error.reason
-
-
-def _rescore(work: Work, now: datetime) -> None:
-    """Score again what is out of date, for an organiser who asked for it on a page."""
-    from geval_py.board.operations.rescoring import rescore
-
-    found = rescore(work.board, now=now, dry_run=bool(work.job.detail.get("dry_run")))
-    work.result = {"outdated": len(found.outdated), "changes": [asdict(one) for one in found.changes]}
+        parcel = receive_in_sandbox(source, place, work.board.settings.at(row.arrived))
+        outcome = pipeline.check_and_score(work.board, outcome, parcel, place, {})
+    except SubmissionError as error:
+        outcome = pipeline.after_error(outcome, error)
+    work.state = uploads.DONE if outcome.state == SCORED else outcome.state
+    work.reason, work.problems = outcome.reason, outcome.problems
 
 
 def _end(connection: Connection, work: Work, now: datetime) -> bool:
@@ -240,14 +231,10 @@ def _end(connection: Connection, work: Work, now: datetime) -> bool:
     if work.error:
         work.state, work.reason, work.error = FAILED, work.error, ""
         work.prepared = None
-    if work.upload is None and job.upload_id is not None:
+    if work.upload is None:
         work.upload = uploads.upload(connection, job.upload_id)
-    state = queue.FAILED if work.state == FAILED else queue.DONE
-    if not queue.finish(connection, job, now, state=state, reason=work.reason if state == queue.FAILED else ""):
-        return False
-    if work.result:
-        queue.keep_result(connection, job, {**job.detail, **work.result})
-    return True
+    state, reason = (queue.FAILED, work.reason) if work.state == FAILED else (queue.DONE, "")
+    return queue.finish(connection, job, now, state=state, reason=reason)
 
 
 def _settle_upload(connection: Connection, board: Board, work: Work, now: datetime) -> None:

@@ -2,6 +2,8 @@
 
 import itertools
 import random
+import secrets
+import threading
 
 import pytest
 from samples import NOW, ON_BOTH, output
@@ -9,6 +11,7 @@ from serving import Clock
 from sqlalchemy import func, insert, select, update
 
 from geval_py.board.database.schema import blobs, jobs, submissions, submitters, uploads
+from geval_py.board.database.store import StoreError
 from geval_py.board.server import queue, worker
 from geval_py.board.server.worker import Worker
 from geval_py.cli.board import pages
@@ -23,8 +26,12 @@ def teams(board, names):
 
 
 def enqueue(board, submitter_id, now=NOW):
+    """Add the job of an upload without content; gives its id."""
     with board.writing() as connection:
-        return queue.enqueue(connection, queue.SCORE, now=now, submitter_id=submitter_id)
+        values = {"number": secrets.token_hex(8), "submitter_id": submitter_id, "name": "out.tsv", "sha256": "0" * 64}
+        values |= {"bytes": 0, "arrived": now, "state": "waiting", "problems": [], "receipt": "{}"}
+        upload_id = connection.execute(insert(uploads).values(values).returning(uploads.c.id)).scalar_one()
+        return queue.enqueue(connection, upload_id, submitter_id, now)
 
 
 def finish(board, job, now=NOW):
@@ -190,6 +197,46 @@ def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
     with served.board.reading() as connection:
         digests = set(connection.execute(select(blobs.c.sha256)).scalars())
     assert len(digests) == 2  # the files of the submissions
+
+
+def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch):
+    """What it has done is not done again, and its lease is still its own."""
+    sent(served)
+    own = Worker(served.board.folder, at_once=1, clock=served.clock)
+    store, tried = own._store, []
+
+    def sometimes(works):
+        tried.append(len(works))
+        if len(tried) < 3:
+            raise StoreError(path="board", reason="the server closed the connection")
+        store(works)
+        own.stop()
+
+    monkeypatch.setattr(own, "_store", sometimes)
+    monkeypatch.setattr(worker, "AWAY_SECONDS", 0.01)
+    thread = threading.Thread(target=own.run)
+    thread.start()
+    thread.join(30)
+    assert tried == [1, 1, 1]
+    assert states(served) == ["done"]
+    with served.board.reading() as connection:
+        assert connection.execute(select(jobs.c.lease)).scalars().all() == [1]
+
+
+def test_a_trial_is_checked_as_in_its_phase(served):
+    """An output for a test set that the phase does not rank is no output."""
+    with open(f"{served.board.folder}/board.yaml", "a", encoding="utf-8") as file:
+        file.write("phases: [{name: dev, until: 2027-01-31T00:00:00Z, tests: [dev-0]}]\n")
+    text = served.board.folder + "/board.yaml"
+    with open(text, encoding="utf-8") as file:
+        lines = file.read().replace("phases: []\n", "")
+    with open(text, "w", encoding="utf-8") as file:
+        file.write(lines)
+    program = served.token("anna")
+    number = program.put(f"{OUT}&dry=yes", output("test-A", 0.5)).json()["number"]
+    served.work()
+    told = program.get(f"/api/uploads/{number}").json()
+    assert (told["state"], "dev-0" in told["reason"]) == ("rejected", True)
 
 
 @pytest.mark.usefixtures("children")
