@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from importlib import resources
 from tempfile import TemporaryDirectory
@@ -86,8 +86,8 @@ class Server:
             Route("/api/me", self.who),
             Route("/{path:path}", self.public),
         ]
-        handlers = {HTTPException: self.failed, GevalError: self.refused}
-        return Guards(Starlette(routes=routes, exception_handlers=handlers), is_secure=self.is_secure)  # type: ignore
+        handlers = dict.fromkeys((HTTPException, GevalError), self.failed)
+        return Guards(Starlette(routes=routes, exception_handlers=handlers), is_secure=self.is_secure)
 
     # Who asks
 
@@ -139,14 +139,14 @@ class Server:
             return FileResponse(place, headers={"Cache-Control": "no-cache"})
         with open(place, encoding="utf-8") as file:
             text = file.read()
-        return self._html(request, text)
+        return self._html(text, self._maybe_account(request))
 
-    def _html(self, request: Request, text: str, status: int = 200) -> Response:
-        account = self._maybe_account(request)
+    @staticmethod
+    def _html(text: str, account: Account | None, status: int = 200) -> Response:
         return HTMLResponse(own_pages.with_account(text, account), status, headers={"Cache-Control": "no-store"})
 
     def health(self, _: Request) -> Response:
-        """Tell whether the database can be read; 503 if not."""
+        """Return whether the database can be read; 503 if not."""
         try:
             with self.live.board().reading() as connection:
                 waiting = queue.queue_status(connection, self.clock()).waiting
@@ -156,7 +156,7 @@ class Server:
         return JSONResponse({"status": "fine" if fine else "an earlier site is shown", "waiting": waiting})
 
     def metrics(self, _: Request) -> Response:
-        """Tell Prometheus about the queue."""
+        """Return the figures of the queue, for Prometheus."""
         with self.live.board().reading() as connection:
             found = queue.queue_status(connection, self.clock())
         lines = [
@@ -176,7 +176,7 @@ class Server:
     # Signing in
 
     def sign_in(self, request: Request) -> Response:
-        """Say how to sign in."""
+        """Show how to sign in."""
         return self._page(request, "sign_in", "Sign in")
 
     def invitation(self, request: Request) -> Response:
@@ -242,7 +242,7 @@ class Server:
         return account, found[0]
 
     def who(self, request: Request) -> Response:
-        """Tell a program whose token it has."""
+        """Return whose token a program has."""
         account = self._account(request, scope=accounts.READ)
         return JSONResponse({"name": account.name, "team": account.team, "role": account.role})
 
@@ -279,7 +279,7 @@ class Server:
                 accounts.refuse_known(connection, form.get("name", ""))
                 secret = accounts.invite(connection, form.get("name", ""), team=account.team, owner=False, now=now)
                 accounts.log(connection, account.name, "invited", form.get("name", ""), now=now)
-            link = f"{self.url}/invitation/{secret}"
+            link = f"{self.url or str(request.base_url).rstrip('/')}/invitation/{secret}"
             return self._page(request, "secret", "Invitation", account=account, secret=link, kind="link")
 
         return await run_in_threadpool(make)
@@ -292,9 +292,8 @@ class Server:
             account, board, now = self._changer(request), self.live.board(), self.clock()
             code = form.get("code", "")
             with board.reading() as connection:
-                own = uploads.uploads_of(connection, account.submitter_id or 0, most=10_000)
-            if code not in {one.code for one in own if one.code}:
-                raise RefusedError(reason="this is no submission of your team")
+                if not uploads.is_own(connection, account.submitter_id, code):
+                    raise RefusedError(reason="this is no submission of your team")
             name_final(board, [code], now, undo=form.get("undo") == "yes")
             with board.writing() as connection:
                 accounts.log(connection, account.name, "named as final", code, form.get("undo", ""), now=now)
@@ -383,25 +382,29 @@ class Server:
 
     # Answers
 
-    def _page(self, request: Request, template: str, title: str, status: int = 200, **values: Any) -> Response:
-        board = self.live.board()
-        text = own_pages.page(self.site.folder, board.settings, template, title, **values)
-        return self._html(request, text, status)
+    def _page(
+        self,
+        request: Request,
+        template: str,
+        title: str,
+        status: int = 200,
+        account: Account | None = None,
+        **values: Any,
+    ) -> Response:
+        """Render a page of the server, for the ``account`` if it is known already."""
+        account = account or self._maybe_account(request)
+        text = own_pages.page(
+            self.site.folder, self.live.board().settings, template, title, account=account, **values
+        )
+        return self._html(text, account, status)
 
-    async def failed(self, request: Request, error: HTTPException) -> Response:
-        """Answer that a request failed."""
-        if _wants_json(request):
-            return JSONResponse({"error": error.detail}, error.status_code)
-        if error.status_code == 401:
-            return RedirectResponse("/sign-in", 303)
-        return await run_in_threadpool(self._failure, request, error.status_code, error.detail)
-
-    async def refused(self, request: Request, error: GevalError) -> Response:
-        """Answer that a request was refused, with the reason if it is the asker's; else it is the log's."""
-        status = _status_of(error)
-        reason = str(error).replace("\n ", ";") if status < 500 else "The board cannot do this now; try again later."
+    async def failed(self, request: Request, error: Exception) -> Response:
+        """Answer that a request failed or was refused; the reason is named if it is the asker's."""
+        status, reason = _status_of(error)
         if _wants_json(request):
             return JSONResponse({"error": reason}, status)
+        if status == 401:
+            return RedirectResponse("/sign-in", 303)
         return await run_in_threadpool(self._failure, request, status, reason)
 
     def _failure(self, request: Request, status: int, reason: str) -> Response:
@@ -417,12 +420,18 @@ def _wants_json(request: Request) -> bool:
     return request.url.path.startswith(("/api/", "/upload/"))
 
 
-def _status_of(error: GevalError) -> int:
+def _status_of(error: Exception) -> tuple[int, str]:
+    """Return the status of an answer, and its reason."""
+    if isinstance(error, HTTPException):
+        return error.status_code, error.detail
+    reason = str(error).replace("\n ", ";")
     if isinstance(error, TooOftenError | QuotaError):
-        return 429
-    if isinstance(error, RefusedError | RejectedError | UsageError | UnknownCodeError):
-        return 403 if isinstance(error, RefusedError) else 422
-    return 503
+        return 429, reason
+    if isinstance(error, RefusedError):
+        return 403, reason
+    if isinstance(error, RejectedError | UsageError | UnknownCodeError):
+        return 422, reason
+    return 503, "The board cannot do this now; try again later."
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -435,14 +444,14 @@ async def _form(request: Request) -> dict[str, str]:
 
 async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the parts of a body; raises HTTPException if none comes for too long, or if the sender has gone."""
-    following = chunks.__aiter__()
-    while True:
-        waiting: Awaitable[bytes] = following.__anext__()
-        try:
-            yield await asyncio.wait_for(waiting, IDLE_SECONDS)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise HTTPException(408, f"No byte came for {IDLE_SECONDS} seconds.") from None
-        except ClientDisconnect:
-            raise HTTPException(400, "The upload was cut off.") from None
+    try:
+        while True:
+            async with asyncio.timeout(IDLE_SECONDS):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
+            yield chunk
+    except TimeoutError:
+        raise HTTPException(408, f"No byte came for {IDLE_SECONDS} seconds.") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "The upload was cut off.") from None

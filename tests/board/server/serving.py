@@ -17,6 +17,12 @@ ADDRESS = "http://board.test"
 OWN = {"Sec-Fetch-Site": "same-origin"}
 
 
+def run(function, *arguments):
+    """Run an asynchronous function to its end, in a thread: a browser of Playwright may have this one's loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, function, *arguments).result()
+
+
 class Clock:
     """A clock that a test sets."""
 
@@ -87,8 +93,7 @@ class Browser:
                 self.cookies = client.cookies
                 return answer
 
-        with ThreadPoolExecutor(1) as thread:  # a browser of Playwright may have this thread's loop
-            return thread.submit(anyio.run, ask).result()
+        return run(ask)
 
     def get(self, path, **more):
         return self.request("GET", path, **more)

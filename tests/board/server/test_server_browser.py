@@ -45,7 +45,9 @@ def unused_port():
 
 
 def drop(page, text):
-    """Drop a file upon the form."""
+    """Drop a file upon the form, once its script is there."""
+    expect(page).to_have_url(re.compile("/me$"))
+    page.wait_for_load_state()
     script = "text => { const data = new DataTransfer(); data.items.add(new File([text], 'out.tsv')); return data; }"
     page.dispatch_event("[data-send]", "drop", {"dataTransfer": page.evaluate_handle(script, text)})
     page.get_by_role("button", name="Send").click()
