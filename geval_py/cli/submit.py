@@ -17,6 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from geval_py.board.intake.identity import is_archive
 from geval_py.cli import parsers, terminal
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.tables.escapes import json_text
@@ -26,7 +27,6 @@ TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 SECONDS = 60  # for which the server's answer is waited for
 PAUSE_SECONDS, LONGEST_PAUSE = 1.0, 15.0  # between two looks at an upload
-ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst")
 FINE = ("scored", "done")
 EPILOG = """\
 The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. You make one on your
@@ -75,7 +75,7 @@ def run(words: Sequence[str]) -> int:
     base, token = _address(given.board), _token(given.token_file)
     with _packed(given.file) as path:
         query = {"dry": "yes"} if given.trial else {}
-        if not path.endswith(ENDINGS):
+        if not is_archive(path):
             query["test"] = given.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
         sent = _send(f"{base}/upload/{quote(os.path.basename(path))}?{urlencode(query)}", token, path)
     if sent["note"]:
@@ -163,7 +163,8 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
         with build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
             found = json.load(answer)
     except HTTPError as error:
-        raise SubmitError(reason=_reason(error)) from None
+        with error:
+            raise SubmitError(reason=_reason(error)) from None
     except URLError as error:
         raise SubmitError(reason=f"the board does not answer ({error.reason})") from None
     except (OSError, http.client.HTTPException, ValueError) as error:

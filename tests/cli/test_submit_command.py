@@ -3,15 +3,19 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, build_opener, urlopen
 
 import pytest
+
+from geval_py.cli.submit import _NoRedirect
 
 RUN = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 GAZETTE = Path(__file__).parents[2] / "challenges/gazette"
@@ -55,7 +59,7 @@ class Board:
     """A board that is served by processes of its own."""
 
     def __init__(self, folder):
-        subprocess.run(["cp", "-r", GAZETTE, folder / "gazette"], check=True)
+        shutil.copytree(GAZETTE, folder / "gazette")
         (folder / "hidden/test-A").mkdir(parents=True)
         (folder / "gazette/test-A/expected.tsv").rename(folder / "hidden/test-A/expected.tsv")
         self.folder = folder / "board"
@@ -72,13 +76,13 @@ class Board:
         return process
 
     def token(self, name):
-        link = run("board", "invite", self.folder, name)[0].strip()
-        assert re.fullmatch(r"/invitation/[\w-]{43}", link)
-        request = subprocess.run(
-            ["curl", "-s", "-o", os.devnull, "-w", "%{http_code}", "-X", "POST", "-H", f"Origin: {self.address}", self.address + link],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        assert request.stdout == "303"
+        link = run("board", "invite", self.folder, name, "--url", self.address)[0].strip()
+        assert re.fullmatch(rf"{self.address}/invitation/[\w-]{{43}}", link)
+        request = Request(link, method="POST", headers={"Origin": self.address})
+        with pytest.raises(HTTPError) as answer:  # a redirection, which is not followed
+            build_opener(_NoRedirect).open(request, timeout=20)
+        with answer.value as found:
+            assert (found.code, found.headers["Server"]) == (303, None)
         return run("board", "token", self.folder, name)[0].strip()
 
 
@@ -187,3 +191,52 @@ def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, 
     told, _ = run("submit", path, "--board", board.address, GEVAL_BOARD_TOKEN=token)
     assert "  scored\n" in told
     assert json.loads(out)["file"] == "out.tsv"
+
+
+# Accounts
+
+
+def test_a_list_of_people_is_invited(board, tmp_path):
+    (tmp_path / "people.csv").write_text("name,team\nBob Smith,Team 7\ncyd,\n")
+    out, _ = run(
+        "board", "invite", board.folder, "--list", tmp_path / "people.csv", "--url", "https://board.example.org/"
+    )
+    head, *lines = out.splitlines()
+    assert head == "name,link"
+    assert [line.partition(",")[0] for line in lines] == ["Bob Smith", "cyd"]
+    assert all(re.fullmatch(r".*,https://board\.example\.org/invitation/[\w-]{43}", line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("nome\nann\n", "its first line names the columns name, email, team, role; name is needed"),
+        ("team\nann\n", "its first line names the columns name, email, team, role; name is needed"),
+        ("name,team\nann\n", "line 2: it has not one value for each column"),
+        ("name,team\nann,a,b\n", "line 2: it has not one value for each column"),
+        ("name,team\n,a\n", "line 2: it has not one value for each column"),
+    ],
+)
+def test_a_list_of_people_that_is_wrong(geval, board, tmp_path, text, reason):
+    (tmp_path / "people.csv").write_text(text)
+    words = ["--list", f"{tmp_path}/people.csv", "--url", "https://board.example.org"]
+    message = f"geval: Cannot read `{tmp_path}/people.csv`: {reason}\n"
+    assert geval("board", "invite", str(board.folder), *words) == (1, "", message)
+
+
+def test_a_link_needs_an_address(geval, board):
+    message = "geval: the address of the server is missing\n  --url URL, or `url` in board.yaml\n"
+    assert geval("board", "invite", str(board.folder), "eve") == (2, "", message)
+
+
+def test_a_closed_account_cannot_submit(board, tmp_path):
+    token = board.token("dora")
+    run("board", "close", board.folder, "Dora")
+    _, err = run("submit", output_in(tmp_path), "--board", board.address, status=1, GEVAL_BOARD_TOKEN=token)
+    assert err == "geval: The upload was not taken: the board does not know this token\n"
+    _, err = run("board", "token", board.folder, "dora", status=1)
+    assert err == "geval: there is no account `dora`\n"
+
+
+def test_work_ends_when_nothing_waits(board):
+    assert run("board", "work", board.folder, "--once") == ("", "geval: note: 0 jobs done\n")

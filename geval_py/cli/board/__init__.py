@@ -31,6 +31,7 @@ SUBCOMMANDS = {  # what each does, and where it is
     "work": ("check and score what was uploaded to a server", SERVER),
     "invite": ("print a link with which somebody signs in to a server", SERVER),
     "token": ("print a token, with which a program submits", SERVER),
+    "close": ("close an account of a server", SERVER),
     "verify-receipt": ("verify the signature of an upload's receipt", SERVER),
 }
 EXAMPLES = """\

@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from geval_py.board.database.schema import ROLES, SUBMITTER
+from geval_py.board.database.schema import READER, SUBMITTER
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
 from geval_py.board.settings import read_text
@@ -41,12 +41,16 @@ INVITE_EXAMPLES = """\
 TOKEN_EXAMPLES = """\
   geval board token gazette-board anna
 """
+CLOSE_EXAMPLES = """\
+  geval board close gazette-board anna
+"""
 RECEIPT_EXAMPLES = """\
   geval board verify-receipt receipt.json --key q83vEjRWeJ…
 """
 RECEIPT_STATUS = "Exit status: 0 the receipt is valid, 1 it is not, 2 the command line is at fault."
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 RESTART_SECONDS = 1  # before a worker that died is followed by another
+INVITED = (SUBMITTER, READER)
 CSV_COLUMNS = ("name", "email", "team", "role")
 
 
@@ -170,7 +174,7 @@ def make_invite_parser() -> parsers.QuietParser:
     add("name", nargs="?", metavar="NAME", help="the name of the account")
     add("--list", metavar="FILE", help="invite all of a CSV, and print one with their links")
     add("--email", default="", metavar="ADDRESS", help="their e-mail address, for you")
-    add("--role", choices=ROLES, default=SUBMITTER, help="what they may do (default: submitter)")
+    add("--role", choices=INVITED, default=SUBMITTER, help="what they may do (default: submitter)")
     add("--team", metavar="NAME", help="the submitter they submit for (default: their name)")
     add("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)")
     return parser.with_help()
@@ -185,6 +189,8 @@ def run_invite(words: Sequence[str]) -> int:
         raise UsageError(message="name somebody to invite, or a CSV with --list FILE")
     board = Board.open(given.board)
     base = (given.url or board.settings.url).rstrip("/")
+    if not base:
+        raise UsageError(message="the address of the server is missing\n  --url URL, or `url` in board.yaml")
     own = {"name": given.name, "email": given.email, "role": given.role, "team": given.team}
     people = [own] if given.list is None else list(_listed(given.list))
     with board.writing() as connection:
@@ -251,6 +257,25 @@ def run_token(words: Sequence[str]) -> int:
         )
         accounts.log(connection, "organiser", "made a token", account.name, now=now())
     sys.stdout.write(f"{secret}\n")
+    return 0
+
+
+def make_close_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval board close``."""
+    what = "Close an account: its sessions and tokens end at once; its uploads and submissions stay."
+    parser = board_parser("close", what, CLOSE_EXAMPLES)
+    parser.add_argument("name", metavar="NAME", help="the name of the account")
+    return parser.with_help()
+
+
+def run_close(words: Sequence[str]) -> int:
+    """Run ``geval board close``; returns the exit status, raises GevalError."""
+    given = make_close_parser().understood(words)
+    if given is not None:
+        with Board.open(given.board).writing() as connection:
+            account = accounts.account_named(connection, given.name)
+            accounts.close(connection, account.id, now())
+            accounts.log(connection, "organiser", "closed", account.name, now=now())
     return 0
 
 
