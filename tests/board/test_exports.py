@@ -67,6 +67,7 @@ def filled(board, submission, tmp_path):
     rescore(board, now=NOW)
     gone = add(board, str(submission("gone", 0.3)), now=NOW)
     moderating.withdraw(board, gone.code, "it used the answers", NOW)
+    moderating.announce(board, "test-B opens on Monday", NOW)
     uploaded(board, tmp_path)
     return board
 

@@ -237,6 +237,15 @@ disclosures = sa.Table(
     sa.Column("high", sa.Double),
 )
 
+# What the organiser announces on the pages and in the feed, in Markdown.
+announcements = sa.Table(
+    "announcements",
+    METADATA,
+    _id(),
+    _needed("moment", Moment),
+    _needed("text", sa.Text),
+)
+
 # Who may sign in to the board's server. ``key`` is the folded name. An account submits as ``submitter_id``, its team,
 # whose ``owner`` may invite others into it; organisers and readers may have none.
 accounts = sa.Table(

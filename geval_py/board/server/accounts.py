@@ -108,6 +108,12 @@ def account_named(connection: Connection, name: str) -> Account:
     return found
 
 
+def all_accounts(connection: Connection) -> list[Account]:
+    """Return the accounts that are not closed, by name."""
+    query = _accounts().where(accounts.c.disabled.is_(None)).order_by(accounts.c.key)
+    return [_account_of(row) for row in connection.execute(query)]
+
+
 def _account(connection: Connection, condition: Any) -> Account | None:
     row = connection.execute(_accounts().where(condition, accounts.c.disabled.is_(None))).first()
     return None if row is None else _account_of(row)

@@ -30,12 +30,15 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
+from geval_py.board.database.store import Board
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
-from geval_py.board.operations.submissions import name_final
+from geval_py.board.operations.submissions import name_final, withdraw
 from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
+from geval_py.board.server.forms import FORM_BYTES, read_form
 from geval_py.board.server.guards import Guards, is_same_origin
 from geval_py.board.server.live import LiveBoard, LiveSite
+from geval_py.board.server.organiser import Desk
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
 
@@ -43,9 +46,9 @@ COOKIE, SECURE_COOKIE = "geval", "__Host-geval"
 BEARER = "bearer "
 IDLE_SECONDS = 30  # that an upload waits for its next bytes
 CHUNK_BYTES = 1 << 20
-FORM_BYTES = 65_536  # of a form without a file
 NOT_FOUND = "There is no such page."
 SIGN_IN = "Sign in first."
+BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
 
 class Server:
@@ -79,11 +82,13 @@ class Server:
             Route("/me/tokens/{number:int}", self.end_token, methods=["POST"]),
             Route("/me/final", self.final, methods=["POST"]),
             Route("/me/invitations", self.invite, methods=["POST"]),
+            Route("/me/withdraw", self.withdraw, methods=["POST"]),
             Route("/me/uploads/{number}", self.upload_page),
             Route("/me/uploads/{number}/receipt", self.receipt),
             Route("/upload/{name}", self.put_upload, methods=["PUT"]),
             Route("/api/uploads/{number}", self.upload_state),
             Route("/api/me", self.who),
+            *Desk(self).routes(),
             Route("/{path:path}", self.public),
         ]
         handlers = dict.fromkeys((HTTPException, GevalError), self.failed)
@@ -91,7 +96,7 @@ class Server:
 
     # Who asks
 
-    def _account(self, request: Request, *, scope: str = accounts.SUBMIT) -> Account:
+    def account(self, request: Request, *, scope: str = accounts.SUBMIT) -> Account:
         """Return who is signed in, by a token of a scope or by a session; raises HTTPException."""
         found = self._maybe_account(request, scope=scope)
         if found is None:
@@ -116,9 +121,9 @@ class Server:
                 accounts.note_session(connection, secret, now)
         return found
 
-    def _changer(self, request: Request) -> Account:
+    def changer(self, request: Request) -> Account:
         """Return who changes something: by a token, or by a session from a page of this server."""
-        account = self._account(request)
+        account = self.account(request)
         if "authorization" not in request.headers and not is_same_origin(request, self.url):
             raise HTTPException(403, "This form is not of this site.")
         return account
@@ -177,7 +182,7 @@ class Server:
 
     def sign_in(self, request: Request) -> Response:
         """Show how to sign in."""
-        return self._page(request, "sign_in", "Sign in")
+        return self.page(request, "sign_in", "Sign in")
 
     def invitation(self, request: Request) -> Response:
         """Show what an invitation offers; by POST, use it. A GET changes nothing, since programs follow links too."""
@@ -185,7 +190,7 @@ class Server:
         if request.method == "GET":
             with board.reading() as connection:
                 found = accounts.invitation(connection, secret, now)
-            return self._page(request, "invitation", "Invitation", 200 if found else 404, invitation=found)
+            return self.page(request, "invitation", "Invitation", 200 if found else 404, invitation=found)
         if not is_same_origin(request, self.url):
             raise HTTPException(403, "This form is not of this site.")
         with board.writing() as connection:
@@ -201,7 +206,7 @@ class Server:
 
     def sign_out(self, request: Request) -> Response:
         """End the session."""
-        self._changer(request)
+        self.changer(request)
         with self.live.board().writing() as connection:
             accounts.end_session(connection, request.cookies.get(self.cookie, ""))
         answer = RedirectResponse("/", 303)
@@ -212,15 +217,15 @@ class Server:
 
     def me(self, request: Request) -> Response:
         """Show a team's uploads, quota, tokens and members."""
-        account, board, now = self._account(request, scope=accounts.READ), self.live.board(), self.clock()
+        account, board, now = self.account(request, scope=accounts.READ), self.live.board(), self.clock()
         with board.reading() as connection:
             own = own_pages.my_page(connection, board.settings, account, now)
-        return self._page(request, "my_page", "My page", account=account, own=own)
+        return self.page(request, "my_page", "My page", account=account, own=own)
 
     def upload_page(self, request: Request) -> Response:
         """Show what became of an upload."""
         account, one = self._own_upload(request)
-        return self._page(request, "upload", f"Upload {one.number}", account=account, upload=one)
+        return self.page(request, "upload", f"Upload {one.number}", account=account, upload=one)
 
     def receipt(self, request: Request) -> Response:
         """Return the signed receipt of an upload, as a file."""
@@ -233,7 +238,7 @@ class Server:
         return JSONResponse(own_pages.upload_document(self._own_upload(request)[1]))
 
     def _own_upload(self, request: Request) -> tuple[Account, uploads.UploadView]:
-        account = self._account(request, scope=accounts.READ)
+        account = self.account(request, scope=accounts.READ)
         with self.live.board().reading() as connection:
             number = request.path_params["number"]
             found = uploads.uploads_of(connection, account.submitter_id or 0, number=number)
@@ -243,19 +248,19 @@ class Server:
 
     def who(self, request: Request) -> Response:
         """Return whose token a program has."""
-        account = self._account(request, scope=accounts.READ)
+        account = self.account(request, scope=accounts.READ)
         return JSONResponse({"name": account.name, "team": account.team, "role": account.role})
 
     async def new_token(self, request: Request) -> Response:
         """Make a token, and show it this once."""
-        form = await _form(request)
+        form = await read_form(request)
 
         def make() -> Response:
-            account, now = self._changer(request), self.clock()
+            account, now = self.changer(request), self.clock()
             with self.live.board().writing() as connection:
                 secret = accounts.make_token(connection, account.id, now=now, name=form.get("name", ""))
                 accounts.log(connection, account.name, "made a token", now=now)
-            return self._page(request, "secret", "Token", account=account, secret=secret, kind="token")
+            return self.page(request, "secret", "Token", account=account, secret=secret, kind="token")
 
         return await run_in_threadpool(make)
 
@@ -269,40 +274,61 @@ class Server:
 
     async def invite(self, request: Request) -> Response:
         """Invite somebody into a team, by its owner; the link is shown this once."""
-        form = await _form(request)
+        form = await read_form(request)
 
         def make() -> Response:
-            account, now = self._changer(request), self.clock()
+            account, now = self.changer(request), self.clock()
             if not (account.owner and account.team):
                 raise RefusedError(reason="only the owner of a team invites into it")
             with self.live.board().writing() as connection:
                 accounts.refuse_known(connection, form.get("name", ""))
                 secret = accounts.invite(connection, form.get("name", ""), team=account.team, owner=False, now=now)
                 accounts.log(connection, account.name, "invited", form.get("name", ""), now=now)
-            link = f"{self.url or str(request.base_url).rstrip('/')}/invitation/{secret}"
-            return self._page(request, "secret", "Invitation", account=account, secret=link, kind="link")
+            link = self.invitation_link(request, secret)
+            return self.page(request, "secret", "Invitation", account=account, secret=link, kind="link")
 
         return await run_in_threadpool(make)
 
+    def invitation_link(self, request: Request, secret: str) -> str:
+        """Return the address of an invitation."""
+        return f"{self.url or str(request.base_url).rstrip('/')}/invitation/{secret}"
+
     async def final(self, request: Request) -> Response:
         """Name a submission as final, or take that back."""
-        form = await _form(request)
+        form = await read_form(request)
+        undo = form.get("undo") == "yes"
+        return await run_in_threadpool(
+            self._mark,
+            request,
+            form.get("code", ""),
+            "took back as final" if undo else "named as final",
+            lambda board, code: name_final(board, [code], self.clock(), undo=undo),
+        )
 
-        def change() -> Response:
-            account, board, now = self._changer(request), self.live.board(), self.clock()
-            code = form.get("code", "")
-            with board.reading() as connection:
-                if not uploads.is_own(connection, account.submitter_id, code):
-                    raise RefusedError(reason="this is no submission of your team")
-            name_final(board, [code], now, undo=form.get("undo") == "yes")
-            with board.writing() as connection:
-                accounts.log(connection, account.name, "named as final", code, form.get("undo", ""), now=now)
-            return RedirectResponse("/me", 303)
+    async def withdraw(self, request: Request) -> Response:
+        """Withdraw a submission, by its team."""
+        form = await read_form(request)
+        return await run_in_threadpool(
+            self._mark,
+            request,
+            form.get("code", ""),
+            "withdrew",
+            lambda board, code: withdraw(board, code, BY_THE_TEAM, self.clock()),
+        )
 
-        return await run_in_threadpool(change)
+    def _mark(self, request: Request, code: str, action: str, change: Callable[[Board, str], object]) -> Response:
+        """Change a submission of the team, by its code."""
+        account, board = self.changer(request), self.live.board()
+        with board.reading() as connection:
+            if not uploads.is_own(connection, account.submitter_id, code):
+                raise RefusedError(reason="this is no submission of your team")
+        change(board, code)
+        with board.writing() as connection:
+            accounts.log(connection, account.name, action, code, now=self.clock())
+        return RedirectResponse("/me", 303)
 
     def _change(self, request: Request, action: str, change: Callable[[Connection, Account], object]) -> Response:
-        account, now = self._changer(request), self.clock()
+        account, now = self.changer(request), self.clock()
         with self.live.board().writing() as connection:
             change(connection, account)
             accounts.log(connection, account.name, action, now=now)
@@ -312,7 +338,7 @@ class Server:
 
     async def put_upload(self, request: Request) -> Response:
         """Receive a file as the body of PUT; answer with its receipt. ``?test=`` names the test set of an output."""
-        account = await run_in_threadpool(self._changer, request)
+        account = await run_in_threadpool(self.changer, request)
         query = request.query_params
         name, test, dry = request.path_params["name"], query.get("test", ""), query.get("dry") == "yes"
         found = await self._receive(account, name, test, request.stream(), dry=dry)
@@ -329,7 +355,7 @@ class Server:
 
     async def upload_form(self, request: Request) -> Response:
         """Receive a file from the form of a page; who sends it is known before a byte of it is read."""
-        account = await run_in_threadpool(self._changer, request)
+        account = await run_in_threadpool(self.changer, request)
         most = self.live.board().settings.server.upload + FORM_BYTES
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > most:
@@ -382,7 +408,7 @@ class Server:
 
     # Answers
 
-    def _page(
+    def page(
         self,
         request: Request,
         template: str,
@@ -408,7 +434,7 @@ class Server:
         return await run_in_threadpool(self._failure, request, status, reason)
 
     def _failure(self, request: Request, status: int, reason: str) -> Response:
-        return self._page(request, "failure", "That did not work", status, reason=reason)
+        return self.page(request, "failure", "That did not work", status, reason=reason)
 
 
 def _script(_: Request) -> Response:
@@ -432,14 +458,6 @@ def _status_of(error: Exception) -> tuple[int, str]:
     if isinstance(error, RejectedError | UsageError | UnknownCodeError):
         return 422, reason
     return 503, "The board cannot do this now; try again later."
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """Read a small form; raises HTTPException for another body."""
-    if int(request.headers.get("content-length") or FORM_BYTES + 1) > FORM_BYTES:
-        raise HTTPException(413, "The form is too long.")
-    async with request.form(max_files=0, max_fields=20, max_part_size=FORM_BYTES) as form:
-        return {name: value for name, value in form.items() if isinstance(value, str)}
 
 
 async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

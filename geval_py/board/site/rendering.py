@@ -153,7 +153,7 @@ def render(template: str, **values: object) -> str:
 @cache
 def _templates() -> Environment:
     templates = escapes.environment("geval_py.board.site")
-    named = (figure, span, moment, day, iso, size, count, breakable)
+    named = (figure, span, moment, day, iso, size, count, breakable, markdown_html)
     templates.filters |= {function.__name__: function for function in named}
     templates.filters |= {"shorten": escapes.short, "json": json_of, "params": params_of, "key": key_of}
     templates.globals |= {

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Row, select
 
 from geval_py.board.answers import expected_of, input_of
-from geval_py.board.database.schema import SCORED, disclosures, evaluations, files, outputs, submissions, submitters
+from geval_py.board.database.schema import (
+    SCORED,
+    announcements,
+    disclosures,
+    evaluations,
+    files,
+    outputs,
+    submissions,
+    submitters,
+)
 from geval_py.board.database.store import AFFILIATION, facts_about
 from geval_py.board.ranking import disclosure, leaderboard, likeness, order, place_ranges
 from geval_py.board.settings import AFTER, NO_DIGITS, Digits, Settings, Test, measure_of, names_of, read_text
@@ -54,6 +63,15 @@ class OutputView:
     params: Mapping[str, str]
     figures: Mapping[str, Figures]
     evaluation_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """What the organiser tells everybody, in Markdown."""
+
+    number: int
+    moment: datetime
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +133,9 @@ class LineView:
 class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
-    ``phase`` is the present phase, ``digits`` the significant digits shown, by test and phase. ``metrics`` have the
-    names that the standings use. ``published`` has the places on an earlier site, if there is one. ``likenesses`` are
-    for the organiser, None in a published site.
+    ``announcements`` have the latest first too. ``phase`` is the present phase, ``digits`` the significant digits
+    shown, by test and phase. ``metrics`` have the names that the standings use. ``published`` has the places on an
+    earlier site, if there is one. ``likenesses`` are for the organiser, None in a published site.
     """
 
     settings: Settings
@@ -126,6 +144,7 @@ class SiteView:
     digits: Mapping[tuple[str, str], Digits]
     standings: Mapping[tuple[str, str], Standings]
     submissions: tuple[SubmissionView, ...]
+    announcements: tuple[Announcement, ...] = ()
     readme: str = ""
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
     advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
@@ -175,8 +194,9 @@ class SiteView:
 
     @property
     def updated(self) -> datetime | None:
-        """The moment of the last arrival or withdrawal; None for an empty board."""
-        return updated_of(self.submissions)
+        """The moment of the last arrival, withdrawal or announcement; None for an empty board."""
+        moments = (updated_of(self.submissions), *(one.moment for one in self.announcements))
+        return max((one for one in moments if one is not None), default=None)
 
 
 def updated_of(submissions: Sequence[SubmissionView]) -> datetime | None:
@@ -273,12 +293,19 @@ def _view(connection: Connection, settings: Settings, now: datetime, *, organise
         digits={(test.name, name): of.digits_of(test, now) for name, of in until.items() for test in of.tests},
         standings=standings,
         submissions=found,
+        announcements=announcements_of(connection),
         readme=read_text(readme) if os.path.isfile(readme) else "",
         lines_of=LineTables(connection, settings),
         advice=_advice,
         published=last_published(connection, present),
         likenesses=tuple(likeness.likenesses(connection, settings)) if organiser else None,
     )
+
+
+def announcements_of(connection: Connection) -> tuple[Announcement, ...]:
+    """Read the announcements, the latest first."""
+    rows = connection.execute(select(announcements).order_by(announcements.c.id.desc()))
+    return tuple(Announcement(number=row.id, moment=row.moment, text=row.text) for row in rows)
 
 
 def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:

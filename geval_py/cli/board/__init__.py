@@ -22,6 +22,7 @@ SUBCOMMANDS = {  # what each does, and where it is
     "withdraw": ("hide a submission, with a reason", SUBMISSIONS),
     "final": ("name the submissions that decide in the end", SUBMISSIONS),
     "note": ("put a public remark on a submission", SUBMISSIONS),
+    "announce": ("tell everybody something, on the first page", SUBMISSIONS),
     "rescore": ("score again what is out of date", SUBMISSIONS),
     "site": ("build the pages that are published", PAGES),
     "export": ("write a board as one archive", TRANSFER),

@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from geval_py.board.database.schema import READER, SUBMITTER
+from geval_py.board.database.schema import ROLES, SUBMITTER
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
 from geval_py.board.settings import read_text
@@ -50,7 +50,6 @@ RECEIPT_EXAMPLES = """\
 RECEIPT_STATUS = "Exit status: 0 the receipt is valid, 1 it is not, 2 the command line is at fault."
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 RESTART_SECONDS = 1  # before a worker that died is followed by another
-INVITED = (SUBMITTER, READER)
 CSV_COLUMNS = ("name", "email", "team", "role")
 
 
@@ -174,7 +173,7 @@ def make_invite_parser() -> parsers.QuietParser:
     add("name", nargs="?", metavar="NAME", help="the name of the account")
     add("--list", metavar="FILE", help="invite all of a CSV, and print one with their links")
     add("--email", default="", metavar="ADDRESS", help="their e-mail address, for you")
-    add("--role", choices=INVITED, default=SUBMITTER, help="what they may do (default: submitter)")
+    add("--role", choices=ROLES, default=SUBMITTER, help="what they may do (default: submitter)")
     add("--team", metavar="NAME", help="the submitter they submit for (default: their name)")
     add("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)")
     return parser.with_help()

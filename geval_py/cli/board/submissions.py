@@ -1,14 +1,15 @@
-"""``geval board add``, ``scan``, ``withdraw``, ``note``, ``final``, ``rescore``: add, mark, score again."""
+"""``geval board add``, ``scan``, ``withdraw``, ``note``, ``announce``, ``final``, ``rescore``."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database import schema, store
 from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, Receipt
-from geval_py.board.operations.submissions import add, name_final, note, scan, withdraw
+from geval_py.board.operations.submissions import add, announce, name_final, note, scan, take_back, withdraw
 from geval_py.board.settings import moment_of
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
@@ -47,6 +48,10 @@ WITHDRAW_EXAMPLES = """\
 NOTE_EXAMPLES = """\
   geval board note gazette-board 3f2a90c1d7e4 "uses data that others had not"
   geval board note gazette-board 3f2a90c1d7e4 ""     takes the remark away
+"""
+ANNOUNCE_EXAMPLES = """\
+  geval board announce gazette-board "test-B opens on Monday; see [the rules](https://example.org/rules)"
+  geval board announce gazette-board --remove 3
 """
 FINAL_EXAMPLES = """\
   geval board final gazette-board 3f2a90c1d7e4 81ac55e0b2f9
@@ -161,6 +166,30 @@ def run_note(words: Sequence[str]) -> int:
     given = make_note_parser().understood(words)
     if given is not None:
         _show_receipts([note(store.Board.open(given.board), given.code, given.remark)], given)
+    return 0
+
+
+def make_announce_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval board announce``."""
+    what = "Put an announcement on the first page and into the feed; print its number."
+    parser = board_parser("announce", what, ANNOUNCE_EXAMPLES)
+    parser.add_argument("text", nargs="?", metavar="TEXT", help="the announcement, in Markdown")
+    parser.add_argument("--remove", type=int, metavar="N", help="take the announcement with this number away")
+    return parser.with_help()
+
+
+def run_announce(words: Sequence[str]) -> int:
+    """Run ``geval board announce``; returns the exit status, raises GevalError."""
+    given = make_announce_parser().understood(words)
+    if given is None:
+        return 0
+    if (given.text is None) == (given.remove is None):
+        raise UsageError(message="give a text to announce, or --remove N to take one away")
+    board = store.Board.open(given.board)
+    if given.text is None:
+        take_back(board, given.remove)
+    else:
+        sys.stdout.write(f"{announce(board, given.text, now())}\n")
     return 0
 
 

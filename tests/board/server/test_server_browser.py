@@ -8,7 +8,9 @@ import uvicorn
 from axe import axe_findings
 from playwright.sync_api import expect
 from samples import output
+from sqlalchemy import select
 
+from geval_py.board.database.schema import submissions
 from geval_py.board.server.worker import Worker
 
 pytestmark = pytest.mark.no_cover
@@ -111,3 +113,61 @@ def test_it_works_without_scripts(served, address, browser, tmp_path):
         page.wait_for_timeout(100)
     expect(page.get_by_role("status").locator(".state")).to_have_text("scored")
     context.close()
+
+
+@pytest.mark.parametrize(("screen", "width", "scheme"), SCREENS, ids=[one[0] for one in SCREENS])
+def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_address, screen, width, scheme):
+    served.token("anna").put("/upload/out.tsv?test=test-A", GOOD)
+    while not (codes := codes_of(served)):
+        threading.Event().wait(0.1)
+
+    def fill(label, text):
+        page.get_by_label(label).focus()
+        page.keyboard.type(text)
+
+    def press(name):
+        page.get_by_role("button", name=name, exact=True).focus()
+        page.keyboard.press("Enter")
+        page.wait_for_load_state()
+
+    def look():
+        assert axe_findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    page = open_address(address + served.invite("olga", role="organiser"), width=width, scheme=scheme)
+    press("Sign in")
+    page.get_by_role("link", name="The organiser’s page").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Organiser")
+    look()
+    fill("For everybody, in Markdown", "test-B opens on *Monday*")
+    press("Announce")
+    expect(page.get_by_role("button", name="Take back announcement 1")).to_be_visible()
+    fill("Remark on, by its code", codes[0])
+    fill("The remark, for everybody; empty to remove it", "a bigram")
+    press("Put the remark")
+    expect(page.get_by_role("region", name="Submissions")).to_contain_text("a bigram")
+    fill("Withdraw, by its code", codes[0])
+    fill("The reason, for organisers", "a copy")
+    press("Withdraw")
+    expect(page.get_by_role("region", name="Submissions").locator(".state")).to_have_text("withdrawn")
+    look()
+    fill("Invite, by a name", "bob")
+    press("Make a link")
+    expect(page.locator("pre code")).to_contain_text(f"{address}/invitation/")
+    page.goto(f"{address}/organiser/log")
+    expect(page.get_by_role("main").locator("tbody tr").first).to_contain_text("invited")
+    look()
+    page.goto(f"{address}/organiser/alike")
+    look()
+    served.build()
+    page.goto(address)
+    expect(page.get_by_role("main")).to_contain_text("test-B opens on Monday")
+    look()
+    assert page.said == []
+    assert [url for url in page.asked if not url.startswith(address)] == []
+
+
+def codes_of(served):
+    """The codes of the submissions."""
+    with served.board.reading() as connection:
+        return connection.execute(select(submissions.c.code)).scalars().all()

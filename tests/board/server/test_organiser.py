@@ -1,0 +1,156 @@
+"""The organiser's pages by HTTP; and what a team may do with its own submissions."""
+
+import pytest
+from samples import NOW, ON_BOTH, output
+from serving import ADDRESS
+from sqlalchemy import select
+
+from geval_py.board.database.schema import audit, submissions
+from geval_py.board.server import accounts
+from geval_py.board.server.organiser import HOME
+
+GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
+OUT = "/upload/out.tsv?test=test-A"
+CHANGES = ("announce", "take-back", "withdraw", "note", "close", "invite")
+PAGES = ("", "/log", "/alike")
+
+
+@pytest.fixture
+def organiser(served):
+    """A browser in which the organiser is signed in."""
+    return served.signed_in("olga", role="organiser")
+
+
+def scored(served, name, text=GOOD):
+    """Upload and score an output; give the code of its submission."""
+    program = served.token(name)
+    number = program.put(OUT, text).json()["number"]
+    served.work()
+    return program.get(f"/api/uploads/{number}").json()["code"]
+
+
+def log(served):
+    with served.board.reading() as connection:
+        return [(row.who, row.action, row.subject) for row in connection.execute(select(audit).order_by(audit.c.id))]
+
+
+def withdrawal(served, code):
+    with served.board.reading() as connection:
+        return connection.execute(select(submissions.c.withdrawal).where(submissions.c.code == code)).scalar_one()
+
+
+@ON_BOTH
+def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
+    code = scored(served, "anna")
+    answers = [
+        organiser.post(f"{HOME}/announce", data={"text": "**Soon**: test-B <b>opens</b>"}),
+        organiser.post(f"{HOME}/note", data={"code": code, "remark": "a bigram"}),
+    ]
+    assert {(one.status_code, one.headers["location"]) for one in answers} == {(303, HOME)}
+    served.build()
+    front = served.browser().get("/").text
+    assert "<strong>Soon</strong>: test-B &lt;b&gt;opens&lt;/b&gt;" in front
+    assert "a bigram" in front
+    assert "<title>**Soon**: test-B &lt;b&gt;opens&lt;/b&gt;</title>" in served.browser().get("/feed.xml").text
+    assert organiser.post(f"{HOME}/withdraw", data={"code": code, "reason": "a copy"}).status_code == 303
+    assert withdrawal(served, code) == "a copy"
+    assert organiser.post(f"{HOME}/take-back", data={"number": "1"}).status_code == 303
+    served.build()
+    assert "Soon" not in served.browser().get("/").text
+    home = organiser.get(HOME).text
+    assert "a copy" in home
+    assert "queue: 0 waiting, 0 at work, 1 done, 0 failed" in home
+    expected = [("olga", "announce", "1"), ("olga", "note", code), ("olga", "withdraw", code)]
+    assert log(served)[-4:] == [*expected, ("olga", "take-back", "1")]
+    page = organiser.get(f"{HOME}/log").text
+    assert page.index("take-back") < page.index("withdraw")
+
+
+def test_an_organiser_invites_and_closes(served, organiser):
+    form = {"name": "Bob", "team": "Team 7", "email": "bob@example.org", "role": "submitter"}
+    page = organiser.post(f"{HOME}/invite", data=form).text
+    link = page.partition("<code>")[2].partition("</code>")[0]
+    assert link.startswith(f"{ADDRESS}/invitation/")
+    bob = served.browser()
+    assert bob.post(link.removeprefix(ADDRESS)).status_code == 303
+    assert "team Team 7" in bob.get("/me").text
+    home = organiser.get(HOME).text
+    assert "bob@example.org" in home
+    assert organiser.post(f"{HOME}/close", data={"name": "bob"}).status_code == 303
+    assert bob.get("/me").status_code == 303
+    assert "bob@example.org" not in organiser.get(HOME).text
+    assert ("olga", "close", "Bob") in log(served)
+
+
+@pytest.mark.parametrize(
+    ("change", "form", "status", "says"),
+    [
+        ("announce", {"text": "  "}, 422, "an announcement has from 1 to 2,000 characters"),
+        ("announce", {"text": "x" * 2001}, 422, "an announcement has from 1 to 2,000 characters"),
+        ("take-back", {"number": "7"}, 422, "there is no announcement 7"),
+        ("take-back", {"number": "²"}, 422, "there is no announcement 0"),
+        ("withdraw", {"code": "0123456789ab", "reason": "x"}, 422, "No submission has the code"),
+        ("close", {"name": "nobody"}, 403, "there is no account `nobody`"),
+        ("close", {"name": "olga"}, 403, "you cannot close your own account here"),
+        ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"),
+        ("invite", {"name": ""}, 422, ""),
+    ],
+)
+def test_what_an_organiser_gets_wrong(served, organiser, change, form, status, says):
+    answer = organiser.post(f"{HOME}/{change}", data=form)
+    assert (answer.status_code, says in answer.text) == (status, True)
+    assert log(served) == [("olga", "signed in", "")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_to_others_the_pages_do_not_exist(served, organiser, page):
+    assert organiser.get(HOME + page).status_code == 200
+    assert served.signed_in("anna").get(HOME + page).status_code == 404
+    assert served.signed_in("ruth", role="reader").get(HOME + page).status_code == 404
+    assert served.browser().get(HOME + page).headers["location"] == "/sign-in"
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_others_change_nothing(served, organiser, change):
+    form = {"text": "x", "number": "1", "code": "0" * 12, "reason": "x", "name": "anna", "remark": "x"}
+    assert served.signed_in("anna").post(f"{HOME}/{change}", data=form).status_code == 404
+    assert served.browser().post(f"{HOME}/{change}", data=form).headers["location"] == "/sign-in"
+    other = {"Sec-Fetch-Site": "cross-site"}
+    assert organiser.post(f"{HOME}/{change}", data=form, headers=other).status_code == 403
+    assert organiser.get(f"{HOME}/{change}").status_code == 404
+    assert {action for _, action, _ in log(served)} == {"signed in"}
+
+
+def test_no_token_opens_the_organisers_page(served, organiser):
+    with served.board.writing() as connection:
+        account = accounts.account_named(connection, "olga")
+        secret = accounts.make_token(connection, account.id, now=NOW)
+    token = {"Authorization": f"Bearer {secret}"}
+    assert organiser.get(HOME, headers=token).status_code == 403
+    assert organiser.post(f"{HOME}/announce", data={"text": "x"}, headers=token).status_code == 403
+
+
+def test_a_team_withdraws_its_own_submission_alone(served):
+    code, anna = scored(served, "anna"), served.signed_in("anna")
+    other = scored(served, "bob", OTHER)
+    answer = anna.post("/me/withdraw", data={"code": other})
+    assert (answer.status_code, withdrawal(served, other)) == (403, "")
+    assert anna.post("/me/withdraw", data={"code": code}).headers["location"] == "/me"
+    assert withdrawal(served, code) == "by its team"
+    assert ("anna", "withdrew", code) in log(served)
+    served.build()
+    assert "anna" not in served.browser().get("/").text
+
+
+def test_announcements_on_the_command_line(served, geval):
+    folder = served.board.folder
+    assert geval("board", "announce", folder, "test-B opens on Monday") == (0, "1\n", "")
+    assert geval("board", "announce", folder, "See [the rules](https://example.org/rules).") == (0, "2\n", "")
+    assert geval("board", "announce", folder, "--remove", "1") == (0, "", "")
+    assert geval("board", "announce", folder, "--remove", "1") == (2, "", "geval: there is no announcement 1\n")
+    neither = "geval: give a text to announce, or --remove N to take one away\n"
+    assert geval("board", "announce", folder) == (2, "", neither)
+    served.build()
+    assert (
+        '<a href="https://example.org/rules" rel="nofollow noopener">the rules</a>' in served.browser().get("/").text
+    )
