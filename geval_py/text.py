@@ -105,6 +105,17 @@ def shorten(text: str, limit: int = 40) -> str:
     return text if len(text) <= limit else f"{text[: limit // 2]}…{text[-(limit // 2 - 1) :]}"
 
 
+def some_of(names: Iterable[str], most: int = 8) -> str:
+    r"""Name a few of many things in a message, escaped, and count the rest.
+
+    >>> some_of(["a", "b\t"]), some_of("abcdefghijk", 3)
+    ('a, b\\t', 'a, b, c and 8 more')
+    """
+    escaped = [visible(name) for name in names]
+    rest = len(escaped) - most
+    return ", ".join(escaped[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def shown(value: object) -> str:
     """Return the ``repr()`` of any value, shortened and escaped.
 

@@ -23,7 +23,7 @@ from geval_py.reading.sources import Memory
 from geval_py.scoring import blocks, scores
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Bold, Column, Table, plain_table
-from geval_py.text import named, shown, visible
+from geval_py.text import named, shown, some_of, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -336,6 +336,9 @@ def _notes_on_documents(documents: Documents | None, dependence: Dependence | No
         yield documents.nothing_gained
     if dependence is not None:
         yield from dependence.notes(f"intervals and tests are by document, {dependence.wider}")
+    if dependence is not None and dependence.documents is None and dependence.tested:
+        columns = f"the column{'s' if len(dependence.tested) > 1 else ''} {some_of(dependence.tested)}"
+        yield f"intervals and tests are by line: lines are hardly alike by {columns}"
 
 
 def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples: int) -> Iterator[str]:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, zip_longest
+from itertools import combinations, islice, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from geval_py.errors import DataError, UsageError
 from geval_py.explaining.resampling import line_values
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, holm
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, combined_p, holm
 from geval_py.explaining.spread import Documents, alike_p, centred_ranks, spread_of_mean, widening
 from geval_py.reading import features, sources
 from geval_py.text import visible
@@ -120,12 +120,14 @@ class Dependence:
     """Which lines are alike: ``documents``, of all lines of the file, or None if no column tells.
 
     Intervals by them are up to ``widening`` times as wide as by lines. ``coarse`` are the names of columns whose
-    lines are alike too, with their numbers of values, which are too few.
+    lines are alike too, with their numbers of values, which are too few. ``tested`` are the names of all columns with
+    enough documents.
     """
 
     documents: Documents | None = field(repr=False)
     widening: float = 1.0
     coarse: tuple[tuple[str, int], ...] = ()
+    tested: tuple[str, ...] = ()
 
     @property
     def column(self) -> str:
@@ -172,15 +174,17 @@ def find_dependence(
     """Find the column of the input by whose documents lines are alike; all evaluations are of one test set.
 
     A column is tested on the finite lines of each evaluation by the first metric and, if ``differences`` are wanted,
-    of each two, by the differences of their lines; or only by other ``values`` of the scored lines. p is corrected
-    for the number of these, and by Holm's method for the number of columns. Of the columns with p below 0.05 and so
-    many documents that they would be as good as ten equal ones, that with the widest interval is chosen. No column is
-    found if finding out would be costly or impossible: few lines, a metric without figures of lines, or no input file
-    of moderate size with as many lines.
+    of each two, by the differences of their lines; or only by other ``values`` of the scored lines. The p-values of
+    the evaluations are combined, and so are those of the differences; p is twice the smaller one of both. It depends
+    little on how many evaluations there are. p is corrected by Holm's method for the number of columns. Of the
+    columns with p below 0.05 and so many documents that they would be as good as ten equal ones, that with the widest
+    interval is chosen. No column is found if finding out would be costly or impossible: few lines, a metric without
+    figures of lines, or no input file of moderate size with as many lines.
     """
     first = evaluations[0].scores[0]
-    every = [_Figures.of(column, first) for column in values] or _figures(evaluations, differences=differences)
-    figures = [known for known in every if known is not None]
+    kinds = iter([[_Figures.of(column, first) for column in values]]) if values else _figures(evaluations)
+    known = ([of for of in kind if of is not None] for kind in islice(kinds, 2 if differences else 1))
+    figures = [kind for kind in known if kind]
     possible = list(_possible_documents(evaluations[0])) if figures else []
     fine = [(of, *_test(of, figures)) for of in possible if of.effective >= LEAST_DOCUMENTS]
     corrected = holm([p for _, p, _ in fine])
@@ -189,35 +193,41 @@ def find_dependence(
     if wider < LEAST_WIDENING:
         wider, chosen = 1.0, None
     rest = [of for of in possible if of.effective < LEAST_DOCUMENTS]
-    return Dependence(documents=chosen, widening=wider, coarse=tuple(_coarse(rest, chosen, figures)))
+    return Dependence(
+        documents=chosen,
+        widening=wider,
+        coarse=tuple(_coarse(rest, chosen, figures)),
+        tested=tuple(of.column for of, _, _ in fine),
+    )
 
 
 def _coarse(
-    columns: Sequence[Documents], chosen: Documents | None, every: Sequence[_Figures]
+    columns: Sequence[Documents], chosen: Documents | None, kinds: Sequence[Sequence[_Figures]]
 ) -> Iterator[tuple[str, int]]:
     """Yield the names of columns with few values whose lines are alike, and how many values they have.
 
     Where whole documents of the chosen column have a value, they are what is dealt out, by the means of their lines.
     """
-    p_values = [_test(*_by_documents(column, chosen, every))[0] for column in columns]
+    p_values = [_test(*_by_documents(column, chosen, kinds))[0] for column in columns]
     for p_value, column in zip(holm(p_values), columns, strict=True):
         if p_value < LEVEL:
             yield column.column, column.count
 
 
 def _by_documents(
-    column: Documents, chosen: Documents | None, every: Sequence[_Figures]
-) -> tuple[Documents, Sequence[_Figures]]:
+    column: Documents, chosen: Documents | None, kinds: Sequence[Sequence[_Figures]]
+) -> tuple[Documents, Sequence[Sequence[_Figures]]]:
     """Turn lines into documents, with the means of their lines, if each document has one value of a column."""
     if chosen is None:
-        return column, every
+        return column, kinds
     of_document = np.empty(chosen.count, np.int64)
     of_document[chosen.of_line] = column.of_line
     if (of_document[chosen.of_line] != column.of_line).any():
-        return column, every
-    means = [_Figures.of(figures.means(chosen)) for figures in every]
+        return column, kinds
     column = Documents(column=column.column, of_line=of_document, count=column.count)
-    return column, [known for known in means if known is not None]
+    means = ([_Figures.of(figures.means(chosen)) for figures in kind] for kind in kinds)
+    known = ([of for of in kind if of is not None] for kind in means)
+    return column, [kind for kind in known if kind]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,27 +256,34 @@ class _Figures:
         return means
 
 
-def _figures(evaluations: Sequence[ScoredOutput], *, differences: bool) -> Iterator[_Figures | None]:
-    """Yield the figures of the finite lines of each evaluation, and of pairs; None where there are few."""
+def _figures(evaluations: Sequence[ScoredOutput]) -> Iterator[list[_Figures | None]]:
+    """Yield the figures of the finite lines of each evaluation, then those of pairs; None where there are few."""
     firsts = [of.scores[0] for of in evaluations]
     columns = [(first, line_values(first.metric, first.statistics)) for first in firsts]
     known = [(first, column) for first, column in columns if column is not None]
-    for first, column in known:
-        yield _Figures.of(column, first)
-    for (one, column), (other, other_column) in combinations(known, 2) if differences else ():
-        if one.line_numbers == other.line_numbers:
-            with np.errstate(invalid="ignore"):
-                yield _Figures.of(column - other_column, one)
+    yield [_Figures.of(column, first) for first, column in known]
+    pairs = (two for two in combinations(known, 2) if two[0][0].line_numbers == two[1][0].line_numbers)
+    with np.errstate(invalid="ignore"):
+        of_pairs = [_Figures.of(column - other, first) for (first, column), (_, other) in pairs]
+    yield of_pairs
 
 
-def _test(documents: Documents, every: Sequence[_Figures]) -> tuple[float, float]:
-    """Return the least p-value of some figures, corrected for their number, and how much wider their interval is."""
+def _test(documents: Documents, kinds: Sequence[Sequence[_Figures]]) -> tuple[float, float]:
+    """Return the p-value of some kinds of figures, and how much wider their interval is, at most.
+
+    All kinds count alike, however many figures they have.
+    """
     least, widest = 1.0, 1.0
-    for figures in every:
-        kept = documents if len(figures.places) == len(documents.of_line) else documents.only(figures.places)
-        p_value = min(1.0, len(every) * alike_p(figures.ranks, kept.of_line))
+    for figures in kinds:
+        of_line = [
+            (documents if len(of.places) == len(documents.of_line) else documents.only(of.places)).of_line
+            for of in figures
+        ]
+        p_values = [alike_p(of.ranks, lines) for of, lines in zip(figures, of_line, strict=True)]
+        p_value = min(1.0, len(kinds) * combined_p(p_values))
         if p_value < LEVEL:
-            widest = max(widest, widening(figures.values, kept.of_line))
+            three = zip(figures, of_line, p_values, strict=True)
+            widest = max(widest, *(widening(of.values, lines) for of, lines, p in three if p < LEVEL))
         least = min(least, p_value)
     return least, widest
 

@@ -82,6 +82,57 @@ def test_false_alarms_are_rare(trials, challenge):
     assert 1 - found.count("") / trials <= at_most(0.05, trials)
 
 
+OUTPUTS = [2, 4, 10, pytest.param(42, marks=pytest.mark.long)]
+
+
+def alike_outputs(rng, outputs, effect):
+    """The losses of outputs that find the same lines hard, 40 files of 15 lines, with an effect of the file."""
+    hard = skewed(rng, 600) + rng.normal(0, effect, 40)[np.arange(600) // 15]
+    return {f"o{n}": np.maximum(hard + rng.normal(0, 0.4, 600), 0.01) for n in range(outputs)}
+
+
+@pytest.mark.parametrize("outputs", OUTPUTS)
+def test_the_decision_hardly_depends_on_the_number_of_outputs(outputs, trials, challenge):
+    rng, found = np.random.default_rng(5), {0.0: [], 0.25: []}
+    trials = max(5, 4 * trials // (outputs + 6))
+    for effect, columns in found.items():
+        for _ in range(trials):
+            evaluations = challenge(inputs(rng, 40, 15), **alike_outputs(rng, outputs, effect))
+            columns.append(find_dependence(evaluations, differences=True).column)
+    alarms, power = (np.mean([column != "" for column in columns]) for columns in found.values())
+    print(f"\n{outputs} outputs: {alarms:.1%} false alarms, the effect is found in {power:.1%}")
+    assert alarms <= at_most(0.05, trials)
+    assert 1 - power <= at_most(0.45, trials)
+
+
+def test_more_outputs_do_not_hide_documents(challenge):
+    """A slight effect of files, seen by all outputs: it is found with any number of them, and the note says so."""
+    rng = np.random.default_rng(17)
+    columns = inputs(rng, 40, 15)
+    losses = alike_outputs(rng, 12, 0.2)
+    for outputs in (2, 4, 12):
+        compared = compare(challenge(columns, **dict(list(losses.items())[:outputs])), samples=20)
+        assert (outputs, compared.documents) == (outputs, "FileId")
+        assert compared.notes[0] == (
+            "lines with the same FileId are alike: intervals and tests are by document, up to 1.4 times as wide as by "
+            "line"
+        )
+
+
+def test_tests_by_line_are_noted(challenge):
+    rng = np.random.default_rng(7)
+    evaluations = challenge({"FileId": np.arange(600) // 15}, **alike_outputs(rng, 2, 0.0))
+    assert compare(evaluations).notes == (
+        "intervals and tests are by line: lines are hardly alike by the column FileId",
+    )
+    columns = {"FileId": np.arange(600) // 15, "Page": np.arange(600) // 4}
+    evaluations = challenge(columns, **alike_outputs(rng, 2, 0.0))
+    assert compare(evaluations).notes == (
+        "intervals and tests are by line: lines are hardly alike by the columns FileId, Page",
+    )
+    assert compare(evaluations, documents=False).notes == ()
+
+
 def test_differences_that_depend_on_documents(trials, challenge):
     """A true null hypothesis is rejected as often as it should be, though nobody names the column."""
     rng, rejected, by_line = np.random.default_rng(3), [], []
