@@ -364,10 +364,12 @@ def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples
         )
     if 0 < together < LEAST_TESTED:
         yield f"{together} line{'s' if together > 1 else ''}: a test on so few means little"
-    if samples < samples_needed(pairs):
+    intervals = [system.difference_interval for system in ranking.systems]
+    nothing_drawn = few is None and any(one is not None and one.samples is None for one in intervals)  # many lines
+    if samples < samples_needed(pairs) and not nothing_drawn:
         yield (
-            f"{samples} samples are too few for any of {pairs} pairs to be told apart: take {samples_needed(pairs)} "
-            "or more"
+            f"{samples} samples are too few for any of {pairs} pairs to be told apart: take --samples "
+            f"{samples_needed(pairs)} or more"
         )
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import geval_py
 from geval_py import Interval, LineCountError, UsageError, compare, evaluate
+from geval_py.explaining import resampling
 from geval_py.explaining.comparison import share_text
 from geval_py.explaining.paired import Systems
 from geval_py.reading.config import DEFAULT_SEED
@@ -352,10 +353,16 @@ def test_few_lines(lines, notes, challenge):
 def test_few_samples(challenge):
     three = evaluations(challenge, "one", "two", "good")
     result = compare(three, samples=59)
-    assert result.notes == ("59 samples are too few for any of 3 pairs to be told apart: take 60 or more",)
+    assert result.notes == ("59 samples are too few for any of 3 pairs to be told apart: take --samples 60 or more",)
     assert len(result.groups) == 1
     assert compare(three, samples=60).notes == ()
     assert len(compare(three, samples=60).groups) == 2
+
+
+def test_samples_of_many_lines_are_never_few(challenge, monkeypatch):
+    """By many lines nothing is drawn, so it does not matter how many samples are asked for."""
+    monkeypatch.setattr(resampling, "MANY", 1)
+    assert compare(evaluations(challenge, "one", "two", "good"), samples=1).notes == ()
 
 
 def test_scores_beyond_the_range_have_no_difference():
@@ -415,7 +422,7 @@ def test_the_table_in_a_notebook(challenge):
     assert html.count(f"out-&lt;script&gt;alert(1)&lt;&amp;{'x' * 60}.tsv") == 2
     assert "<th>diff. [95 %]</th>" in html
     assert html.endswith(
-        "<br>Note: 10 samples are too few for any of 1 pairs to be told apart: take 20 or more.</p>\n"
+        "<br>Note: 10 samples are too few for any of 1 pairs to be told apart: take --samples 20 or more.</p>\n"
     )
 
 
@@ -672,8 +679,10 @@ def test_markdown(hostile, compared):
     assert rule == "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 10 for row in (header, rule, *rows))
     assert r"out-\[a\|b\]\`&lt;i&gt;&amp;\$\_{x}\\%\#\~^\\x1b\\u202e.tsv" in out
-    assert "Note: 50 samples are too few for any of 6 pairs to be told apart: take 120 or more.\n" in out
-    assert err == "geval: note: 50 samples are too few for any of 6 pairs to be told apart: take 120 or more\n"
+    assert "Note: 50 samples are too few for any of 6 pairs to be told apart: take --samples 120 or more.\n" in out
+    assert (
+        err == "geval: note: 50 samples are too few for any of 6 pairs to be told apart: take --samples 120 or more\n"
+    )
 
 
 def test_latex(hostile, compared):
