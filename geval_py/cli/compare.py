@@ -10,7 +10,7 @@ from typing import NoReturn
 from geval_py.cli import options, parsers, score, terminal
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.explaining.comparison import compare
-from geval_py.explaining.luck import near_ties
+from geval_py.explaining.luck import near_ties, notes_on_ties
 from geval_py.reading import config, splits
 from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import UNSIGNED
@@ -102,7 +102,7 @@ def run(words: Sequence[str]) -> int:
     score.warn_of_ruin(evaluations)
     failures = [result for result in results if isinstance(result, scores.Failure)]
     notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
-    ties = map(str, near_ties(evaluations, comparison))
+    ties = notes_on_ties(list(near_ties(evaluations, comparison)))
     comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=own["digits"])
     comparison = comparison.with_names(dict(settings.names))
     terminal.note(*comparison.notes)

@@ -28,7 +28,7 @@ from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics import base, hashed
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
-from geval_py.text import named, visible
+from geval_py.text import named, some_of, visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
 NEAR = 0.05  # a pair of outputs that more seeds than this would turn round is too near to tell
+MOST_TIES = 3  # that a note names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,10 +318,19 @@ class NearTie:
     second: str
     turned: float
 
-    def __str__(self) -> str:
-        return (
-            f"{visible(self.first)} and {visible(self.second)} are nearer than hashing can tell: "
-            f"{numbers.fixed(100 * self.turned, 0)} % of seeds would put the second first"
+
+def notes_on_ties(ties: Sequence[NearTie]) -> Iterator[str]:
+    """Yield a note on the near ties of a comparison, if there are some; it names a few of them."""
+    what = "nearer than hashing can tell"
+    each = [f"{tie.first} and {tie.second} ({numbers.fixed(100 * tie.turned, 0)} %)" for tie in ties]
+    if len(ties) == 1:
+        share = numbers.fixed(100 * ties[0].turned, 0)
+        pair = f"{visible(ties[0].first)} and {visible(ties[0].second)}"
+        yield f"{pair} are {what}: {share} % of seeds would put the second first"
+    elif ties:
+        yield (
+            f"{len(ties)} pairs of neighbours are {what}; so many seeds would put the second first: "
+            f"{some_of(each, MOST_TIES)}"
         )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geval_py import UsageError, compare, evaluate, hashed_log_losses, luck
-from geval_py.explaining.luck import near_ties, score_text, share_turned
+from geval_py.explaining.luck import NearTie, near_ties, notes_on_ties, score_text, share_turned
 from geval_py.explaining.reliability import profile_of, profile_scheme, reread, schemes_of
 from geval_py.reading import sources
 
@@ -154,6 +154,19 @@ def test_near_ties_among_others(tmp_path, monkeypatch):
     for name in ("one.tsv", "two.tsv"):
         monkeypatch.setattr(sources, "can_be_reread", lambda path, name=name: not path.endswith(name))
         assert list(near_ties(evaluations, comparison)) == []
+
+
+def test_one_note_tells_of_all_near_ties():
+    ties = [NearTie(first=f"out-{n}.tsv", second=f"out-{n + 1}\x1b.tsv", turned=0.1 * n) for n in range(1, 6)]
+    assert list(notes_on_ties([])) == []
+    assert list(notes_on_ties(ties[:1])) == [
+        r"out-1.tsv and out-2\x1b.tsv are nearer than hashing can tell: 10 % of seeds would put the second first"
+    ]
+    assert list(notes_on_ties(ties)) == [
+        "5 pairs of neighbours are nearer than hashing can tell; so many seeds would put the second first: "
+        r"out-1.tsv and out-2\x1b.tsv (10 %), out-2.tsv and out-3\x1b.tsv (20 %), out-3.tsv and out-4\x1b.tsv (30 %) "
+        "and 2 more"
+    ]
 
 
 def test_no_near_tie(tmp_path):
