@@ -16,7 +16,7 @@ from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import Metric
-from geval_py.text import named, natural_order, nearest, visible
+from geval_py.text import named, natural_order, nearest, some_of, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ def check_challenge(path: str, tests: Sequence[str] = ()) -> None:
         )
     for test in tests:
         if known and not os.path.isdir(os.path.join(path, test)):
-            there = visible(", ".join(known))
+            there = some_of(known)
             raise UsageError(message=f"`{visible(path)}` has no test set `{visible(test)}`\n  there are {there}")
 
 
@@ -218,7 +218,7 @@ def _missing(path: str, message: str) -> Problem:
 
 def _only_one(tests: Sequence[str], path: str) -> str | None:
     if len(tests) > 1:
-        names = visible(", ".join(tests))
+        names = some_of(tests)
         raise UsageError(message=f"`{visible(path)}` cannot be for {len(tests)} test sets ({names}): choose one")
     return tests[0] if tests else None
 

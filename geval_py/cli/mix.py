@@ -12,7 +12,7 @@ from geval_py.explaining import cross_validation, mixing
 from geval_py.reading import derived, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.scoring import evaluate, scores
-from geval_py.text import visible
+from geval_py.text import some_of
 
 DESCRIPTION = """\
 Mix outputs of one test set with the weights that are best where the answers are known, and write the
@@ -98,6 +98,6 @@ def _without_derived(split: splits.Split) -> splits.Split:
     """Leave out the outputs that were tuned on these answers, or mixed: with them, held-out lines would be known."""
     made = [output for output in split.outputs if derived.is_derived(output)]
     if made:
-        names = ", ".join(visible(output.name) for output in made)
+        names = some_of(output.name for output in made)
         terminal.note(f"tuned and mixed outputs are left out unless they are named: {names}")
     return split.replace(outputs=tuple(output for output in split.outputs if output not in made))

@@ -37,7 +37,7 @@ from geval_py.scoring.scores import (
     what_is_scored,
 )
 from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Shown, Tabular
-from geval_py.text import named, visible
+from geval_py.text import named, some_of, visible
 from geval_py.version import __version__
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
         if found and not unknown:
             show(ScoresOfChallenges(found), settings)
     if found and unknown:
-        raise UsageError(message=f"--name: no challenge has an output {visible(', '.join(unknown))}")
+        raise UsageError(message=f"--name: no challenge has an output {some_of(unknown)}")
     return max([status, *(scores.status for scores in found.values())])
 
 
@@ -365,10 +365,9 @@ def evaluate_lines(
     """
     split = locate(task)
     if len(split.outputs) > 1:
-        names = visible(", ".join(output.name for output in split.outputs))
         raise UsageError(
             message="Multiple outputs are not possible in this mode, use -o option to select an output file"
-            f"\n  there are {names}"
+            f"\n  there are {some_of(output.name for output in split.outputs)}"
         )
     split = locate_others(split, task, others)
     sign = settings.format not in UNSIGNED

@@ -352,7 +352,8 @@ def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples
     infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"
     together = max(system.compared for system in ranking.systems if system.won is not None)
     for *others, last in ranking.equal:
-        yield f"{visible(', '.join(others))} and {visible(last)} have the same {what} on every line"
+        all_of = f"{visible(', '.join(others))} and {visible(last)}"
+        yield f"{some_of([*others, last], 3) if len(others) > 3 else all_of} have the same {what} on every line"
     if not together:
         yield f"{infinite}: no line is left for differences and tests"
     elif compared < lines:

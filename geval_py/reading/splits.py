@@ -15,7 +15,7 @@ from geval_py import errors, values
 from geval_py.reading import sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
-from geval_py.text import named, natural_order, nearest, suggestion, visible
+from geval_py.text import named, natural_order, nearest, some_of, suggestion, visible
 
 OUTPUT_FILE = "out.tsv"
 _VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
@@ -128,12 +128,12 @@ def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what
     if len(found) == 1:
         return found[0]
     if found:
-        several = visible(", ".join(names[n] for n in found))
+        several = some_of(names[n] for n in found)
         raise errors.UsageError(message=f"`{visible(name)}` names {len(found)} of the outputs {what}\n  {several}")
     close = nearest(name, (known for known, indices in called.items() if len(indices) == 1))
     advice = f"did you mean {visible(close)}? " if close else ""
     raise errors.UsageError(
-        message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}there are {visible(', '.join(names))}"
+        message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}there are {some_of(names)}"
     )
 
 
@@ -145,7 +145,7 @@ def _file_names(output: Output) -> set[str]:
 def only_output(outputs: Sequence[Output]) -> Output:
     """Return the only one of the outputs; raises UsageError where there are several."""
     if len(outputs) > 1:
-        names = visible(", ".join(output.name for output in outputs))
+        names = some_of(output.name for output in outputs)
         raise errors.UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
     return outputs[0]
 
@@ -382,7 +382,7 @@ def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
     accepted = by_accepted_names([output.name for output in outputs], outputs)
     found = accepted.get(name, [])
     if len(found) > 1:
-        several = visible(", ".join(outputs[n].name for n in found))
+        several = some_of(outputs[n].name for n in found)
         raise errors.UsageError(message=f"`{visible(name)}` names {len(found)} outputs\n  {several}")
     if not found:
         raise _missing_file("the test results", folder, name, accepted)
@@ -423,7 +423,7 @@ def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
         sets = _sets_in(directory) if sources.is_folder(directory) else []
     except errors.UnreadableFileError as error:
         return str(error), ()
-    return (f"there are {visible(', '.join(sets))}; choose one with", ("test",)) if sets else ("", ())
+    return (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
 
 
 def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) -> errors.MissingFileError:
@@ -446,9 +446,8 @@ def _what_is_there(place: str, known: list[str]) -> str:
         names = sorted(sources.names_in(directory, "file"), key=natural_order)
     except errors.UnreadableFileError as error:
         return str(error)
-    shown = visible(", ".join(names[:8])) + (" …" if len(names) > 8 else "")
     close = suggestion(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
-    return f"{close}{named(directory)} holds {shown or 'no file'}{_answers_elsewhere(directory, name)}"
+    return f"{close}{named(directory)} holds {some_of(names) or 'no file'}{_answers_elsewhere(directory, name)}"
 
 
 def _answers_elsewhere(directory: str, name: str) -> str:
@@ -457,7 +456,7 @@ def _answers_elsewhere(directory: str, name: str) -> str:
     if name != EXPECTED_FILE or sources.is_remote(above):
         return ""
     sets = [of for of in _sets_in(above) if of != TRAINING_SET and sources.find_file(os.path.join(above, of, name))]
-    return f"; there are answers in {visible(', '.join(sets))}" if sets else ""
+    return f"; there are answers in {some_of(sets)}" if sets else ""
 
 
 # Headers and vocabulary

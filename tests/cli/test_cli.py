@@ -151,6 +151,27 @@ def test_standard_input_is_read_once_for_all_metrics(challenge, geval, monkeypat
     assert geval(*words) == (0, "PerplexityHashed\t12.70\nLogLossHashed\t2.54\n", "")
 
 
+SIX = "out-n=1.tsv, out-n=2.tsv, out-n=3.tsv, out-n=4.tsv, out-n=5.tsv, out-n=6.tsv"
+EIGHT = f"{SIX}, out-n=7.tsv, out-n=8.tsv and 34 more"
+ERRORS_ABOUT_MANY = {
+    "-l": "Multiple outputs are not possible in this mode, use -o option to select an output file\n  there are "
+    + EIGHT,
+    "compare --baseline zzz": "`zzz` is none of the outputs compared\n  there are " + EIGHT,
+    "compare out-n=1.tsv zzz": "No file with the test results: `./dev-0/zzz`\n"
+    f"  `./dev-0` holds expected.tsv, in.tsv, {SIX} and 36 more",
+    "calibration": f"there are several outputs ({EIGHT}): choose one with -o",
+}
+
+
+@pytest.mark.parametrize("command", ERRORS_ABOUT_MANY)
+def test_errors_name_a_few_of_many_outputs(command, challenge, geval):
+    (challenge / "dev-0/out.tsv").rename(challenge / "dev-0/out-n=1.tsv")
+    for number in range(2, 43):
+        (challenge / f"dev-0/out-n={number}.tsv").write_text(":1\n:1\n:1\n")
+    words = ["-t", "dev-0", *command.split()] if command[0] == "-" else [*command.split(), "-t", "dev-0"]
+    assert geval(*words)[2] == f"geval: {ERRORS_ABOUT_MANY[command]}\n"
+
+
 @pytest.fixture
 def standard_input(monkeypatch):
     """Replace standard input by bytes."""

@@ -350,6 +350,15 @@ def test_few_lines(lines, notes, challenge):
     assert result.notes == notes
 
 
+def test_a_note_names_a_few_of_many_equal_outputs(challenge):
+    names = [f"out-e{n}.tsv" for n in range(1, 6)]
+    for name in names:
+        write(challenge, name, guess(lambda n: 0.3))
+    assert compare([evaluate(challenge, "dev-0", out=name) for name in names], samples=10).notes[0] == (
+        "out-e1.tsv, out-e2.tsv, out-e3.tsv and 2 more have the same loss on every line"
+    )
+
+
 def test_few_samples(challenge):
     three = evaluations(challenge, "one", "two", "good")
     result = compare(three, samples=59)

@@ -371,7 +371,7 @@ def test_the_hint_names_eight_files_at_most(here):
     with pytest.raises(MissingFileError) as caught:
         locate(Task())
     assert caught.value.hint == (
-        "`./test-A` holds expected.tsv, notes-0, notes-1, notes-2, notes-3, notes-4, notes-5, notes-6 …"
+        "`./test-A` holds expected.tsv, notes-0, notes-1, notes-2, notes-3, notes-4, notes-5, notes-6 and 5 more"
     )
 
 
