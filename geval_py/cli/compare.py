@@ -14,7 +14,7 @@ from geval_py.explaining.luck import near_ties, notes_on_ties
 from geval_py.reading import config, splits
 from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import UNSIGNED
-from geval_py.text import named, visible
+from geval_py.text import named, some_of, visible
 
 DESCRIPTION = """\
 Compare outputs of one test set: intervals, paired tests against a baseline, and groups of
@@ -101,7 +101,10 @@ def run(words: Sequence[str]) -> int:
         )
     score.warn_of_ruin(evaluations)
     failures = [result for result in results if isinstance(result, scores.Failure)]
-    notes = [f"{named(failure.output.path)} could not be scored and is left out" for failure in failures]
+    failed = [named(failure.output.path) for failure in failures]
+    notes = [f"{name} could not be scored and is left out" for name in failed]
+    if len(failed) > 2:
+        notes = [f"{some_of(failed, terminal.MOST_LIKEWISE)} could not be scored and are left out"]
     ties = notes_on_ties(list(near_ties(evaluations, comparison)))
     comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=own["digits"])
     comparison = comparison.with_names(dict(settings.names))

@@ -10,7 +10,7 @@ import os
 import sys
 from contextlib import contextmanager, nullcontext
 
-from geval_py.cli.terminal import ProgressBar, complain, note, show, show_error
+from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error
 from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import compression, sources
 from geval_py.reading.config import CONFIG_FILE, config_task
@@ -117,9 +117,7 @@ def _scores(task: Task, settings: Settings, progress: ProgressBar | None) -> Sco
     if task.tokenizer is not None and others:
         note(f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are")
     results = scored(task, split, schemes, settings, sign=settings.format not in UNSIGNED)
-    for evaluation in what_is_scored(results):
-        _note_unknown_words(evaluation)
-        _note_infinite_losses(evaluation)
+    _note_losses(what_is_scored(results), infinite=True)
     if settings.by_score:
         results.sort(key=_place_by_score)
     interval = _interval(results, settings, progress)
@@ -412,8 +410,7 @@ def _evaluated(
 
 def _noted(evaluations: list[ScoredOutput], task: Task, split: Split, settings: Settings) -> list[ScoredOutput]:
     _note_places(task, split, settings, evaluations)
-    for evaluation in evaluations:
-        _note_unknown_words(evaluation)
+    _note_losses(evaluations)
     return evaluations
 
 
@@ -423,24 +420,21 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iter
         note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
     if task.input_file is not None and split.input is None:
         note(f"there is no file {named(task.input_file)}; the input is not needed here")
-    for evaluation in evaluations:
-        test = _other_test_set(evaluation.split, evaluation.output)
-        if test is not None:
-            note(
-                f"{named(evaluation.output.path)} lies beside other answers than {named(evaluation.split.expected)}, "
-                f"with which it was scored; was -t {visible(test)} meant?"
-            )
-        if {"tuned", "mix"} & evaluation.output.parameters.keys():
-            _note_tuned(evaluation)
+    note_outputs({of.output.path: list(_on_place(of)) for of in evaluations})
 
 
-def _note_tuned(evaluation: ScoredOutput) -> None:
-    """Write a note if an output was tuned or mixed on the lines that it is scored on, by the file beside it."""
-    from geval_py.reading.derived import set_tuned_on
+def _on_place(evaluation: ScoredOutput) -> Iterator[str]:
+    """Yield what to say of an output that lies beside other answers, or was tuned on those that it is scored on."""
+    test, output = _other_test_set(evaluation.split, evaluation.output), evaluation.output
+    if test is not None:
+        answers = f"other answers than {named(evaluation.split.expected)}, with which it was scored"
+        yield f"{named(output.path)} lies beside {answers}; was -t {visible(test)} meant?"
+    if {"tuned", "mix"} & output.parameters.keys():
+        from geval_py.reading.derived import set_tuned_on
 
-    if set_tuned_on(evaluation.output) == evaluation.split.name:
-        how = "tuned" if "tuned" in evaluation.output.parameters else "mixed"
-        note(f"{named(evaluation.output.path)} was {how} on these lines: on others it would score a little worse")
+        if set_tuned_on(output) == evaluation.split.name:
+            how = "tuned" if "tuned" in output.parameters else "mixed"
+            yield f"{named(output.path)} was {how} on these lines: on others it would score a little worse"
 
 
 def _other_test_set(split: Split, output: Output) -> str | None:
@@ -453,19 +447,23 @@ def _other_test_set(split: Split, output: Output) -> str | None:
     return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
 
 
-def _note_unknown_words(evaluation: ScoredOutput) -> None:
-    most = max((score.statistics for score in evaluation.scores), key=lambda of: of.out_of_vocabulary)
-    if most.out_of_vocabulary:
+def _note_losses(evaluations: Sequence[ScoredOutput], *, infinite: bool = False) -> None:
+    """Write notes on words that are not in the vocabulary and, if they are wanted, on infinite losses."""
+    unknown = (max((of.statistics for of in one.scores), key=lambda of: of.out_of_vocabulary) for one in evaluations)
+    counts = dict.fromkeys((of.out_of_vocabulary, of.lines) for of in unknown if of.out_of_vocabulary)
+    for count, lines in counts:
         note(
-            f"{most.out_of_vocabulary} of {most.lines} expected words are not in the vocabulary; "
+            f"{count} of {lines} expected words are not in the vocabulary; "
             "where the output does not list them, their loss is infinite"
         )
+    if infinite:
+        note_outputs({of.output.path: list(_on_infinite_losses(of)) for of in evaluations})
 
 
-def _note_infinite_losses(evaluation: ScoredOutput) -> None:
+def _on_infinite_losses(evaluation: ScoredOutput) -> Iterator[str]:
     tables = [score.statistics for score in evaluation.scores if score.statistics.infinite]
     for infinite, lines in dict.fromkeys((table.infinite, table.lines) for table in tables):
-        note(f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite")
+        yield f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite"
 
 
 def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Documents | None:
@@ -496,4 +494,4 @@ def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:
     from geval_py.explaining.losses import find_ruin
 
     found = ((find_ruin(evaluation), evaluation.output.path) for evaluation in evaluations)
-    note(*(ruin.note(path) for ruin, path in found if ruin is not None))
+    note_outputs({path: [ruin.note(path)] for ruin, path in found if ruin is not None})

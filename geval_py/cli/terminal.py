@@ -8,11 +8,12 @@ import time
 from geval_py.cli.options import said_option
 from geval_py.errors import GevalError, MalformedLineError
 from geval_py.tables.formats import FORMATS, Shown, Tabular
-from geval_py.text import is_able_terminal, shows_colours, visible, width_of
+from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping, Sequence
     from typing import Literal
 
     from tqdm.std import tqdm
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Unit = Literal["bytes", "items"]
 
 PATIENCE_SECONDS = 1.0
+MOST_LIKEWISE = 3  # outputs that a note names beside the first
 IN_A_PIPE = "| less"
 
 
@@ -75,6 +77,15 @@ def note(*messages: str) -> None:
     """Write notes on the result to standard error."""
     for message in messages:
         complain(f"note: {message}")
+
+
+def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:
+    """Write the notes of one kind on outputs, by their paths; of three outputs or more, only those on the first."""
+    paths = [path for path, of_output in notes.items() if of_output]
+    likewise = f"\n  likewise {some_of(map(named, paths[1:]), MOST_LIKEWISE)}" if len(paths) > 2 else ""
+    for path in paths[:1] if likewise else paths:
+        *before, last = notes[path]
+        note(*before, last + likewise)
 
 
 class ProgressBar:

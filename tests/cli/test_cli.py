@@ -588,6 +588,24 @@ def test_names_of_metrics(metric, name, challenge, geval):
     assert geval("-t", "dev-0", "-m", metric)[1].splitlines()[1].split("\t")[0] == name
 
 
+def test_a_note_on_many_outputs_is_said_once(challenge, geval):
+    (challenge / "words.txt").write_text("a\n")
+    for number in range(1, 6):
+        lines = "a:1\na:1\nc:1\n" if number == 1 else "a:1\na:1\na:1\n"
+        (challenge / f"dev-0/out-n={number}.tsv").write_text(lines)
+    words = ["-t", "dev-0", "-m", "Perplexity", "--vocabulary", "words.txt"]
+    assert geval(*words)[2] == (
+        "geval: note: 2 of 3 expected words are not in the vocabulary; where the output does not list them, "
+        "their loss is infinite\n"
+        "geval: note: `./dev-0/out-n=1.tsv`: the loss of 1 of 3 lines is infinite\n"
+        "  likewise `./dev-0/out-n=2.tsv`, `./dev-0/out-n=3.tsv`, `./dev-0/out-n=4.tsv` and 2 more\n"
+    )
+    assert geval(*words, "-o", "out-n=1.tsv", "-o", "out-n=2.tsv")[2].endswith(
+        "geval: note: `./dev-0/out-n=1.tsv`: the loss of 1 of 3 lines is infinite\n"
+        "geval: note: `./dev-0/out-n=2.tsv`: the loss of 2 of 3 lines is infinite\n"
+    )
+
+
 # The files beside each other
 
 

@@ -268,6 +268,16 @@ def test_compare_leaves_it_out(challenge, geval):
     assert err.startswith(f"geval: {MESSAGE}\ngeval: {SHORT}\n" + "".join(f"geval: note: {note}\n" for note in notes))
 
 
+def test_many_are_left_out_in_one_note(challenge, geval):
+    for n in (5, 6, 7):
+        (challenge / f"dev-0/out-n={n}.tsv").write_text(BAD)
+    out = geval("compare", "-t", "dev-0", "--samples", "100", "--format", "json")[1]
+    assert json.loads(out)["notes"][0] == (
+        "`./dev-0/out-n=2.tsv`, `./dev-0/out-n=4.tsv`, `./dev-0/out-n=5.tsv` and 2 more could not be scored and are "
+        "left out"
+    )
+
+
 @pytest.mark.parametrize(("outputs", "number"), [(["1", "2"], "1 of 2"), (["2", "4"], "none of 2")])
 def test_nothing_is_left_to_compare(outputs, number, challenge, geval):
     status, out, err = geval("compare", "-t", "dev-0", *(f"out-n={n}.tsv" for n in outputs))
