@@ -180,10 +180,10 @@ class Comparison(formats.Tabular):
         if self.compared < self.lines and self.is_tested:
             what = "loss" if self.of_losses else "score"
             yield (
-                f"score there, diff. [95 %], {self.first_test} and p rand are of the lines compared, with a finite "
+                f"score there, diff. [95 %], {self.first_test}, p rand: of the lines compared, with a finite "
                 f"{what} in the system and in the baseline; the rest is of all {self.lines}."
             )
-            yield "No difference is shown where it favours the one of the two with more infinite lines."
+            yield "diff. [95 %]: none is shown where it favours the one of the two with more infinite lines."
         better = "a lower loss" if self.of_losses else "a better score"
         yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
         if self.is_tested:

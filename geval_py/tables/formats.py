@@ -47,11 +47,10 @@ class Tabular:
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write an aligned table, which fits into a terminal's ``width`` if there is one, and the legend below it."""
         table, legend = self.table(), list(self.legend())
-        yield from table.text() if width is None else table.terminal(width)
         if width is not None:
-            from geval_py.tables.layout import wrapped
-
-            legend = [part for line in legend for part in wrapped(line, width)]
+            yield from table.terminal(width, legend=legend)
+            return
+        yield from table.text()
         yield from (f"{line}\n" for line in (["", *legend] if legend else []))
 
     def markdown(self) -> Iterator[str]:

@@ -7,7 +7,7 @@ and names are cut; columns go. Names are never cut to equal ones: they are writt
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice, zip_longest
 
 from geval_py.text import PLAIN, Alignment, characters, display_width, visible
@@ -57,8 +57,9 @@ def laid_out(
     header: bool = True,
     may_go: Sequence[int] = (),
     whole: str = "--format csv",
+    legend: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the lines of a table that fits into a terminal's width, and sentences on what was left out of it.
+    """Yield the lines of a table that fits into a terminal's width, sentences on what was left out, and the legend.
 
     ``may_go`` are the places of the columns that may be left out, the last one first; ``whole`` is what a user adds
     to the command to see them. Numbers are never cut: one that is wider than those before takes space from the last
@@ -77,8 +78,8 @@ def laid_out(
         if header and number and number % ROWS_BELOW_HEADINGS == 0:
             yield head
         yield fitted.line(row)
-    notes = list(fitted.notes(whole))
-    yield from (f"{line}\n" for line in chain([""] if notes else [], *(wrapped(note, width) for note in notes)))
+    for below in (list(fitted.notes(whole)), list(fitted.legend(legend))):
+        yield from (f"{line}\n" for line in chain([""] if below else [], *(wrapped(line, width) for line in below)))
 
 
 class _Fitted:
@@ -194,6 +195,34 @@ class _Fitted:
         if self._gone:
             gone = ", ".join(dict.fromkeys(self._shapes[n].heading for n in sorted(self._gone)))
             yield f"Not shown: {gone}; a wider terminal or {whole} shows all."
+
+    def legend(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield a legend without what it says of columns that are not shown."""
+        shown = {self._shapes[n].heading for n in self._kept}
+        gone = {self._shapes[n].heading for n in self._gone} - shown
+        yield from lines if not gone else (of for line in lines for of in legend_without(line, gone, shown))
+
+
+def legend_without(line: str, gone: Set[str], shown: Set[str]) -> list[str]:
+    """Leave some columns out of a line of a legend; return no line if it explains no other column.
+
+    >>> legend_without("a, b: one test; c: another; two-sided.", {"b", "c"}, {"a"})
+    ['a: one test; two-sided.']
+    >>> legend_without("b, c: one test; two-sided.", {"b", "c"}, {"a"})
+    []
+    """
+    kept: list[str] = []
+    are_shown: list[bool] = []  # the columns that are explained
+    for part in line.split("; "):
+        names, colon, meaning = part.partition(": ")
+        columns = names.split(", ") if colon and not (gone | shown).isdisjoint(names.split(", ")) else []
+        are_shown += [name not in gone for name in columns]
+        left = [name for name in columns if name not in gone]
+        kept += [", ".join(left) + colon + meaning] if left else [part] if not columns else []
+    if any(are_shown) or not are_shown or (kept and line.startswith(kept[0])):
+        text = "; ".join(kept)
+        return [text if text.endswith(".") or not line.endswith(".") else f"{text}."]
+    return []
 
 
 def _cell(cell: str, shape: Shape, width: int, *, is_head: bool) -> str:

@@ -97,10 +97,12 @@ class Table:
             padded = (cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
             yield "  ".join(padded).rstrip() + "\n"
 
-    def terminal(self, width: int, *, header: bool = True, whole: str = "--format csv") -> Iterator[str]:
+    def terminal(
+        self, width: int, *, header: bool = True, whole: str = "--format csv", legend: Sequence[str] = ()
+    ) -> Iterator[str]:
         """Write columns that fit into a terminal's width, below their names; see :mod:`geval_py.tables.layout`.
 
-        ``whole`` is what a user adds to the command to see all columns.
+        ``whole`` is what a user adds to the command to see all columns. The ``legend`` stands below.
         """
         from geval_py.tables.layout import Shape, laid_out
 
@@ -109,7 +111,7 @@ class Table:
         names = dict.fromkeys(self.may_go or ())
         may_go = [n for name in names for n in places if self.columns[n].name == name]
         going = places[1:] if self.may_go is None else may_go
-        yield from laid_out(shapes, self.cells(), width, header=header, may_go=going, whole=whole)
+        yield from laid_out(shapes, self.cells(), width, header=header, may_go=going, whole=whole, legend=legend)
 
     def markdown(self) -> Iterator[str]:
         """Write a table in GitHub's Markdown."""

@@ -651,7 +651,7 @@ def test_infinite_losses_in_the_table(challenge, compared):
         "out-model=two.tsv", "Infinity [3.326, Infinity]", "1", "39", "3.326",
     ]  # fmt: skip
     legend = (
-        "score there, diff. [95 %], p boot and p rand are of the lines compared, with a finite loss in the system and "
+        "score there, diff. [95 %], p boot, p rand: of the lines compared, with a finite loss in the system and "
         "in the baseline; the rest is of all 40."
     )
     assert f"\n{legend}\n" in out

@@ -101,6 +101,24 @@ def test_columns_go_in_order():
     }
 
 
+def test_columns_that_went_are_not_explained():
+    columns = [Column(name=name, alignment="right") for name in ("score", "p rand", "won", "lost")]
+    legend = (
+        "score: of out.tsv; 5 samples.",
+        "",
+        "won, lost: lines; p rand: a test; two-sided.",
+        "won: fewer may be better; a tie is none.",
+    )
+    table = Table(columns, [[1.5, 0.5, 3, 4]])
+    assert list(table.terminal(80, legend=legend))[-5:] == ["\n", *(f"{line}\n" for line in legend)]
+    assert "".join(table.terminal(21, legend=legend)).partition("all.\n\n")[2].replace("\n  ", " ") == (
+        "score: of out.tsv; 5 samples.\n\nwon: lines; p rand: a test; two-sided.\nwon: fewer may be better; a tie is none.\n"
+    )
+    assert "".join(table.terminal(12, legend=legend)).partition("all.\n\n")[2].replace("\n  ", " ") == (
+        "score: of out.tsv; 5 samples.\n\n"
+    )
+
+
 def test_what_is_left_out_is_said():
     names = [f"out-model={model},seed=1.tsv" for model in ("bigram", "trigram")]
     columns = [Column(name="system", cut="middle"), Column(name="score", alignment="right"), Column(name="remark")]
