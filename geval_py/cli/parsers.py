@@ -246,7 +246,7 @@ def using_extra(use: Callable[[], Result], command: str, packages: Iterable[str]
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in packages:
             raise
-        raise UsageError(message=f"{command} needs {error.name}: {installs(extra)}") from error
+        raise UsageError(message=f"{command} needs {error.name}, of the extra {extra}: {installs(extra)}") from error
 
 
 def add_hashed_options(parser: QuietParser) -> None:

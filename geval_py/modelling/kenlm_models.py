@@ -352,8 +352,8 @@ def open_model(path: str, what: str) -> tuple[Any, Any]:
         kenlm = import_module("kenlm")
     except ImportError as error:
         message = (
-            f"{what} needs the package kenlm, which is built from source by cmake and a C++ compiler, in minutes:"
-            f"\n  {installs('models')}"
+            f"{what} needs the package kenlm, of the extra models; it is built from source by cmake and a C++ "
+            f"compiler, in minutes:\n  {installs('models')}"
         )
         raise UsageError(message=message) from error
     config = kenlm.Config()

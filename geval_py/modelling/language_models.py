@@ -229,7 +229,7 @@ def needed(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        message = f"Models of {extra}: need the package {error.name}\n  {installs(extra)}"
+        message = f"Models of {extra}: need the package {error.name}, of the extra {extra}\n  {installs(extra)}"
         raise ModelError(message=message) from error
 
 

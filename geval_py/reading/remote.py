@@ -106,7 +106,9 @@ def _file_system(path: str) -> tuple[Any, str]:
         url_to_fs = import_module("fsspec.core").url_to_fs
         known = import_module("fsspec.registry").known_implementations
     except ModuleNotFoundError as error:
-        raise UsageError(message=f"{scheme}:// is read by fsspec: {installs('cluster')}") from error
+        raise UsageError(
+            message=f"{scheme}:// is read by fsspec, of the extra cluster: {installs('cluster')}"
+        ) from error
     if scheme not in known:
         raise UsageError(message=f"no file system is known as {scheme}://")
     try:

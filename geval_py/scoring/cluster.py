@@ -83,7 +83,9 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
     try:
         distributed = import_module("distributed")
     except ModuleNotFoundError as error:
-        raise UsageError(message=f"a cluster needs {error.name}: {installs('cluster')}") from error
+        raise UsageError(
+            message=f"a cluster needs {error.name}, of the extra cluster: {installs('cluster')}"
+        ) from error
     if address == LOCAL:
         with (
             import_module("dask").config.set(_LOCAL_SETTINGS),

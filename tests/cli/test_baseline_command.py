@@ -101,7 +101,8 @@ def test_the_package_kenlm_is_missing(geval, monkeypatch):
     assert geval("baseline", "-t", "dev-0", "kenlm:x.arpa") == (
         2,
         "",
-        "geval: kenlm:FILE needs the package kenlm, which is built from source by cmake and a C++ compiler, in minutes:\n"
+        "geval: kenlm:FILE needs the package kenlm, of the extra models; it is built from source by cmake and a C++ "
+        "compiler, in minutes:\n"
         "  pip install 'kenlm>=0.3'\n",
     )
 

@@ -91,8 +91,8 @@ def test_perplexity_without_kenlm(geval, tmp_path, monkeypatch):
     status, out, err = geval("lm", "perplexity", str(TRIE), str(tmp_path / "text"))
     assert (status, out) == (2, "")
     assert err == (
-        "geval: a binary model of KenLM needs the package kenlm, which is built from source by cmake and a C++ "
-        "compiler, in minutes:\n  pip install 'kenlm>=0.3'\n"
+        "geval: a binary model of KenLM needs the package kenlm, of the extra models; it is built from source by cmake and a "
+        "C++ compiler, in minutes:\n  pip install 'kenlm>=0.3'\n"
     )
 
 

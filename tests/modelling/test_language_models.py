@@ -67,7 +67,7 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModelError) as caught:
         language_models.Causal("gpt2")
-    assert str(caught.value).startswith("Models of hf: need the package torch\n  pip install ")
+    assert str(caught.value).startswith("Models of hf: need the package torch, of the extra hf\n  pip install ")
 
 
 def test_a_missing_file_is_named():

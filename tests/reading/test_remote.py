@@ -175,7 +175,7 @@ def test_a_scheme_that_nobody_knows():
         (
             "s3://runs/out.tsv",
             "fsspec.core",
-            "s3:// is read by fsspec: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'",
+            "s3:// is read by fsspec, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'",
         ),
     ],
 )

@@ -351,5 +351,5 @@ def test_without_dask(geval, monkeypatch):
     assert (status, out, err) == (
         2,
         "",
-        "geval: a cluster needs distributed: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'\n",
+        "geval: a cluster needs distributed, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'\n",
     )

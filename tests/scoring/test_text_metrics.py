@@ -139,7 +139,8 @@ def test_a_library_that_is_not_there(monkeypatch):
         column_of(find_metric("WER"), frozenset())
     assert (
         str(caught.value)
-        == "this metric needs rapidfuzz.distance: pip install 'rapidfuzz>=3.6' 'sacrebleu<3,>=2.4' 'scipy>=1.11'"
+        == "this metric needs rapidfuzz.distance, of the extra text: pip install 'rapidfuzz>=3.6' 'sacrebleu<3,>=2.4' "
+        "'scipy>=1.11'"
     )
 
 

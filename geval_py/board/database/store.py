@@ -183,7 +183,7 @@ def engine_at(place: str) -> sa.Engine:
     try:
         return _engine(url)
     except ModuleNotFoundError as error:
-        message = f"the board's database needs {error.name}: {installs('postgresql')}"
+        message = f"the board's database needs {error.name}, of the extra postgresql: {installs('postgresql')}"
         raise UsageError(message=message) from error
     except (ArgumentError, ValueError):
         form = "the board's database is neither a file nor a URL such as postgresql://user@host/name"

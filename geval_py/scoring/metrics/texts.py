@@ -34,7 +34,7 @@ def load(module: str, name: str, needs: str = "") -> Any:
             import_module(needs)
         return getattr(import_module(f"geval_py.scoring.metrics.{module}"), name)
     except ModuleNotFoundError as error:
-        raise UsageError(message=f"this metric needs {error.name}: {installs('text')}") from error
+        raise UsageError(message=f"this metric needs {error.name}, of the extra text: {installs('text')}") from error
 
 
 class Late(Value):

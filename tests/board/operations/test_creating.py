@@ -106,7 +106,7 @@ def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path
         pytest.param(
             {"database": "mysql://x/y"},
             UsageError,
-            "the board's database needs MySQLdb: pip install 'psycopg[binary]>=3.1'",
+            "the board's database needs MySQLdb, of the extra postgresql: pip install 'psycopg[binary]>=3.1'",
             id="database",
         ),
         pytest.param(
