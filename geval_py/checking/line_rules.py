@@ -121,6 +121,7 @@ class FileRules:
         self._target, self._findings = target, findings
         self.lines = 0
         self._logarithm_lines = self._probability_lines = 0
+        self._first_logarithm = self._first_probability = 0  # the numbers of the first such lines
         self._first_texts: list[str] = []
         self._first_words: list[str] = []
         self._tabs = Tabs(findings)
@@ -148,8 +149,12 @@ class FileRules:
                 continue
             if flags & kernel.LOGARITHMS:
                 self._logarithm_lines += lines
+                first = block.number(block.flags.index(flags))
+                self._first_logarithm = min(self._first_logarithm or first, first)
             else:
                 self._probability_lines += lines
+                first = block.number(block.flags.index(flags))
+                self._first_probability = min(self._first_probability or first, first)
 
     def for_later_lines(self, findings: Findings) -> FileRules:
         """Return the same rules for later lines."""
@@ -162,6 +167,8 @@ class FileRules:
         self.lines += later.lines
         self._logarithm_lines += later._logarithm_lines
         self._probability_lines += later._probability_lines
+        self._first_logarithm = self._first_logarithm or later._first_logarithm
+        self._first_probability = self._first_probability or later._first_probability
         self._tabs.extend(later._tabs)
 
     def finish(self, items: int | None) -> None:
@@ -180,7 +187,9 @@ class FileRules:
             findings.add_file("E103" if few else "E104", message, line=self.lines if few else items + 1, column=1)
         if self._logarithm_lines and self._probability_lines:
             message = f"{self._probability_lines} lines hold probabilities, {self._logarithm_lines} logarithms"
-            findings.add_file("W213", message)
+            firsts = sorted((self._first_probability, self._first_logarithm), reverse=True)
+            counts = {self._first_probability: self._probability_lines, self._first_logarithm: self._logarithm_lines}
+            findings.add_file("W213", message, line=min(firsts, key=counts.__getitem__), column=1)
 
 
 class Tabs:

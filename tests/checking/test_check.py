@@ -188,6 +188,26 @@ def test_an_output_without_capitals_has_as_many_places_as_are_kept(check):
     assert (problem.count, [place.line for place in problem.places]) == (50, [*range(1, 21)])
 
 
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        ("pl", 2),
+        ("lp", 2),
+        ("pppl", 4),
+        ("lppp", 1),
+        ("_plppl", 3),
+        ("ll_" + "p" * 50 + "l", 1),
+        ("p" * 9 + "_l" * 9, 11),
+    ],
+)
+def test_mixed_scales_have_a_place(lines, line, check):
+    """The first line of the scale that fewer lines have, or of two the later one."""
+    texts = {"p": b"a:0.5 :0.5\n", "l": b"a:-1 :-1\n", "_": b":1\n"}
+    problem = check(b"".join(texts[kind] for kind in lines), b"a\n" * len(lines))["W213"]
+    message = f"{lines.count('p')} lines hold probabilities, {lines.count('l')} logarithms"
+    assert first(problem) == (line, 1, "", message)
+
+
 def test_impossible_word(check):
     problems = check(b"a:1\nb:1\n:1\n", b"a\na\na\n")
     assert first(problems["W301"]) == (2, 1, "a", "the expected word `a` has no mass: the loss is infinite")
