@@ -306,13 +306,14 @@ def rank_features(
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
     ``costs`` asks for the cost of each feature. ``workers`` elsewhere, if any, count the features there. The notes
-    say which documents are found.
+    say which documents are found. Raises UsageError if all lines are one document.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
     scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
     values = () if other is None else (np.array(scores, np.float64),)
     of_file, dependence = choose_documents([evaluation], documents, values=values)
+    grouped = of_file and of_file.of_score(score)
     found = worst_features(
         evaluation.read_items(),
         scores,
@@ -322,16 +323,16 @@ def rank_features(
         frequencies=frequencies,
         wanted=Wanted(
             losses=evaluation.line_losses if in_nats and (costs or distinct) else None,
-            documents=of_file and of_file.of_score(score),
+            documents=grouped and grouped.several(),
             distinct=distinct,
             best=best,
         ),
         progress=progress,
         elsewhere=None if workers is None or workers.are_here else _elsewhere(workers, evaluation, kinds, progress),
     )
-    if dependence is None or dependence.documents is None:
-        return found
-    return replace(found, notes=(next(dependence.notes("q is by document")),))
+    if dependence is not None and dependence.documents is not None:
+        return replace(found, notes=(next(dependence.notes("q is by document")),))
+    return replace(found, notes=(grouped.nothing_gained,)) if grouped and grouped.are_lines else found
 
 
 def _elsewhere(

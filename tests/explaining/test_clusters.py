@@ -371,6 +371,11 @@ def test_a_claim_of_which_one_document_is_finite(challenge):
 def test_each_line_its_own_document(challenge, capsys):
     note = "each line is a document of its own by the column Text: the same as no documents"
     assert run(capsys, "-B", "100", "-o", "one", "--documents", "Text")[2] == f"geval: note: {note}\n"
+    by_text, by_line = (
+        run(capsys, "-w", "-o", "one", "--format", "csv", *words)
+        for words in (["--documents", "Text"], ["--no-documents"])
+    )
+    assert by_text == (0, by_line[1], f"{by_line[2]}geval: note: {note}\n")
     pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
     by_line, by_text = (compare(pair, samples=100, documents=column) for column in (False, "Text"))
     assert by_text.systems == by_line.systems
@@ -382,7 +387,7 @@ def test_one_document(challenge, capsys):
         "all 60 lines are of one document, since the column Same is the same on all of them\n"
         "  an interval by documents needs two or more"
     )
-    for words in (["-B", "100"], ["compare"]):
+    for words in (["-B", "100"], ["-w", "-o", "one"], ["compare"]):
         assert run(capsys, *words, "--documents", "Same") == (2, "", f"geval: {message}\n")
     with pytest.raises(UsageError) as caught:
         evaluate(challenge, "dev-0", out="one").interval(documents="Same")
