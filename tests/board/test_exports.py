@@ -27,7 +27,7 @@ from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.board.server import accounts, receipts, uploads
+from geval_py.board.server import accounts, queue, receipts, uploads
 from geval_py.errors import CorruptFileError, DataError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"
@@ -79,6 +79,7 @@ def uploaded(board, tmp_path):
         accounts.start_session(connection, account.id, NOW)
         accounts.make_token(connection, account.id, now=NOW)
         accounts.log(connection, account.name, "signed in", now=NOW)
+        queue.ask_to_rescore(connection, account.name, NOW, dry=True)
     path, text = tmp_path / "upload", output("test-A", 0.6)
     write(path, text)
     digest = hashlib.sha256(text.encode()).hexdigest()

@@ -6,7 +6,7 @@
                                    └──< history >──────┘      earlier scores
 
     submitters ──< accounts ──< sessions, tokens                   the server's: who may sign in
-          └──────< uploads ──< jobs                                 what was sent, and the work on it
+          └──────< uploads ──< jobs >── rescorings                  what was sent, and the work on it
 
 An output is one file of a submission, for one test. An evaluation is one content scored with one metric; all outputs
 with that content share it. An output's evaluation is in ``scores``, earlier ones are in ``history``.
@@ -326,15 +326,29 @@ uploads = sa.Table(
     sa.Index(None, "submitter_id", "arrived"),
 )
 
-# The work of a server. A worker leases a job until ``leased_until``, and renews the lease while it works. ``lease``
-# counts the leases, so that a worker that has lost its lease is told apart; ``deaths`` are leases that ended because
-# a worker died. At most one job of a submitter is leased at a time.
+# A rescoring of what is out of date, which an organiser asked for on the server's page; a ``dry`` one changes no
+# score. ``result`` is what it printed.
+rescorings = sa.Table(
+    "rescorings",
+    METADATA,
+    _id(),
+    _needed("who", sa.Text),
+    _needed("asked", Moment),
+    _needed("dry", sa.Boolean, server_default=sa.false()),
+    _needed("state", sa.String(8)),
+    _optional("result"),
+)
+
+# The work of a server, on an upload or a rescoring. A worker leases a job until ``leased_until``, and renews the
+# lease while it works. ``lease`` counts the leases, so that a worker that has lost its lease is told apart;
+# ``deaths`` are leases that ended because a worker died. At most one job of a submitter is leased at a time.
 jobs = sa.Table(
     "jobs",
     METADATA,
     _id(),
-    _reference("upload_id", "uploads"),
-    _reference("submitter_id", "submitters"),
+    sa.Column("upload_id", sa.ForeignKey("uploads.id", ondelete="RESTRICT")),
+    sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
+    sa.Column("rescoring_id", sa.ForeignKey("rescorings.id", ondelete="RESTRICT")),
     _needed("state", sa.String(8)),
     _needed("lease", sa.Integer, server_default="0"),
     _needed("deaths", sa.Integer, server_default="0"),
@@ -376,7 +390,7 @@ rates = sa.Table(
 )
 
 # The tables of the server, which no public copy has.
-SERVER_TABLES = ("accounts", "invitations", "sessions", "tokens", "uploads", "jobs", "audit", "rates")
+SERVER_TABLES = ("accounts", "invitations", "sessions", "tokens", "uploads", "jobs", "rescorings", "audit", "rates")
 
 # Single facts, such as the settings under which the disclosures were made.
 facts = sa.Table("facts", METADATA, sa.Column("name", sa.Text, primary_key=True), _needed("value", sa.Text))

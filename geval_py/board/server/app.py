@@ -35,8 +35,7 @@ from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.operations.submissions import name_final, withdraw
 from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.forms import FORM_BYTES, read_form
-from geval_py.board.server.guards import Guards, is_same_origin
+from geval_py.board.server.guards import FORM_BYTES, Guards, is_same_origin, read_form
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.server.organiser import Desk
 from geval_py.board.submission import RejectedError

@@ -1,4 +1,4 @@
-"""What guards every request: headers of each answer, bodies that are refused, and where a change may come from."""
+"""What guards every request: headers of each answer, bodies that are refused, where a change may come from; forms."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+FORM_BYTES = 65_536  # of a form without a file
 HTTPS_ALONE = "max-age=31536000"
 
 
@@ -68,3 +70,11 @@ def is_same_origin(request: Request, url: str) -> bool:
     parts = urlsplit(url)
     own = f"{parts.scheme}://{parts.netloc}" if url else f"{request.url.scheme}://{request.headers.get('host', '')}"
     return origin == own
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Read a small form; raises HTTPException for another body."""
+    if int(request.headers.get("content-length") or FORM_BYTES + 1) > FORM_BYTES:
+        raise HTTPException(413, "The form is too long.")
+    async with request.form(max_files=0, max_fields=20, max_part_size=FORM_BYTES) as form:
+        return {name: value for name, value in form.items() if isinstance(value, str)}

@@ -17,7 +17,7 @@ from geval_py.board.operations.submissions import announce, note, take_back, wit
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
 from geval_py.board.server.accounts import Account
-from geval_py.board.server.forms import read_form
+from geval_py.board.server.guards import read_form
 from geval_py.board.site.view import announcements_of
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Desk:
             "withdraw": self._withdraw,
             "note": self._note,
             "close": self._close,
+            "rescore": self._rescore,
         }
         return [
             Route(HOME, self.home),
@@ -96,6 +97,7 @@ class Desk:
                 account=account,
                 queue=list(queue.queue_status(connection, now).lines()),
                 phase=board.settings.phase_of(now),
+                rescorings=queue.latest_rescorings(connection),
                 announcements=announcements_of(connection),
                 submissions=connection.execute(query.order_by(submissions.c.id.desc()).limit(MOST_LISTED)).all(),
                 accounts=accounts.all_accounts(connection),
@@ -186,3 +188,9 @@ class Desk:
                 raise accounts.RefusedError(reason="you cannot close your own account here")
             accounts.close(connection, found.id, self._server.clock())
         return found.name, ""
+
+    def _rescore(self, board: Board, account: Account, form: Form) -> tuple[str, str]:
+        dry = form.get("dry") == "yes"
+        with board.writing() as connection:
+            number = queue.ask_to_rescore(connection, account.name, self._server.clock(), dry=dry)
+        return str(number), "dry run" if dry else ""

@@ -4,8 +4,8 @@ A worker leases a job for :data:`LEASE_SECONDS`, and renews the lease while it w
 leased again when its lease is over; the second death fails it. What a worker does is stored in the transaction that
 ends its lease, so that a job that was leased twice is done once.
 
-Turns are fair: the submitter who was served least recently is next, with their oldest job, and each has one at a
-time.
+A job is an upload's, or a rescoring that an organiser asked for. Turns are fair: rescorings come first, then the
+submitter who was served least recently, with their oldest job; each has one at a time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from geval_py.board.database.schema import jobs
+from geval_py.board.database.schema import jobs, rescorings
 from geval_py.board.database.store import Board, escape_unstorable, store_errors
+from geval_py.errors import UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy.sql import ColumnElement
@@ -39,8 +40,9 @@ class Job:
     """A leased job; ``lease`` counts its leases. If ``is_dead``, its workers died too often: it is to fail."""
 
     id: int
-    upload_id: int
-    submitter_id: int
+    upload_id: int | None
+    submitter_id: int | None
+    rescoring_id: int | None
     lease: int
     is_dead: bool
 
@@ -50,6 +52,28 @@ def enqueue(connection: Connection, upload_id: int, submitter_id: int, now: date
     moment = now.astimezone(UTC)
     values = {"upload_id": upload_id, "submitter_id": submitter_id, "state": WAITING, "made": moment, "due": moment}
     return int(connection.execute(insert(jobs).values(values).returning(jobs.c.id)).scalar_one())
+
+
+def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool) -> int:
+    """Add the job of a rescoring; return the rescoring's id. Raises UsageError while another one is not done."""
+    if connection.execute(select(rescorings.c.id).where(rescorings.c.state == WAITING)).first() is not None:
+        raise UsageError(message="a rescoring waits or is at work already")
+    moment = now.astimezone(UTC)
+    values = {"who": escape_unstorable(who), "asked": moment, "dry": dry, "state": WAITING}
+    number = int(connection.execute(insert(rescorings).values(values).returning(rescorings.c.id)).scalar_one())
+    connection.execute(insert(jobs).values(rescoring_id=number, state=WAITING, made=moment, due=moment))
+    return number
+
+
+def settle_rescoring(connection: Connection, number: int, state: str, result: str) -> None:
+    """Store what came of a rescoring."""
+    values = {"state": state, "result": escape_unstorable(result)}
+    connection.execute(update(rescorings).where(rescorings.c.id == number).values(values))
+
+
+def latest_rescorings(connection: Connection, most: int = 5) -> list[Row[Any]]:
+    """Return the latest rescorings, the latest first."""
+    return list(connection.execute(select(rescorings).order_by(rescorings.c.id.desc()).limit(most)))
 
 
 @contextmanager
@@ -81,6 +105,7 @@ def lease(board: Board, now: datetime) -> Job | None:
         id=row.id,
         upload_id=row.upload_id,
         submitter_id=row.submitter_id,
+        rescoring_id=row.rescoring_id,
         lease=row.lease + 1,
         is_dead=deaths >= MOST_DEATHS,
     )

@@ -8,6 +8,8 @@ leases of its jobs run out, and another worker takes them.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,13 +17,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, select
 
 from geval_py.board.answers import references_of
-from geval_py.board.database.schema import FAILED, submissions
+from geval_py.board.database.schema import FAILED, rescorings, submissions
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake.sandbox import end_children, receive_in_sandbox
 from geval_py.board.intake.workspace import workspace
@@ -29,13 +31,14 @@ from geval_py.board.operations import pipeline
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.server import queue, uploads
-from geval_py.board.server.live import LiveBoard
+from geval_py.board.server.live import PROGRAM, LiveBoard
 from geval_py.board.submission import SCORED, RejectedError, SubmissionError
 from geval_py.errors import GevalError
 from geval_py.text import visible
 
 IDLE_SECONDS = 0.5  # between two looks at an empty queue
 AWAY_SECONDS = 5  # between two tries of a database that cannot be used
+RESCORING_SECONDS = 0.2  # between two looks at a rescoring
 GROUP = 16  # jobs that are stored in one transaction
 
 
@@ -136,11 +139,32 @@ class Worker:
         try:
             if work.job.is_dead:
                 work.state, work.reason = FAILED, queue.DIED
-            else:
-                _score(work, place, self._clock())
+            elif work.job.rescoring_id is not None:
+                self._rescore(work, work.job.rescoring_id)
+            elif work.job.upload_id is not None:
+                _score(work, work.job.upload_id, place, self._clock())
         except (GevalError, OSError) as error:
             work.error = visible(str(error).partition("\n")[0]) or type(error).__name__
         return work
+
+    def _rescore(self, work: Work, number: int) -> None:
+        """Rescore what is out of date by the command, in a process of its own, which ends with this worker."""
+        with work.board.reading() as connection:
+            dry = connection.execute(select(rescorings.c.dry).where(rescorings.c.id == number)).scalar_one()
+        words = [sys.executable, "-I", "-c", PROGRAM, "board", "rescore", work.board.folder]
+        with TemporaryFile("w+") as told, TemporaryFile("w+") as errors:
+            run = subprocess.Popen(
+                [*words, *(["--dry-run"] if dry else [])], stdin=subprocess.DEVNULL, stdout=told, stderr=errors
+            )
+            while run.poll() is None:
+                if self._stopping.wait(RESCORING_SECONDS):
+                    run.terminate()
+                    run.wait()
+            told.seek(0)
+            errors.seek(0)
+            work.reason, error = told.read(), errors.read()
+        if run.returncode:
+            work.error = visible(error.strip().partition("\n")[0]) or f"it ended with status {run.returncode}"
 
     def _settle(self, running: Running, finished: Sequence[Future[Work]]) -> int:
         """Store what came of finished jobs; if the board itself is at fault, put them back."""
@@ -164,7 +188,9 @@ class Worker:
         with board.writing() as connection:
             ours = [work for work in works if _end(connection, work, now)]
             for work in ours:
-                if work.upload is not None and not work.error:
+                if work.job.rescoring_id is not None:
+                    queue.settle_rescoring(connection, work.job.rescoring_id, work.state, work.reason)
+                elif work.upload is not None and not work.error:
                     _settle_upload(connection, board, work, now)
             if any(work.prepared is not None and not work.error for work in ours):
                 refresh(connection, board.settings, now)
@@ -181,11 +207,11 @@ class Worker:
                     queue.put_back(connection, job, self._clock())
 
 
-def _score(work: Work, place: str, now: datetime) -> None:
+def _score(work: Work, upload_id: int, place: str, now: datetime) -> None:
     """Receive, check and score an upload or, if it is dry, check it alone."""
-    board, job = work.board, work.job
+    board = work.board
     with board.reading() as connection:
-        work.upload = row = uploads.upload(connection, job.upload_id)
+        work.upload = row = uploads.upload(connection, upload_id)
         source = uploads.place_of(connection, row, place)
     files = os.path.join(place, "files")
     os.mkdir(files)
@@ -231,7 +257,7 @@ def _end(connection: Connection, work: Work, now: datetime) -> bool:
     if work.error:
         work.state, work.reason, work.error = FAILED, work.error, ""
         work.prepared = None
-    if work.upload is None:
+    if work.upload is None and job.upload_id is not None:
         work.upload = uploads.upload(connection, job.upload_id)
     state, reason = (queue.FAILED, work.reason) if work.state == FAILED else (queue.DONE, "")
     return queue.finish(connection, job, now, state=state, reason=reason)

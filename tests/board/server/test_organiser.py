@@ -1,17 +1,19 @@
 """The organiser's pages by HTTP; and what a team may do with its own submissions."""
 
+from pathlib import Path
+
 import pytest
 from samples import NOW, ON_BOTH, output
 from serving import ADDRESS
 from sqlalchemy import select
 
 from geval_py.board.database.schema import audit, submissions
-from geval_py.board.server import accounts
+from geval_py.board.server import accounts, queue
 from geval_py.board.server.organiser import HOME
 
 GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
 OUT = "/upload/out.tsv?test=test-A"
-CHANGES = ("announce", "take-back", "withdraw", "note", "close", "invite")
+CHANGES = ("announce", "take-back", "withdraw", "note", "close", "invite", "rescore")
 PAGES = ("", "/log", "/alike")
 
 
@@ -128,6 +130,41 @@ def test_no_token_opens_the_organisers_page(served, organiser):
     token = {"Authorization": f"Bearer {secret}"}
     assert organiser.get(HOME, headers=token).status_code == 403
     assert organiser.post(f"{HOME}/announce", data={"text": "x"}, headers=token).status_code == 403
+
+
+@ON_BOTH
+def test_an_organiser_rescores(served, organiser):
+    scored(served, "anna")
+    answers = Path(served.board.settings.answers, "test-A", "expected.tsv")
+    words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
+    answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
+
+    def rescored(**form):
+        assert organiser.post(f"{HOME}/rescore", data=form).status_code == 303
+        again = organiser.post(f"{HOME}/rescore", data=form)
+        assert (again.status_code, "a rescoring waits or is at work already" in again.text) == (422, True)
+        assert served.work() == 1
+        with served.board.reading() as connection:
+            latest = queue.latest_rescorings(connection)[0]
+        return latest.dry, latest.state, latest.result
+
+    changed = "again: 2, since the challenge, its answers or the seed changed\nno place"
+    assert rescored(dry="yes") == (True, "done", f"to be scored {changed} would change\n")
+    assert rescored() == (False, "done", f"scored {changed} changed\n")
+    assert rescored() == (False, "done", "nothing is out of date\n")
+    assert "nothing is out of date" in organiser.get(HOME).text
+
+
+def test_a_rescoring_that_cannot_be_done_fails_with_its_reason(served, organiser):
+    scored(served, "anna")
+    Path(served.board.settings.answers, "test-A", "expected.tsv").unlink()
+    organiser.post(f"{HOME}/rescore")
+    for _ in range(queue.MOST_LEASES):
+        served.work()
+        served.clock.wait(minutes=10)
+    home = organiser.get(HOME).text
+    assert '<span class="state failed">failed</span>' in home
+    assert "expected.tsv" in home
 
 
 def test_a_team_withdraws_its_own_submission_alone(served):

@@ -144,8 +144,8 @@ def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
     sent(served)
     score = worker._score
 
-    def slow(work, place, now):
-        score(work, place, now)
+    def slow(work, upload_id, place, now):
+        score(work, upload_id, place, now)
         with served.board.writing() as connection:  # another worker took the job meanwhile
             connection.execute(update(jobs).values(lease=jobs.c.lease + 1))
 

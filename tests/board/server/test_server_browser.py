@@ -151,6 +151,15 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     press("Withdraw")
     expect(page.get_by_role("region", name="Submissions").locator(".state")).to_have_text("withdrawn")
     look()
+    press("Dry run")
+    expect(page.get_by_text("asked for by olga")).to_be_visible()
+    for _ in range(200):
+        page.reload()
+        if page.get_by_text("nothing is out of date").count():
+            break
+        page.wait_for_timeout(100)
+    expect(page.get_by_text("nothing is out of date")).to_be_visible()
+    look()
     fill("Invite, by a name", "bob")
     press("Make a link")
     expect(page.locator("pre code")).to_contain_text(f"{address}/invitation/")
