@@ -177,34 +177,37 @@ class Scores(Tabular):
     def text(self, width: int | None = None) -> Iterator[str]:
         from geval_py.scoring.score_tables import scores_text
 
-        settings = self._settings
         yield scores_text(
             self._results,
-            settings.precision,
+            self._settings.precision,
             names=self._names,
             outputs=self._shown,
-            percentage=settings.percentage,
+            percentage=self._settings.percentage,
             interval=self._interval,
             width=width,
         )
 
     def table(self) -> Table:
-        from geval_py.scoring.score_tables import FAILED
+        from geval_py.scoring.score_tables import variant_labels
         from geval_py.tables.table import Column, Table
 
-        def cell(score: MetricScore | None) -> str:
-            return FAILED if score is None else self._number(score)
-
-        columns = [Column(name="output"), *(Column(name=name, alignment="right") for name in self._names)]
-        outputs = zip(self._shown or [of.output.name for of in self._results], self._results, strict=True)
-        return Table(columns, [[name, *map(cell, each_score(of, len(self._names)))] for name, of in outputs])
+        keys, labels = variant_labels(self._results)
+        if self._shown or len(keys) < 2 or len(labels) < 2:
+            keys, labels = [], [[name] for name in self._shown or [of.output.name for of in self._results]]
+        columns = [Column(name=name) for name in ["output", *keys][-len(labels[0]) :]]
+        columns += [Column(name=name, alignment="right") for name in self._names]
+        rows = zip(labels, self._results, strict=True)
+        return Table(columns, [[*label, *map(self._cell, each_score(of, len(self._names)))] for label, of in rows])
 
     def signatures(self) -> Iterator[str]:
         return signature_lines(what_is_scored(self._results))
 
-    def _number(self, score: MetricScore) -> str:
+    def _cell(self, score: MetricScore | None) -> str:
+        from geval_py.scoring.score_tables import FAILED
         from geval_py.tables.numbers import number, with_half_width
 
+        if score is None:
+            return FAILED
         precision, percentage = self._settings.precision, self._settings.percentage
         if self._interval is None:
             return number(score.value, precision, percentage=percentage)

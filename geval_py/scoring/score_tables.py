@@ -114,6 +114,22 @@ def _variant_rows(
         yield ["output", *names]
         yield from ([visible(name), *cells] for name, cells in zip(shown, values, strict=True))
         return
+    keys, labels = variant_labels(results)
+    if len(keys) < len(labels[0]):
+        names_shown = _file_names([result.output.name for result in results])
+        labels = [[visible(name), *label[1:]] for name, label in zip(names_shown, labels, strict=True)]
+        keys = ["File name", *keys]
+    if keys != ["File name"] or len(names) > 1:
+        yield [*map(visible, keys), *names]
+    for label, cells in zip(labels, values, strict=True):
+        yield label + cells
+
+
+def variant_labels(results: Sequence[Failure | ScoredOutput]) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the parameters in outputs' names, and for each output its values, escaped.
+
+    The output's name stands before the values if they do not identify every output.
+    """
     outputs = [result.output for result in results]
     keys = sorted({key for output in outputs for key in output.parameters})
     labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
@@ -121,13 +137,8 @@ def _variant_rows(
         isinstance(result, Failure) and not any(label) for result, label in zip(results, labels, strict=True)
     )
     if unnamed or len({tuple(label) for label in labels}) < len(labels):
-        names_shown = _file_names([output.name for output in outputs])
-        labels = [[visible(name), *label] for name, label in zip(names_shown, labels, strict=True)]
-        keys = ["File name", *keys]
-    if keys != ["File name"] or len(names) > 1:
-        yield [*map(visible, keys), *names]
-    for label, cells in zip(labels, values, strict=True):
-        yield label + cells
+        labels = [[visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)]
+    return keys, labels
 
 
 def _file_names(names: Sequence[str]) -> Sequence[str]:

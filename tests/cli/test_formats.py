@@ -178,6 +178,31 @@ def unsigned(latex):
     return re.sub(r"(?m)^(% \S+: )metric:\S+\|version:\S+$", r"\1SIGNATURE", latex)
 
 
+SWEEP = {
+    "markdown": "| epochs | lr | PerplexityHashed |\n| --- | --- | ---: |\n| 5 | 0.1 | 174.6 |\n| 5 | a\\_b | 327.5 |\n",
+    "html": '<tr><td>5</td><td>0.1</td><td style="text-align: right">174.6</td></tr>\n',
+    "latex": "epochs & lr & PerplexityHashed \\\\\n\\midrule\n5 & 0.1 & 174.6 \\\\\n5 & a\\_b & 327.5 \\\\\n",
+}
+
+
+@pytest.mark.parametrize("form", SWEEP)
+def test_the_parameters_of_a_sweep_are_columns(form, tmp_path, geval, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(GAZETTE, tmp_path / "gazette"))
+    here = Path.cwd()
+    for old, new in (("bigram", "out-lr=0.1,epochs=5.tsv"), ("unigram", "out-lr=a_b,epochs=5.tsv")):
+        (here / f"dev-0/out-model={old}.tsv").rename(here / "dev-0" / new)
+    words = ["-t", "dev-0", "-p", "1", "--format", form]
+    assert SWEEP[form] in geval(*words)[1]
+    assert "0.1 " not in geval(*words, "--name", "lr=0.1=Ours")[1]
+    (here / "dev-0/out-broken.tsv").write_text("x\n")
+    if form == "markdown":
+        assert geval(*words)[1].splitlines()[2:] == [
+            "| out-broken.tsv |  |  | error |",
+            "| out-lr=0.1,epochs=5.tsv | 5 | 0.1 | 174.6 |",
+            r"| out-lr=a\_b,epochs=5.tsv | 5 | a\_b | 327.5 |",
+        ]
+
+
 def test_scores_with_intervals_for_a_paper(geval, monkeypatch):
     monkeypatch.chdir(GAZETTE)
     out = geval("-t", "dev-0", "-o", "bigram", "-B", "50", "--format", "markdown")[1]
