@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import compress
 
 from geval_py.errors import UsageError
@@ -14,7 +15,7 @@ from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.items import ScoredItem, unused_name
 from geval_py.reading.splits import Split, Task, locate, locate_pair, only_output
 from geval_py.scoring.evaluate import evaluate_split
-from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
+from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of, signature_lines
 from geval_py.text import shown, visible
 
 TYPE_CHECKING = False
@@ -389,16 +390,41 @@ class Evaluations(list[Evaluation]):
         """
         import pandas as pd
 
+        return pd.DataFrame(self._columns(intervals=intervals))
+
+    def _columns(self, *, intervals: bool = False) -> dict[str, Sequence[Any]]:
         scores = [one.scores_dict(intervals=intervals) for one in self]
         names = list(dict.fromkeys(name for row in scores for name in row))
         keys = list(dict.fromkeys(key for one in self for key in one.output.parameters))
         folders = [os.path.normpath(os.path.join(os.fspath(one.split.expected), "..", "..")) for one in self]
-        columns: dict[str, list[Any]] = {"challenge": folders} if len(set(folders)) > 1 else {}
+        columns: dict[str, Sequence[Any]] = {"challenge": folders} if len(set(folders)) > 1 else {}
         columns |= {"output": [one.output.name.removesuffix(".tsv").removeprefix("out-") for one in self]}
         for key in keys:
             name = f"{key} (parameter)" if key in {"challenge", "output", *names} else key
             columns[name] = list(_numbers_or_texts([one.output.parameters.get(key) for one in self]))
-        return pd.DataFrame(columns | {name: [row.get(name) for row in scores] for name in names})
+        return columns | {name: [row.get(name) for row in scores] for name in names}
+
+    def to_latex(self, caption: str | None = None, label: str | None = None, *, precision: int | None = None) -> str:
+        """Write a LaTeX table, with the package booktabs: the columns of :meth:`to_frame`, a row an output.
+
+        A ``caption``, which is escaped, or a ``label`` puts it into a table environment. Scores have ``precision``
+        digits after the point, or all. Raises UsageError for a label with other characters than letters, digits and
+        ``:._/+-``.
+        """
+        from geval_py.explaining.comparison import checked_label
+        from geval_py.tables.formats import Shown
+        from geval_py.tables.numbers import number
+        from geval_py.tables.table import Column, Table
+
+        columns, metrics = self._columns(), {name for one in self for name in one.scores_dict()}
+        write = partial(number, precision=precision)
+        heads = [
+            Column(name=name, alignment="right", write=write) if name in metrics else Column(name=name)
+            for name in columns
+        ]
+        table = Table(heads, list(zip(*columns.values(), strict=True)))
+        shown = Shown(table=lambda: table, signatures=lambda: signature_lines(self))
+        return "".join(shown.latex(caption, checked_label(label)))
 
     def __repr__(self) -> str:
         return self.to_frame().to_string(index=False) if self else "[]"

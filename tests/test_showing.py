@@ -106,6 +106,18 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
     ]  # fmt: skip
     assert repr(outputs) == frame.to_string(index=False)
     assert repr(geval_py.Evaluations()) == "[]"
+    latex = outputs.to_latex(label="tab:a", precision=1).splitlines()
+    assert [line[: line.index(": ")] for line in latex[1:5]] == [f"% {one.output.name}" for one in outputs]
+    assert latex[9:14] == [
+        r"\begin{tabular}{lllllrr}",
+        r"\toprule",
+        r"output & k & lr & o & output (parameter) & PerplexityHashed & LikelihoodHashed \\",
+        r"\midrule",
+        r"k=2,lr=1e-3,o=3 & 2 & 0.001 & 3 &  & 2.8 & 0.4 \\",
+    ]
+    with pytest.raises(geval_py.UsageError) as caught:
+        outputs.to_latex(label="a}b")
+    assert "a}b" in str(caught.value)
 
 
 def test_a_suite_is_a_table_of_several_challenges(monkeypatch):

@@ -87,11 +87,7 @@ class Comparison(formats.Tabular):
         of the systems' own, by which they are given, or by a shorter name, as a baseline. Raises UsageError for an
         output that is not there, and for a label with other characters than letters, digits and ``:._/+-``.
         """
-        try:
-            checked = None if label is None else config.checked_label(label)
-        except ValueError as error:
-            raise UsageError(message=visible(str(error))) from error
-        return "".join(self.with_names(names or {}).latex(caption, checked))
+        return "".join(self.with_names(names or {}).latex(caption, checked_label(label)))
 
     def with_names(self, names: Mapping[str, str]) -> Comparison:
         """Return the same comparison, which tables for people show with other names; raises UsageError."""
@@ -199,6 +195,14 @@ class Comparison(formats.Tabular):
         if self.marks and self.is_tested:
             stars = ", ".join(f"{'*' * count} p rand < {p}" for count, p in enumerate(_STARS, 1))
             yield f"{stars}, against the baseline, not corrected for the number of systems."
+
+
+def checked_label(label: str | None) -> str | None:
+    """Return a label of LaTeX; raises UsageError for other characters than letters, digits and ``:._/+-``."""
+    try:
+        return None if label is None else config.checked_label(label)
+    except ValueError as error:
+        raise UsageError(message=visible(str(error))) from error
 
 
 def compare(

@@ -137,6 +137,7 @@ class Shown(Tabular):
         legend: Callable[[], Iterable[str]] | None = None,
         text: Callable[[int | None], Iterable[str]] | None = None,
         latex: Callable[[], Iterable[str]] | None = None,
+        signatures: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self.listing = of if isinstance(of, Listing) else None
         names = ("notes", "table", "signatures", "records", "legend", "text", "markdown", "latex", "html")
@@ -148,6 +149,7 @@ class Shown(Tabular):
             "legend": legend,
             "text": text,
             "latex": latex,
+            "signatures": signatures,
         }
         vars(self).update(methods | {name: method for name, method in given.items() if method is not None})
 
