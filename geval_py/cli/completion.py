@@ -35,8 +35,9 @@ OUTPUT_NAMES = {  # functions that offer the outputs of all test sets; no name o
 _geval_outputs() {
   local path name
   for path in */out*.tsv*; do
-    [ -e "$path" ] || continue
-    name=$(printf '%s' "${path##*/}" | sed 's/\\.tsv.*//; s/^out-//; s/[^,=]*=//g')
+    [ -e "$path" ] && [[ ${path##*/} != out-header.tsv* ]] || continue
+    name=$(printf '%s' "${path##*/}" | sed 's/\\.tsv.*//; s/^out-//')
+    [[ $1 == *=* ]] || name=$(printf '%s' "$name" | sed 's/[^,=]*=//g')
     [[ $name != "$1"* ]] || printf '%s\\n' "$name"
   done | sort -u
   compgen -f -- "$1"
@@ -47,6 +48,7 @@ _geval_outputs() {
   local -a names
   local name
   for name in */out*.tsv*(N:t); do
+    [[ $name != out-header.tsv* ]] || continue
     names+=("$(print -rn -- "$name" | sed 's/\\.tsv.*//; s/^out-//; s/[^,=]*=//g')")
   done
   compadd -a names
@@ -56,6 +58,7 @@ _geval_outputs() {
     "fish": """\
 function _geval_outputs
   for path in */out*.tsv*
+    string match -q '*/out-header.tsv*' -- $path; and continue
     path basename -- $path | string replace -r '\\.tsv.*' '' | string replace -r '^out-' '' | string replace -ra
     '[^,=]*=' ''
   end
@@ -63,6 +66,31 @@ function _geval_outputs
 end
 """,
 }
+WHOLE_WORDS = """\
+
+# bash ends words at "=", too: join them, and offer what follows the last "=".
+_geval() {
+  local -a words=()
+  local n word whole count=0 at=0 last="${COMP_WORDS[COMP_CWORD]}"
+  for n in "${!COMP_WORDS[@]}"; do
+    word="${COMP_WORDS[n]}"
+    if [[ $count -gt 0 && ( $word == = || ${COMP_WORDS[n-1]} == = ) ]]; then
+      words[count-1]+="$word"
+    else
+      words[count]="$word"
+      count=$((count + 1))
+    fi
+    [[ $n != "$COMP_CWORD" ]] || at=$((count - 1))
+  done
+  whole="${words[at]}"
+  local -a COMP_WORDS=("${words[@]}")
+  local COMP_CWORD=$at
+  _shtab_geval
+  [[ $last != = ]] || last=""
+  COMPREPLY=("${COMPREPLY[@]#"${whole%"$last"}"}")
+}
+complete -o bashdefault -F _geval geval
+"""
 _EPILOG = """\
 examples:
   eval "$(geval completion bash)"      in ~/.bashrc
@@ -98,7 +126,8 @@ def script(shell: str) -> str:
     """Return the script for a shell."""
     import shtab
 
-    return shtab.complete(_whole_parser(), shell, preamble=OUTPUT_NAMES[shell]) + "\n"
+    written = shtab.complete(_whole_parser(), shell, preamble=OUTPUT_NAMES[shell]) + "\n"
+    return written + (WHOLE_WORDS if shell == "bash" else "")
 
 
 def _whole_parser() -> argparse.ArgumentParser:

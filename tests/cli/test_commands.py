@@ -392,6 +392,31 @@ def test_bash_completes(line, found, tmp_path, geval):
     assert not (tmp_path / "x").exists()  # no name is a command
 
 
+WITH_EQUALS_SIGNS = {  # bash ends words at "=", too
+    "geval -t dev-0 -o dev-0/out-model = ol": "ola,v=2.tsv",
+    "geval -t dev-0 -o dev-0/out-model =": "ola,v=2.tsv",
+    "geval -t dev-0 -o dev-0/out-model = ola,v =": "2.tsv",
+    "geval -t dev-0 -o model = ola,v = ": "2",
+    "geval compare model = ola,v = 2 --baseline ol": "ola,2",
+    "geval -t dev-0 -o dev-0/out-model = ola,v = 2.tsv -m Perplexity": "PerplexityHashed Perplexity",
+    "geval -t dev-0 -o h": "",
+}
+
+
+@pytest.mark.parametrize(("line", "found"), WITH_EQUALS_SIGNS.items(), ids=WITH_EQUALS_SIGNS)
+def test_bash_completes_names_with_equals_signs(line, found, tmp_path, geval):
+    (tmp_path / "dev-0").mkdir()
+    for name in ("out.tsv", "out-model=ola,v=2.tsv", "out-header.tsv"):
+        (tmp_path / "dev-0" / name).touch()
+    words = " ".join(repr(word) for word in line.split(" "))
+    script = (
+        f"{geval('completion', 'bash')[1]}\nCOMP_WORDS=({words}) COMP_CWORD={line.count(' ')}\n"
+        '_geval; echo "${COMPREPLY[*]}"'
+    )
+    run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == (f"{found}\n", "")
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_a_shell_takes_its_script(shell, tmp_path, geval):
     """scripts/test installs the shells."""
