@@ -90,6 +90,7 @@ class Compression(values.Value):
                 return bz2.BZ2File(file, "wb")
         zstd = zstd_module()
         stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+        stream.write(b"")  # or a file of no bytes would have no frame, and be damaged
         return stream
 
 

@@ -1,5 +1,6 @@
 """The database of a board: migrations make what the tables say, and a board of each earlier schema goes on."""
 
+import hashlib
 from array import array
 from pathlib import Path
 
@@ -124,6 +125,20 @@ def test_a_content_that_is_damaged(damage, board, tmp_path):
     with board.reading() as connection, pytest.raises(StoreError) as caught:
         blobs.write_content(connection, digest, str(tmp_path / "again"))
     assert str(caught.value).endswith(f": the content {digest} is damaged in it")
+
+
+@pytest.mark.parametrize("parts", ["kept", "lost"])
+def test_a_content_of_no_bytes_comes_back(parts, board, tmp_path):
+    path, digest = tmp_path / "content", hashlib.sha256().hexdigest()
+    path.write_bytes(b"")
+    with board.writing() as connection:
+        blobs.store_content(connection, digest, blobs.pack_file(str(path)))
+        assert blobs.is_stored(connection, digest)
+        if parts == "lost":  # as earlier versions stored it
+            connection.execute(delete(stored_blobs))
+    with board.reading() as connection:
+        blobs.write_content(connection, digest, str(tmp_path / "again"))
+    assert (tmp_path / "again").read_bytes() == b""
 
 
 def test_columns_of_losses_come_back():
