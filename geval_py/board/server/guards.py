@@ -49,6 +49,11 @@ class Guards:
                     headers[name] = value
             await send(message)
 
+        names = {name for name, _ in scope["headers"]}
+        if {b"content-length", b"transfer-encoding"} <= names:  # RFC 9112, section 6.1: perhaps smuggled past a proxy
+            refusal = PlainTextResponse("Send a length or chunks.\n", 400, headers={"Connection": "close"})
+            await refusal(scope, receive, guarded)
+            return
         coding = [value for name, value in scope["headers"] if name == b"content-encoding"]
         if any(value.strip().lower() not in (b"", b"identity") for value in coding):
             refusal = PlainTextResponse("Send the body without a Content-Encoding.\n", 415)

@@ -4,46 +4,16 @@ import re
 import threading
 
 import pytest
-import uvicorn
 from axe import axe_findings
 from playwright.sync_api import expect
 from samples import output
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
-from geval_py.board.server.worker import Worker
 
 pytestmark = pytest.mark.no_cover
 GOOD = output("test-A", 0.5)
 SCREENS = [("wide", 1280, "light"), ("narrow", 390, "dark")]
-
-
-@pytest.fixture
-def address(served, unused_port):
-    """The address at which the server listens, in a thread; a worker works beside it."""
-    served.server.url = f"http://127.0.0.1:{unused_port}"
-    config = uvicorn.Config(served.app, port=unused_port, http="h11", lifespan="off", log_level="critical")
-    server = uvicorn.Server(config)
-    worker = Worker(served.board.folder, at_once=1, clock=served.clock)
-    threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)]
-    for one in threads:
-        one.start()
-    while not server.started:
-        threads[0].join(0.05)
-    yield served.server.url
-    server.should_exit = True
-    worker.stop()
-    for one in threads:
-        one.join(20)
-
-
-@pytest.fixture
-def unused_port():
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def drop(page, text):

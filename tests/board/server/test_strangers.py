@@ -1,0 +1,266 @@
+"""Strangers at the server's door, on a real connection: requests that are not HTTP, or too much of it."""
+
+import io
+import re
+import socket
+import tarfile
+from contextlib import closing
+
+import pytest
+from samples import output
+from sqlalchemy import func, select
+from starlette.routing import Route
+
+from geval_py.board.database.schema import audit, tokens, uploads
+from geval_py.board.server import accounts
+
+GOOD = output("test-A", 0.5)
+SMUGGLED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+PUT = b"PUT /upload/out.tsv?test=test-A HTTP/1.1\r\nHost: x\r\n"
+MOST_BYTES = 1 << 20  # of an answer
+
+
+def ask(address, request, *, seconds=1):
+    """Send bytes, and give all that is answered until the server closes, or says nothing more."""
+    host, _, port = address.rpartition("/")[2].partition(":")
+    with closing(socket.create_connection((host, int(port)), timeout=seconds)) as connection:
+        answer = b""
+        try:
+            connection.sendall(request)
+            while (part := connection.recv(65_536)) and len(answer) < MOST_BYTES:
+                answer += part
+        except (ConnectionError, TimeoutError):
+            pass
+        return answer
+
+
+def statuses(answer):
+    """The status of each answer on a connection."""
+    return [int(one) for one in re.findall(rb"^HTTP/1\.1 (\d{3})", answer, re.MULTILINE)]
+
+
+def uploaded(served):
+    with served.board.reading() as connection:
+        return connection.execute(select(func.count()).select_from(uploads)).scalar_one()
+
+
+@pytest.fixture
+def token(served):
+    """The header of a token, as bytes."""
+    return b"Authorization: " + served.token("anna")._headers["Authorization"].encode() + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 3\r\nContent-Length: 38\r\n\r\nabc",
+        b"Content-Length: 3, 38\r\n\r\nabc",
+        b"Content-Length: -1\r\n\r\nabc",
+        b"Content-Length: +3\r\n\r\nabc",
+        b"Content-Length: 0x3\r\n\r\nabc",
+        b"Content-Length: 99999999999999999999999\r\n\r\nabc",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+        b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
+        b"X: a\x00b\r\nContent-Length: 0\r\n\r\n",
+        b"X : a\r\nContent-Length: 0\r\n\r\n",
+    ],
+    ids=lambda headers: repr(headers)[2:42],
+)
+def test_a_request_that_can_be_read_in_two_ways_is_not_read(served, address, token, headers):
+    """What follows it is no second request, and nothing is stored."""
+    answer = ask(address, PUT + token + headers + SMUGGLED)
+    assert [one for one in statuses(answer) if one < 400] == []
+    assert b"geval_jobs" not in answer
+    assert uploaded(served) == 0
+
+
+def test_a_body_with_a_length_and_chunks_ends_the_connection(served, address, token):
+    """RFC 9112, section 6.1: such a request may be an attempt to smuggle another one past a proxy."""
+    both = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    assert statuses(ask(address, PUT + token + both + SMUGGLED)) == [400]
+    assert uploaded(served) == 0
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"".join(b"X-%d: y\r\n" % number for number in range(100_000)),
+        b"X: " + b"y" * 10_000_000 + b"\r\n",
+        b"Cookie: " + b"geval=x; " * 100_000 + b"\r\n",
+    ],
+    ids=["many", "long", "cookies"],
+)
+def test_headers_beyond_measure(served, address, headers):
+    assert [
+        one for one in statuses(ask(address, b"GET / HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")) if one < 400
+    ] == []
+    assert statuses(ask(address, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == [200]
+
+
+def test_an_address_beyond_measure(address):
+    assert [
+        one
+        for one in statuses(ask(address, b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"))
+        if one < 400
+    ] == []
+
+
+def test_a_chunked_body_ends_at_the_limit(served, address, token):
+    """A sender who never says how much will come is cut off after the limit, and nothing of it stays."""
+    most = served.board.settings.server.upload
+    served.server.live.board = lambda: limited(served, 100_000)
+    chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
+    answer = ask(address, PUT + token + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 30)
+    assert most > 100_000
+    assert statuses(answer)[:1] in ([413], [])  # [] if the connection was reset before the answer was read
+    assert uploaded(served) == 0
+
+
+def limited(served, most):
+    from dataclasses import replace
+
+    settings = served.board.settings
+    return replace(served.board, settings=replace(settings, server=replace(settings.server, upload=most)))
+
+
+def test_those_who_send_nothing_hold_up_nobody(address):
+    """A hundred connections with half a request each, and one good one."""
+    host, _, port = address.rpartition("/")[2].partition(":")
+    slow = [socket.create_connection((host, int(port)), timeout=10) for _ in range(100)]
+    try:
+        for one in slow:
+            one.sendall(b"GET / HTTP/1.1\r\nX")
+        assert statuses(ask(address, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == [200]
+    finally:
+        for one in slow:
+            one.close()
+
+
+@pytest.mark.parametrize("host", ["evil.test", "evil.test:80", "127.0.0.1@evil.test", ""])
+def test_a_forged_host_is_in_no_link_and_opens_no_form(served, host):
+    """With a public address, nothing depends on the header Host."""
+    anna = served.signed_in("anna")
+    page = anna.post("/me/invitations", data={"name": "bob"}, headers={"Host": host})
+    assert "http://board.test/invitation/" in page.text
+    assert "evil" not in page.text
+    anna._headers = {}
+    forged = anna.post("/sign-out", headers={"Host": host, "Origin": f"http://{host}"})
+    assert forged.status_code == 403
+
+
+@pytest.mark.parametrize("name", ["a%0d%0aSet-Cookie:%20x=y.tsv", "out%00.tsv", "out%0a.tsv", "out%E2%80%AE.tsv"])
+def test_a_name_makes_no_header(served, name):
+    answer = served.token("anna").put(f"/upload/{name}?test=test-A%0d%0aX:%20y", GOOD)
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+    assert uploaded(served) == 0
+
+
+@pytest.mark.parametrize(
+    "url", ["//evil.test", "/%5cevil.test", "/\\evil.test", "/sign-in/..//evil.test", "/?next=//evil.test"]
+)
+def test_no_address_redirects_to_another_host(served, url):
+    location = served.browser().get(f"http://board.test{url}").headers.get("location", "/")
+    assert location.startswith("/")
+    assert not location.startswith(("//", "/\\"))
+
+
+def test_a_token_that_was_ended_is_not_used_again(served):
+    program, anna = served.token("anna"), served.signed_in("anna")
+    assert program.get("/api/me").status_code == 200
+    with served.board.reading() as connection:
+        number = connection.execute(select(tokens.c.id)).scalar_one()
+    bob = served.signed_in("bob")
+    assert bob.post(f"/me/tokens/{number}").status_code == 303
+    assert program.get("/api/me").status_code == 200, "another account's token is not bob's to end"
+    assert anna.post(f"/me/tokens/{number}").status_code == 303
+    assert program.get("/api/me").status_code == 401
+    assert program.put("/upload/out.tsv?test=test-A", GOOD).status_code == 401
+
+
+def test_a_token_to_read_changes_nothing(served):
+    program = served.token("anna", scope="read")
+    assert program.get("/api/me").status_code == 200
+    for method, path in changes(served):
+        answer = program.request(method, path)
+        assert (answer.status_code, answer.headers.get("location")) in ((303, "/sign-in"), (401, None), (403, None))
+    assert uploaded(served) == 0
+
+
+def changes(served):
+    """The method and address of everything that changes something, of all routes there are."""
+    for route in served.server.app()._app.routes:
+        assert isinstance(route, Route)
+        for method in sorted(route.methods - {"GET", "HEAD"}):
+            if route.path != "/invitation/{secret}":  # its secret is who signs in
+                yield method, re.sub(r"\{[^}]*\}", "1", route.path)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+def test_no_change_is_made_from_another_site_on_any_route(served, site):
+    browser = served.signed_in("olga", role="organiser")
+    found = list(changes(served))
+    assert len(found) > 12
+    for method, path in found:
+        answer = browser.request(method, path, headers={"Sec-Fetch-Site": site}, data={"name": "x"})
+        assert answer.status_code == 403, path
+    with served.board.reading() as connection:
+        assert connection.execute(select(audit.c.action)).scalars().all() == ["signed in"]
+
+
+def test_whether_an_account_exists_is_not_told(served):
+    """Links of unknown, used and closed accounts answer alike, with as many questions to the database."""
+    served.signed_in("anna")
+    used = served.invite("bob")
+    served.browser().post(used)
+    with served.board.writing() as connection:
+        closed = f"/invitation/{accounts.invite(connection, 'anna', now=served.clock(), days=-1)}"
+    answers = [served.browser().get(link) for link in (used, closed, "/invitation/nothing")]
+    assert {(one.status_code, one.text) for one in answers} == {(404, answers[0].text)}
+    posted = [served.browser().post(link) for link in (used, closed, "/invitation/nothing")]
+    assert {(one.status_code, one.text) for one in posted} == {(403, posted[0].text)}
+
+
+def test_a_thread_that_fails_says_nothing_of_the_server(served, monkeypatch):
+    """An error that nobody thought of is answered without a word about it."""
+    monkeypatch.setattr(accounts, "session_account", lambda *_: 1 / 0)
+    answer = served.browser().get("/me", headers={"Cookie": "geval=x"})
+    assert answer.status_code == 500
+    assert "Traceback" not in answer.text
+    assert "division" not in answer.text
+
+
+def tar_of(name, size, kind=tarfile.REGTYPE, link=""):
+    """A tar archive with one member."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as file:
+        member = tarfile.TarInfo(name)
+        member.size, member.type, member.linkname = size, kind, link
+        file.addfile(member, io.BytesIO(bytes(size)))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "state", "reason"),
+    [
+        (tar_of("../test-A/out.tsv", 3), "rejected", "`../test-A/out.tsv` leads out of its folder"),
+        (tar_of("/etc/passwd", 3), "rejected", "`/etc/passwd` leads out of its folder"),
+        (tar_of("test-A/out.tsv", 0, tarfile.SYMTYPE, "/etc/passwd"), "rejected", "`test-A/out.tsv` is a link"),
+        (tar_of("test-A/out.tsv", 0, tarfile.CHRTYPE), "rejected", "not a regular file but a device"),
+        (tar_of("test-A/out.tsv", 50_000_000), "rejected", ""),
+        (b"\x1f\x8b\x08\x00", "rejected", "is no tar archive, or is damaged"),
+        (b"", "rejected", "is no tar archive, or is damaged"),
+    ],
+    ids=["slip", "absolute", "link", "device", "zeros", "cut", "empty"],
+)
+def test_hostile_archives_through_the_door(served, content, state, reason):
+    """They are refused by the same sandbox as those of a folder, with the reason, without cost."""
+    program = served.token("anna")
+    number = program.put("/upload/anna.tar.gz", content).json()["number"]
+    assert served.work() == 1
+    told = program.get(f"/api/uploads/{number}").json()
+    assert (told["state"], reason in told["reason"]) == (state, True)
+    assert told["reason"]
+    assert served.work() == 0
