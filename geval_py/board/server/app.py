@@ -45,6 +45,7 @@ COOKIE, SECURE_COOKIE = "geval", "__Host-geval"
 BEARER = "bearer "
 IDLE_SECONDS = 30  # that an upload waits for its next bytes
 CHUNK_BYTES = 1 << 20
+FAILURES_AN_HOUR = 100  # of links and tokens from one address
 NOT_FOUND = "There is no such page."
 SIGN_IN = "Sign in first."
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
@@ -109,6 +110,8 @@ class Server:
             secret = header[len(BEARER) :].strip() if header.lower().startswith(BEARER) else ""
             with board.reading() as connection:
                 found, of = accounts.token_account(connection, secret, now)
+            if found is None:
+                self._count_failure(request)
             return found if found is not None and (of == accounts.SUBMIT or scope == accounts.READ) else None
         secret = request.cookies.get(self.cookie, "")
         if not secret:
@@ -119,6 +122,12 @@ class Server:
             with board.writing() as connection:
                 accounts.note_session(connection, secret, now)
         return found
+
+    def _count_failure(self, request: Request) -> None:
+        """Count a secret that is none, by the address it came from; raises TooOftenError."""
+        address = request.client.host if request.client else "unknown"
+        with self.live.board().writing() as connection:
+            accounts.count_try(connection, f"failures from {address}", FAILURES_AN_HOUR, self.clock())
 
     def changer(self, request: Request) -> Account:
         """Return who changes something: by a token, or by a session from a page of this server."""
@@ -192,6 +201,10 @@ class Server:
             return self.page(request, "invitation", "Invitation", 200 if found else 404, invitation=found)
         if not is_same_origin(request, self.url):
             raise HTTPException(403, "This form is not of this site.")
+        with board.reading() as connection:
+            is_open = accounts.invitation(connection, secret, now) is not None
+        if not is_open:
+            self._count_failure(request)
         with board.writing() as connection:
             account = accounts.accept(connection, secret, now)
             session = accounts.start_session(connection, account.id, now)

@@ -173,6 +173,11 @@ class QueueStatus:
     expired: int
     failures: Mapping[str, int]
 
+    @property
+    def was_used(self) -> bool:
+        """Whether there ever was a job."""
+        return bool(self.waiting or self.leased or self.done or self.failed)
+
     def lines(self) -> Iterator[str]:
         """Yield sentences about it for a terminal."""
         yield f"queue: {self.waiting} waiting, {self.leased} at work, {self.done} done, {self.failed} failed"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
@@ -94,9 +95,12 @@ def run_status(words: Sequence[str]) -> int:
         _show_copies(board, given)
         return 0
     from geval_py.board.operations.status import status_of
+    from geval_py.board.server.queue import queue_status
 
     status = status_of(board, now())
-    summary = [visible(line) for line in (*_summary(status), *_queue_lines(board))]
+    with board.reading() as connection:
+        queue = queue_status(connection, now())
+    summary = [visible(line) for line in (*_summary(status), *(queue.lines() if queue.was_used else ()))]
 
     def text(width: int | None) -> Iterator[str]:
         yield from (f"{line}\n" for line in summary)
@@ -104,17 +108,11 @@ def run_status(words: Sequence[str]) -> int:
             yield "\n"
             yield from status.table().tabs() if width is None else status.table().terminal(width)
 
-    terminal.show(Shown(to_dict=status.document, table=status.table, legend=lambda: summary, text=text), given)
+    def document() -> dict[str, Any]:
+        return {**status.document(), "queue": asdict(queue)}
+
+    terminal.show(Shown(to_dict=document, table=status.table, legend=lambda: summary, text=text), given)
     return 0
-
-
-def _queue_lines(board: Board) -> list[str]:
-    """Describe the queue of the board's server; nothing for a board that never had one."""
-    from geval_py.board.server.queue import queue_status
-
-    with board.reading() as connection:
-        found = queue_status(connection, now())
-    return list(found.lines()) if found.waiting or found.leased or found.done or found.failed else []
 
 
 def _summary(status: Status) -> Iterator[str]:

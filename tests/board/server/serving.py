@@ -85,9 +85,9 @@ class Browser:
         self._app, self.cookies = app, httpx.Cookies()
         self._headers = {**(OWN if own else {}), **(headers or {})}
 
-    def request(self, method, path, *, headers=None, **more):
+    def request(self, method, path, *, headers=None, address="192.0.2.1", **more):
         async def ask():
-            transport = httpx.ASGITransport(app=self._app, raise_app_exceptions=False)
+            transport = httpx.ASGITransport(app=self._app, raise_app_exceptions=False, client=(address, 1234))
             async with httpx.AsyncClient(transport=transport, base_url=ADDRESS, cookies=self.cookies) as client:
                 answer = await client.request(method, path, headers={**self._headers, **(headers or {})}, **more)
                 self.cookies = client.cookies

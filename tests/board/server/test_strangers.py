@@ -7,12 +7,12 @@ import tarfile
 from contextlib import closing
 
 import pytest
-from samples import output
+from samples import ON_BOTH, output
 from sqlalchemy import func, select
 from starlette.routing import Route
 
 from geval_py.board.database.schema import audit, tokens, uploads
-from geval_py.board.server import accounts
+from geval_py.board.server import accounts, app
 
 GOOD = output("test-A", 0.5)
 SMUGGLED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -223,8 +223,27 @@ def test_whether_an_account_exists_is_not_told(served):
     assert {(one.status_code, one.text) for one in posted} == {(403, posted[0].text)}
 
 
-def test_a_thread_that_fails_says_nothing_of_the_server(served, monkeypatch):
-    """An error that nobody thought of is answered without a word about it."""
+@ON_BOTH
+@pytest.mark.parametrize("what", ["link", "token"])
+def test_wrong_secrets_of_one_address_are_limited_by_the_hour(served, what, monkeypatch):
+    """Others are not held up, nor is a right secret from that address."""
+    monkeypatch.setattr(app, "FAILURES_AN_HOUR", 3)
+
+    def wrong(**more):
+        if what == "link":
+            return served.browser().post("/invitation/wrong", **more).status_code
+        return served.browser().get("/api/me", headers={"Authorization": "Bearer wrong"}, **more).status_code
+
+    refused = 403 if what == "link" else 401
+    assert [wrong() for _ in range(5)] == [refused] * 3 + [429] * 2
+    assert wrong(address="198.51.100.7") == refused
+    assert served.browser().post(served.invite("anna")).status_code == 303
+    assert served.token("anna").get("/api/me").status_code == 200
+    served.clock.wait(hours=1)
+    assert wrong() == refused
+
+
+def test_an_error_that_nobody_thought_of_says_nothing_of_the_server(served, monkeypatch):
     monkeypatch.setattr(accounts, "session_account", lambda *_: 1 / 0)
     answer = served.browser().get("/me", headers={"Cookie": "geval=x"})
     assert answer.status_code == 500
