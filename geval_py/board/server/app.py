@@ -30,9 +30,8 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from geval_py.board.database.store import Board
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
-from geval_py.board.operations.submissions import name_final, withdraw
+from geval_py.board.operations.submissions import name_final
 from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
 from geval_py.board.server.guards import FORM_BYTES, Guards, is_same_origin, read_form
@@ -48,7 +47,6 @@ CHUNK_BYTES = 1 << 20
 FAILURES_AN_HOUR = 100  # of links and tokens from one address
 NOT_FOUND = "There is no such page."
 SIGN_IN = "Sign in first."
-BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
 
 class Server:
@@ -82,7 +80,6 @@ class Server:
             Route("/me/tokens/{number:int}", self.end_token, methods=["POST"]),
             Route("/me/final", self.final, methods=["POST"]),
             Route("/me/invitations", self.invite, methods=["POST"]),
-            Route("/me/withdraw", self.withdraw, methods=["POST"]),
             Route("/me/uploads/{number}", self.upload_page),
             Route("/me/uploads/{number}/receipt", self.receipt),
             Route("/upload/{name}", self.put_upload, methods=["PUT"]),
@@ -308,36 +305,20 @@ class Server:
     async def final(self, request: Request) -> Response:
         """Name a submission as final, or take that back."""
         form = await read_form(request)
-        undo = form.get("undo") == "yes"
-        return await run_in_threadpool(
-            self._mark,
-            request,
-            form.get("code", ""),
-            "took back as final" if undo else "named as final",
-            lambda board, code: name_final(board, [code], self.clock(), undo=undo),
-        )
 
-    async def withdraw(self, request: Request) -> Response:
-        """Withdraw a submission, by its team."""
-        form = await read_form(request)
-        return await run_in_threadpool(
-            self._mark,
-            request,
-            form.get("code", ""),
-            "withdrew",
-            lambda board, code: withdraw(board, code, BY_THE_TEAM, self.clock()),
-        )
+        def change() -> Response:
+            account, board, now = self.changer(request), self.live.board(), self.clock()
+            code, undo = form.get("code", ""), form.get("undo") == "yes"
+            with board.reading() as connection:
+                if not uploads.is_own(connection, account.submitter_id, code):
+                    raise RefusedError(reason="this is no submission of your team")
+            name_final(board, [code], now, undo=undo)
+            with board.writing() as connection:
+                action = "took back as final" if undo else "named as final"
+                accounts.log(connection, account.name, action, code, now=now)
+            return RedirectResponse("/me", 303)
 
-    def _mark(self, request: Request, code: str, action: str, change: Callable[[Board, str], object]) -> Response:
-        """Change a submission of the team, by its code."""
-        account, board = self.changer(request), self.live.board()
-        with board.reading() as connection:
-            if not uploads.is_own(connection, account.submitter_id, code):
-                raise RefusedError(reason="this is no submission of your team")
-        change(board, code)
-        with board.writing() as connection:
-            accounts.log(connection, account.name, action, code, now=self.clock())
-        return RedirectResponse("/me", 303)
+        return await run_in_threadpool(change)
 
     def _change(self, request: Request, action: str, change: Callable[[Connection, Account], object]) -> Response:
         account, now = self.changer(request), self.clock()
