@@ -432,9 +432,6 @@ def write_content(connection: sa.Connection, digest: str, path: str) -> None:
     """Write a content, decompressed, into a new file; raises StoreError if it is damaged, OSError."""
     from hashlib import sha256
 
-    if digest == sha256().hexdigest():  # of no bytes, which earlier versions stored as no parts
-        open(path, "xb").close()
-        return
     damaged = StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
     found = sha256()
     stream = Decompressed(_Parts(connection, digest), ZSTD, path, None)

@@ -34,14 +34,13 @@ from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.operations.submissions import name_final
 from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.guards import FORM_BYTES, Guards, is_same_origin, read_form
+from geval_py.board.server.guards import FORM_BYTES, Guards, bearer_token, is_same_origin, read_form
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.server.organiser import Desk
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
 
 COOKIE, SECURE_COOKIE = "geval", "__Host-geval"
-BEARER = "bearer "
 IDLE_SECONDS = 30  # that an upload waits for its next bytes
 CHUNK_BYTES = 1 << 20
 FAILURES_AN_HOUR = 100  # of links and tokens from one address
@@ -97,18 +96,17 @@ class Server:
         """Return who is signed in, by a token of a scope or by a session; raises HTTPException."""
         found = self._maybe_account(request, scope=scope)
         if found is None:
+            if bearer_token(request) is not None:
+                self._count_failure(request)
             raise HTTPException(401, SIGN_IN)
         return found
 
     def _maybe_account(self, request: Request, *, scope: str = accounts.READ) -> Account | None:
         now, board = self.clock(), self.live.board()
-        header = request.headers.get("authorization", "")
-        if header:
-            secret = header[len(BEARER) :].strip() if header.lower().startswith(BEARER) else ""
+        token = bearer_token(request)
+        if token is not None:
             with board.reading() as connection:
-                found, of = accounts.token_account(connection, secret, now)
-            if found is None:
-                self._count_failure(request)
+                found, of = accounts.token_account(connection, token, now)
             return found if found is not None and (of == accounts.SUBMIT or scope == accounts.READ) else None
         secret = request.cookies.get(self.cookie, "")
         if not secret:
@@ -129,7 +127,7 @@ class Server:
     def changer(self, request: Request) -> Account:
         """Return who changes something: by a token, or by a session from a page of this server."""
         account = self.account(request)
-        if "authorization" not in request.headers and not is_same_origin(request, self.url):
+        if bearer_token(request) is None and not is_same_origin(request, self.url):
             raise HTTPException(403, "This form is not of this site.")
         return account
 

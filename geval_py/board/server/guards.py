@@ -77,6 +77,12 @@ def is_same_origin(request: Request, url: str) -> bool:
     return origin == own
 
 
+def bearer_token(request: Request) -> str | None:
+    """Return the token of a program; None without one. Basic credentials, which a proxy may want, are none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
 async def read_form(request: Request) -> dict[str, str]:
     """Read a small form; raises HTTPException for another body."""
     if int(request.headers.get("content-length") or FORM_BYTES + 1) > FORM_BYTES:

@@ -17,7 +17,7 @@ from geval_py.board.operations.submissions import announce, note, take_back, wit
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
 from geval_py.board.server.accounts import Account
-from geval_py.board.server.guards import read_form
+from geval_py.board.server.guards import bearer_token, read_form
 from geval_py.board.site.view import announcements_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Desk:
         ]
 
     def _organiser(self, request: Request, *, changes: bool = False) -> Account:
-        if "authorization" in request.headers:
+        if bearer_token(request) is not None:
             raise HTTPException(403, "A token may not do this; sign in.")
         account = self._server.changer(request) if changes else self._server.account(request, scope=accounts.READ)
         if account.role != ORGANISER:

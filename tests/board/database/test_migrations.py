@@ -127,15 +127,12 @@ def test_a_content_that_is_damaged(damage, board, tmp_path):
     assert str(caught.value).endswith(f": the content {digest} is damaged in it")
 
 
-@pytest.mark.parametrize("parts", ["kept", "lost"])
-def test_a_content_of_no_bytes_comes_back(parts, board, tmp_path):
+def test_a_content_of_no_bytes_comes_back(board, tmp_path):
     path, digest = tmp_path / "content", hashlib.sha256().hexdigest()
     path.write_bytes(b"")
     with board.writing() as connection:
         blobs.store_content(connection, digest, blobs.pack_file(str(path)))
         assert blobs.is_stored(connection, digest)
-        if parts == "lost":  # as earlier versions stored it
-            connection.execute(delete(stored_blobs))
     with board.reading() as connection:
         blobs.write_content(connection, digest, str(tmp_path / "again"))
     assert (tmp_path / "again").read_bytes() == b""

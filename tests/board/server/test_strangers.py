@@ -11,7 +11,7 @@ from samples import ON_BOTH, output
 from sqlalchemy import func, select
 from starlette.routing import Route
 
-from geval_py.board.database.schema import audit, tokens, uploads
+from geval_py.board.database.schema import audit, rates, tokens, uploads
 from geval_py.board.server import accounts, app
 
 GOOD = output("test-A", 0.5)
@@ -109,11 +109,9 @@ def test_an_address_beyond_measure(address):
 
 def test_a_chunked_body_ends_at_the_limit(served, address, token):
     """A sender who never says how much will come is cut off after the limit, and nothing of it stays."""
-    most = served.board.settings.server.upload
     served.server.live.board = lambda: limited(served, 100_000)
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     answer = ask(address, PUT + token + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 30)
-    assert most > 100_000
     assert statuses(answer)[:1] in ([413], [])  # [] if the connection was reset before the answer was read
     assert uploaded(served) == 0
 
@@ -211,15 +209,15 @@ def test_no_change_is_made_from_another_site_on_any_route(served, site):
 
 
 def test_whether_an_account_exists_is_not_told(served):
-    """Links of unknown, used and closed accounts answer alike, with as many questions to the database."""
+    """Links that were used, are too old, or never were, answer alike."""
     served.signed_in("anna")
     used = served.invite("bob")
     served.browser().post(used)
     with served.board.writing() as connection:
-        closed = f"/invitation/{accounts.invite(connection, 'anna', now=served.clock(), days=-1)}"
-    answers = [served.browser().get(link) for link in (used, closed, "/invitation/nothing")]
+        expired = f"/invitation/{accounts.invite(connection, 'anna', now=served.clock(), days=-1)}"
+    answers = [served.browser().get(link) for link in (used, expired, "/invitation/nothing")]
     assert {(one.status_code, one.text) for one in answers} == {(404, answers[0].text)}
-    posted = [served.browser().post(link) for link in (used, closed, "/invitation/nothing")]
+    posted = [served.browser().post(link) for link in (used, expired, "/invitation/nothing")]
     assert {(one.status_code, one.text) for one in posted} == {(403, posted[0].text)}
 
 
@@ -241,6 +239,33 @@ def test_wrong_secrets_of_one_address_are_limited_by_the_hour(served, what, monk
     assert served.token("anna").get("/api/me").status_code == 200
     served.clock.wait(hours=1)
     assert wrong() == refused
+
+
+def test_beyond_the_limit_pages_say_so_and_others_are_shown(served, monkeypatch):
+    """A page for people is an answer too, and what everybody may see needs no token."""
+    monkeypatch.setattr(app, "FAILURES_AN_HOUR", 1)
+    wrong = {"Authorization": "Bearer wrong"}
+    assert [served.browser().get("/me", headers=wrong).status_code for _ in range(3)] == [303, 429, 429]
+    assert {served.browser().get("/", headers=wrong).status_code for _ in range(3)} == {200}
+
+
+def test_the_credentials_of_a_proxy_are_no_token(served, monkeypatch):
+    """A browser sends them with each request, also with forms of other sites: they neither sign in nor count."""
+    monkeypatch.setattr(app, "FAILURES_AN_HOUR", 1)
+    anna, basic = served.signed_in("anna"), {"Authorization": "Basic YTpi"}
+    assert {anna.get("/me", headers=basic).status_code for _ in range(5)} == {200}
+    cross = {**basic, "Sec-Fetch-Site": "cross-site"}
+    assert anna.post("/me/tokens", headers=cross, data={"name": "x"}).status_code == 403
+    assert {served.browser().get("/me", headers=basic).headers["location"] for _ in range(5)} == {"/sign-in"}
+
+
+def test_behind_a_proxy_the_address_is_the_one_that_it_names(served, address):
+    request = (
+        b"GET /api/me HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n"
+    )
+    assert statuses(ask(address, request)) == [401]
+    with served.board.reading() as connection:
+        assert connection.execute(select(rates.c.name)).scalars().all() == ["failures from 203.0.113.9"]
 
 
 def test_an_error_that_nobody_thought_of_says_nothing_of_the_server(served, monkeypatch):
