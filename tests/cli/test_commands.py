@@ -376,19 +376,25 @@ COMPLETIONS = {
 }
 
 
-@pytest.mark.parametrize(("line", "found"), COMPLETIONS.items(), ids=COMPLETIONS)
-def test_bash_completes(line, found, tmp_path, geval):
-    (tmp_path / "dev-0").mkdir()
-    (tmp_path / "dev-0/out.tsv").touch()
-    (tmp_path / "dev-0/out-model=ola,v=2.tsv").touch()
-    (tmp_path / "dev-0/out-$(touch x).tsv").touch()
+def completed_by_bash(line, files, folder, geval):
+    """What bash offers for the last word of a line, in a folder with a test set of these files."""
+    (folder / "dev-0").mkdir()
+    for name in files:
+        (folder / "dev-0" / name).touch()
     words = " ".join(repr(word) for word in line.split(" "))
     script = (
         f"{geval('completion', 'bash')[1]}\nCOMP_WORDS=({words}) COMP_CWORD={line.count(' ')}\n"
-        '_shtab_geval; echo "${COMPREPLY[*]}"'
+        '_geval; echo "${COMPREPLY[*]}"'
     )
-    run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == (f"{found}\n", "")
+    run = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+    return run.stdout.removesuffix("\n")
+
+
+@pytest.mark.parametrize(("line", "found"), COMPLETIONS.items(), ids=COMPLETIONS)
+def test_bash_completes(line, found, tmp_path, geval):
+    files = ("out.tsv", "out-model=ola,v=2.tsv", "out-$(touch x).tsv")
+    assert completed_by_bash(line, files, tmp_path, geval) == found
     assert not (tmp_path / "x").exists()  # no name is a command
 
 
@@ -405,16 +411,8 @@ WITH_EQUALS_SIGNS = {  # bash ends words at "=", too
 
 @pytest.mark.parametrize(("line", "found"), WITH_EQUALS_SIGNS.items(), ids=WITH_EQUALS_SIGNS)
 def test_bash_completes_names_with_equals_signs(line, found, tmp_path, geval):
-    (tmp_path / "dev-0").mkdir()
-    for name in ("out.tsv", "out-model=ola,v=2.tsv", "out-header.tsv"):
-        (tmp_path / "dev-0" / name).touch()
-    words = " ".join(repr(word) for word in line.split(" "))
-    script = (
-        f"{geval('completion', 'bash')[1]}\nCOMP_WORDS=({words}) COMP_CWORD={line.count(' ')}\n"
-        '_geval; echo "${COMPREPLY[*]}"'
-    )
-    run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == (f"{found}\n", "")
+    files = ("out.tsv", "out-model=ola,v=2.tsv", "out-header.tsv")
+    assert completed_by_bash(line, files, tmp_path, geval) == found
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
