@@ -26,6 +26,7 @@ from zoneinfo import ZoneInfo
 import yaml
 
 from geval_py.board import strict_yaml
+from geval_py.board.server_settings import SERVER, ServerSettings, server_settings
 from geval_py.board.strict_yaml import Document, Fields, WrongValueError, one_of, read_mapping, several, some_text
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
@@ -122,17 +123,6 @@ class Limits:
     listed: int = 10_000
     seconds: int = 600
     memory: int = 4_000_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings:
-    """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour."""
-
-    upload: int = 200_000_000
-    uploads_an_hour: int = 60
-
-
-SERVER = ServerSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,7 +396,6 @@ PHASE_NEEDS: dict[str, Any] = {
     "until": datetime.max.replace(tzinfo=UTC),
 }  # what stands for a value with an error
 LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "listed", "seconds", "memory"), _least_one)
-SERVER_FIELDS: Fields = dict.fromkeys(("upload", "uploads_an_hour"), _least_one)
 FIELDS: Fields = {
     "title": some_text,
     "challenge": strict_yaml.folder,
@@ -429,7 +418,7 @@ FIELDS: Fields = {
     "url": strict_yaml.text,
     "submit": strict_yaml.text,
     "cite": strict_yaml.text,
-    "server": lambda node, document: ServerSettings(**read_mapping(node, document, SERVER_FIELDS)),
+    "server": server_settings,
 }
 NEEDED = ("title", "challenge", "answers", "metric", "tests")
 

@@ -78,6 +78,11 @@ def uploaded(board, tmp_path):
         account = accounts.accept(connection, accounts.invite(connection, "eve-of-the-server", now=NOW), NOW)
         accounts.start_session(connection, account.id, NOW)
         accounts.make_token(connection, account.id, now=NOW)
+        accounts.keep_sign_in(connection, {}, NOW)
+        site = "https://school.example"
+        accounts.identified(
+            connection, accounts.Identity(issuer=site, subject="1", email="", name=""), account.id, NOW
+        )
         accounts.log(connection, account.name, "signed in", now=NOW)
         queue.ask_to_rescore(connection, account.name, NOW, dry=True)
     path, text = tmp_path / "upload", output("test-A", 0.6)

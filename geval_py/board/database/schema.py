@@ -289,6 +289,24 @@ sessions = sa.Table(
     _needed("seen", Moment),
     _needed("expires", Moment),
 )
+# The accounts of other sites that sign in to accounts here.
+identities = sa.Table(
+    "identities",
+    METADATA,
+    sa.Column("issuer", sa.Text, primary_key=True),
+    sa.Column("subject", sa.Text, primary_key=True),
+    _reference("account_id", "accounts"),
+    _needed("made", Moment),
+)
+
+# Somebody who is on the way to sign in by another site, with what is known of them; deleted when it is used.
+sign_ins = sa.Table(
+    "sign_ins",
+    METADATA,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    _needed("data", sa.JSON),
+    _needed("expires", Moment),
+)
 tokens = sa.Table(
     "tokens",
     METADATA,
@@ -390,7 +408,19 @@ rates = sa.Table(
 )
 
 # The tables of the server, which no public copy has.
-SERVER_TABLES = ("accounts", "invitations", "sessions", "tokens", "uploads", "jobs", "rescorings", "audit", "rates")
+SERVER_TABLES = (
+    "accounts",
+    "invitations",
+    "sessions",
+    "identities",
+    "sign_ins",
+    "tokens",
+    "uploads",
+    "jobs",
+    "rescorings",
+    "audit",
+    "rates",
+)
 
 # Single facts, such as the settings under which the disclosures were made.
 facts = sa.Table("facts", METADATA, sa.Column("name", sa.Text, primary_key=True), _needed("value", sa.Text))

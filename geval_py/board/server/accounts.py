@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from geval_py.board.database.schema import (
     READER,
@@ -20,9 +20,11 @@ from geval_py.board.database.schema import (
     SUBMITTER,
     accounts,
     audit,
+    identities,
     invitations,
     rates,
     sessions,
+    sign_ins,
     submitters,
     tokens,
 )
@@ -34,6 +36,7 @@ from geval_py.text import visible
 
 SECRET_BYTES = 32
 INVITATION_DAYS, SESSION_DAYS, TOKEN_DAYS = 14, 30, 180
+SIGN_IN_MINUTES = 15  # that somebody may be away, at another site
 SEEN_MINUTES = 10  # after which a session notes again that it is used
 SUBMIT, READ = SCOPES = ("submit", "read")  # what a token may do; each includes the next
 LONGEST_EMAIL = 254  # characters, RFC 5321
@@ -80,6 +83,16 @@ class Invitation:
     team: str
     expires: datetime
     is_known: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who somebody is by another site: ``subject`` is their id there, ``email`` "" unless the site verified it."""
+
+    issuer: str
+    subject: str
+    email: str
+    name: str
 
 
 def new_secret() -> str:
@@ -206,6 +219,10 @@ def accept(connection: Connection, secret: str, now: datetime) -> Account:
     row = _open_invitation(connection, secret, now)
     if row is None:
         raise RefusedError(reason="this link was used, or is too old; ask the organiser for another one")
+    return _accept(connection, row, now)
+
+
+def _accept(connection: Connection, row: Row[Any], now: datetime) -> Account:
     connection.execute(update(invitations).where(invitations.c.digest == row.digest).values(used=now.astimezone(UTC)))
     found = _account(connection, accounts.c.id == row.account_id)
     if row.account_id is not None and found is None:
@@ -242,6 +259,79 @@ def members(connection: Connection, submitter_id: int) -> list[Account]:
     """Return the members of a team, by name."""
     query = _accounts().where(accounts.c.submitter_id == submitter_id, accounts.c.disabled.is_(None))
     return [_account_of(row) for row in connection.execute(query.order_by(accounts.c.key))]
+
+
+# Signing in by another site
+
+
+def keep_sign_in(connection: Connection, data: dict[str, Any], now: datetime) -> str:
+    """Keep what is known of somebody who is signing in; return the secret with which to take it."""
+    secret, moment = new_secret(), now.astimezone(UTC)
+    connection.execute(delete(sign_ins).where(sign_ins.c.expires < moment))
+    expires = moment + timedelta(minutes=SIGN_IN_MINUTES)
+    connection.execute(insert(sign_ins).values(digest=digest_of(secret), data=data, expires=expires))
+    return secret
+
+
+def take_sign_in(connection: Connection, secret: str, now: datetime) -> dict[str, Any]:
+    """Return what was kept under a secret, and forget it; {} if it is unknown, used, or too old."""
+    query = delete(sign_ins).where(sign_ins.c.digest == digest_of(secret))
+    row = connection.execute(query.returning(sign_ins.c.data, sign_ins.c.expires)).first()
+    return dict(row.data) if row is not None and now <= row.expires else {}
+
+
+def identified(connection: Connection, who: Identity, signed_in: int | None, now: datetime) -> Account | None:
+    """Return the account of somebody whom another site knows; None if they have none.
+
+    It is, in this order, the one that they signed in to before, the one with the id ``signed_in``, the only one with
+    their address, or the one of the latest invitation to it. Raises RefusedError if it was closed.
+    """
+    condition = (identities.c.issuer == who.issuer, identities.c.subject == who.subject)
+    known = connection.execute(select(identities.c.account_id).where(*condition)).scalar()
+    if known is not None:
+        found = account(connection, known)
+        if found is None:
+            raise RefusedError(reason="this account was closed by the organiser")
+        return found
+    found = account(connection, signed_in) if signed_in is not None else None
+    if found is None and who.email:
+        found = _account_at(connection, who.email) or _invited_at(connection, who.email, now)
+    if found is not None:
+        _remember(connection, who, found, now)
+    return found
+
+
+def _account_at(connection: Connection, email: str) -> Account | None:
+    rows = connection.execute(_accounts().where(func.lower(accounts.c.email) == email.lower())).all()
+    if len(rows) == 1 and rows[0].disabled is not None:
+        raise RefusedError(reason="this account was closed by the organiser")
+    return _account_of(rows[0]) if len(rows) == 1 else None
+
+
+def _invited_at(connection: Connection, email: str, now: datetime) -> Account | None:
+    condition = (func.lower(invitations.c.email) == email.lower(), invitations.c.used.is_(None))
+    is_open = (invitations.c.account_id.is_(None), invitations.c.expires >= now.astimezone(UTC))
+    query = select(invitations).where(*condition, *is_open).order_by(invitations.c.made.desc())
+    row = connection.execute(query.limit(1)).first()
+    return None if row is None else _accept(connection, row, now)
+
+
+def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Account:
+    """Make an account for somebody whom another site knows; they submit for a new team of this name.
+
+    Raises RejectedError for a name that is not allowed, RefusedError for one that is taken.
+    """
+    check_name(name)
+    if find_submitter(connection, name, folded(name)) is not None:
+        raise RefusedError(reason=f"there is a team `{visible(name)}` already; choose another name")
+    found = _new_account(connection, name, who.email, SUBMITTER, name, owner=True, now=now)
+    _remember(connection, who, found, now)
+    return found
+
+
+def _remember(connection: Connection, who: Identity, found: Account, now: datetime) -> None:
+    values = {"issuer": who.issuer, "subject": who.subject, "account_id": found.id}
+    connection.execute(insert(identities).values(**values, made=now.astimezone(UTC)))
 
 
 # Sessions

@@ -36,6 +36,7 @@ from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
 from geval_py.board.server.guards import FORM_BYTES, Guards, bearer_token, is_same_origin, read_form
 from geval_py.board.server.live import LiveBoard, LiveSite
+from geval_py.board.server.openid import Reception
 from geval_py.board.server.organiser import Desk
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
@@ -71,6 +72,7 @@ class Server:
             Route("/receipt-key", self.receipt_key),
             Route("/static/server.js", _script),
             Route("/sign-in", self.sign_in),
+            *Reception(self).routes(),
             Route("/sign-out", self.sign_out, methods=["POST"]),
             Route("/invitation/{secret}", self.invitation, methods=["GET", "POST"]),
             Route("/me", self.me),
@@ -94,14 +96,15 @@ class Server:
 
     def account(self, request: Request, *, scope: str = accounts.SUBMIT) -> Account:
         """Return who is signed in, by a token of a scope or by a session; raises HTTPException."""
-        found = self._maybe_account(request, scope=scope)
+        found = self.current(request, scope=scope)
         if found is None:
             if bearer_token(request) is not None:
-                self._count_failure(request)
+                self.count_try(request, "failures", FAILURES_AN_HOUR)
             raise HTTPException(401, SIGN_IN)
         return found
 
-    def _maybe_account(self, request: Request, *, scope: str = accounts.READ) -> Account | None:
+    def current(self, request: Request, *, scope: str = accounts.READ) -> Account | None:
+        """Return who is signed in; None if nobody is."""
         now, board = self.clock(), self.live.board()
         token = bearer_token(request)
         if token is not None:
@@ -118,11 +121,11 @@ class Server:
                 accounts.note_session(connection, secret, now)
         return found
 
-    def _count_failure(self, request: Request) -> None:
-        """Count a secret that is none, by the address it came from; raises TooOftenError."""
+    def count_try(self, request: Request, what: str, most: int) -> None:
+        """Count a try of something, by the address it came from; raises TooOftenError."""
         address = request.client.host if request.client else "unknown"
         with self.live.board().writing() as connection:
-            accounts.count_try(connection, f"failures from {address}", FAILURES_AN_HOUR, self.clock())
+            accounts.count_try(connection, f"{what} from {address}", most, self.clock())
 
     def changer(self, request: Request) -> Account:
         """Return who changes something: by a token, or by a session from a page of this server."""
@@ -147,7 +150,7 @@ class Server:
             return FileResponse(place, headers={"Cache-Control": "no-cache"})
         with open(place, encoding="utf-8") as file:
             text = file.read()
-        return self._html(text, self._maybe_account(request))
+        return self._html(text, self.current(request))
 
     @staticmethod
     def _html(text: str, account: Account | None, status: int = 200) -> Response:
@@ -199,11 +202,15 @@ class Server:
         with board.reading() as connection:
             is_open = accounts.invitation(connection, secret, now) is not None
         if not is_open:
-            self._count_failure(request)
+            self.count_try(request, "failures", FAILURES_AN_HOUR)
         with board.writing() as connection:
             account = accounts.accept(connection, secret, now)
-            session = accounts.start_session(connection, account.id, now)
-            accounts.log(connection, account.name, "signed in", now=now)
+            return self.welcome(connection, account, now, "signed in")
+
+    def welcome(self, connection: Connection, account: Account, now: datetime, how: str) -> Response:
+        """Start a session, and send the browser to the account's own page."""
+        session = accounts.start_session(connection, account.id, now)
+        accounts.log(connection, account.name, how, now=now)
         answer = RedirectResponse("/me", 303)
         days = accounts.SESSION_DAYS * 86_400
         answer.set_cookie(
@@ -291,14 +298,14 @@ class Server:
                 accounts.refuse_known(connection, form.get("name", ""))
                 secret = accounts.invite(connection, form.get("name", ""), team=account.team, owner=False, now=now)
                 accounts.log(connection, account.name, "invited", form.get("name", ""), now=now)
-            link = self.invitation_link(request, secret)
+            link = self.own_address(request, f"/invitation/{secret}")
             return self.page(request, "secret", "Invitation", account=account, secret=link, kind="link")
 
         return await run_in_threadpool(make)
 
-    def invitation_link(self, request: Request, secret: str) -> str:
-        """Return the address of an invitation."""
-        return f"{self.url or str(request.base_url).rstrip('/')}/invitation/{secret}"
+    def own_address(self, request: Request, path: str) -> str:
+        """Return the public address of a path."""
+        return (self.url or str(request.base_url).rstrip("/")) + path
 
     async def final(self, request: Request) -> Response:
         """Name a submission as final, or take that back."""
@@ -409,7 +416,7 @@ class Server:
         **values: Any,
     ) -> Response:
         """Render a page of the server, for the ``account`` if it is known already."""
-        account = account or self._maybe_account(request)
+        account = account or self.current(request)
         text = own_pages.page(
             self.site.folder, self.live.board().settings, template, title, account=account, **values
         )

@@ -44,8 +44,8 @@ class Server(Protocol):
     def changer(self, request: Request) -> Account:
         """Return who changes something from a page of this server; raises HTTPException."""
 
-    def invitation_link(self, request: Request, secret: str) -> str:
-        """Return the address of an invitation."""
+    def own_address(self, request: Request, path: str) -> str:
+        """Return the public address of a path."""
 
     def page(self, request: Request, template: str, title: str, **values: Any) -> Response:
         """Render a page."""
@@ -137,7 +137,7 @@ class Desk:
                     now=now,
                 )
                 accounts.log(connection, account.name, "invited", name, form.get("role", ""), now=now)
-            link = self._server.invitation_link(request, secret)
+            link = self._server.own_address(request, f"/invitation/{secret}")
             return self._server.page(
                 request, "secret", "Invitation", account=account, secret=link, kind="link", back=HOME
             )

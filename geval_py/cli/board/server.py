@@ -74,9 +74,11 @@ def run_serve(words: Sequence[str]) -> int:
 
     from geval_py.board.intake.workspace import workspace
     from geval_py.board.server.app import Server
+    from geval_py.board.server.openid import check_secrets
 
     with workspace() as place:
         server = Server(given.board, place, url=given.url)
+        check_secrets(server.live.board().settings.server)
         server.site.start()
         config = uvicorn.Config(
             server.app(),

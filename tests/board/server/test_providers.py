@@ -1,0 +1,356 @@
+"""Signing in by other sites: a real provider of OpenID Connect (Authlib's own server), and one that speaks as GitHub."""
+
+import json
+import re
+import threading
+import warnings
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from axe import axe_findings
+from playwright.sync_api import expect
+from samples import ON_BOTH
+from sqlalchemy import select
+
+from geval_py.board.database.schema import audit, identities, sign_ins
+from geval_py.board.server import accounts
+from geval_py.board.server.openid import check_secrets
+from geval_py.board.settings import read_settings
+from geval_py.errors import ConfigError, UsageError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it uses a module of Authlib that will go
+    from oidc_provider_mock import User, run_server_in_thread
+
+USERS = {
+    "1": {"email": "anna@uni.example", "email_verified": True, "preferred_username": "anna"},
+    "2": {"email": "Eve@uni.example", "email_verified": False, "preferred_username": "eve"},
+    "3": {"preferred_username": "nobody"},
+    "4": {"email": "bob@other.example", "email_verified": True, "name": "Bob"},
+    "5": {"email": "ann@uni.example", "email_verified": True, "preferred_username": "anna"},
+    "6": {"email": "x\r\nBcc: y@uni.example", "email_verified": True, "preferred_username": "\0"},
+}
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def provider():
+    users = [User(sub=subject, claims=claims) for subject, claims in USERS.items()]
+    with run_server_in_thread(require_nonce=True, user_claims=users) as server:
+        yield f"http://localhost:{server.server_port}"
+
+
+def set_server(board, **values):
+    path = board.folder + "/board.yaml"
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    text = re.sub(r"(?m)^server: .*\n", "", text) + f"server: {json.dumps(values)}\n"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+@pytest.fixture
+def school(served, provider, monkeypatch):
+    """The server, whose people sign in by the provider; addresses of one domain may make accounts."""
+    monkeypatch.setenv("SCHOOL", "a secret")
+    one = {"name": "School", "issuer": provider, "client": "board", "secret": "SCHOOL"}
+    set_server(served.board, sign_in=[one], open=["uni.example"])
+    return served
+
+
+def go(browser, path="/sign-in/by/school"):
+    """Begin to sign in; gives the address at the provider."""
+    answer = browser.get(path)
+    assert answer.status_code == 302, answer.text
+    return answer.headers["location"]
+
+
+def consent(address, subject):
+    """Sign in at the provider; gives the path with which it sends the browser back."""
+    answer = httpx.post(address, data={"sub": subject})
+    assert answer.status_code == 302, answer.text
+    parts = urlsplit(answer.headers["location"])
+    return f"{parts.path}?{parts.query}"
+
+
+def come(browser, subject):
+    """Sign in by the provider as one of its users; gives the last answer."""
+    return browser.get(consent(go(browser), subject))
+
+
+def reason_of(answer):
+    return re.search(r'<p class="notice bad"[^>]*>(.*?)</p>', answer.text, re.DOTALL)[1].replace("&#39;", "'")
+
+
+def rows(served, table):
+    with served.board.reading() as connection:
+        return connection.execute(select(table)).all()
+
+
+@ON_BOTH
+def test_who_is_invited_by_an_address_signs_in(school):
+    school.invite("Anna Kowalska", email="ANNA@uni.example", team="Team 7")
+    assert "/sign-in/by/school" in school.browser().get("/sign-in").text
+    for browser in (school.browser(), school.browser()):  # the second time, by what is remembered
+        answer = come(browser, "1")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/me")
+        assert "Anna Kowalska" in browser.get("/me").text
+    assert [(row.subject, row.account_id) for row in rows(school, identities)] == [("1", 1)]
+    assert [row.action for row in rows(school, audit)] == ["signed in by School"] * 2
+    assert rows(school, sign_ins) == []
+
+
+def test_an_account_with_the_address_is_signed_in_to(school):
+    school.signed_in("anna", email="anna@uni.example")
+    browser = school.browser()
+    assert come(browser, "1").status_code == 303
+    assert "anna" in browser.get("/me").text
+
+
+def test_an_address_of_two_accounts_is_nobodys(school):
+    for name in ("one", "two"):
+        school.signed_in(name, email="bob@other.example")
+    assert come(school.browser(), "4").status_code == 403
+
+
+def test_a_closed_account_stays_closed(school):
+    school.signed_in("anna", email="anna@uni.example")
+    with school.board.writing() as connection:
+        accounts.close(connection, 1, school.clock())
+    answer = come(school.browser(), "1")
+    assert (answer.status_code, reason_of(answer)) == (403, "this account was closed by the organiser")
+
+
+def test_who_is_signed_in_adds_a_provider(school):
+    browser = school.signed_in("carol")
+    assert come(browser, "3").status_code == 303
+    other = school.browser()
+    assert come(other, "3").status_code == 303
+    assert "carol" in other.get("/me").text
+
+
+def test_an_address_of_the_domain_makes_an_account(school):
+    browser = school.browser()
+    answer = come(browser, "1")
+    assert answer.headers["location"] == "/sign-in/name"
+    page = browser.get("/sign-in/name")
+    assert 'value="anna"' in page.text
+    assert "anna@uni.example" in page.text
+    answer = browser.post("/sign-in/name", data={"name": "Team Anna"})
+    assert answer.headers["location"] == "/me"
+    assert "team Team Anna" in browser.get("/me").text
+    other = school.browser()
+    assert come(other, "1").headers["location"] == "/me"
+
+
+def test_a_name_that_is_taken_is_asked_for_again(school):
+    school.signed_in("anna")
+    browser = school.browser()
+    come(browser, "5")
+    answer = browser.post("/sign-in/name", data={"name": "ANNA"})
+    assert (answer.status_code, reason_of(answer)) == (
+        422,
+        "there is a team `ANNA` already; choose another name",
+    )
+    assert browser.post("/sign-in/name", data={"name": "a\x07"}).status_code == 422
+    assert browser.post("/sign-in/name", data={"name": "anna two"}).headers["location"] == "/me"
+
+
+@pytest.mark.parametrize(
+    ("subject", "who"),
+    [
+        ("2", "without a verified address"),  # so nobody's account is taken over by an address that is only said
+        ("3", "without a verified address"),
+        ("4", "bob@other.example"),
+        ("6", "without a verified address"),
+    ],
+)
+def test_others_are_refused(school, subject, who):
+    school.invite("Eve", email="eve@uni.example")
+    answer = come(school.browser(), subject)
+    expected = f"School says that you are {who}, whom nobody has invited yet; ask the organiser"
+    assert (answer.status_code, reason_of(answer)) == (403, expected)
+
+
+def test_a_way_back_works_once_and_in_its_own_browser(school):
+    school.invite("anna", email="anna@uni.example")
+    browser, other = school.browser(), school.browser()
+    path = consent(go(browser), "1")
+    go(other)
+    for somebody in (school.browser(), other):
+        answer = somebody.get(path)
+        assert answer.status_code == 403
+        assert somebody.get("/me").status_code == 303
+    assert browser.get(path).headers["location"] == "/me"
+    browser.post("/sign-out")
+    answer = browser.get(path)
+    assert reason_of(answer) == "you were away for too long, or began in another browser; sign in again"
+
+
+def test_a_state_or_code_of_somebody_else_is_refused(school):
+    school.invite("anna", email="anna@uni.example")
+    browser, other = school.browser(), school.browser()
+    mine, theirs = consent(go(browser), "1"), consent(go(other), "2")
+    states = [parse_qs(urlsplit(one).query)["state"][0] for one in (mine, theirs)]
+    answer = browser.get(theirs.replace(states[1], states[0]))
+    assert (answer.status_code, reason_of(answer)) == (403, "School did not sign you in; try again")
+
+
+def test_who_is_away_for_too_long_begins_again(school):
+    school.invite("anna", email="anna@uni.example")
+    browser = school.browser()
+    path = consent(go(browser), "1")
+    school.clock.wait(minutes=accounts.SIGN_IN_MINUTES, seconds=1)
+    assert browser.get(path).status_code == 403
+
+
+def test_a_refusal_is_told_without_the_words_of_strangers(school):
+    browser = school.browser()
+    state = parse_qs(urlsplit(go(browser)).query)["state"][0]
+    answer = browser.get(f"/sign-in/by/school/back?error=access_denied&error_description=Pay+me&state={state}")
+    assert reason_of(answer) == "School did not sign you in; try again"
+    assert "Pay" not in answer.text
+
+
+def test_other_sites_cannot_begin(school):
+    answer = school.browser().get("/sign-in/by/school", headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.headers["location"] == "/sign-in"
+    assert rows(school, sign_ins) == []
+
+
+def test_the_cookie_is_as_safe_as_the_session(school):
+    answer = school.browser().get("/sign-in/by/school")
+    cookie = answer.headers["set-cookie"]
+    assert re.fullmatch(r"geval-sign-in=[\w-]{43}; HttpOnly; Max-Age=900; Path=/; SameSite=lax", cookie)
+    query = parse_qs(urlsplit(answer.headers["location"]).query)
+    assert query["code_challenge_method"] == ["S256"]
+    assert query["redirect_uri"] == ["http://board.test/sign-in/by/school/back"]
+    assert {"state", "nonce", "code_challenge"} <= query.keys()
+
+
+def test_starts_are_counted(school, monkeypatch):
+    monkeypatch.setattr("geval_py.board.server.openid.STARTS_AN_HOUR", 2)
+    answers = [school.browser().get("/sign-in/by/school").status_code for _ in range(3)]
+    assert answers == [302, 302, 429]
+
+
+def test_a_provider_that_is_away_or_says_nonsense(served, monkeypatch, unused_port):
+    monkeypatch.setenv("SCHOOL", "a secret")
+    one = {"name": "School", "issuer": f"http://127.0.0.1:{unused_port}", "client": "board", "secret": "SCHOOL"}
+    set_server(served.board, sign_in=[one])
+    answer = served.browser().get("/sign-in/by/school")
+    expected = "School does not answer as it should; try again later."
+    assert (answer.status_code, reason_of(answer)) == (503, expected)
+    assert served.browser().get("/sign-in/by/other").status_code == 404
+
+
+GITHUB_ANSWERS = {  # as docs.github.com describes them
+    "/login/oauth/access_token": {"access_token": "gho_1", "scope": "read:user,user:email", "token_type": "bearer"},
+    "/api/v3/user": {"login": "octocat", "id": 583231, "name": "The Octocat", "email": None},
+    "/api/v3/user/emails": [
+        {"email": "old@uni.example", "verified": True, "primary": False, "visibility": None},
+        {"email": "octocat@uni.example", "verified": True, "primary": True, "visibility": "private"},
+    ],
+}
+
+
+@pytest.mark.no_cover
+def test_in_a_browser(school, address, open_address):
+    def look():
+        assert axe_findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+    page = open_address(f"{address}/sign-in", width=390, scheme="dark")
+    look()
+    page.get_by_role("link", name="Sign in by School").press("Enter")
+    page.get_by_role("button", name="5").click()
+    page.said.clear()  # of the provider's own page
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your name on this board")
+    look()
+    page.get_by_label("The name of your team").fill("Ann")
+    page.get_by_role("button", name="Make an account").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ann")
+    look()
+    assert page.said == []
+
+
+class GitHub(BaseHTTPRequestHandler):
+    """The OAuth and the REST API of GitHub."""
+
+    def do_GET(self):
+        assert self.headers["Authorization"] == "Bearer gho_1"
+        self.tell()
+
+    def do_POST(self):
+        query = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        assert {"code", "code_verifier", "redirect_uri"} <= query.keys()
+        self.tell()
+
+    def tell(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(GITHUB_ANSWERS[self.path]).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def github():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), GitHub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_github(served, github, monkeypatch):
+    monkeypatch.setenv("HUB", "a secret")
+    one = {"name": "GitHub", "issuer": github, "client": "board", "secret": "HUB", "kind": "github"}
+    set_server(served.board, sign_in=[one], open=["*"])
+    browser = served.browser()
+    state = parse_qs(urlsplit(go(browser, "/sign-in/by/github")).query)["state"][0]
+    answer = browser.get(f"/sign-in/by/github/back?code=x&state={state}")
+    assert answer.headers["location"] == "/sign-in/name"
+    assert "octocat@uni.example" in browser.get("/sign-in/name").text
+    assert browser.post("/sign-in/name", data={"name": "octocat"}).headers["location"] == "/me"
+    assert [(row.issuer, row.subject) for row in rows(served, identities)] == [(github, "583231")]
+
+
+GOOD = {"name": "School", "issuer": "https://gitlab.com/", "client": "x", "secret": "Y"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"sign_in": [{"name": "School"}]}, "`sign_in` needs name, issuer, client, secret of each provider"),
+        ({"sign_in": [{**GOOD, "issuer": "http://gitlab.com"}]},
+         "`issuer` is the address of a provider, such as https://gitlab.com"),
+        ({"sign_in": [{**GOOD, "secret": "hunter2"}]},
+         "`secret` names the environment variable with the secret, such as GEVAL_GITLAB_SECRET"),
+        ({"sign_in": [GOOD, {**GOOD, "name": "SCHOOL!"}]},
+         "`sign_in` gives each provider a name of its own, with a letter or digit from a to z or 0 to 9"),
+        ({"open": ["uni"]}, "`open` lists domains of e-mail addresses, such as uni.example, or '*' for all"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_have_their_place(board, values, message):
+    set_server(board, **values)
+    with pytest.raises(ConfigError) as caught:
+        read_settings(board.folder + "/board.yaml")
+    assert message in str(caught.value)
+
+
+def test_a_secret_that_is_missing_is_named_at_the_start(board, monkeypatch):
+    set_server(board, sign_in=[GOOD])
+    settings = read_settings(board.folder + "/board.yaml").server
+    monkeypatch.delenv("Y", raising=False)
+    with pytest.raises(UsageError) as caught:
+        check_secrets(settings)
+    assert str(caught.value) == (
+        "the environment variable Y is empty: board.yaml says that it has the secret of School, by which people sign in"
+    )
+    monkeypatch.setenv("Y", "z")
+    check_secrets(settings)
