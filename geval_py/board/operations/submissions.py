@@ -354,10 +354,11 @@ def _store_scanned(connection: Connection, board: Board, one: _Scanned, tried: s
 # Marks of the organiser on a submission, which stays stored.
 
 
-def withdraw(board: Board, code: str, reason: str, now: datetime) -> Receipt:
+def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bool = False) -> Receipt:
     """Hide a submission from all rankings and pages; it still counts for the quota.
 
-    Raises UnknownCodeError, and UsageError without a reason, and for a submission that is withdrawn already.
+    Raises UnknownCodeError, and UsageError without a reason, for a submission that is withdrawn already, and
+    ``by_team`` if that would show or decide something: on a test with a ladder, or after the deadline.
     """
     if not reason.strip():
         raise UsageError(message="a submission is withdrawn with a reason, which `geval board status` shows")
@@ -366,10 +367,24 @@ def withdraw(board: Board, code: str, reason: str, now: datetime) -> Receipt:
         moment = connection.execute(select(submissions.c.withdrawn).where(submissions.c.id == number)).scalar()
         if moment is not None:
             raise UsageError(message=f"`{visible(code)}` was withdrawn already, at {written(moment)}")
+        if by_team:
+            _check_team_may_withdraw(connection, board.settings, number, now)
         values = {"withdrawn": now.astimezone(UTC), "withdrawal": escape_unstorable(reason)}
         connection.execute(update(submissions).where(submissions.c.id == number).values(values))
         refresh(connection, board.settings, now)
         return receipt_of(connection, number, f"withdrawn: {visible(reason)}")
+
+
+def _check_team_may_withdraw(connection: Connection, settings: Settings, number: int, now: datetime) -> None:
+    """Raise UsageError where a withdrawal would help a team: a lost step of a ladder would show the next score."""
+    row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
+    phase, ask = settings.phase_of(row.arrived), f"ask the organiser to withdraw {row.code}"
+    if phase != settings.phase_of(now):
+        raise UsageError(message=f"the deadline of {visible(phase)} has passed; {ask}")
+    own = set(connection.execute(select(outputs.c.test).where(outputs.c.submission_id == number)).scalars())
+    for test in settings.in_phase(phase).tests:
+        if test.ladder and test.name in own:
+            raise UsageError(message=f"it may be a step of the ladder of {visible(test.name)}; {ask}")
 
 
 def note(board: Board, code: str, remark: str) -> Receipt:

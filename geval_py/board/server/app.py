@@ -31,13 +31,13 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
-from geval_py.board.operations.submissions import name_final
 from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.guards import FORM_BYTES, Guards, bearer_token, is_same_origin, read_form
+from geval_py.board.server.guards import FORM_BYTES, Guards, bearer_token, is_same_origin
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.server.openid import Reception
 from geval_py.board.server.organiser import Desk
+from geval_py.board.server.team import TeamPages
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
 
@@ -75,17 +75,9 @@ class Server:
             *Reception(self).routes(),
             Route("/sign-out", self.sign_out, methods=["POST"]),
             Route("/invitation/{secret}", self.invitation, methods=["GET", "POST"]),
-            Route("/me", self.me),
             Route("/me/upload", self.upload_form, methods=["POST"]),
-            Route("/me/tokens", self.new_token, methods=["POST"]),
-            Route("/me/tokens/{number:int}", self.end_token, methods=["POST"]),
-            Route("/me/final", self.final, methods=["POST"]),
-            Route("/me/invitations", self.invite, methods=["POST"]),
-            Route("/me/uploads/{number}", self.upload_page),
-            Route("/me/uploads/{number}/receipt", self.receipt),
             Route("/upload/{name}", self.put_upload, methods=["PUT"]),
-            Route("/api/uploads/{number}", self.upload_state),
-            Route("/api/me", self.who),
+            *TeamPages(self).routes(),
             *Desk(self).routes(),
             Route("/{path:path}", self.public),
         ]
@@ -133,6 +125,10 @@ class Server:
         if bearer_token(request) is None and not is_same_origin(request, self.url):
             raise HTTPException(403, "This form is not of this site.")
         return account
+
+    def own_address(self, request: Request, path: str) -> str:
+        """Return the public address of a path."""
+        return (self.url or str(request.base_url).rstrip("/")) + path
 
     # What anybody may see
 
@@ -184,7 +180,7 @@ class Server:
         """Publish the key that receipts are verified with."""
         return PlainTextResponse(receipts.public_text(self.key) + "\n")
 
-    # Signing in
+    # Signing in and out
 
     def sign_in(self, request: Request) -> Response:
         """Show how to sign in."""
@@ -226,111 +222,6 @@ class Server:
         answer = RedirectResponse("/", 303)
         answer.delete_cookie(self.cookie, path="/", secure=self.is_secure, httponly=True, samesite="lax")
         return answer
-
-    # A team's own page
-
-    def me(self, request: Request) -> Response:
-        """Show a team's uploads, quota, tokens and members."""
-        account, board, now = self.account(request, scope=accounts.READ), self.live.board(), self.clock()
-        with board.reading() as connection:
-            own = own_pages.my_page(connection, board.settings, account, now)
-        return self.page(request, "my_page", "My page", account=account, own=own)
-
-    def upload_page(self, request: Request) -> Response:
-        """Show what became of an upload."""
-        account, one = self._own_upload(request)
-        return self.page(request, "upload", f"Upload {one.number}", account=account, upload=one)
-
-    def receipt(self, request: Request) -> Response:
-        """Return the signed receipt of an upload, as a file."""
-        _, one = self._own_upload(request)
-        headers = {"Content-Disposition": f'attachment; filename="receipt-{one.number}.json"'}
-        return Response(one.receipt, media_type="application/json", headers=headers)
-
-    def upload_state(self, request: Request) -> Response:
-        """Return the state of an upload as JSON, for ``geval submit`` and the page's script."""
-        return JSONResponse(own_pages.upload_document(self._own_upload(request)[1]))
-
-    def _own_upload(self, request: Request) -> tuple[Account, uploads.UploadView]:
-        account = self.account(request, scope=accounts.READ)
-        with self.live.board().reading() as connection:
-            number = request.path_params["number"]
-            found = uploads.uploads_of(connection, account.submitter_id or 0, number=number)
-        if not found:
-            raise HTTPException(404, "There is no such upload of your team.")
-        return account, found[0]
-
-    def who(self, request: Request) -> Response:
-        """Return whose token a program has."""
-        account = self.account(request, scope=accounts.READ)
-        return JSONResponse({"name": account.name, "team": account.team, "role": account.role})
-
-    async def new_token(self, request: Request) -> Response:
-        """Make a token, and show it this once."""
-        form = await read_form(request)
-
-        def make() -> Response:
-            account, now = self.changer(request), self.clock()
-            with self.live.board().writing() as connection:
-                secret = accounts.make_token(connection, account.id, now=now, name=form.get("name", ""))
-                accounts.log(connection, account.name, "made a token", now=now)
-            return self.page(request, "secret", "Token", account=account, secret=secret, kind="token")
-
-        return await run_in_threadpool(make)
-
-    def end_token(self, request: Request) -> Response:
-        """End a token."""
-        return self._change(
-            request,
-            "ended a token",
-            lambda connection, account: accounts.end_token(connection, account.id, request.path_params["number"]),
-        )
-
-    async def invite(self, request: Request) -> Response:
-        """Invite somebody into a team, by its owner; the link is shown this once."""
-        form = await read_form(request)
-
-        def make() -> Response:
-            account, now = self.changer(request), self.clock()
-            if not (account.owner and account.team):
-                raise RefusedError(reason="only the owner of a team invites into it")
-            with self.live.board().writing() as connection:
-                accounts.refuse_known(connection, form.get("name", ""))
-                secret = accounts.invite(connection, form.get("name", ""), team=account.team, owner=False, now=now)
-                accounts.log(connection, account.name, "invited", form.get("name", ""), now=now)
-            link = self.own_address(request, f"/invitation/{secret}")
-            return self.page(request, "secret", "Invitation", account=account, secret=link, kind="link")
-
-        return await run_in_threadpool(make)
-
-    def own_address(self, request: Request, path: str) -> str:
-        """Return the public address of a path."""
-        return (self.url or str(request.base_url).rstrip("/")) + path
-
-    async def final(self, request: Request) -> Response:
-        """Name a submission as final, or take that back."""
-        form = await read_form(request)
-
-        def change() -> Response:
-            account, board, now = self.changer(request), self.live.board(), self.clock()
-            code, undo = form.get("code", ""), form.get("undo") == "yes"
-            with board.reading() as connection:
-                if not uploads.is_own(connection, account.submitter_id, code):
-                    raise RefusedError(reason="this is no submission of your team")
-            name_final(board, [code], now, undo=undo)
-            with board.writing() as connection:
-                action = "took back as final" if undo else "named as final"
-                accounts.log(connection, account.name, action, code, now=now)
-            return RedirectResponse("/me", 303)
-
-        return await run_in_threadpool(change)
-
-    def _change(self, request: Request, action: str, change: Callable[[Connection, Account], object]) -> Response:
-        account, now = self.changer(request), self.clock()
-        with self.live.board().writing() as connection:
-            change(connection, account)
-            accounts.log(connection, account.name, action, now=now)
-        return RedirectResponse("/me", 303)
 
     # Uploads
 
@@ -406,20 +297,11 @@ class Server:
 
     # Answers
 
-    def page(
-        self,
-        request: Request,
-        template: str,
-        title: str,
-        status: int = 200,
-        account: Account | None = None,
-        **values: Any,
-    ) -> Response:
-        """Render a page of the server, for the ``account`` if it is known already."""
-        account = account or self.current(request)
-        text = own_pages.page(
-            self.site.folder, self.live.board().settings, template, title, account=account, **values
-        )
+    def page(self, request: Request, template: str, title: str, status: int = 200, **values: Any) -> Response:
+        """Render a page of the server; ``account`` is whose it is, if that is known already."""
+        account = values.pop("account", None) or self.current(request)
+        settings = self.live.board().settings
+        text = own_pages.page(self.site.folder, settings, template, title, account=account, **values)
         return self._html(text, account, status)
 
     async def failed(self, request: Request, error: Exception) -> Response:

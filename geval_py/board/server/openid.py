@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 from authlib.integrations.base_client import OAuthError
@@ -32,12 +31,10 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from geval_py.board.server.accounts import Account
-    from geval_py.board.server.live import LiveBoard
+    from geval_py.board.server.host import Host
 
 COOKIE, SECURE_COOKIE = "geval-sign-in", "__Host-geval-sign-in"
 SECONDS = 10  # that a provider has for an answer
@@ -47,34 +44,10 @@ NEXT = "/sign-in/name"
 Asked = TypeVar("Asked")
 
 
-class Server(Protocol):
-    """What these pages need of the server."""
-
-    live: LiveBoard
-    clock: Callable[[], datetime]
-    url: str
-    is_secure: bool
-
-    def current(self, request: Request) -> Account | None:
-        """Return who is signed in; None if nobody is."""
-
-    def own_address(self, request: Request, path: str) -> str:
-        """Return the public address of a path."""
-
-    def count_try(self, request: Request, what: str, most: int) -> None:
-        """Count a try of something from an address; raises TooOftenError."""
-
-    def welcome(self, connection: Connection, account: Account, now: datetime, how: str) -> Response:
-        """Start a session, and send the browser to the account's own page."""
-
-    def page(self, request: Request, template: str, title: str, status: int = ..., **values: Any) -> Response:
-        """Render a page."""
-
-
 class Reception:
     """The pages on which somebody signs in by another site."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self._server = server
         self._clients: dict[Provider, Any] = {}
         self._cookie = SECURE_COOKIE if server.is_secure else COOKIE

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
@@ -25,36 +24,17 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from geval_py.board.database.store import Board
-    from geval_py.board.server.live import LiveBoard
+    from geval_py.board.server.host import Host
 
 HOME = "/organiser"
 MOST_LISTED = 200  # submissions, the latest
 Form = dict[str, str]
 
 
-class Server(Protocol):
-    """What these pages need of the server."""
-
-    live: LiveBoard
-    clock: Callable[[], datetime]
-
-    def account(self, request: Request, *, scope: str = ...) -> Account:
-        """Return who is signed in; raises HTTPException."""
-
-    def changer(self, request: Request) -> Account:
-        """Return who changes something from a page of this server; raises HTTPException."""
-
-    def own_address(self, request: Request, path: str) -> str:
-        """Return the public address of a path."""
-
-    def page(self, request: Request, template: str, title: str, **values: Any) -> Response:
-        """Render a page."""
-
-
 class Desk:
     """The pages of a server for accounts with the role of organiser; all need a session, none takes a token."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self._server = server
 
     def routes(self) -> list[Route]:

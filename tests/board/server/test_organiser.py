@@ -1,4 +1,4 @@
-"""The organiser's pages by HTTP."""
+"""The organiser's pages by HTTP; and what a team may do with its own submissions."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from geval_py.board.database.schema import audit, submissions
 from geval_py.board.server import accounts, queue
 from geval_py.board.server.organiser import HOME
 
-GOOD = output("test-A", 0.5)
+GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
 OUT = "/upload/out.tsv?test=test-A"
 CHANGES = ("announce", "take-back", "withdraw", "note", "close", "invite", "rescore")
 PAGES = ("", "/log", "/alike")
@@ -165,6 +165,38 @@ def test_a_rescoring_that_cannot_be_done_fails_with_its_reason(served, organiser
     home = organiser.get(HOME).text
     assert '<span class="state failed">failed</span>' in home
     assert "expected.tsv" in home
+
+
+def test_a_team_withdraws_its_own_submission_alone(served):
+    code, anna = scored(served, "anna"), served.signed_in("anna")
+    other = scored(served, "bob", OTHER)
+    answer = anna.post("/me/withdraw", data={"code": other})
+    assert (answer.status_code, withdrawal(served, other)) == (403, "")
+    assert anna.post("/me/withdraw", data={"code": code}).headers["location"] == "/me"
+    assert withdrawal(served, code) == "by its team"
+    assert ("anna", "withdrew", code) in log(served)
+    served.build()
+    assert "anna" not in served.browser().get("/").text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("{disclosed: 4}", "{disclosed: 4, ladder: true}",
+         "it may be a step of the ladder of test-A; ask the organiser to withdraw {}"),
+        ("phases: []", "phases: [{name: main, until: 2027-01-10T13:00:00Z}]",
+         "the deadline of main has passed; ask the organiser to withdraw {}"),
+    ],
+)  # fmt: skip
+def test_a_team_withdraws_nothing_that_shows_or_decides_more(served, old, new, reason):
+    settings = Path(served.board.folder, "board.yaml")
+    assert old in settings.read_text()
+    settings.write_text(settings.read_text().replace(old, new))
+    code, anna = scored(served, "anna"), served.signed_in("anna")
+    served.clock.wait(hours=2)
+    answer = anna.post("/me/withdraw", data={"code": code})
+    assert (answer.status_code, withdrawal(served, code)) == (422, "")
+    assert reason.format(code) in answer.text
 
 
 def test_announcements_on_the_command_line(served, geval):
