@@ -21,11 +21,12 @@ from geval_py.board.intake.identity import is_archive
 from geval_py.cli import parsers, terminal
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.tables.escapes import json_text
-from geval_py.text import named, visible
+from geval_py.text import named, shows_colours, visible, width_of
 
 TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 SECONDS = 60  # for which the server's answer is waited for
+MOST_PLACES = 3  # that are shown of each problem
 PAUSE_SECONDS, LONGEST_PAUSE = 1.0, 15.0  # between two looks at an upload
 FINE = ("scored", "done")
 EPILOG = """\
@@ -37,8 +38,8 @@ examples:
   geval submit . --board https://board.example.org
   geval submit team.zip --board https://board.example.org --no-wait >receipt.json
 
-Exit status: 0 it is scored, or was sent with --no-wait; 1 it is rejected, refused or failed; 2 the command line is at
-fault."""
+Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, refused
+or failed; 2 the command line is at fault."""
 
 
 class SubmitError(DataError):
@@ -48,6 +49,13 @@ class SubmitError(DataError):
 
     def __str__(self) -> str:
         return f"The upload was not taken: {visible(self.reason)}"
+
+
+class ProblemsError(DataError):
+    """An output has errors, so that it was not sent."""
+
+    def __str__(self) -> str:
+        return "It was not sent, since the board would reject it\n  --no-check sends it all the same"
 
 
 def make_parser() -> parsers.QuietParser:
@@ -63,6 +71,7 @@ def make_parser() -> parsers.QuietParser:
     add("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)")
     add("--token-file", metavar="FILE", help="a file of mode 600 with the token")
     add("--trial", action="store_true", help="only check it there: it does not count, and is not scored")
+    add("--no-check", action="store_true", help="send it without checking it here first")
     add("--no-wait", action="store_true", help="print the signed receipt at once, and do not wait for the score")
     return parser.with_help()
 
@@ -73,6 +82,8 @@ def run(words: Sequence[str]) -> int:
     if given is None:
         return 0
     base, token = _address(given.board), _token(given.token_file)
+    if not (given.no_check or given.trial or is_archive(given.file)) and os.path.exists(given.file):
+        _check(given.file)
     with _packed(given.file) as path:
         query = {"dry": "yes"} if given.trial else {}
         if not is_archive(path):
@@ -117,6 +128,21 @@ def _token(path: str | None) -> str:
         message = f"the token is missing\n  set {TOKEN_VARIABLE}, or name a file with --token-file"
         raise UsageError(message=message)
     return token
+
+
+def _check(path: str) -> None:
+    """Check outputs as ``geval check`` does, before the board does; raises ProblemsError for one with errors."""
+    from geval_py.checking import problem_formats, rules, targets
+    from geval_py.checking.check import check_targets
+
+    is_folder = os.path.isdir(path)
+    paths = [os.path.join(path, *one.split("/")) for one in _members(path) if "/" in one] if is_folder else [path]
+    found = [one for one in targets.find_targets(paths) if isinstance(one, targets.Target)]
+    report = check_targets(found, rules.select_rules(None), max_places=MOST_PLACES, progress_of=terminal.ProgressBar)
+    if report.status:
+        shown = problem_formats.render(report, "text", colour=shows_colours(sys.stderr), width=width_of(sys.stderr))
+        sys.stderr.write(shown)
+        raise ProblemsError
 
 
 @contextmanager

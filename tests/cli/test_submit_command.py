@@ -152,6 +152,19 @@ def test_a_folder_is_packed_and_its_problem_has_a_place(board, token, tmp_path):
     assert second.startswith("  test-A/out.tsv:1:")
 
 
+def test_an_output_with_errors_is_not_sent(board, token, tmp_path):
+    path = output_in(tmp_path, GOOD.replace("0.91", "0,91", 2))
+    for words in ([path], [path, "--no-wait"], [tmp_path]):
+        out, err = run("submit", *words, "--board", board.address, status=1, GEVAL_BOARD_TOKEN=token)
+        assert out == ""
+        assert f"{path}:1:" in err
+        assert err.endswith(
+            "geval: It was not sent, since the board would reject it\n  --no-check sends it all the same\n"
+        )
+    words = ["submit", path, "--board", board.address, "--no-check"]
+    assert "  rejected: " in run(*words, status=1, GEVAL_BOARD_TOKEN=token)[0]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
