@@ -19,7 +19,7 @@ from geval_py.board.operations.submissions import name_final, withdraw
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.guards import read_form
-from geval_py.board.settings import Settings
+from geval_py.board.settings import Phase, Settings
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -31,13 +31,17 @@ BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MyPage:
-    """What a team sees of itself: ``used`` of ``allowed`` submissions of a day (0: any number), and the rest."""
+    """What a team sees of itself: ``used`` of ``allowed`` submissions of a day (0: any number), and the rest.
+
+    ``phase`` is the one that is open; None if none has a deadline to come.
+    """
 
     uploads: Sequence[uploads.UploadView]
     tokens: Sequence[Row[Any]]
     members: Sequence[Account]
     used: int
     allowed: int
+    phase: Phase | None
     day: str
     next_day: datetime
 
@@ -52,6 +56,7 @@ def my_page(connection: Connection, settings: Settings, account: Account, now: d
         members=accounts.members(connection, account.submitter_id) if account.submitter_id else [],
         used=quota_used(connection, settings, account.submitter_id, now, with_uploads=True),
         allowed=settings.at(now).submissions_a_day,
+        phase=next((one for one in settings.phases if now <= one.until), None),
         day=day.name,
         next_day=day.end,
     )

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -101,6 +101,16 @@ def short_day(when: datetime) -> str:
     return f"{utc.day} {MONTHS[utc.month - 1]}"
 
 
+def anywhere_on_earth(when: datetime) -> str:
+    """Write a deadline by the clock of the last place on earth where its day ends, as conferences set them.
+
+    >>> anywhere_on_earth(datetime(2027, 2, 1, 11, 59, tzinfo=UTC))
+    '31 Jan, 23:59 AoE'
+    """
+    there = when.astimezone(timezone(timedelta(hours=-12)))
+    return f"{there.day} {MONTHS[there.month - 1]}, {there:%H:%M} AoE"
+
+
 def iso(when: datetime) -> str:
     """Write a moment for machines, to the second.
 
@@ -153,7 +163,7 @@ def render(template: str, **values: object) -> str:
 @cache
 def _templates() -> Environment:
     templates = escapes.environment("geval_py.board.site")
-    named = (figure, span, moment, day, iso, size, count, breakable, markdown_html)
+    named = (figure, span, moment, anywhere_on_earth, day, iso, size, count, breakable, markdown_html)
     templates.filters |= {function.__name__: function for function in named}
     templates.filters |= {"shorten": escapes.short, "json": json_of, "params": params_of, "key": key_of}
     templates.globals |= {

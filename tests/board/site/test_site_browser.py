@@ -115,10 +115,10 @@ def site_with_phases(tmp_path_factory):
 @pytest.mark.parametrize(
     ("now", "text"),
     [
-        ("2027-01-28T22:00:00Z", "31 Jan 2027, 23:00 UTC (3 days left)"),
-        ("2027-01-30T22:00:00Z", "31 Jan 2027, 23:00 UTC (25 hours left)"),
-        ("2027-01-31T22:58:59Z", "31 Jan 2027, 23:00 UTC (1 minute left)"),
-        ("2027-01-31T23:00:01Z", "31 Jan 2027, 23:00 UTC (over)"),
+        ("2027-01-28T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (3 days left)"),
+        ("2027-01-30T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (25 hours left)"),
+        ("2027-01-31T22:58:59Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (1 minute left)"),
+        ("2027-01-31T23:00:01Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (over)"),
     ],
 )
 def test_the_time_left_is_told_by_a_script(browser, site_with_phases, now, text):
@@ -128,6 +128,14 @@ def test_the_time_left_is_told_by_a_script(browser, site_with_phases, now, text)
         page.goto(f"{site_with_phases.as_uri()}/{name}")
         assert text in page.inner_text("main")
     page.close()
+
+
+def test_a_deadline_is_told_in_the_zone_of_the_reader(open_address, site_with_phases):
+    page = open_address(f"{site_with_phases.as_uri()}/submit.html", timezone_id="Asia/Tokyo", locale="de-DE")
+    page.clock.set_fixed_time("2027-01-28T22:00:00Z")
+    page.reload()
+    text = "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (3 days left; 1 Feb, 08:00 your time)"
+    assert text in page.inner_text("main")
 
 
 @pytest.mark.parametrize(

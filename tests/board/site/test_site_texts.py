@@ -63,7 +63,7 @@ def test_a_deadline_stands_as_a_moment_and_the_time_left_is_for_a_script():
     files = made(site_views.view(changes={"phases": PHASES}))
     for path in ("index.html", "submit.html"):
         page = Reader(files[path])
-        assert "until 31 Dec 2026, 23:00 UTC" in page.words
+        assert "until 31 Dec 2026, 23:00 UTC = 31 Dec, 11:00 AoE" in page.words
         places = [one["data-until"] for tag, one in page.tags if tag == "span" and "data-until" in one]
         assert places[0] == "2026-12-31T23:00:00Z"
         assert " left" not in page.words

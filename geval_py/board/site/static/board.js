@@ -138,7 +138,7 @@ for (const table of document.querySelectorAll("table.compared")) {
   choose();
 }
 
-// The time that is left until a deadline; without scripts there is the moment alone.
+// The time that is left until a deadline, and its moment where the reader is; without scripts there are UTC and AoE.
 {
   const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000]];
   const left = (until) => {
@@ -148,8 +148,13 @@ for (const table of document.querySelectorAll("table.compared")) {
     const count = Math.max(1, Math.floor(time / size));
     return `${count} ${unit}${count === 1 ? "" : "s"} left`;
   };
+  const HERE = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  const here = (until) => (until.getTimezoneOffset() ? `; ${until.toLocaleString("en-GB", HERE)} your time` : "");
   const write = () => {
-    for (const place of document.querySelectorAll("[data-until]")) place.textContent = ` (${left(Date.parse(place.dataset.until))})`;
+    for (const place of document.querySelectorAll("[data-until]")) {
+      const until = new Date(place.dataset.until);
+      place.textContent = ` (${left(until)}${here(until)})`;
+    }
   };
   write();
   setInterval(write, 60_000);
