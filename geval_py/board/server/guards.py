@@ -47,6 +47,7 @@ class Guards:
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         names = {name for name, _ in scope["headers"]}

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 from samples import ON_BOTH, output
+from serving import Served
 from sqlalchemy import func, select
 from starlette.routing import Route
 
@@ -308,3 +309,22 @@ def test_hostile_archives_through_the_door(served, content, state, reason):
     assert (told["state"], reason in told["reason"]) == (state, True)
     assert told["reason"]
     assert served.work() == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [("/me", "no-store"), ("/", "no-store"), ("/api/me", "no-store"), ("/nothing", "no-store"),
+     ("/static/board.css", "no-cache")],
+)  # fmt: skip
+def test_what_may_be_of_an_account_is_kept_by_no_cache(served, path, kept):
+    assert served.signed_in("anna").get(path).headers["cache-control"] == kept
+
+
+def test_with_an_address_of_https_cookies_and_headers_insist_on_it(board, tmp_path):
+    served = Served(board, tmp_path, url="https://board.test")
+    answer = served.browser().post(served.invite("anna"))
+    assert re.fullmatch(
+        r"__Host-geval=[\w-]{43}; HttpOnly; Max-Age=2592000; Path=/; SameSite=lax; Secure",
+        answer.headers["set-cookie"],
+    )
+    assert answer.headers["strict-transport-security"] == "max-age=31536000"
