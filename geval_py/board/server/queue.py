@@ -32,6 +32,7 @@ RENEW_SECONDS = 10
 MOST_DEATHS = 2  # leases of a job that may end by the death of their worker
 MOST_LEASES = 6  # after which an error fails a job
 PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
+LONGEST_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MOST_LEASES - 2)
 DIED = "its worker died twice"
 
 
@@ -115,7 +116,9 @@ def _next(now: datetime) -> Any:
     """Select the next job: of the submitter who was served least recently, the oldest."""
     moment = now.astimezone(UTC)
     other, served = jobs.alias("other"), jobs.alias("served")
-    is_free = or_(and_(jobs.c.state == WAITING, jobs.c.due <= moment), and_(jobs.c.state == LEASED, is_over(now)))
+    latest = moment + timedelta(seconds=LONGEST_PAUSE_SECONDS)  # what is due later still is of a clock that went back
+    is_due = or_(jobs.c.due <= moment, jobs.c.due > latest)
+    is_free = or_(and_(jobs.c.state == WAITING, is_due), and_(jobs.c.state == LEASED, is_over(now)))
     same = and_(other.c.submitter_id == jobs.c.submitter_id, other.c.id != jobs.c.id)
     busy = exists().where(same, other.c.state == LEASED)
     earlier = exists().where(same, other.c.state == WAITING, other.c.id < jobs.c.id)

@@ -106,6 +106,23 @@ def test_a_clock_that_is_set_back_holds_up_no_job(board):
     clock.wait(hours=1)
     dead = queue.lease(board, clock())
     assert queue.lease(board, NOW).id == dead.id
+    (other,) = teams(board, ["other"])
+    made = enqueue(board, other, clock())
+    assert queue.lease(board, NOW).id == made
+
+
+def test_the_longest_pause_after_an_error_is_kept(board):
+    (team,) = teams(board, ["team"])
+    enqueue(board, team)
+    clock = Clock()
+    for lease in range(1, queue.MOST_LEASES):
+        job = queue.lease(board, clock())
+        with queue.changing(board) as connection:
+            queue.put_back(connection, job, clock(), "the disk is full")
+        clock.wait(seconds=queue.PAUSE_SECONDS * 2 ** (lease - 1) - 1)
+        assert queue.lease(board, clock()) is None
+        clock.wait(seconds=1)
+    assert queue.lease(board, clock()).lease == queue.MOST_LEASES
 
 
 @ON_BOTH
