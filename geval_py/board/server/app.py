@@ -81,7 +81,7 @@ class Server:
             *Desk(self).routes(),
             Route("/{path:path}", self.public),
         ]
-        handlers = dict.fromkeys((HTTPException, GevalError), self.failed)
+        handlers = dict.fromkeys((HTTPException, GevalError, OSError), self.failed)  # OSError: a full disk
         return Guards(Starlette(routes=routes, exception_handlers=handlers), is_secure=self.is_secure)
 
     # Who asks
