@@ -3,16 +3,19 @@
 PostgreSQL is Debian's: a cluster of its own, on a socket in a folder, as a user of its own.
 """
 
+import contextlib
 import itertools
 import os
 import pwd
 import shutil
+import signal
 import sqlite3
 import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
+from processes import is_alive
 from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
 from story import run_here
@@ -45,9 +48,8 @@ class Cluster:
             self.user = "postgres" if "postgres" in names else "nobody"
             shutil.chown(self.folder, self.user)
         self.numbers = itertools.count(1)
-        options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c max_connections=60"
         self.run("initdb", "-D", f"{self.folder}/data", "-U", "geval", "--auth=trust", "--no-sync", "-E", "UTF8")
-        self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "-w", "start")
+        self.start()
 
     def run(self, name, *words):
         user = {} if self.user is None else {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid}
@@ -55,6 +57,22 @@ class Cluster:
         subprocess.run(
             [programme(name), *words], check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **user, **extra
         )
+
+    def start(self):
+        options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c max_connections=60"
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "-w", "start")
+
+    def crash(self):
+        """Kill it, with the processes of its connections."""
+        pid = int(Path(self.folder, "data/postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGSTOP)  # it makes no more
+        all_of_it = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+        for one in all_of_it:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        assert not any(map(is_alive, all_of_it))
+        for lock in ("data/postmaster.pid", ".s.PGSQL.5432.lock"):  # a container may keep its number, as a zombie's
+            Path(self.folder, lock).unlink()
 
     def new_database(self):
         """Make an empty database; gives its URL."""
@@ -161,3 +179,22 @@ def sqlite_board(challenge, tmp_path):
 def submission(tmp_path):
     """Make a submission's folder ``uploads/NAME``."""
     return submission_in(tmp_path)
+
+
+@pytest.fixture
+def small_disk():
+    """A file system of 16 megabytes, which PostgreSQL can reach too."""
+    folder = Path(tempfile.mkdtemp(prefix="geval-disk-", dir="/tmp"))
+    try:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=777", "tmpfs", str(folder)]
+        try:
+            mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+        except FileNotFoundError:
+            pytest.skip("there is no mount: a full disk cannot be tried here")
+        if mounted.returncode:
+            pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
+        folder.chmod(0o777)
+        yield folder
+        subprocess.run(["umount", str(folder)], check=True)
+    finally:
+        folder.rmdir()

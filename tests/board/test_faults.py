@@ -249,22 +249,6 @@ def add_all(board, sources):
         add(board, source, now=NOW)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of two megabytes."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
-    except FileNotFoundError:
-        pytest.skip("there is no mount: a full disk cannot be tried here")
-    if mounted.returncode:
-        pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_full_disk_is_an_error_and_the_board_still_opens(small_disk, challenge, tmp_path, submission):
     from geval_py.board.operations import creation as creating
 

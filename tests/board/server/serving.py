@@ -1,5 +1,6 @@
 """A board's server in this process, and people who use it by HTTP."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -21,6 +22,18 @@ def run(function, *arguments):
     """Run an asynchronous function to its end, in a thread: a browser of Playwright may have this one's loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(anyio.run, function, *arguments).result()
+
+
+def set_keys(board, **keys):
+    """Change keys of board.yaml, each of one line, or add them."""
+    path = f"{board.folder}/board.yaml"
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for key in keys:
+        text = re.sub(rf"^{key}:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
+    lines = text.split("\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n" + "".join(f"{key}: {value}\n" for key, value in keys.items()))
 
 
 class Clock:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from samples import NOW, ON_BOTH, output, words_of
-from serving import ADDRESS, run
+from serving import ADDRESS, run, set_keys
 from sqlalchemy import func, select, update
 
 from geval_py.board.database.schema import accounts as accounts_table
@@ -36,18 +36,6 @@ def archive(files):
         for name, text in files.items():
             file.writestr(name, text)
     return packed.getvalue()
-
-
-def with_settings(served, **keys):
-    """Change keys of board.yaml, each of one line, or add them."""
-    path = f"{served.board.folder}/board.yaml"
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    for key in keys:
-        text = re.sub(rf"^{key}:.*\n(?: .*\n)*", "", text, flags=re.MULTILINE)
-    lines = text.split("\n")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n" + "".join(f"{key}: {value}\n" for key, value in keys.items()))
 
 
 def state(program, number):
@@ -219,7 +207,7 @@ def test_a_rejected_upload_names_line_and_column(served):
 
 
 def test_a_trial_is_checked_and_counts_for_nothing(served):
-    with_settings(served, submissions_a_day=1)
+    set_keys(served.board, submissions_a_day=1)
     program = served.token("anna")
     numbers = [program.put(f"{OUT}&dry=yes", text).json()["number"] for text in (GOOD, BAD)]
     served.work()
@@ -241,7 +229,7 @@ def test_the_same_file_again_is_the_same_upload(served):
 
 @ON_BOTH
 def test_uploads_that_wait_use_up_the_quota(served):
-    with_settings(served, submissions_a_day=2)
+    set_keys(served.board, submissions_a_day=2)
     program = served.token("anna")
     texts = [output("test-A", 0.5, seed) for seed in range(4)]
     assert [program.put(OUT, text).status_code for text in texts] == [201, 201, 429, 429]
@@ -254,7 +242,7 @@ def test_uploads_that_wait_use_up_the_quota(served):
 
 
 def test_more_outputs_than_the_quota_are_refused_without_cost(served):
-    with_settings(served, submissions_a_day=1)
+    set_keys(served.board, submissions_a_day=1)
     program = served.token("anna")
     files = archive({f"test-A/out-k={k}.tsv": output("test-A", 0.5, k) for k in range(3)})
     number = program.put("/upload/team.zip", files).json()["number"]
@@ -266,7 +254,7 @@ def test_more_outputs_than_the_quota_are_refused_without_cost(served):
 
 
 def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
-    with_settings(served, server="{upload: 3000, uploads_an_hour: 2}")
+    set_keys(served.board, server="{upload: 3000, uploads_an_hour: 2}")
     program = served.token("anna")
     assert program.put(OUT, "x" * 3001).status_code == 413
     codes = [program.put(f"{OUT}&dry=yes", f"{number}\n").status_code for number in range(3)]
@@ -446,8 +434,8 @@ def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path, cut):
 
 
 def test_a_team_names_its_own_submissions_as_final(served):
-    with_settings(
-        served,
+    set_keys(
+        served.board,
         finals=1,
         seed=7,
         tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}",

@@ -1,0 +1,244 @@
+"""A board's server and workers in processes of their own, programs that upload to it, and what must hold afterwards."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import func, select, text
+
+from geval_py.board.database.schema import blobs, files, jobs, submissions, submitters, uploads
+from geval_py.board.database.store import Board, write_content
+from geval_py.board.operations.receipts import quota_used
+from geval_py.board.server import accounts, receipts
+from geval_py.board.server.live import PROGRAM
+
+HOST = "127.0.0.1"
+START_SECONDS = 120
+
+
+def unused_port():
+    with socket.socket() as one:
+        one.bind((HOST, 0))
+        return one.getsockname()[1]
+
+
+class Process:
+    """``geval board`` in a process of its own; ``first`` is code that it runs before."""
+
+    def __init__(self, *words, first="", **environment):
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", f"{first}\n{PROGRAM}", "board", *map(str, words)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=os.environ | environment,
+        )
+        self.pid = self._process.pid
+
+    @property
+    def is_running(self):
+        return self._process.poll() is None
+
+    def kill(self):
+        self._end(signal.SIGKILL)
+
+    def stop(self):
+        self._end(signal.SIGTERM)
+
+    def _end(self, number):
+        self._process.send_signal(number)
+        self.wait()
+
+    def wait(self):
+        """Wait until it has ended, with all its children; ``said`` is what was on standard error."""
+        if self._process.stderr.closed:
+            return
+        self.said = self._process.stderr.read().decode()
+        self._process.stderr.close()
+        self._process.wait()
+
+
+def serve(board, port, *words, **more):
+    """Start a server, and wait until it answers."""
+    process = Process("serve", board.folder, "--port", port, *words, **more)
+    ends = time.monotonic() + START_SECONDS
+    while True:
+        assert process.is_running, process.stop() or process.said
+        assert time.monotonic() < ends
+        with suppress(OSError):
+            socket.create_connection((HOST, port)).close()
+            return process
+        time.sleep(0.05)
+
+
+@contextmanager
+def serving(board, *words, **more):
+    """Serve during the block; yield the port and the process."""
+    port = unused_port()
+    process = serve(board, port, *words, **more)
+    try:
+        yield port, process
+    finally:
+        process.stop()
+
+
+def processes_of(pid):
+    """Return the ids of a process and of all its descendants."""
+    found = [pid]
+    for one in found:
+        with suppress(OSError):
+            for task in Path(f"/proc/{one}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return found
+
+
+# People
+
+
+def now():
+    return datetime.now(UTC)
+
+
+def sessions(board, names):
+    """Sign people in; gives the cookie of each."""
+    with board.writing() as connection:
+        links = [accounts.invite(connection, name, now=now()) for name in names]
+        made = [accounts.accept(connection, link, now()) for link in links]
+        return [f"geval={accounts.start_session(connection, one.id, now())}" for one in made]
+
+
+def tokens(board, names):
+    """Make accounts; gives a token of each."""
+    with board.writing() as connection:
+        links = [accounts.invite(connection, name, now=now()) for name in names]
+        made = [accounts.accept(connection, link, now()) for link in links]
+        return [accounts.make_token(connection, one.id, now=now()) for one in made]
+
+
+def ask(port, method, path, body=None, *, timeout=60, **headers):
+    """Send a request; gives the status of its answer, and the answer; raises OSError, HTTPException."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=timeout)
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def send(port, token, content, name="out.tsv", **more):
+    """Upload an output of test-A; gives the status, and the answer as a document."""
+    path = f"/upload/{name}?test=test-A"
+    status, answer = ask(port, "PUT", path, content, Authorization=f"Bearer {token}", **more)
+    return status, json.loads(answer)
+
+
+# What must hold
+
+
+def check_invariants(board, given=(), *, is_idle=True):
+    """Look whether nothing is lost, double or half there; ``given`` are the receipts that submitters have, as JSON.
+
+    If ``is_idle``, nothing waits any more. Gives the number of uploads by state.
+    """
+    board, key = Board.open(board.folder), receipts.public_text(receipts.signing_key(board.folder))
+    with board.reading() as connection:
+        if connection.dialect.name == "sqlite":
+            assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
+            assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
+        rows = connection.execute(select(uploads).order_by(uploads.c.id)).all()
+        stored = {row.number: row for row in rows}
+        for receipt in given:  # no receipt without its upload
+            told = receipts.verify("a receipt", receipt, key)
+            assert stored[told["number"]].receipt == receipt
+        found = {row.id: row for row in connection.execute(select(submissions))}
+        work = {}
+        for job in connection.execute(select(jobs).where(jobs.c.upload_id.is_not(None))):  # no job twice
+            assert work.setdefault(job.upload_id, job) is job
+        for row in rows:
+            _check_upload(connection, row, work.pop(row.id), found)
+        assert work == {}
+        _check_once(rows, found)
+        needed = {digest for (digest,) in connection.execute(select(files.c.sha256))}
+        needed |= {row.sha256 for row in rows if row.state == "waiting"}
+        assert {digest for (digest,) in connection.execute(select(blobs.c.sha256))} == needed
+        _check_quota(connection, board, rows, found)
+    states = [row.state for row in rows]
+    assert not (is_idle and "waiting" in states)
+    return {state: states.count(state) for state in sorted(set(states))}
+
+
+def _check_upload(connection, row, job, found):
+    """Look at one upload: its receipt, its content, its job, and what it became."""
+    told = json.loads(row.receipt)
+    assert (told["number"], told["sha256"], told["bytes"]) == (row.number, row.sha256, row.bytes)
+    assert datetime.fromisoformat(told["arrived"]) == row.arrived
+    assert (job.state in ("waiting", "leased")) == (row.state == "waiting")
+    assert (job.state == "failed") == (row.state == "failed")
+    assert (row.submission_id is not None) == (row.state == "done" and not row.dry)
+    if row.state == "waiting":
+        assert content_of(connection, row.sha256) == row.bytes
+    if row.submission_id is not None:
+        one = found[row.submission_id]
+        assert (one.submitter_id, one.arrived) == (row.submitter_id, row.arrived)
+        own = connection.execute(select(files.c.sha256).where(files.c.submission_id == one.id)).scalars().all()
+        assert row.sha256 in own
+
+
+def content_of(connection, digest):
+    """Read a content, whose digest is verified; gives its size."""
+    place = f"/dev/shm/geval-content-{os.getpid()}"
+    try:
+        write_content(connection, digest, place)
+        return os.path.getsize(place)
+    finally:
+        os.unlink(place)
+
+
+def _check_once(rows, found):
+    """Look whether each upload is one submission, and no file of a team is two."""
+    assert sorted(row.submission_id for row in rows if row.submission_id is not None) == sorted(found)
+    assert len({row.code for row in found.values()}) == len(found)
+    alive = [(row.submitter_id, row.sha256) for row in rows if row.state in ("waiting", "done") and not row.dry]
+    assert len(set(alive)) == len(alive)
+
+
+def _check_quota(connection, board, rows, found):
+    """Look whether each team has spent its scored and rejected submissions, and what waits, and nothing else."""
+    for (team,) in connection.execute(select(submitters.c.id)):
+        days = {row.arrived.date(): row.arrived for row in rows if row.submitter_id == team}
+        used = sum(
+            quota_used(connection, board.settings, team, moment, with_uploads=True) for moment in days.values()
+        )
+        waiting = [row for row in rows if row.submitter_id == team and row.state == "waiting" and not row.dry]
+        spent = [row for row in found.values() if row.submitter_id == team and row.state in ("scored", "rejected")]
+        assert used == len(waiting) + len(spent)
+        if board.settings.submissions_a_day:
+            assert all(
+                quota_used(connection, board.settings, team, moment, with_uploads=True)
+                <= board.settings.submissions_a_day
+                for moment in days.values()
+            )
+
+
+def waiting(board):
+    """Return how many uploads wait."""
+    with board.reading() as connection:
+        return connection.execute(
+            select(func.count()).select_from(uploads).where(uploads.c.state == "waiting")
+        ).scalar_one()
+
+
+def drained(board, seconds=120):
+    """Wait until no upload waits any more."""
+    ends = time.monotonic() + seconds
+    while waiting(board):
+        assert time.monotonic() < ends
+        time.sleep(0.1)
