@@ -195,6 +195,6 @@ def small_disk():
             pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
         folder.chmod(0o777)
         yield folder
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
     finally:
         folder.rmdir()

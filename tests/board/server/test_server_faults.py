@@ -40,7 +40,7 @@ from geval_py.board.operations import creation
 from geval_py.board.server import queue
 
 pytestmark = pytest.mark.no_cover
-TIMES = pytest.mark.parametrize("times", [2, pytest.param(50, marks=pytest.mark.long)])
+TIMES = pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.long)])
 TEAMS = 4
 UNLIMITED = {"submissions_a_day": 0, "server": "{uploads_an_hour: 10_000}"}
 OUT = "/upload/out.tsv?test=test-A"
@@ -187,7 +187,7 @@ def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
 
 
 @ON_BOTH
-@TIMES
+@pytest.mark.parametrize("times", [2, pytest.param(50, marks=pytest.mark.long)])
 def test_two_servers_on_one_database(board, times):
     """The same file at both at once is one upload, and a quota holds for both; one is killed meanwhile."""
     senders = Senders(board)
