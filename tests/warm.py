@@ -48,13 +48,15 @@ NOT_IMPORTED = (  # run by Alembic alone; needs gigabytes of libraries
 MOST_REQUEST = 1 << 20
 CLIENT = """\
 #!{python} -IS
-import json, os, socket, sys
+import json, os, signal, socket, sys
 connection = socket.socket(socket.AF_UNIX)
 connection.connect({address!r})
 request = {{"words": sys.argv, "code": None, "folder": os.getcwd(), "environment": dict(os.environ), "session": False}}
 socket.send_fds(connection, [json.dumps(request).encode() + b"\\n"], [0, 1, 2])
 answers = connection.makefile()
-_, status = int(answers.readline()), int(answers.readline())
+child = int(answers.readline())
+signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))
+status = int(answers.readline())
 sys.exit(status if status >= 0 else 128 - status)
 """
 
