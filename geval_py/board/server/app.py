@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from importlib import resources
@@ -33,7 +34,7 @@ from starlette.routing import Route
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.guards import FORM_BYTES, Guards, bearer_token, is_same_origin
+from geval_py.board.server.guards import FORM_BYTES, Guards, bearer_token, is_same_origin, one_of_few
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.server.openid import Reception
 from geval_py.board.server.organiser import Desk
@@ -44,6 +45,8 @@ from geval_py.errors import GevalError, UsageError
 COOKIE, SECURE_COOKIE = "geval", "__Host-geval"
 IDLE_SECONDS = 30  # that an upload waits for its next bytes
 CHUNK_BYTES = 1 << 20
+RECEIVED_AT_ONCE = 10  # uploads of an account
+ACCEPTED_AT_ONCE = 4  # uploads that are packed and stored; others wait, in no thread that a page needs
 FAILURES_AN_HOUR = 100  # of links and tokens from one address
 NOT_FOUND = "There is no such page."
 SIGN_IN = "Sign in first."
@@ -61,6 +64,8 @@ class Server:
         self.site = LiveSite(self.live, place, self.clock)
         self.key = receipts.signing_key(folder)
         self.place = place
+        self.receiving: Counter[int] = Counter()  # uploads by the id of their account
+        self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
         self.is_secure = self.url.startswith("https://")
         self.cookie = SECURE_COOKIE if self.is_secure else COOKIE
 
@@ -274,7 +279,8 @@ class Server:
         name = uploads.file_name(name, test, board.settings)
         most = board.settings.server.upload
         digest, size = hashlib.sha256(), 0
-        with TemporaryDirectory(dir=self.place, prefix="upload-") as folder:
+        few = one_of_few(self.receiving, account.id, RECEIVED_AT_ONCE)
+        with few, TemporaryDirectory(dir=self.place, prefix="upload-") as folder:
             path = os.path.join(folder, "upload")
             with open(path, "wb") as file:
                 async for chunk in _in_time(chunks):
@@ -293,7 +299,8 @@ class Server:
                 dry=dry,
             )
             an_hour = board.settings.server.uploads_an_hour
-            return await run_in_threadpool(uploads.accept, board, account, received, self.key, an_hour)
+            async with self.accepting:
+                return await run_in_threadpool(uploads.accept, board, account, received, self.key, an_hour)
 
     # Answers
 
