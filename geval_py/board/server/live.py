@@ -84,6 +84,8 @@ class LiveSite:
         self._changed = threading.Condition()
         self._built: SiteState | None = None
         self._ending = False
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._building: subprocess.Popen[str] | None = None
         self.error = ""
 
     def start(self) -> None:
@@ -91,13 +93,17 @@ class LiveSite:
         self._build(site_state(self._live.board(), self._clock()))
         if self._built is None:
             raise UsageError(message=f"the site of the board cannot be built\n  {self.error}")
-        threading.Thread(target=self._keep, daemon=True).start()
+        self._keeper.start()
 
     def stop(self) -> None:
-        """Build no more."""
+        """Build no more; one that is being built is given up, or it would be written after its folder is removed."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
+        while self._keeper.is_alive():  # it may be starting one
+            if self._building is not None:
+                self._building.terminate()
+            self._keeper.join(0.2)
 
     def wait(self) -> None:
         """Wait until the site is of the present phase, at most :data:`BUILD_SECONDS`."""
@@ -120,8 +126,11 @@ class LiveSite:
 
     def _build(self, state: SiteState) -> None:
         words = [sys.executable, "-I", "-c", PROGRAM, "board", "site", self._live.board().folder, "-o", self.folder]
-        run = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
+        with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=pipe, text=True) as run:
+            self._building = run
+            errors = run.communicate()[1]
         with self._changed:
-            self.error = run.stderr.strip() if run.returncode else ""
+            self.error = errors.strip() if run.returncode else ""
             self._built = self._built if run.returncode else state
             self._changed.notify_all()
