@@ -21,6 +21,7 @@ from geval_py.board.strict_yaml import Document, Fields, WrongValueError, one_of
 
 OPENID, GITHUB = PROVIDER_KINDS = ("openid", "github")
 ANYBODY = "*"
+JSON, SLACK, DISCORD = WEBHOOK_KINDS = ("json", "slack", "discord")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +48,42 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """An address that is told what happens; ``url`` and ``secret`` are environment variables: both are secret."""
+
+    name: str
+    url: str
+    kind: str = JSON
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
+
+    host: str
+    sender: str
+    port: int = 587
+    user: str = ""
+    password: str = ""
+    tls: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour.
 
-    Accounts of the providers ``sign_in`` may sign in. Who has no account and no invitation makes one if the domain of
-    their e-mail address is in ``open``.
+    ``webhooks`` are told what happens, accounts by ``mail`` what became of their uploads. Accounts of the providers
+    ``sign_in`` may sign in. Who has no account and no invitation makes one if the domain of their e-mail address is
+    in ``open``.
     """
 
     upload: int = 200_000_000
     uploads_an_hour: int = 60
     sign_in: tuple[Provider, ...] = ()
     open: tuple[str, ...] = ()
+    webhooks: tuple[Webhook, ...] = ()
+    mail: Mail | None = None
 
     def is_open_to(self, email: str) -> bool:
         """Whether an address that a provider has verified may make an account.
@@ -83,7 +109,7 @@ def _site(node: yaml.Node, document: Document) -> str:
 def _variable(node: yaml.Node, document: Document) -> str:
     name = strict_yaml.text(node, document)
     if re.fullmatch("[A-Z_][A-Z0-9_]*", name) is None:
-        raise WrongValueError("names the environment variable with the secret, such as GEVAL_GITLAB_SECRET")
+        raise WrongValueError("names an environment variable, such as GEVAL_GITLAB_SECRET")
     return name
 
 
@@ -95,11 +121,7 @@ def _domain(node: yaml.Node, document: Document) -> str:
 
 
 def _provider(node: yaml.Node, document: Document) -> Provider:
-    before = len(document.problems)
-    values = read_mapping(node, document, PROVIDER_FIELDS)
-    if not values.keys() >= PROVIDER_NEEDS.keys() and len(document.problems) == before:
-        raise WrongValueError(f"needs {', '.join(PROVIDER_NEEDS)} of each provider")
-    return Provider(**PROVIDER_NEEDS | values)
+    return Provider(**_complete(node, document, PROVIDER_FIELDS, PROVIDER_NEEDS, "of each provider"))
 
 
 def _providers(node: yaml.Node, document: Document) -> tuple[Provider, ...]:
@@ -110,6 +132,39 @@ def _providers(node: yaml.Node, document: Document) -> tuple[Provider, ...]:
     return providers
 
 
+def _webhook(node: yaml.Node, document: Document) -> Webhook:
+    return Webhook(**_complete(node, document, WEBHOOK_FIELDS, WEBHOOK_NEEDS, "of each webhook"))
+
+
+def _webhooks(node: yaml.Node, document: Document) -> tuple[Webhook, ...]:
+    webhooks = several(node, document, read=_webhook)
+    if len({one.name for one in webhooks}) < len(webhooks):
+        raise WrongValueError("gives each webhook a name of its own")
+    return webhooks
+
+
+def _mail(node: yaml.Node, document: Document) -> Mail:
+    return Mail(**_complete(node, document, MAIL_FIELDS, MAIL_NEEDS, "for mail"))
+
+
+def _address(node: yaml.Node, document: Document) -> str:
+    address = strict_yaml.text(node, document)
+    if re.fullmatch(r"[\w.+-]+@[\w.-]+", address, re.ASCII) is None:
+        raise WrongValueError("is an e-mail address")
+    return address
+
+
+def _complete(
+    node: yaml.Node, document: Document, fields: Fields, needs: dict[str, Any], what: str
+) -> dict[str, Any]:
+    """Read a mapping that has at least the keys of ``needs``, whose values stand for those with an error."""
+    before = len(document.problems)
+    values = read_mapping(node, document, fields)
+    if not values.keys() >= needs.keys() and len(document.problems) == before:
+        raise WrongValueError(f"needs {', '.join(needs)} {what}")
+    return needs | values
+
+
 PROVIDER_NEEDS: dict[str, Any] = dict.fromkeys(("name", "issuer", "client", "secret"), "")
 PROVIDER_FIELDS: Fields = {
     "name": some_text,
@@ -118,10 +173,28 @@ PROVIDER_FIELDS: Fields = {
     "secret": _variable,
     "kind": partial(one_of, choices=PROVIDER_KINDS),
 }
+WEBHOOK_NEEDS: dict[str, Any] = dict.fromkeys(("name", "url"), "")
+WEBHOOK_FIELDS: Fields = {
+    "name": some_text,
+    "url": _variable,
+    "kind": partial(one_of, choices=WEBHOOK_KINDS),
+    "secret": _variable,
+}
+MAIL_NEEDS: dict[str, Any] = dict.fromkeys(("host", "sender"), "")
+MAIL_FIELDS: Fields = {
+    "host": some_text,
+    "sender": _address,
+    "port": partial(strict_yaml.number, least=1, most=65535),
+    "user": some_text,
+    "password": _variable,
+    "tls": strict_yaml.flag,
+}
 FIELDS: Fields = {
     **dict.fromkeys(("upload", "uploads_an_hour"), partial(strict_yaml.number, least=1)),
     "sign_in": _providers,
     "open": partial(several, read=_domain),
+    "webhooks": _webhooks,
+    "mail": _mail,
 }
 
 

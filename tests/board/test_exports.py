@@ -21,13 +21,14 @@ from geval_py.board.answers import references_of
 from geval_py.board.database.schema import METADATA, SERVER_TABLES
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board
-from geval_py.board.operations import creation
+from geval_py.board.operations import creation, notices
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.server import accounts, queue, receipts, uploads
+from geval_py.board.server_settings import Webhook
 from geval_py.errors import CorruptFileError, DataError, UnreadableFileError, UsageError
 
 CANARY = "canary0f4e"
@@ -67,7 +68,7 @@ def filled(board, submission, tmp_path):
     rescore(board, now=NOW)
     gone = add(board, str(submission("gone", 0.3)), now=NOW)
     moderating.withdraw(board, gone.code, "it used the answers", NOW)
-    moderating.announce(board, "test-B opens on Monday", NOW)
+    notices.announce(board, "test-B opens on Monday", NOW)
     uploaded(board, tmp_path)
     return board
 
@@ -79,6 +80,8 @@ def uploaded(board, tmp_path):
         accounts.start_session(connection, account.id, NOW)
         accounts.make_token(connection, account.id, now=NOW)
         accounts.keep_sign_in(connection, {}, NOW)
+        server = replace(board.settings.server, webhooks=(Webhook(name="Chat", url="CHAT"),))
+        notices.tell_of_withdrawal(connection, replace(board.settings, server=server), "0" * 12, "gone", NOW)
         site = "https://school.example"
         accounts.identified(
             connection, accounts.Identity(issuer=site, subject="1", email="", name=""), account.id, NOW

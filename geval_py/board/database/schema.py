@@ -260,6 +260,7 @@ accounts = sa.Table(
     _needed("owner", sa.Boolean, server_default=sa.false()),
     _needed("made", Moment),
     sa.Column("disabled", Moment),
+    _needed("mailed", sa.Boolean, server_default=sa.true()),
     sa.CheckConstraint(f"role IN {ROLES}", name="role"),
 )
 
@@ -386,6 +387,24 @@ jobs = sa.Table(
     ),
 )
 
+# What is to be told, to a ``webhook`` of board.yaml or to the address ``email``; ``number`` is for the receiver, who
+# may get it twice. A try moves ``due`` to the next one.
+notices = sa.Table(
+    "notices",
+    METADATA,
+    _id(),
+    _needed("number", sa.String(16), unique=True),
+    _optional("webhook"),
+    _optional("email"),
+    _needed("event", sa.JSON),
+    _needed("made", Moment),
+    _needed("due", Moment),
+    _needed("tries", sa.Integer),
+    _needed("state", sa.String(8)),
+    _optional("reason"),
+    sa.Index(None, "state", "due"),
+)
+
 # What organisers and submitters did on the server.
 audit = sa.Table(
     "audit",
@@ -418,6 +437,7 @@ SERVER_TABLES = (
     "uploads",
     "jobs",
     "rescorings",
+    "notices",
     "audit",
     "rates",
 )

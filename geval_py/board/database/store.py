@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     AnyConnection: TypeAlias = sqlite3.Connection | sa.Connection
 
-SCHEMA_VERSION = "0008"  # the last of migrations/versions
+SCHEMA_VERSION = "0009"  # the last of migrations/versions
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 CREATED = "created"  # facts: when the board was made

@@ -17,14 +17,15 @@ from itertools import takewhile
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from geval_py.board.answers import References, references_of
-from geval_py.board.database.schema import FAILED, SCORED, announcements, outputs, submissions, submitters
+from geval_py.board.database.schema import FAILED, SCORED, outputs, submissions, submitters
 from geval_py.board.database.store import Board, escape_unstorable, facts_about, mark_changed, remember
 from geval_py.board.intake.identity import fingerprint, folded, own_name, submissions_in, submitter_of
 from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
 from geval_py.board.intake.workspace import workspace
+from geval_py.board.operations.notices import tell_of_withdrawal
 from geval_py.board.operations.pipeline import Arrival, Prepared, prepare, settings_digest, store, tried_with
 from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of, written
 from geval_py.board.ranking.disclosure import refresh
@@ -45,7 +46,6 @@ HASTE_SECONDS = 20  # after which a submission makes way for those that wait; it
 ORDER_SECONDS = 5  # that finished submissions wait for one before them, so that most are stored in their order
 SCANNED = "scanned "  # facts: the fingerprint of a path when it was stored, and
 RECEIVED = "received"  # this or, if it could not be received or has failed, a digest of what that depends on
-LONGEST_ANNOUNCEMENT = 2000  # characters
 NAMED, UNNAMED = "a final submission", "not a final submission"
 
 
@@ -372,7 +372,9 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
         values = {"withdrawn": now.astimezone(UTC), "withdrawal": escape_unstorable(reason)}
         connection.execute(update(submissions).where(submissions.c.id == number).values(values))
         refresh(connection, board.settings, now)
-        return receipt_of(connection, number, f"withdrawn: {visible(reason)}")
+        receipt = receipt_of(connection, number, f"withdrawn: {visible(reason)}")
+        tell_of_withdrawal(connection, board.settings, receipt.code, receipt.submitter, now)
+        return receipt
 
 
 def _check_team_may_withdraw(connection: Connection, settings: Settings, number: int, now: datetime) -> None:
@@ -396,26 +398,6 @@ def note(board: Board, code: str, remark: str) -> Receipt:
         connection.execute(update(submissions).where(submissions.c.id == number).values(values))
         mark_changed(connection)
         return receipt_of(connection, number, f"remark: {visible(remark)}" if remark else "without a remark")
-
-
-def announce(board: Board, text: str, now: datetime) -> int:
-    """Put a text in Markdown on the first page and into the feed; return its number. Raises UsageError."""
-    text = text.strip()
-    if not text or len(text) > LONGEST_ANNOUNCEMENT:
-        raise UsageError(message=f"an announcement has from 1 to {LONGEST_ANNOUNCEMENT:,} characters")
-    with board.writing() as connection:
-        values = {"moment": now.astimezone(UTC), "text": escape_unstorable(text)}
-        made = connection.execute(insert(announcements).values(values).returning(announcements.c.id)).scalar_one()
-        mark_changed(connection)
-    return int(made)
-
-
-def take_back(board: Board, number: int) -> None:
-    """Remove an announcement; raises UsageError if there is none with this number."""
-    with board.writing() as connection:
-        if not connection.execute(delete(announcements).where(announcements.c.id == number)).rowcount:
-            raise UsageError(message=f"there is no announcement {number}")
-        mark_changed(connection)
 
 
 # Final submissions

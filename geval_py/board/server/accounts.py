@@ -38,7 +38,7 @@ SECRET_BYTES = 32
 INVITATION_DAYS, SESSION_DAYS, TOKEN_DAYS = 14, 30, 180
 SIGN_IN_MINUTES = 15  # that somebody may be away, at another site
 SEEN_MINUTES = 10  # after which a session notes again that it is used
-SUBMIT, READ = SCOPES = ("submit", "read")  # what a token may do; each includes the next
+SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # what a token may do; each includes the next
 LONGEST_EMAIL = 254  # characters, RFC 5321
 MOST_KEPT_HOURS = 48  # of the table of rates
 
@@ -67,6 +67,7 @@ class Account:
     submitter_id: int | None
     team: str
     owner: bool
+    mailed: bool
 
     @property
     def may_submit(self) -> bool:
@@ -138,7 +139,7 @@ def _accounts() -> Any:
 
 
 def _account_of(row: Row[Any]) -> Account:
-    names = ("id", "name", "email", "role", "submitter_id", "owner")
+    names = ("id", "name", "email", "role", "submitter_id", "owner", "mailed")
     return Account(**{name: getattr(row, name) for name in names}, team=row.team or "")
 
 
@@ -147,6 +148,11 @@ def close(connection: Connection, account_id: int, now: datetime) -> None:
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(disabled=now.astimezone(UTC)))
     for table in (sessions, tokens):
         connection.execute(delete(table).where(table.c.account_id == account_id))
+
+
+def set_mailed(connection: Connection, account_id: int, *, mailed: bool) -> None:
+    """Set whether an account gets mail about its uploads."""
+    connection.execute(update(accounts).where(accounts.c.id == account_id).values(mailed=mailed))
 
 
 # Invitations

@@ -34,7 +34,14 @@ from starlette.routing import Route
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.guards import FORM_BYTES, Guards, bearer_token, is_same_origin, one_of_few
+from geval_py.board.server.guards import (
+    FAILURES_AN_HOUR,
+    FORM_BYTES,
+    Guards,
+    bearer_token,
+    is_same_origin,
+    one_of_few,
+)
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.server.openid import Reception
 from geval_py.board.server.organiser import Desk
@@ -47,7 +54,6 @@ IDLE_SECONDS = 30  # that an upload waits for its next bytes
 CHUNK_BYTES = 1 << 20
 RECEIVED_AT_ONCE = 10  # uploads of an account
 ACCEPTED_AT_ONCE = 4  # uploads that are packed and stored; others wait, in no thread that a page needs
-FAILURES_AN_HOUR = 100  # of links and tokens from one address
 NOT_FOUND = "There is no such page."
 SIGN_IN = "Sign in first."
 
@@ -107,7 +113,8 @@ class Server:
         if token is not None:
             with board.reading() as connection:
                 found, of = accounts.token_account(connection, token, now)
-            return found if found is not None and (of == accounts.SUBMIT or scope == accounts.READ) else None
+            allows = of in accounts.SCOPES[: accounts.SCOPES.index(scope) + 1]
+            return found if found is not None and allows else None
         secret = request.cookies.get(self.cookie, "")
         if not secret:
             return None

@@ -32,6 +32,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 FORM_BYTES = 65_536  # of a form without a file
+FAILURES_AN_HOUR = 100  # of links and tokens from one address
 HTTPS_ALONE = "max-age=31536000"
 
 

@@ -12,10 +12,12 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from geval_py.board.database.schema import ORGANISER, ROLES, SUBMITTER, submissions, submitters
-from geval_py.board.operations.submissions import announce, note, take_back, withdraw
+from geval_py.board.operations.notices import announce, take_back
+from geval_py.board.operations.submissions import note, withdraw
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
 from geval_py.board.server.accounts import Account
+from geval_py.board.server.delivery import undelivered
 from geval_py.board.server.guards import bearer_token, read_form
 from geval_py.board.site.view import announcements_of
 
@@ -76,6 +78,7 @@ class Desk:
                 "Organiser",
                 account=account,
                 queue=list(queue.queue_status(connection, now).lines()),
+                undelivered=undelivered(connection),
                 phase=board.settings.phase_of(now),
                 rescorings=queue.latest_rescorings(connection),
                 announcements=announcements_of(connection),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row
@@ -18,14 +18,18 @@ from geval_py.board.operations.receipts import day_of, quota_used, written
 from geval_py.board.operations.submissions import name_final, withdraw
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
-from geval_py.board.server.guards import read_form
+from geval_py.board.server.guards import FAILURES_AN_HOUR, read_form
 from geval_py.board.settings import Phase, Settings
+from geval_py.board.site.files import identity
+from geval_py.board.site.rendering import render
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from geval_py.board.server.host import Host
 
+MOST_IN_FEED = 50
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
 
@@ -81,6 +85,8 @@ class TeamPages:
             Route("/me", self.me),
             Route("/me/tokens", self.new_token, methods=["POST"]),
             Route("/me/tokens/{number:int}", self.end_token, methods=["POST"]),
+            Route("/me/mail", self.mail, methods=["POST"]),
+            Route("/feed/{token}", self.feed),
             Route("/me/final", self.final, methods=["POST"]),
             Route("/me/withdraw", self.withdraw, methods=["POST"]),
             Route("/me/invitations", self.invite, methods=["POST"]),
@@ -131,17 +137,51 @@ class TeamPages:
         return JSONResponse({"name": account.name, "team": account.team, "role": account.role})
 
     async def new_token(self, request: Request) -> Response:
-        """Make a token, and show it this once."""
+        """Make a token, or the address of a feed, and show it this once."""
         form = await read_form(request)
+        scope = form.get("scope", accounts.SUBMIT)
 
         def make() -> Response:
             account, now = self._server.changer(request), self._server.clock()
             with self._server.live.board().writing() as connection:
-                secret = accounts.make_token(connection, account.id, now=now, name=form.get("name", ""))
+                name = form.get("name", "")
+                secret = accounts.make_token(connection, account.id, now=now, name=name, scope=scope)
                 accounts.log(connection, account.name, "made a token", now=now)
-            return self._server.page(request, "secret", "Token", account=account, secret=secret, kind="token")
+            if scope == accounts.FEED:
+                secret = self._server.own_address(request, f"/feed/{secret}")
+            return self._server.page(request, "secret", "Token", account=account, secret=secret, kind=scope)
 
         return await run_in_threadpool(make)
+
+    def feed(self, request: Request) -> Response:
+        """Return a team's uploads as an Atom feed; readers of feeds cannot sign in, so its address has a token."""
+        now, board = self._server.clock(), self._server.live.board()
+        with board.reading() as connection:
+            account, _ = accounts.token_account(connection, request.path_params["token"], now)
+            own = uploads.uploads_of(connection, account.submitter_id or 0, most=MOST_IN_FEED) if account else []
+        if account is None:
+            self._server.count_try(request, "failures", FAILURES_AN_HOUR)
+            raise HTTPException(404, "There is no such feed.")
+        text = render(
+            "own_feed.xml",
+            title=board.settings.title,
+            account=account,
+            uploads=own,
+            identity=f"{identity(board.settings)}/of/{account.id}",
+            updated=max((one.ended or one.arrived for one in own), default=EPOCH),
+            base=self._server.own_address(request, ""),
+        )
+        return Response(text, media_type="application/atom+xml")
+
+    async def mail(self, request: Request) -> Response:
+        """Turn mail about uploads on or off."""
+        on = (await read_form(request)).get("on") == "yes"
+        return await run_in_threadpool(
+            self._change,
+            request,
+            "turned mail " + ("on" if on else "off"),
+            lambda connection, account: accounts.set_mailed(connection, account.id, mailed=on),
+        )
 
     def end_token(self, request: Request) -> Response:
         """End a token."""

@@ -197,6 +197,7 @@ class UploadView:
     name: str
     test: str
     arrived: datetime
+    ended: datetime | None
     dry: bool
     state: str
     reason: str
@@ -237,7 +238,7 @@ def is_own(connection: Connection, submitter_id: int | None, code: str) -> bool:
 def _view(row: Row[Any]) -> UploadView:
     is_known = row.submission_id is not None
     state = "withdrawn" if is_known and row.own_withdrawn is not None else row.own_state if is_known else row.state
-    names = ("number", "name", "test", "arrived", "dry", "receipt", "sha256", "bytes")
+    names = ("number", "name", "test", "arrived", "ended", "dry", "receipt", "sha256", "bytes")
     return UploadView(
         **{name: getattr(row, name) for name in names},
         state=state,

@@ -28,9 +28,11 @@ from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake.sandbox import end_children, receive_in_sandbox
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import pipeline
+from geval_py.board.operations.notices import tell_of_upload
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.server import queue, uploads
+from geval_py.board.server.delivery import deliver_next
 from geval_py.board.server.live import PROGRAM, LiveBoard
 from geval_py.board.submission import SCORED, RejectedError, SubmissionError
 from geval_py.errors import GevalError
@@ -78,6 +80,7 @@ class Worker:
         self._clock = clock or (lambda: datetime.now(UTC))
         self._stopping = threading.Event()
         self._renewed = time.monotonic()
+        self._telling: tuple[Future[bool] | None, int] = None, 0
 
     def stop(self) -> None:
         """Let :meth:`run` end: jobs at work are put back, and their children are killed."""
@@ -91,12 +94,12 @@ class Worker:
         """
         done = 0
         running: Running = {}
-        threads = ThreadPoolExecutor(self._at_once)
+        threads, told = ThreadPoolExecutor(self._at_once), ThreadPoolExecutor(1)
         with workspace() as places:
             try:
                 while not self._stopping.is_set():
                     try:
-                        is_idle = not self._start(threads, running, places)
+                        is_idle = not self._start(threads, running, places) and not self._tell(told, done)
                         if not running and is_idle and until_idle:
                             break
                         done += self._settle(running, self._finished(running))
@@ -107,10 +110,25 @@ class Worker:
                         self._stopping.wait(AWAY_SECONDS)
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
+                told.shutdown(wait=False, cancel_futures=True)
                 end_children(places, running)
                 with suppress(StoreError):  # or their leases run out
                     self._put_back([work.job for work, _ in running.values()])
         return done
+
+    def _tell(self, thread: ThreadPoolExecutor, done: int) -> bool:
+        """Deliver notices in a thread of their own, since a receiver may be slow; return whether there may be one.
+
+        There is none if the thread found none since the last of ``done`` jobs was.
+        """
+        looking, after = self._telling
+        if looking is not None and not looking.done():
+            return True
+        self._telling = None, done
+        if looking is not None and not looking.result() and after == done:
+            return False
+        self._telling = thread.submit(deliver_next, self._live.board(), self._clock()), done
+        return True
 
     def _finished(self, running: Running) -> list[Future[Work]]:
         """Wait a little for jobs to finish; return these, the oldest first."""
@@ -278,6 +296,7 @@ def _settle_upload(connection: Connection, board: Board, work: Work, now: dateti
             by_code = select(submissions.c.id).where(submissions.c.code == receipt.code)
             submission_id = connection.execute(by_code).scalar_one()
             work.reason = receipt.reason
+    tell_of_upload(connection, board.settings, row, work.state, submission_id, now)
     uploads.settle(
         connection,
         row,

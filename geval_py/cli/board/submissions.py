@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database import schema, store
+from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, Receipt
-from geval_py.board.operations.submissions import add, announce, name_final, note, scan, take_back, withdraw
+from geval_py.board.operations.submissions import add, name_final, note, scan, withdraw
 from geval_py.board.settings import moment_of
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now

@@ -1,0 +1,88 @@
+"""What a board tells: announcements for everybody, and notices, which wait here until a worker has delivered them.
+
+A notice is written in the transaction that changes what it tells of, once for each of its receivers: a webhook of
+board.yaml, or the address of an account. It never has a score: what is shown of it, and when, is the pages' affair.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+
+from geval_py.board.database.schema import accounts, announcements, notices, submissions
+from geval_py.board.database.store import Board, escape_unstorable, mark_changed
+from geval_py.board.operations.receipts import written
+from geval_py.board.settings import Settings
+from geval_py.errors import UsageError
+
+LONGEST_ANNOUNCEMENT = 2000  # characters
+ANNOUNCED, SETTLED, WITHDRAWN = "announced", "settled", "withdrawn"  # events
+WAITING, SENT, GIVEN_UP = "waiting", "sent", "given up"  # states
+
+
+def announce(board: Board, text: str, now: datetime) -> int:
+    """Put a text in Markdown on the first page and into the feed; return its number. Raises UsageError."""
+    text = text.strip()
+    if not text or len(text) > LONGEST_ANNOUNCEMENT:
+        raise UsageError(message=f"an announcement has from 1 to {LONGEST_ANNOUNCEMENT:,} characters")
+    with board.writing() as connection:
+        values = {"moment": now.astimezone(UTC), "text": escape_unstorable(text)}
+        made = connection.execute(insert(announcements).values(values).returning(announcements.c.id)).scalar_one()
+        _tell(connection, board.settings, {"event": ANNOUNCED, "text": text}, now)
+        mark_changed(connection)
+    return int(made)
+
+
+def take_back(board: Board, number: int) -> None:
+    """Remove an announcement; raises UsageError if there is none with this number."""
+    with board.writing() as connection:
+        if not connection.execute(delete(announcements).where(announcements.c.id == number)).rowcount:
+            raise UsageError(message=f"there is no announcement {number}")
+        mark_changed(connection)
+
+
+def tell_of_upload(
+    connection: Connection, settings: Settings, upload: Any, state: str, submission_id: int | None, now: datetime
+) -> None:
+    """Tell that an upload is settled: the webhooks, and whoever sent it. A trial is told of to nobody."""
+    if upload.dry:
+        return
+    query = select(submissions.c.code, submissions.c.state).where(submissions.c.id == submission_id)
+    own = connection.execute(query).first()
+    event = {"event": SETTLED, "submitter": upload.team, "state": own.state if own else state}
+    event["code"] = own.code if own else ""
+    query = select(accounts.c.email).where(accounts.c.id == upload.account_id, accounts.c.mailed)
+    email = connection.execute(query.where(accounts.c.disabled.is_(None))).scalar() or ""
+    more = {"upload": upload.number, "file": upload.name}
+    _tell(connection, settings, event, now, email=email, more=more)
+
+
+def tell_of_withdrawal(connection: Connection, settings: Settings, code: str, submitter: str, now: datetime) -> None:
+    """Tell the webhooks that a submission was withdrawn; the reason is the organiser's."""
+    event = {"event": WITHDRAWN, "submitter": submitter, "code": code, "state": "withdrawn"}
+    _tell(connection, settings, event, now)
+
+
+def _tell(
+    connection: Connection,
+    settings: Settings,
+    event: Mapping[str, str],
+    now: datetime,
+    *,
+    email: str = "",
+    more: Mapping[str, str] | None = None,
+) -> None:
+    """Write an event down for each webhook and, with ``more``, for an address."""
+    moment = now.astimezone(UTC)
+    told = {**event, "board": settings.title, "moment": written(moment)}
+    receivers = [(one.name, "", told) for one in settings.server.webhooks]
+    if email and settings.server.mail is not None:
+        receivers.append(("", email, told | dict(more or {})))
+    for webhook, address, content in receivers:
+        values = {"number": secrets.token_hex(8), "webhook": webhook, "email": address, "state": WAITING}
+        values |= {"event": escape_unstorable(content)}
+        connection.execute(insert(notices).values(**values, made=moment, due=moment, tries=0))

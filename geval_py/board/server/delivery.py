@@ -1,0 +1,159 @@
+"""Delivery of a board's notices, to webhooks and by e-mail; a worker does it, one at a time.
+
+A webhook of the kind ``json`` is signed as https://www.standardwebhooks.com describes it. A notice is taken by moving
+its next try into the future; a worker that dies meanwhile has tried, and another one tries again. So a receiver may
+get a notice twice, with the same number.
+"""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import ssl
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, func, select, update
+
+from geval_py.board.database.schema import notices
+from geval_py.board.operations.notices import ANNOUNCED, GIVEN_UP, SENT, WAITING
+from geval_py.board.server import queue
+from geval_py.board.server_settings import DISCORD, JSON, SLACK, Mail, Webhook
+from geval_py.errors import DataError
+from geval_py.tables.escapes import json_text
+from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.board.database.store import Board
+    from geval_py.board.settings import Settings
+
+SECONDS = 10  # for which a receiver is waited for
+PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720)]  # between the tries
+FIELD = {SLACK: "text", DISCORD: "content"}  # of a chat's message
+
+
+class DeliveryError(DataError):
+    """A notice did not arrive; ``reason`` has no address and no secret."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def deliver_next(board: Board, now: datetime) -> bool:
+    """Try to deliver the notice that is due first; return whether there was one."""
+    with queue.changing(board) as connection:
+        due = (notices.c.state == WAITING, notices.c.due <= now.astimezone(UTC))
+        query = select(notices).where(*due).order_by(notices.c.due, notices.c.id).limit(1)
+        row = connection.execute(query.with_for_update(skip_locked=True)).first()
+        if row is None:
+            return False
+        pause = PAUSES[min(row.tries, len(PAUSES) - 1)]
+        taken = {"due": now.astimezone(UTC) + pause, "tries": row.tries + 1}
+        connection.execute(update(notices).where(notices.c.id == row.id).values(taken))
+    state, reason = SENT, ""
+    try:
+        _deliver(board.settings, row, now)
+    except DeliveryError as error:
+        state, reason = WAITING if row.tries < len(PAUSES) else GIVEN_UP, visible(error.reason)
+    with queue.changing(board) as connection:
+        connection.execute(update(notices).where(notices.c.id == row.id).values(state=state, reason=reason))
+    return True
+
+
+def undelivered(connection: Connection) -> list[tuple[str, str, int]]:
+    """Return what is not delivered: the webhook ("" for e-mail), the reason of the last try, how many; most first."""
+    of = (notices.c.webhook, notices.c.reason)
+    query = select(*of, func.count()).where(notices.c.state != SENT, notices.c.tries > 0).group_by(*of)
+    found = [(row[0], row[1], row[2]) for row in connection.execute(query)]
+    return sorted(found, key=lambda one: (-one[2], one))
+
+
+def _deliver(settings: Settings, row: Row[Any], now: datetime) -> None:
+    """Send a notice; one whose receiver has gone from board.yaml is done."""
+    if row.email:
+        if settings.server.mail is not None:
+            _send_mail(settings, settings.server.mail, row)
+        return
+    webhook = next((one for one in settings.server.webhooks if one.name == row.webhook), None)
+    if webhook is not None:
+        _call(webhook, settings, row, now)
+
+
+def _call(webhook: Webhook, settings: Settings, row: Row[Any], now: datetime) -> None:
+    import httpx2
+    from standardwebhooks import Webhook as Signer
+
+    event = {**row.event, "url": _page_of(settings, row.event)}
+    body = json_text(event if webhook.kind == JSON else {FIELD[webhook.kind]: sentence(event)})
+    headers = {"Content-Type": "application/json", "webhook-id": row.number}
+    headers["webhook-timestamp"] = str(int(now.timestamp()))
+    try:
+        if webhook.secret:
+            headers["webhook-signature"] = Signer(_variable(webhook.secret)).sign(row.number, now, body)
+        url = _variable(webhook.url)
+        with httpx2.stream("POST", url, content=body.encode(), headers=headers, timeout=SECONDS) as answer:
+            status = answer.status_code  # its body is not read, and a redirection not followed
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise DeliveryError(reason=f"no answer ({type(error).__name__})") from None
+    except (ValueError, RuntimeError):
+        raise DeliveryError(reason=f"the secret in {webhook.secret} is none of a webhook") from None
+    if not 200 <= status < 300:
+        raise DeliveryError(reason=f"the answer has the status {status}")
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise DeliveryError(reason=f"the environment variable {name} is empty")
+    return value
+
+
+def sentence(event: Mapping[str, Any]) -> str:
+    """Write an event in a sentence for a chat, in which no name can address anybody, or make a link.
+
+    >>> sentence({"event": "settled", "board": "Gazette", "submitter": "@all", "state": "scored", "url": ""})
+    'Gazette: a submission of ·all is scored.'
+    """
+    if event["event"] == ANNOUNCED:
+        return f"{event['board']}: {_plain(str(event['text']))}"
+    return (
+        f"{event['board']}: a submission of {_plain(event['submitter'])} is {event['state']}. {event['url']}".rstrip()
+    )
+
+
+def _plain(text: str) -> str:
+    return "".join("·" if character in "<>@&*_`~|[]\\" else character for character in text)
+
+
+def _page_of(settings: Settings, event: Mapping[str, Any]) -> str:
+    base = settings.url.rstrip("/")
+    return f"{base}/submissions/{event['code']}.html" if base and event.get("code") else base
+
+
+def _send_mail(settings: Settings, mail: Mail, row: Row[Any]) -> None:
+    event, base = row.event, settings.url.rstrip("/")
+    message = EmailMessage()
+    message["From"], message["To"] = mail.sender, row.email
+    message["Subject"] = visible(f"{settings.title}: {event['file']} is {event['state']}")
+    message["Date"] = format_datetime(row.made)
+    message["Message-ID"] = f"<{row.number}@{mail.sender.rpartition('@')[2]}>"
+    message["Auto-Submitted"] = "auto-generated"
+    if base:
+        message["List-Unsubscribe"] = f"<{base}/me>"
+    where = f"\n\n{base}/me/uploads/{event['upload']}\n\nYou turn these messages off at {base}/me" if base else ""
+    message.set_content(f"Your upload {visible(event['file'])} is {event['state']}.{where}\n")
+    context = ssl.create_default_context()
+    try:
+        with smtplib.SMTP(mail.host, mail.port, timeout=SECONDS) as smtp:
+            if mail.tls:
+                smtp.starttls(context=context)
+            if mail.user:
+                smtp.login(mail.user, _variable(mail.password))
+            smtp.send_message(message)
+    except (smtplib.SMTPException, OSError) as error:
+        raise DeliveryError(reason=f"the mail was not taken ({type(error).__name__})") from None
