@@ -17,10 +17,11 @@ from functools import partial
 
 from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading import rewriting, schemes, wordprobs
+from geval_py.reading import rewriting, schemes, sources, wordprobs
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.scoring import kernel
 from geval_py.scoring.kernel import backends, reference
+from geval_py.text import named
 from geval_py.values import Value
 
 DIFF_LINES = 1000
@@ -213,6 +214,8 @@ def fix_file(
     (0, 1); UnreadableFileError or CorruptFileError if the file cannot be read. The file is then unchanged.
     """
     check_rest_mass(rest_mass)
+    if sources.name_of(path).endswith(sources.FORMAT_ENDINGS):
+        raise UsageError(message=f"Cannot mend {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="mend")
     fixes = Fixes(rest_mass, diff_lines, rules, has_tabs="E118" in rules and _is_separated_by_tabs(path))
     backup_path = None

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     FileState: TypeAlias = tuple[object, object, int, object]
 
 STANDARD_INPUT = "-"
+FORMAT_ENDINGS = (".jsonl", ".parquet", ".csv")  # of outputs that geval_py.reading.formats reads
 MOST_NAMED = 5  # missing parts in a message
 _ANY_COMPRESSION = "|".join(COMPRESSED_ENDINGS).replace(".", r"\.")
 _REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
@@ -49,18 +50,23 @@ class Memory(str):
     """
 
     read: Callable[[], Iterable[bytes]]
-    state: FileState
+    _state: FileState
 
     def __new__(cls, name: str, read: Callable[[], Iterable[bytes]]) -> Memory:
         from uuid import uuid4
 
         self = super().__new__(cls, name)
         self.read = read
-        self.state = (uuid4().hex, None, 0, None)
+        self._state = (uuid4().hex, None, 0, None)
         return self
 
+    @property
+    def state(self) -> FileState:
+        """A value that differs once the lines do."""
+        return self._state
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return Memory, (str(self), self.read), {"state": self.state}
+        return Memory, (str(self), self.read), {"_state": self._state}
 
 
 class Source:
@@ -435,7 +441,7 @@ def parts_of(path: str) -> tuple[str, ...]:
     """
     folder, name = os.path.split(path)
     wanted = part_of(name)
-    if wanted is None or wanted.number is not None or _exists(path):
+    if isinstance(path, Memory) or wanted is None or wanted.number is not None or _exists(path):
         return (path,)
     found = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == wanted.whole]
     counts = {part.count: other for part, other in found}

@@ -18,7 +18,7 @@ from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, nearest, some_of, suggestion, visible
 
 OUTPUT_FILE = "out.tsv"
-_VARIANT = r"(out(?:-.*)?\.tsv)(?:\.(?:xz|gz|bz2|zst))?"
+_VARIANT = r"(out(?:-.*)?\.(?:tsv|jsonl|parquet|csv))(?:\.(?:xz|gz|bz2|zst))?"
 
 
 class Output(values.Value):
@@ -36,18 +36,22 @@ class Output(values.Value):
 def output_at(path: str) -> Output:
     """Return the output at a path; its name lacks the ending of a compression and the numbers of parts."""
     name = sources.name_of(os.path.basename(path))
+    if name.endswith(sources.FORMAT_ENDINGS):
+        from geval_py.reading import formats
+
+        path = formats.Converted(path)
     return Output(path=path, name=name, parameters=parse_parameters(name))
 
 
 def find_outputs(directory: str) -> tuple[Output, ...]:
-    """Return the outputs in a directory: out.tsv and out-*.tsv, compressed or not, in natural order.
+    """Return the outputs in a directory: out.tsv, out-*.tsv and other formats, compressed or not, in natural order.
 
     The parts of an output count as one. Raises UnreadableFileError if the directory cannot be read; one output's
     fault does not hide the others.
     """
     entries = sources.names_in(directory)
     wholes = sources.wholes_among(entries)
-    alone = [*wholes, *(name for name in entries if sources.part_of(name) is None)]
+    alone = (*wholes, *(name for name in entries if sources.part_of(name) is None))
     matches = (re.fullmatch(_VARIANT, name, re.DOTALL) for name in alone)
     names = sorted({match[1] for match in matches if match}, key=natural_order)
     return tuple(output for name in names for output in _found(directory, name, wholes.get(name)))
@@ -55,8 +59,7 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
 
 def _found(directory: str, name: str, whole: str | None) -> Iterator[Output]:
     """Yield the output, unless it was removed meanwhile; ``whole`` is its name with a star if it is in parts."""
-    fault = None
-    place = os.path.join(directory, name)
+    fault, place = None, os.path.join(directory, name)
     try:
         path = sources.find_file(place)
         if path == place and whole is not None:
@@ -64,7 +67,7 @@ def _found(directory: str, name: str, whole: str | None) -> Iterator[Output]:
     except errors.DataError as error:
         path, fault = error.path, error
     if path is not None:
-        yield Output(path=path, name=name, parameters=parse_parameters(name), fault=fault)
+        yield output_at(path).replace(fault=fault)
 
 
 def parse_parameters(name: str) -> dict[str, str]:
@@ -75,7 +78,7 @@ def parse_parameters(name: str) -> dict[str, str]:
     """
     if "=" not in name:
         return {}
-    match = re.fullmatch(r"[^-]+-(.*?)(?:\.tsv)?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
+    match = re.fullmatch(r"[^-]+-(.*?)(?:\.(?:tsv|jsonl|parquet|csv))?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
     pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
     if not all(key.strip() and equals for key, equals, _ in pairs):
         return {}
@@ -84,8 +87,8 @@ def parse_parameters(name: str) -> dict[str, str]:
 
 def unique_names(outputs: Sequence[Output]) -> list[str]:
     """Return a unique name for each output: its name, its path, or either with a number."""
-    names = [output.name for output in outputs]
-    names = [o.path if names.count(name) > 1 else name for o, name in zip(outputs, names, strict=True)]
+    alike = [output.name for output in outputs]
+    names = [o.path if alike.count(o.name) > 1 else o.name for o in outputs]
     unique: list[str] = []
     for name in names:
         numbered = chain([name], (f"{name} ({number})" for number in count(2)))
@@ -128,17 +131,15 @@ def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what
     if len(found) == 1:
         return found[0]
     if found:
-        several = some_of(names[n] for n in found)
-        raise errors.UsageError(message=f"`{visible(name)}` names {len(found)} of the outputs {what}\n  {several}")
+        what = f"{len(found)} of the outputs {what}\n  {some_of(names[n] for n in found)}"
+        raise errors.UsageError(message=f"`{visible(name)}` names {what}")
     close = nearest(name, (known for known, indices in called.items() if len(indices) == 1))
-    advice = f"did you mean {visible(close)}? " if close else ""
-    raise errors.UsageError(
-        message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}there are {some_of(names)}"
-    )
+    advice = f"{f'did you mean {visible(close)}? ' if close else ''}there are {some_of(names)}"
+    raise errors.UsageError(message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}")
 
 
 def _file_names(output: Output) -> set[str]:
-    stem = output.name.removesuffix(".tsv")
+    stem = re.sub(r"\.(?:tsv|jsonl|parquet|csv)$", "", output.name)
     return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
 
 
@@ -392,8 +393,8 @@ def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
 def check_read_once(split: Split) -> None:
     """Raise UsageError if a file that can be read only once (standard input, a pipe) would be read twice."""
     expected = split.expected
-    is_pipe = os.path.exists(expected) and not os.path.isfile(expected)
-    if len(split.outputs) > 1 and (is_pipe or expected == sources.STANDARD_INPUT):
+    is_pipe = expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
+    if len(split.outputs) > 1 and is_pipe:
         raise errors.UsageError(
             message="the answers can be read only once, and there are several outputs: choose one with",
             arguments=("out",),

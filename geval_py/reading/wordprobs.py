@@ -7,15 +7,14 @@ gives the buckets themselves. :mod:`geval_py.scoring.writing` writes whole outpu
 
 from __future__ import annotations
 
-import os
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, expm1, fsum, inf, isfinite, isinf, log, log1p
 
 from mmh3 import hash as murmur3
 
-from geval_py.errors import MalformedLineError, MissingFileError, UsageError
+from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.text import shorten, visible
 from geval_py.values import Value
@@ -390,30 +389,3 @@ def line_of_buckets(masses: Sequence[float]) -> str:
     '-1.386294361 -0.2876820725'
     """
     return " ".join([f"{log(mass) if mass > 0.0 else LEAST_LOG:.10g}" for mass in masses])
-
-
-def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
-    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
-
-    ``header`` is the first name of the header line to skip, if the file begins with it. The file is opened when the
-    first line is read. Raises MissingFileError and other DataErrors for a file, and MalformedLineError with path and
-    line for the first line that is not in the format.
-    """
-    from contextlib import closing
-
-    from geval_py.reading import sources
-    from geval_py.reading.lines import read_lines
-
-    name = os.fspath(path)
-    if name != sources.STANDARD_INPUT and not sources.is_address(name):
-        found = sources.find_file(name)
-        if found is None:
-            raise MissingFileError(what="No file with the test results", path=name)
-        name = found
-    with closing(read_lines(name, header=header)) as lines:
-        for number, text in enumerate(lines, 1):
-            try:
-                yield parse_line(text, number)
-            except MalformedLineError as error:
-                error.path = name
-                raise

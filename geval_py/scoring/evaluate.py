@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.sources import can_be_reread, is_part_of
+from geval_py.reading.sources import Memory, can_be_reread, is_part_of
 from geval_py.reading.splits import Split, Task, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads
 from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.metrics.base import LineStatistics, Metric
+from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Metric
 from geval_py.scoring.scores import (
     Failure,
     MetricScore,
@@ -138,7 +138,9 @@ def score_output(
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(split, input_text, schemes, selections.values())
         columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-        scorer = workers.scorer(outputs, expected, columns, digest=sign, selects=bool(selections))
+        needs_text = sign or keep_texts or bool(selections) or not workers.are_here
+        scorer = None if needs_text else _scorer_of_arrays(output, outputs, expected, columns)
+        scorer = scorer or workers.scorer(outputs, expected, columns, digest=sign, selects=bool(selections))
         statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
     found: dict[Key, Found] = {**statistics}
     if selections:
@@ -161,6 +163,18 @@ def score_output(
         texts=texts,
     )
     return failure_of(evaluation, results) or evaluation
+
+
+def _scorer_of_arrays(
+    output: Output, outputs: LineReader, expected: LineReader, columns: Sequence[Column]
+) -> Scorer | None:
+    """Return a scorer of Parquet by metrics on hashed words; None for another format or metric."""
+    hashed = [column for column in columns if isinstance(column, HashedColumn)]
+    if len(hashed) < len(columns) or not isinstance(output.path, Memory) or not output.name.endswith(".parquet"):
+        return None
+    from geval_py.scoring.batches import BatchScorer
+
+    return BatchScorer(outputs, expected, hashed)
 
 
 def _inputs(

@@ -352,7 +352,7 @@ def test_a_completion_knows_what_there_is(shell, geval):
 
 
 COMPLETIONS = {
-    "geval ": "baseline board calibration challenge check compare completion help lm luck mix predict report sample submit tune",
+    "geval ": "baseline board calibration challenge check compare completion convert help lm luck mix predict report sample submit tune",
     "geval challenge ": "make split leaks",
     "geval challenge make --con": "--context",
     "geval challenge leaks --format s": "sarif",

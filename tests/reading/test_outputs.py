@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from geval_py.errors import AmbiguousFileError, MalformedLineError, MissingFileError
+from geval_py.reading.formats import read_output
 from geval_py.reading.splits import by_accepted_names, output_at
-from geval_py.reading.wordprobs import parse_line, read_output
+from geval_py.reading.wordprobs import parse_line
 
 TEXT = "the:0.5 :0.5\n-1 -2\r\n:1"
 LINES = [parse_line("the:0.5 :0.5"), parse_line("-1 -2"), parse_line(":1")]

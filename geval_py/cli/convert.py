@@ -1,0 +1,44 @@
+"""``geval convert``: an output, written in another format."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from geval_py.cli import parsers
+from geval_py.errors import UsageError
+from geval_py.reading import formats
+from geval_py.text import named
+
+DESCRIPTION = """\
+Write an output in another format, which the ending of the new file names: .tsv, .jsonl (JSON lines),
+.parquet or .csv; all but Parquet may be compressed, by one more ending (.xz, .gz, .bz2 or .zst)."""
+EXAMPLES = """\
+  geval convert out.tsv out.parquet    a row a line, with lists of words and of probabilities
+  geval convert predictions.csv out.tsv.xz
+                                       class probabilities, as id,label,p or a column a class
+"""
+
+
+def make_parser() -> parsers.QuietParser:
+    """Make the parser of ``geval convert``."""
+    parser = parsers.command_parser("convert", DESCRIPTION, EXAMPLES)
+    parser.add_argument("source", metavar="IN", help="the output; - for TSV from standard input")
+    parser.add_argument("target", metavar="OUT", help="the file to write")
+    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    return parser.with_help()
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command; returns the exit status, raises GevalError."""
+    given = make_parser().understood(words)
+    if given is None:
+        return 0
+    if os.path.lexists(given.target) and not given.force:
+        raise UsageError(
+            message=f"{named(given.target)} is there already, and is left as it is\n  --force writes over it"
+        )
+    lines = formats.convert(given.source, given.target)
+    sys.stdout.write(f"wrote {named(given.target)}, {lines} lines\n")
+    return 0

@@ -1,0 +1,153 @@
+r"""Outputs in other formats than TSV, read as the lines of an output and written from them: ``FORMATS_IN``.
+
+    {"words": ["the", "a", ""], "probabilities": [0.5, 0.25, 0.25]}    JSON lines      the:0.5 a:0.25 :0.25
+    {"probabilities": {"the": 0.5, "a": 0.25, "": 0.25}}               the same, as a map
+
+:func:`geval_py.reading.splits.output_at` puts a :class:`Converted` in the place of the path of such a file, so that
+whatever reads an output reads its lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import islice
+
+from geval_py.errors import EmptyFileError, MissingFileError, UsageError
+from geval_py.reading import rewriting, rows
+from geval_py.reading.compression import compression_by_ending
+from geval_py.reading.lines import read_lines
+from geval_py.reading.sources import STANDARD_INPUT, Memory, find_file, is_address, name_of, state_at
+from geval_py.reading.wordprobs import WordProbs
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from geval_py.reading.rewriting import Writable
+    from geval_py.reading.rows import Lines, Parsed
+    from geval_py.reading.sources import FileState
+
+LINES_AT_ONCE = 64
+
+
+class FormatIn(Value):
+    """A format of outputs: the ending of its files, and the functions that read and write its lines.
+
+    ``read`` yields a file's lines, in the grammar of an output; ``write`` writes rows (their lines, parsed).
+    ``is_binary`` means that the format compresses by itself.
+    """
+
+    name: str
+    ending: str
+    read: Callable[[str], Lines]
+    write: Callable[[Parsed, Writable], None]
+    is_binary: bool = False
+
+
+class Converted(Memory):
+    """The lines of a file in another format, in the place of its path."""
+
+    def __new__(cls, path: str) -> Converted:
+        self = str.__new__(cls, path)
+        self.read = partial(encoded_lines, path)
+        return self
+
+    @property
+    def state(self) -> FileState:
+        return state_at(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Converted, (str(self),)
+
+
+def format_of(path: str) -> FormatIn | None:
+    """Return the format of the file at a path by its ending; None for TSV.
+
+    >>> format_of("out-lr=0.1.jsonl.xz").name
+    'jsonl'
+    """
+    name = name_of(path)
+    return next((known for known in FORMATS_IN if name.endswith(known.ending)), None)
+
+
+def encoded_lines(path: str) -> Iterator[bytes]:
+    """Yield the lines of a file in another format, encoded and ended by LF, several in a piece."""
+    (format,) = (known for known in FORMATS_IN if known is format_of(path))
+    with closing(format.read(path)) as lines:
+        while piece := list(islice(lines, LINES_AT_ONCE)):
+            yield "".join([f"{line}\n" for line in piece]).encode()
+
+
+def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
+    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
+
+    A file that ends in .jsonl, .parquet or .csv is in that format. ``header`` is the first name of the header line to
+    skip, if the file begins with it. The file is opened when the first line is read. Raises MissingFileError and
+    other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
+    format.
+    """
+    name = _found(os.fspath(path))
+    with closing(read_lines(name, header=header)) as lines:
+        for _, row in rows.rows_of_lines(name, lines):
+            yield row
+
+
+def convert(source: str, target: str) -> int:
+    """Write the output at a path into a file in the format of its ending; return the number of lines.
+
+    The file is compressed by its ending. Raises EmptyFileError, MissingFileError and other DataErrors of the source,
+    MalformedLineError, and UsageError for a file that cannot be written, or not in that format.
+    """
+    path, format, count = _found(source), format_of(target), 0
+
+    def counted(lines: Iterable[str]) -> Lines:
+        nonlocal count
+        for line in lines:
+            count += 1
+            yield line
+
+    compression = compression_by_ending(target)
+    if compression is not None and format is not None and format.is_binary:
+        raise UsageError(message=f"{format.name} compresses by itself: leave the ending of {compression} out")
+    with closing(read_lines(path)) as lines, rewriting.written_whole(target, compression=compression) as file:
+        if format is not None:
+            format.write(rows.rows_of_lines(path, counted(lines)), file)
+        else:
+            for line in counted(lines):
+                file.write(f"{line}\n".encode())
+        if not count:
+            raise EmptyFileError(what="output", path=path)
+    return count
+
+
+def _found(name: str) -> str:
+    """Complete an output's path; in the place of one in another format are its lines. Raises MissingFileError."""
+    if name == STANDARD_INPUT or is_address(name):
+        return name
+    found = find_file(name)
+    if found is None:
+        raise MissingFileError(what="No file with the test results", path=name)
+    return found if format_of(found) is None else Converted(found)
+
+
+def _read_parquet(path: str) -> Lines:
+    from geval_py.reading.parquet import read_parquet
+
+    return read_parquet(path)
+
+
+def _write_parquet(parsed: Parsed, file: Writable) -> None:
+    from geval_py.reading.parquet import write_parquet
+
+    write_parquet(parsed, file)
+
+
+FORMATS_IN = (
+    FormatIn(name="jsonl", ending=".jsonl", read=rows.read_json_lines, write=rows.write_json_lines),
+    FormatIn(name="parquet", ending=".parquet", read=_read_parquet, write=_write_parquet, is_binary=True),
+    FormatIn(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv),
+)

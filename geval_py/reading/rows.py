@@ -1,0 +1,311 @@
+"""Rows of outputs in other formats, as lines: what all formats share, JSON lines, and CSV.
+
+A row is a line, and the empty word is the rest, as in a line. Rows come from strangers: one that is not in the format
+raises UnreadableFileError with its number and the key or column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
+from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.wordprobs import WordProbs, are_probabilities, parse_line
+from geval_py.text import shorten, visible
+from geval_py.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    from geval_py.reading.rewriting import Writable
+
+    Lines: TypeAlias = Generator[str]
+    Parsed: TypeAlias = Iterable[tuple["Row", WordProbs]]
+
+WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs", "buckets"
+UNITS = (PROBABILITIES, LOGARITHMS)
+ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
+MOST_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
+MOST_FIELD = 1 << 17  # characters of a field of CSV
+
+
+class Row(Value):
+    """A row of a file, numbered from 1, for the errors in it."""
+
+    path: str
+    number: int
+
+    def error(self, key: str, reason: str) -> UnreadableFileError:
+        """Return the error for a key of the row, or for the whole row (an empty key)."""
+        place = f"row {self.number}, {key}" if key else f"row {self.number}"
+        return UnreadableFileError(path=self.path, reason=f"{place}: {reason}")
+
+
+def rows_of_lines(path: str, lines: Iterable[str]) -> Iterator[tuple[Row, WordProbs]]:
+    """Parse the lines of an output; raises MalformedLineError."""
+    for number, line in enumerate(lines, 1):
+        try:
+            yield Row(path=path, number=number), parse_line(line, number)
+        except MalformedLineError as error:
+            error.path = path
+            raise
+
+
+# A row's values as a line
+
+
+def line_of(row: Row, values: Mapping[str, Any]) -> str:
+    """Write the values of a row as a line: words and their numbers, a map of them, or buckets."""
+    units = [unit for unit in (*UNITS, BUCKETS) if values.get(unit) is not None]
+    if len(units) != 1:
+        wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
+        found = f"{' and '.join(units)}: one is wanted" if units else f"it has none of these keys: {wanted}"
+        raise row.error("", found)
+    (unit,) = units
+    numbers: Any = values[unit]
+    words: Any = values.get(WORDS)
+    if unit == BUCKETS:
+        if not isinstance(numbers, list) or not numbers:
+            raise row.error(unit, "a list of logarithms is wanted")
+        return " ".join([repr(_number(value, row, f"{unit}[{n}]")) for n, value in enumerate(numbers)])
+    if isinstance(numbers, dict):
+        if words is not None:
+            raise row.error(WORDS, f"{unit} is a map and has the words, so there are no {WORDS} beside it")
+        return line_of_entries(
+            row, list(numbers), list(numbers.values()), unit, lambda n: f"{unit}[{_short(list(numbers)[n])}]"
+        )
+    for key, value in ((WORDS, words), (unit, numbers)):
+        if not isinstance(value, list):
+            raise row.error(key, f"a list is wanted, not {_kind(value)}")
+    if len(words) != len(numbers):
+        raise row.error(unit, f"{len(numbers)} numbers for {len(words)} words")
+    return line_of_entries(row, words, numbers, unit, lambda n: f"{unit}[{n}]", lambda n: f"{WORDS}[{n}]")
+
+
+def line_of_entries(
+    row: Row,
+    words: Sequence[Any],
+    numbers: Sequence[Any],
+    unit: str,
+    key_of_number: Callable[[int], str],
+    key_of_word: Callable[[int], str] | None = None,
+) -> str:
+    """Write words and their numbers as a line that is read in that unit; raises UnreadableFileError."""
+    if not words:
+        raise row.error("", "no words; a row without a guess has the empty word alone")
+    for n, word in enumerate(words):
+        if (reason := word_fault(word)) is not None:
+            raise row.error((key_of_word or key_of_number)(n), reason)
+    values = [
+        _number(value, row, key_of_number(n)) if type(value) is not float or not math.isfinite(value) else value
+        for n, value in enumerate(numbers)
+    ]
+    if are_probabilities(values) != (unit == PROBABILITIES):
+        wrong = next((n for n, value in enumerate(values) if not 0.0 <= value <= 1.0), None)
+        if unit == LOGARITHMS:
+            raise row.error(unit, "the numbers are from 0 to 1, and would be read as probabilities")
+        if wrong is None:
+            raise row.error(unit, "every probability is 0")
+        raise row.error(key_of_number(wrong), f"{values[wrong]!r} is not a probability, from 0 to 1")
+    return " ".join([f"{word}:{value!r}" for word, value in zip(words, values, strict=True)])
+
+
+def word_fault(word: Any) -> str | None:
+    """Return why a line cannot hold a word; None if it can."""
+    if not isinstance(word, str):
+        return f"a word is a string, not {_kind(word)}"
+    if " " in word or "\n" in word or "\r" in word:
+        what = "a space" if " " in word else "a line end" if "\n" in word else "a carriage return"
+        return f"the word {_short(word)} has {what} in it, which would split the line"
+    if not word.isascii():
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            return f"the word cannot be written as UTF-8: {error.reason}"
+    return None
+
+
+def _number(value: Any, row: Row, key: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise row.error(key, f"a number is wanted, not {_kind(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise row.error(key, "NaN is not a number" if number != number else "the number is infinite, or too large")
+    return number
+
+
+def _kind(value: object) -> str:
+    known = {dict: "a map", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+    return "nothing" if value is None else known.get(type(value), "a number")
+
+
+def _short(word: object) -> str:
+    return f"`{visible(shorten(str(word)))}`"
+
+
+def values_of(row: WordProbs) -> dict[str, list[Any]]:
+    """Return a line's values by their keys, as :func:`line_of` reads them."""
+    numbers = list(row.values)
+    if row.words is None:
+        return {BUCKETS: numbers}
+    return {WORDS: list(row.words), PROBABILITIES if are_probabilities(numbers) else LOGARITHMS: numbers}
+
+
+# JSON lines
+
+
+def json_rows(path: str) -> Iterator[tuple[Row, Any]]:
+    """Yield the objects of JSON lines; raises UnreadableFileError for anything else."""
+    import json
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"the key {_short(next(key for key in keys if keys.count(key) > 1))} is there twice")
+        return found
+
+    decode = json.JSONDecoder(object_pairs_hook=unique).decode
+    number = 0
+    with LineReader(path) as reader:
+        while block := reader.block():
+            for text in decode_lines(block):
+                number += 1
+                row = Row(path=path, number=number)
+                if len(text) > MOST_ROW_BYTES:
+                    raise row.error("", f"it has more than {MOST_ROW_BYTES} characters")
+                try:
+                    value = decode(text)
+                except RecursionError:
+                    raise row.error("", "its lists and maps are nested too deeply") from None
+                except json.JSONDecodeError as error:
+                    raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
+                except ValueError as error:
+                    reason = "a number has too many digits" if "digits" in str(error) else str(error)
+                    raise row.error("", reason) from None
+                if not isinstance(value, dict):
+                    raise row.error("", f"a map of keys is wanted, not {_kind(value)}")
+                yield row, value
+
+
+def read_json_lines(path: str) -> Lines:
+    """Yield the lines of JSON lines, each a distribution."""
+    for row, values in json_rows(path):
+        yield line_of(row, values)
+
+
+def write_json_lines(rows: Parsed, file: Writable) -> None:
+    """Write rows as JSON lines."""
+    import json
+
+    for _, row in rows:
+        file.write((json.dumps(values_of(row), ensure_ascii=False) + "\n").encode())
+
+
+# CSV of class probabilities
+
+
+def read_csv(path: str) -> Lines:
+    """Yield the lines of a CSV with a header: ``id,label,p``, or a column for each label.
+
+    With ``id,label,p``, or ``id,label,logprob``, the rows of one id, which follow each other, are a line. With a
+    column for each label, as pandas writes scikit-learn's ``predict_proba``, a row is a line; a first column with the
+    name id, in capitals or not, or without a name, is left out.
+    """
+    rows = _csv_rows(path)
+    row, header = next(rows, (None, None))
+    if row is None or header is None:
+        return
+    if header in ([ID, LABEL, P], [ID, LABEL, LOG_P]):
+        yield from _lines_of_ids(rows, header[2])
+        return
+    first = int(header[0].lower() in ("", ID))
+    labels = header[first:]
+    if not labels or not all(map(str.strip, labels[1:])):
+        raise row.error("", f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
+    for row, fields in rows:
+        if len(fields) != len(header):
+            raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")
+        numbers = [_parsed(field, row, label) for field, label in zip(fields[first:], labels, strict=True)]
+        yield line_of_entries(row, labels, numbers, PROBABILITIES, lambda n: f"column {_short(labels[n])}")
+
+
+def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], of_number: str) -> Lines:
+    unit = PROBABILITIES if of_number == P else LOGARITHMS
+    seen: set[str] = set()
+
+    def checked(item: tuple[Row, list[str]]) -> str:
+        row, fields = item
+        if len(fields) != 3:
+            raise row.error("", f"{len(fields)} columns, but the header has 3")
+        return fields[0]
+
+    for identity, of_id in groupby(rows, key=checked):
+        group = list(of_id)
+        row = group[0][0]
+        if identity in seen:
+            raise row.error(f"column {ID}", f"the rows of {_short(identity)} do not follow each other")
+        seen.add(identity)
+        numbers = [_parsed(fields[2], of, of_number) for of, fields in group]
+        yield line_of_entries(
+            row, [fields[1] for _, fields in group], numbers, unit, lambda n: f"entry {n + 1}, column {of_number}"
+        )
+
+
+def _csv_rows(path: str) -> Iterator[tuple[Row, list[str]]]:
+    """Yield the header and the rows of a CSV; raises UnreadableFileError."""
+    import csv
+
+    def texts(reader: LineReader) -> Iterator[str]:
+        while block := reader.block():
+            yield from (f"{line}\n" for line in decode_lines(block))
+
+    with LineReader(path) as reader:
+        rows, number = csv.reader(texts(reader), strict=True), 0
+        while True:
+            row = Row(path=path, number=number + 1)
+            try:
+                fields = next(rows, None)
+            except csv.Error as error:
+                raise row.error("", f"it is not CSV: {error}") from None
+            if fields is None:
+                return
+            number = rows.line_num
+            yield row, fields
+
+
+def _parsed(field: str, row: Row, label: str) -> float:
+    try:
+        return _number(float(field), row, f"column {_short(label)}")
+    except ValueError:
+        raise row.error(f"column {_short(label)}", f"{_short(field)} is not a number") from None
+
+
+def write_csv(rows: Parsed, file: Writable) -> None:
+    """Write rows as CSV, ``id,label,p``; raises UsageError for buckets, and for both units in one file."""
+    import csv
+    import io
+
+    unit = None
+    for row, parsed in rows:
+        values = values_of(parsed)
+        if BUCKETS in values:
+            raise UsageError(message=f"line {row.number} is a line of buckets, which CSV has no labels for")
+        of_row = next(iter(values.keys() - {WORDS}))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if unit is None:
+            unit = of_row
+            writer.writerow([ID, LABEL, P if unit == PROBABILITIES else LOG_P])
+        elif of_row != unit:
+            raise UsageError(
+                message=f"line {row.number} has {of_row}, those before it {unit}: CSV has one column for both"
+            )
+        writer.writerows([row.number, word, repr(n)] for word, n in zip(values[WORDS], values[unit], strict=True))
+        file.write(text.getvalue().encode())

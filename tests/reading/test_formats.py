@@ -1,0 +1,374 @@
+"""Outputs in other formats: there and back, scored as the TSV, and refused with a place."""
+
+import json
+import math
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from geval_py import evaluate, read_output
+from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
+from geval_py.reading import sources, splits
+from geval_py.reading.formats import FORMATS_IN, convert
+from geval_py.reading.wordprobs import are_probabilities
+from geval_py.scoring.evaluate import evaluate_split
+
+ENDINGS = [known.ending for known in FORMATS_IN]
+WORD = st.text(st.characters(exclude_characters=" \n\r", exclude_categories=["Cs"]), max_size=6)
+NUMBERS = st.one_of(st.floats(0, 1), st.floats(-50, 0))
+ENTRIES = st.lists(st.tuples(WORD, NUMBERS), min_size=1, max_size=5)
+LINES = st.lists(ENTRIES, min_size=1, max_size=6)
+
+
+def text_of(lines):
+    return "".join(" ".join(f"{word}:{p!r}" for word, p in entries) + "\n" for entries in lines)
+
+
+def converted(source, folder, ending):
+    target = folder / f"new{ending}"
+    target.unlink(missing_ok=True)
+    convert(str(source), str(target))
+    return target
+
+
+def test_the_endings_stand_once():
+    assert tuple(ENDINGS) == sources.FORMAT_ENDINGS
+    for ending in ENDINGS:
+        assert splits.parse_parameters(f"out-lr=0.1{ending}") == {"lr": "0.1"}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@settings(max_examples=40, deadline=None)
+@given(lines=LINES)
+def test_there_and_back(lines, ending, tmp_path_factory):
+    if ending == ".csv":  # which has one column for one unit
+        first = are_probabilities([p for _, p in lines[0]])
+        lines = [entries for entries in lines if are_probabilities([p for _, p in entries]) == first]
+    folder = tmp_path_factory.getbasetemp()
+    source = folder / "source.tsv"
+    source.write_bytes(text_of(lines).encode())
+    wanted = list(read_output(source))
+    new = converted(source, folder, ending)
+    assert list(read_output(new)) == wanted
+    assert list(read_output(converted(new, folder, ".back.tsv"))) == wanted
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+def test_buckets_there_and_back(ending, tmp_path):
+    (tmp_path / "out.tsv").write_text("-1.5 -2 0.25\nthe:0.5 :0.5\n")
+    new = converted(tmp_path / "out.tsv", tmp_path, ending)
+    assert list(read_output(new)) == list(read_output(tmp_path / "out.tsv"))
+
+
+def challenge(folder):
+    test = folder / "dev-0"
+    test.mkdir()
+    (folder / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed8 --metric Accuracy")
+    (test / "expected.tsv").write_text("the\na\nZürich\n")
+    lines = "the:0.1 a:0.7 :0.2\n:1.0\na:0.3333333333333333 Zürich:0.1 a:1e-05\n"
+    (test / "out-f=.tsv").write_text(lines)
+    return test
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, ".jsonl.xz", ".csv.gz"])
+def test_scores_are_those_of_the_tsv(ending, tmp_path):
+    test = challenge(tmp_path)
+    convert(str(test / "out-f=.tsv"), str(test / f"out-f=x{ending}"))
+    of_tsv, of_other = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", f"x{ending}"))
+    assert of_tsv.scores == of_other.scores
+    assert of_other.output.parameters == {"f": "x"}
+    assert of_tsv.lines().equals(of_other.lines())
+
+
+BAD = [
+    ("[]", "row 1: a map of keys is wanted, not a list"),
+    ("", "row 1, column 1: it is not JSON: Expecting value"),
+    (
+        '{"words": ["a"]}',
+        "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both",
+    ),
+    ('{"words": ["a"], "probabilities": [1], "logprobs": [0]}', "row 1: probabilities and logprobs: one is wanted"),
+    ('{"words": "a", "probabilities": [1]}', "row 1, words: a list is wanted, not text"),
+    ('{"words": ["a", "b"], "probabilities": [1]}', "row 1, probabilities: 1 numbers for 2 words"),
+    (
+        '{"words": ["a b"], "probabilities": [1]}',
+        "row 1, words[0]: the word `a b` has a space in it, which would split the line",
+    ),
+    (
+        '{"words": ["a\\n"], "probabilities": [1]}',
+        "row 1, words[0]: the word `a\\n` has a line end in it, which would split the line",
+    ),
+    (
+        '{"words": ["\\ud800"], "probabilities": [1]}',
+        "row 1, words[0]: the word cannot be written as UTF-8: surrogates not allowed",
+    ),
+    ('{"words": [1], "probabilities": [1]}', "row 1, words[0]: a word is a string, not a number"),
+    ('{"words": ["a"], "probabilities": [NaN]}', "row 1, probabilities[0]: NaN is not a number"),
+    (
+        '{"words": ["a"], "probabilities": [Infinity]}',
+        "row 1, probabilities[0]: the number is infinite, or too large",
+    ),
+    ('{"words": ["a"], "probabilities": [1e999]}', "row 1, probabilities[0]: the number is infinite, or too large"),
+    (
+        '{"words": ["a"], "probabilities": [1' + "0" * 400 + "]}",
+        "row 1, probabilities[0]: the number is infinite, or too large",
+    ),
+    ('{"words": ["a"], "probabilities": [' + "1" * 5000 + "]}", "row 1: a number has too many digits"),
+    ('{"words": ["a"], "probabilities": [true]}', "row 1, probabilities[0]: a number is wanted, not true or false"),
+    ('{"words": ["a"], "probabilities": [-0.5]}', "row 1, probabilities[0]: -0.5 is not a probability, from 0 to 1"),
+    ('{"words": ["a"], "probabilities": [0]}', "row 1, probabilities: every probability is 0"),
+    (
+        '{"words": ["a"], "logprobs": [0.5]}',
+        "row 1, logprobs: the numbers are from 0 to 1, and would be read as probabilities",
+    ),
+    ('{"words": [], "probabilities": []}', "row 1: no words; a row without a guess has the empty word alone"),
+    ('{"probabilities": {"a": 1, "a": 0}}', "row 1: the key `a` is there twice"),
+    (
+        '{"probabilities": {"a": 1, "b c": 0}}',
+        "row 1, probabilities[`b c`]: the word `b c` has a space in it, which would split the line",
+    ),
+    ('{"probabilities": ' + "[" * 100_000, "row 1: its lists and maps are nested too deeply"),
+    ('{"buckets": []}', "row 1, buckets: a list of logarithms is wanted"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD, ids=range(len(BAD)))
+def test_bad_json_has_a_place(text, reason, tmp_path):
+    path = tmp_path / "out.jsonl"
+    path.write_text(text + "\n")
+    with pytest.raises(UnreadableFileError) as caught:
+        list(read_output(path))
+    assert str(caught.value) == f"Cannot read `{path}`: {reason}"
+
+
+BAD_CSV = [
+    ("id,label,p\n1,a,x\n", "row 2, column `p`: `x` is not a number"),
+    ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
+    ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
+    ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4, column id: the rows of `1` do not follow each other"),
+    ("id,a,b\n1,0.5,2\n", "row 2, column `b`: 2.0 is not a probability, from 0 to 1"),
+    ("id,a,b\n1,0.5\n", "row 2: 2 columns, but the header has 3"),
+    ('id,a,b\n1,"0.5\n', "row 2: it is not CSV: unexpected end of data"),
+    ("id\n1\n", "row 1: the header is `id,label,p`, or names a column for each label"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD_CSV, ids=range(len(BAD_CSV)))
+def test_bad_csv_has_a_place(text, reason, tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text(text)
+    with pytest.raises(UnreadableFileError) as caught:
+        list(read_output(path))
+    assert str(caught.value) == f"Cannot read `{path}`: {reason}"
+
+
+def test_class_probabilities_of_scikit_learn(tmp_path):
+    model = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "perhaps"])
+    found = model.predict_proba([[0.5], [2.5]])
+    frame = pd.DataFrame(found, columns=model.classes_)
+    wanted = [tuple(row) for row in found.tolist()]
+    for index in (True, False):
+        frame.to_csv(tmp_path / "out.csv", index=index)
+        rows = list(read_output(tmp_path / "out.csv"))
+        assert [row.words for row in rows] == [("no", "perhaps", "yes")] * 2
+        assert [row.values for row in rows] == wanted
+    long = frame.rename_axis("id").reset_index().melt("id", var_name="label", value_name="p")
+    long.sort_values(["id", "label"]).to_csv(tmp_path / "out.csv", index=False)
+    assert list(read_output(tmp_path / "out.csv")) == rows
+
+
+def test_parquet_of_others(tmp_path):
+    path = tmp_path / "out.parquet"
+    words, numbers = [["the", ""], ["a"]], [[0.5, 0.25], [1.0]]
+    tables = [
+        pa.table({"n": [1, 2], "words": words, "probabilities": pa.array(numbers, pa.list_(pa.float32()))}),
+        pa.table({"words": pa.array(words, pa.large_list(pa.large_string())), "probabilities": numbers}),
+        pa.table(
+            {
+                "probabilities": pa.array(
+                    [list(zip(*row, strict=True)) for row in zip(words, numbers, strict=True)],
+                    pa.map_(pa.string(), pa.float64()),
+                )
+            }
+        ),
+    ]
+    for table in tables:
+        pq.write_table(table, path)
+        assert [(row.words, row.values) for row in read_output(path)] == [
+            (("the", ""), (0.5, 0.25)),
+            (("a",), (1.0,)),
+        ]
+
+
+BAD_PARQUET = [
+    (
+        {"words": [["a b"]], "probabilities": [[1.0]]},
+        "row 1, words[0]: the word `a b` has a space in it, which would split the line",
+    ),
+    ({"words": [["a"]], "probabilities": [[math.nan]]}, "row 1, probabilities[0]: NaN is not a number"),
+    ({"words": [["a"], None], "probabilities": [[1.0], [1.0]]}, "row 2, words: a list is wanted, not nothing"),
+    ({"words": [["a", None]], "probabilities": [[0.5, 0.5]]}, "row 1, words[1]: a word is a string, not nothing"),
+    (
+        {"words": [["a"]], "probabilities": [["x"]]},
+        "column probabilities: a list or a map of numbers is wanted, not list<element: string>",
+    ),
+    ({"words": ["a"], "probabilities": [[1.0]]}, "column words: a list of strings is wanted, not string"),
+    ({"text": ["a"]}, "its columns are text; words and probabilities, or logprobs are wanted"),
+]
+
+
+@pytest.mark.parametrize(("columns", "reason"), BAD_PARQUET, ids=range(len(BAD_PARQUET)))
+def test_bad_parquet_has_a_place(columns, reason, tmp_path):
+    path = tmp_path / "out.parquet"
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(UnreadableFileError) as caught:
+        list(read_output(path))
+    assert str(caught.value) == f"Cannot read `{path}`: {reason}"
+
+
+def test_damaged_parquet(tmp_path):
+    path = tmp_path / "out.parquet"
+    for data in (b"", b"PAR1", b"the:0.5 :0.5\n" * 100):
+        path.write_bytes(data)
+        with pytest.raises(UnreadableFileError, match="it is not well-formed Parquet"):
+            list(read_output(path))
+
+
+def test_what_csv_cannot_hold(tmp_path):
+    for text, message in (
+        ("-1 -2\n", "line 1 is a line of buckets, which CSV has no labels for"),
+        ("a:1\nb:-1\n", "line 2 has logprobs, those before it probabilities: CSV has one column for both"),
+    ):
+        (tmp_path / "out.tsv").write_text(text)
+        with pytest.raises(UsageError) as caught:
+            convert(str(tmp_path / "out.tsv"), str(tmp_path / "new.csv"))
+        assert str(caught.value) == message
+        assert not (tmp_path / "new.csv").exists()
+
+
+def test_an_empty_output_is_not_converted(tmp_path):
+    (tmp_path / "out.jsonl").write_text("")
+    with pytest.raises(EmptyFileError):
+        convert(str(tmp_path / "out.jsonl"), str(tmp_path / "new.tsv"))
+    assert not (tmp_path / "new.tsv").exists()
+
+
+def test_a_row_is_json(tmp_path):
+    (tmp_path / "out.tsv").write_text("a:b:0.5 :0.5\n")
+    assert json.loads(converted(tmp_path / "out.tsv", tmp_path, ".jsonl").read_text()) == {
+        "words": ["a:b", ""],
+        "probabilities": [0.5, 0.5],
+    }
+
+
+def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypatch):
+    from geval_py.cli import main
+
+    test = challenge(tmp_path)
+    for ending in ENDINGS:
+        convert(str(test / "out-f=.tsv"), str(test / f"out-f={ending[1:]}{ending}"))
+    assert [output.name for output in splits.find_outputs(str(test))] == [
+        "out-f=.tsv",
+        "out-f=csv.csv",
+        "out-f=jsonl.jsonl",
+        "out-f=parquet.parquet",
+    ]
+    monkeypatch.chdir(tmp_path)
+    assert main(["-t", "dev-0", "-a", "LogLossHashed", "-p", "4"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split("\t") for row in rows[1:]] == [[f, "3.8431"] for f in ("", "csv", "jsonl", "parquet")]
+    assert main(["check", "-t", "dev-0"]) == 0
+    assert "in 4 files" in capsys.readouterr().out
+    for command in (["compare"], ["calibration", "-o", "jsonl"], ["report", "-o", "parquet", "--html", "page.html"]):
+        assert main([*command, "-t", "dev-0"]) == 0, capsys.readouterr().err
+    assert main(["check", "--fix", "dev-0/out-f=csv.csv"]) == 1
+    assert "Cannot mend `dev-0/out-f=csv.csv`: it is not TSV" in capsys.readouterr().err
+
+
+def test_the_command(tmp_path, capsys):
+    from geval_py.cli import main
+
+    source, target = str(tmp_path / "out.tsv"), str(tmp_path / "out.csv")
+    (tmp_path / "out.tsv").write_text("the:0.5 :0.5\n")
+    assert main(["convert", source, target]) == 0
+    assert capsys.readouterr().out == f"wrote `{target}`, 1 lines\n"
+    assert (tmp_path / "out.csv").read_text() == "id,label,p\n1,the,0.5\n1,,0.5\n"
+    assert main(["convert", source, target]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main(["convert", "--force", source, target]) == 0
+    assert main(["convert", source, f"{tmp_path}/out.parquet.xz"]) == 2
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.sampled_from(["a", "b", "Zürich", "the"]), st.floats(0, 1)), min_size=1, max_size=9),
+        st.floats(0, 1),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS, rest=st.sampled_from(["last", "never", "first", "sometimes"]), log=st.booleans(), data=st.data())
+def test_parquet_as_arrays_has_the_digits_of_the_text(rows, rest, log, data, tmp_path_factory):
+    """Batches that arrays score, and batches that they leave to the lines."""
+    folder = tmp_path_factory.getbasetemp()
+    lines = []
+    for number, (entries, of_rest) in enumerate(rows):
+        if rest in ("last", "first") or (rest == "sometimes" and number % 2):
+            entries = [*entries, ("", of_rest)] if rest != "first" else [("", of_rest), *entries]
+        lines.append([(word, math.log(p) if log and p else -9.0 if log else p) for word, p in entries])
+    (folder / "p.tsv").write_text(text_of(lines))
+    answers = [data.draw(st.sampled_from(["a", "Zürich", "", "other word"])) for _ in lines]
+    (folder / "e.tsv").write_text("".join(f"{word}\n" for word in answers))
+    converted(folder / "p.tsv", folder, ".parquet")
+    task = splits.Task(expected_file=str(folder / "e.tsv"), metrics=("LogLossHashed", "PerplexityHashed3"))
+    values = []
+    for name in ("p.tsv", "new.parquet"):
+        of_file = task.replace(out_files=(str(folder / name),))
+        (found,) = evaluate_split(of_file, splits.locate_pair(of_file))
+        values.append([(score.value, score.statistics.columns, score.statistics.bound) for score in found.scores])
+    assert values[0] == values[1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"), [BAD_PARQUET[n] for n in range(4)] + [({"words": [["a"]], "probabilities": [[2.0]]}, "row 1, probabilities[0]: 2.0 is not a probability, from 0 to 1")]
+)  # fmt: skip
+def test_bad_parquet_is_not_scored_as_arrays(columns, reason, tmp_path, capsys, monkeypatch):
+    from geval_py.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    lead = 20_000  # rows of an earlier batch
+    columns = {"words": [["a"]] * lead + columns["words"], "probabilities": [[1.0]] * lead + columns["probabilities"]}
+    pq.write_table(pa.table(columns), "out.parquet")
+    (tmp_path / "expected.tsv").write_text("a\n" * len(columns["words"]))
+    assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
+    number = int(reason.split(",")[0].removeprefix("row ")) + lead
+    assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: row {number}{reason[5:]}\n"
+
+
+@pytest.mark.parametrize("lines", [1, 3])
+def test_parquet_with_another_number_of_rows(lines, tmp_path, capsys, monkeypatch):
+    from geval_py.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"words": [["a"]] * 2, "probabilities": [[1.0]] * 2}), "out.parquet")
+    (tmp_path / "expected.tsv").write_text("a\n" * lines)
+    assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
+    few = "many" if lines == 1 else "few"
+    message = f"geval: Too {few} lines in the output file: `out.parquet` has 2, `expected.tsv` has {lines}\n"
+    assert capsys.readouterr().err == message
+
+
+def test_a_dictionary_that_changes_within_a_group(tmp_path):
+    path = tmp_path / "out.parquet"
+    words = [[f"w{n}", f"v{n}"] for n in range(5000)]
+    table = pa.table({"words": words, "probabilities": [[0.5, 0.25]] * 5000})
+    pq.write_table(table, path, dictionary_pagesize_limit=1000, data_page_size=1000)
+    assert [row.words for row in read_output(path)] == list(map(tuple, words))
