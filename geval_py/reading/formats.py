@@ -19,7 +19,7 @@ from geval_py.errors import EmptyFileError, MissingFileError, UsageError
 from geval_py.reading import rewriting, rows
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import STANDARD_INPUT, Memory, find_file, is_address, name_of, state_at
+from geval_py.reading.sources import STANDARD_INPUT, Memory, find_file, is_address, name_of, parts_of, state_at
 from geval_py.reading.wordprobs import WordProbs
 from geval_py.values import Value
 
@@ -58,7 +58,10 @@ class Converted(Memory):
 
     @property
     def state(self) -> FileState:
-        return state_at(str(self))
+        if is_address(self):
+            return str(self), None, 0, None
+        states = tuple(map(state_at, parts_of(str(self))))
+        return states[0] if len(states) == 1 else (states, None, sum(state[2] for state in states), None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Converted, (str(self),)

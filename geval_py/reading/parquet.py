@@ -45,7 +45,7 @@ def opened(path: str) -> Iterator[tuple[Any, Any]]:
     """
     pa = pyarrow()
     if not is_regular(path) or is_remote(path):
-        raise UnreadableFileError(path=path, reason="Parquet is read from a file on this machine, which is no part")
+        raise UnreadableFileError(path=path, reason="Parquet is read from one file on this machine")
     with naming(path):
         raw = open(path, "rb")
     with raw:

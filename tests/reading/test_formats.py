@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import pandas as pd
 import pyarrow as pa
@@ -372,3 +373,19 @@ def test_a_dictionary_that_changes_within_a_group(tmp_path):
     table = pa.table({"words": words, "probabilities": [[0.5, 0.25]] * 5000})
     pq.write_table(table, path, dictionary_pagesize_limit=1000, data_page_size=1000)
     assert [row.words for row in read_output(path)] == list(map(tuple, words))
+
+
+def test_json_lines_in_parts_and_changed_files(tmp_path):
+    test = challenge(tmp_path)
+    convert(str(test / "out-f=.tsv"), str(test / "whole.jsonl"))
+    rows = (test / "whole.jsonl").read_text().splitlines(keepends=True)
+    for number, row in enumerate(rows):
+        (test / f"out-f=x-{number}-of-3.jsonl").write_text(row)
+    of_tsv, of_parts = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", "x.jsonl"))
+    assert of_tsv.scores == of_parts.scores
+    assert of_tsv.lines().equals(of_parts.lines())
+    path = splits.output_at(str(test / "whole.jsonl")).path
+    before = sources.state_at(path)
+    assert pickle.loads(pickle.dumps(path)).state == before
+    (test / "whole.jsonl").write_text(rows[0])
+    assert sources.state_at(path) != before
