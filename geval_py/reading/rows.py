@@ -195,9 +195,10 @@ def json_rows(path: str) -> Iterator[tuple[Row, Any]]:
 
 
 def read_json_lines(path: str) -> Lines:
-    """Yield the lines of JSON lines, each a distribution."""
+    """Yield the lines of JSON lines: distributions, or rows that other tools log, as their keys show."""
     for row, values in json_rows(path):
-        yield line_of(row, values)
+        write = next((LOGGED[key] for key in LOGGED if key in values), line_of)
+        yield write(row, values)
 
 
 def write_json_lines(rows: Parsed, file: Writable) -> None:
@@ -206,6 +207,80 @@ def write_json_lines(rows: Parsed, file: Writable) -> None:
 
     for _, row in rows:
         file.write((json.dumps(values_of(row), ensure_ascii=False) + "\n").encode())
+
+
+# Rows that other tools log
+
+
+def line_of_lm_eval(row: Row, sample: Mapping[str, Any]) -> str:
+    """Write a sample of a multiple-choice task that lm-evaluation-harness logs (``--log_samples``) as a line.
+
+    The words are the choices, without the space before them; their numbers are the logarithms that the model gave.
+    """
+    if sample.get("doc_id") != row.number - 1:
+        raise row.error("doc_id", f"{row.number - 1} is wanted: a row for each document, in order, and one filter")
+    arguments, answers = sample.get("arguments"), sample.get(LM_EVAL)
+    if not isinstance(arguments, dict) or not isinstance(answers, list) or len(arguments) != len(answers):
+        raise row.error("arguments", f"an argument is wanted for each of the {LM_EVAL}")
+    words: list[str] = []
+    numbers: list[float] = []
+    for n, (argument, answer) in enumerate(zip(arguments.values(), answers, strict=True)):
+        choice = argument.get("arg_1") if isinstance(argument, dict) else None
+        if not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
+            raise row.error(f"{LM_EVAL}[{n}]", "it is no log-probability of a choice: the task is no multiple choice")
+        words.append(choice.strip(" "))
+        numbers.append(_parsed(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
+    if len(set(words)) < len(words) or "" in words:
+        raise row.error("arguments", "the choices are empty or alike: the contexts differ, and no words are compared")
+    return line_of_entries(
+        row, words, numbers, LOGARITHMS, lambda n: f"{LM_EVAL}[{n}]", lambda n: f"arguments[{n}].arg_1"
+    )
+
+
+def line_of_openai(row: Row, response: Mapping[str, Any]) -> str:
+    """Write the first token's alternatives in a response of an OpenAI-style server (``top_logprobs``) as a line.
+
+    Chats have ``choices[0].logprobs.content[0].top_logprobs``, completions ``choices[0].logprobs.top_logprobs[0]``.
+    Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
+    """
+    place, found = OPENAI, response[OPENAI]
+    chat = ("0", "logprobs", "content", "0", "top_logprobs")
+    logged = _inside(_inside(found, ("0", "logprobs")), ("content",)) is not None
+    path = chat if logged else ("0", "logprobs", "top_logprobs", "0")
+    found = _inside(found, path)
+    place += "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in path)
+    if isinstance(found, dict):
+        found = [{"token": token, "logprob": number} for token, number in found.items()]
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise row.error(place, "the alternatives of the first token are wanted: ask the server for top_logprobs")
+    words: list[Any] = []
+    numbers: list[Any] = []
+    for one in found:
+        token = one.get("token")
+        word = token.strip() if isinstance(token, str) else token
+        if word != "":
+            words.append(word)
+            numbers.append(one.get("logprob"))
+    return line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"{place}: {_short(words[n])}")
+
+
+def _inside(value: Any, path: Sequence[str]) -> Any:
+    """Return what stands in maps and lists, by keys and places; None if it is not there."""
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+LM_EVAL, OPENAI = "filtered_resps", "choices"
+LOGGED: dict[str, Callable[[Row, Mapping[str, Any]], str]] = {  # by the key that only such rows have
+    LM_EVAL: line_of_lm_eval,
+    OPENAI: line_of_openai,
+}
 
 
 # CSV of class probabilities
@@ -232,7 +307,10 @@ def read_csv(path: str) -> Lines:
     for row, fields in rows:
         if len(fields) != len(header):
             raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")
-        numbers = [_parsed(field, row, label) for field, label in zip(fields[first:], labels, strict=True)]
+        numbers = [
+            _parsed(field, row, f"column {_short(label)}")
+            for field, label in zip(fields[first:], labels, strict=True)
+        ]
         yield line_of_entries(row, labels, numbers, PROBABILITIES, lambda n: f"column {_short(labels[n])}")
 
 
@@ -252,7 +330,7 @@ def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], of_number: str) -> Line
         if identity in seen:
             raise row.error(f"column {ID}", f"the rows of {_short(identity)} do not follow each other")
         seen.add(identity)
-        numbers = [_parsed(fields[2], of, of_number) for of, fields in group]
+        numbers = [_parsed(fields[2], of, f"column `{of_number}`") for of, fields in group]
         yield line_of_entries(
             row, [fields[1] for _, fields in group], numbers, unit, lambda n: f"entry {n + 1}, column {of_number}"
         )
@@ -280,11 +358,11 @@ def _csv_rows(path: str) -> Iterator[tuple[Row, list[str]]]:
             yield row, fields
 
 
-def _parsed(field: str, row: Row, label: str) -> float:
+def _parsed(field: str, row: Row, key: str) -> float:
     try:
-        return _number(float(field), row, f"column {_short(label)}")
+        return _number(float(field), row, key)
     except ValueError:
-        raise row.error(f"column {_short(label)}", f"{_short(field)} is not a number") from None
+        raise row.error(key, f"{_short(field)} is not a number") from None
 
 
 def write_csv(rows: Parsed, file: Writable) -> None:

@@ -389,3 +389,47 @@ def test_json_lines_in_parts_and_changed_files(tmp_path):
     assert pickle.loads(pickle.dumps(path)).state == before
     (test / "whole.jsonl").write_text(rows[0])
     assert sources.state_at(path) != before
+
+
+def sample(number=0, choices=(" yes", " no"), logs=("-0.5", "-1.25"), **more):
+    arguments = {f"gen_args_{n}": {"arg_0": "Is it?", "arg_1": choice} for n, choice in enumerate(choices)}
+    return {"doc_id": number, "arguments": arguments, "filtered_resps": [[log, "False"] for log in logs]} | more
+
+
+def chat(**numbers):
+    tokens = [{"token": token, "logprob": p, "bytes": None} for token, p in numbers.items()]
+    return {
+        "choices": [{"index": 0, "logprobs": {"content": [{"token": "x", "logprob": -1, "top_logprobs": tokens}]}}]
+    }
+
+
+def completion(tokens):
+    return {"choices": [{"text": "x", "logprobs": {"top_logprobs": [tokens]}}]}
+
+
+LOGGED = [
+    (sample(), "yes:-0.5 no:-1.25"),
+    (chat(the=-0.5, **{" the": -2.5, "\n": -3}), "the:-0.5 the:-2.5"),
+    (completion({" the": -0.5, " a": -1.5}), "the:-0.5 a:-1.5"),
+    (sample(1), "row 1, doc_id: 0 is wanted: a row for each document, in order, and one filter"),
+    (sample(filtered_resps=["text"] * 2), "row 1, filtered_resps[0]: it is no log-probability of a choice: the task is no multiple choice"),
+    (sample(logs=("-inf", "-1")), "row 1, filtered_resps[0]: the number is infinite, or too large"),
+    (sample(choices=(" New York", " no")), "row 1, arguments[0].arg_1: the word `New York` has a space in it, which would split the line"),
+    (sample(choices=("", "")), "row 1, arguments: the choices are empty or alike: the contexts differ, and no words are compared"),
+    (sample(arguments=[]), "row 1, arguments: an argument is wanted for each of the filtered_resps"),
+    ({"choices": [{"logprobs": None}]}, "row 1, choices[0].logprobs.top_logprobs[0]: the alternatives of the first token are wanted: ask the server for top_logprobs"),
+    (chat(the="-1"), "row 1, choices[0].logprobs.content[0].top_logprobs: `the`: a number is wanted, not text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("logged", "found"), LOGGED, ids=range(len(LOGGED)))
+def test_rows_that_other_tools_log(logged, found, tmp_path):
+    path = tmp_path / "out.jsonl"
+    path.write_text(json.dumps(logged) + "\n")
+    if found.startswith("row"):
+        with pytest.raises(UnreadableFileError) as caught:
+            list(read_output(path))
+        assert str(caught.value) == f"Cannot read `{path}`: {found}"
+    else:
+        convert(str(path), str(tmp_path / "out.tsv"))
+        assert (tmp_path / "out.tsv").read_text() == found + "\n"
