@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -433,3 +434,13 @@ def test_rows_that_other_tools_log(logged, found, tmp_path):
     else:
         convert(str(path), str(tmp_path / "out.tsv"))
         assert (tmp_path / "out.tsv").read_text() == found + "\n"
+
+
+def test_samples_of_lm_evaluation_harness(tmp_path):
+    """lm-eval 0.4.13: lm_eval --model dummy --tasks colours --include_path . --log_samples --output_path out."""
+    path = Path(__file__).parents[1] / "data" / "lm-eval" / "samples_colours.jsonl"
+    convert(str(path), str(tmp_path / "out.tsv"))
+    assert (tmp_path / "out.tsv").read_text() == (
+        "blue:-0.2604923103919594 green:-0.8050278270130223 loud:-0.5486993038355893\n"
+        "blue:-0.014041700164018955 green:-0.7197046864039541 loud:-0.39882354222426875\n"
+    )
