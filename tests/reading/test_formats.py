@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from pathlib import Path
+from random import Random
 
 import pandas as pd
 import pyarrow as pa
@@ -444,3 +445,20 @@ def test_samples_of_lm_evaluation_harness(tmp_path):
         "blue:-0.2604923103919594 green:-0.8050278270130223 loud:-0.5486993038355893\n"
         "blue:-0.014041700164018955 green:-0.7197046864039541 loud:-0.39882354222426875\n"
     )
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_damaged_files_are_errors(ending, tmp_path):
+    (tmp_path / "out.tsv").write_text("the:0.5 a:0.25 :0.25\n" * 30)
+    whole, random = converted(tmp_path / "out.tsv", tmp_path, ending).read_bytes(), Random(5)
+    path, errors = tmp_path / f"damaged{ending}", 0
+    for _ in range(100):
+        data = bytearray(whole)
+        for _ in range(random.randint(1, 4)):
+            data[random.randrange(len(data))] = random.randrange(256)
+        path.write_bytes(data)
+        try:
+            list(read_output(path))
+        except UnreadableFileError:
+            errors += 1
+    assert errors > 50
