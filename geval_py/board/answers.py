@@ -31,6 +31,17 @@ def expected_of(challenge: str, answers: str, test: str) -> str:
     )
 
 
+def public_answers(settings: Settings, test: str) -> str | None:
+    """Return the path of a test's answers beside its input; None without them, and if they are not for everyone.
+
+    Those of a test whose scores are only hinted at (a ladder, parts) are not, whatever lies beside the input.
+    """
+    of = next((one for one in settings.tests if one.name == test), None)
+    if of is None or not of.visible or of.ladder or of.split:
+        return None
+    return sources.find_file(os.path.join(settings.challenge, test, splits.EXPECTED_FILE))
+
+
 def input_of(challenge: str, test: str) -> str | None:
     """Return the path of a test's input, or None."""
     return sources.find_file(os.path.join(challenge, test, splits.INPUT_FILE))

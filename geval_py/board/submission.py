@@ -214,7 +214,7 @@ def _little_endian(values: array[float]) -> array[float]:
 # JSON documents between a board and its child processes (board.intake.sandbox and worker).
 
 
-JOB_FILE, ANSWER_FILE = "job.json", "answer.json"
+JOB_FILE, ANSWER_FILE, REPORT_FILE = "job.json", "answer.json", "report.html"
 PASSED_VARIABLES = (  # of the environment: to find programs and certificates, a proxy, the agent with the ssh keys
     "PATH",
     "SSL_CERT_FILE",

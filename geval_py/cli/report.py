@@ -58,15 +58,14 @@ def run(words: Sequence[str]) -> int:
 
 
 def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, svg: str | None) -> None:
-    from geval_py.reports.contents import has_log_losses, overview, report
+    from geval_py.reports.contents import explained
     from geval_py.reports.page import charts, page
 
     task, settings = options.task_and_settings(given, metrics, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
-    explain = report if has_log_losses(evaluation.scores[0]) else overview
     with terminal.ProgressBar("samples", unit="items") as progress:
-        contents = explain(evaluation, others, documents=settings.documents_by, progress=progress)
+        contents = explained(evaluation, others, documents=settings.documents_by, progress=progress)
     if html is not None:
         _write_text(html, page(contents, challenge.Challenge(path=task.directory, task=task).title))
     if svg is not None:

@@ -154,7 +154,8 @@ _NO_ENSEMBLES = (
 )
 NOT_AVAILABLE = {
     SUBMIT: f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
-    "  commit the output and run git push; a board (geval board add) takes folders, archives and git branches",
+    "  geval submit sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
+    "  for Gonito, commit the output and run git push",
     "--train": _NO_ENSEMBLES.format("--train"),
     "--infer": _NO_ENSEMBLES.format("--infer"),
 }

@@ -157,6 +157,18 @@ def log_losses(evaluation: ScoredOutput) -> Array:
     return np.array(evaluation.line_losses, np.float64)
 
 
+def explained(
+    evaluation: ScoredOutput,
+    others: Sequence[ScoredOutput] = (),
+    *,
+    documents: DocumentsBy = None,
+    progress: Progress | None = None,
+) -> Report | Overview:
+    """Compute the report that fits the metric: :func:`report` for log losses, else :func:`overview`."""
+    explain = report if has_log_losses(evaluation.scores[0]) else overview
+    return explain(evaluation, others, documents=documents, progress=progress)
+
+
 def has_log_losses(score: MetricScore) -> bool:
     """Whether a score is made from log losses of words."""
     return score.metric.is_of_words and not score.statistics.classes

@@ -94,6 +94,17 @@ def score_in_sandbox(
     return replace(findings, scored=tuple(with_interval(one, settings.seed) for one in findings.scored))
 
 
+def report_in_sandbox(path: str, test: str, settings: Settings, place: str) -> str:
+    """Explain an output of a test whose answers are public, by the ranking metric; return the path of the page.
+
+    The hidden answers are not looked at. Raises FailedError.
+    """
+    arguments = {"path": path, "name": os.path.basename(path), "test": test}
+    arguments |= {"challenge": settings.challenge, "metric": settings.metric}
+    found = run_in_sandbox("report", arguments, limits=settings.limits, place=place)
+    return os.path.join(place, str(found["page"]))
+
+
 def run_in_sandbox(job: str, arguments: submission.Document, *, limits: Limits, place: str) -> submission.Document:
     """Run a job of :mod:`geval_py.board.intake.worker` in a child process; raises RejectedError, FailedError.
 

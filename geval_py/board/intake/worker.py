@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 
 from geval_py.board import submission
 from geval_py.board.answers import expected_of
-from geval_py.board.submission import Document, FailedError, Findings, Parcel, ReceivedOutput, RejectedError, Scored
+from geval_py.board.submission import (
+    REPORT_FILE,
+    Document,
+    FailedError,
+    Findings,
+    Parcel,
+    ReceivedOutput,
+    RejectedError,
+    Scored,
+)
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
 from geval_py.reading import config, splits
 from geval_py.reading.schemes import parse_schemes
@@ -117,7 +126,25 @@ def _check_and_score(arguments: Document, limits: Document, _: str) -> Document:
     return submission.findings_document(findings)
 
 
-JOBS = {"receive": _receive, "score": _check_and_score}
+def _report(arguments: Document, _: Document, place: str) -> Document:
+    """Write the page that ``geval report`` makes of an output, and name it."""
+    from geval_py.reading.challenge import Challenge
+    from geval_py.reports.contents import explained
+    from geval_py.reports.page import page
+
+    path, test, metric = (arguments[name] for name in ("path", "test", "metric"))
+    challenge = arguments["challenge"]
+    try:
+        evaluation = _evaluate(path, test, [metric], {**arguments, "answers": challenge}, keep_texts=True)
+        text = page(explained(evaluation), Challenge.open(challenge).title)
+    except GevalError as error:
+        raise FailedError(reason=visible(str(error).partition("\n")[0].replace(path, arguments["name"]))) from error
+    with open(os.path.join(place, REPORT_FILE), "w", encoding="utf-8") as file:
+        file.write(text)
+    return {"page": REPORT_FILE}
+
+
+JOBS = {"receive": _receive, "score": _check_and_score, "report": _report}
 
 
 def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[Document]:
@@ -191,7 +218,9 @@ def _evaluate_kept(
             left = others
 
 
-def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: Document) -> scores.ScoredOutput:
+def _evaluate(
+    path: str, test: str, metrics: Sequence[str], arguments: Document, *, keep_texts: bool = False
+) -> scores.ScoredOutput:
     challenge = arguments["challenge"]
     task = config.config_task(challenge)
     task = task.replace(
@@ -206,9 +235,8 @@ def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: Document)
     )
     split = splits.locate(task)
     schemes = evaluate.select_schemes(task)
-    return evaluate.evaluate_output(
-        split, split.outputs[0], schemes, evaluate.vocabulary_for(schemes, task), sign=True
-    )
+    vocabulary = evaluate.vocabulary_for(schemes, task)
+    return evaluate.evaluate_output(split, split.outputs[0], schemes, vocabulary, sign=True, keep_texts=keep_texts)
 
 
 def _without_path(error: GevalError, path: str, name: str) -> str:

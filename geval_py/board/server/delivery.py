@@ -11,6 +11,7 @@ import os
 import smtplib
 import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -65,12 +66,27 @@ def deliver_next(board: Board, now: datetime) -> bool:
     return True
 
 
-def undelivered(connection: Connection) -> list[tuple[str, str, int]]:
-    """Return what is not delivered: the webhook ("" for e-mail), the reason of the last try, how many; most first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undelivered:
+    """Notices that were tried, and did not arrive: to a webhook, or "" by mail; ``reason`` is of their last tries."""
+
+    webhook: str
+    reason: str
+    count: int
+
+    def __str__(self) -> str:
+        where = f"to {self.webhook}" if self.webhook else "by mail"
+        return (
+            f"{self.count} {'notice is' if self.count == 1 else 'notices are'} not delivered {where}: {self.reason}"
+        )
+
+
+def undelivered(connection: Connection) -> list[Undelivered]:
+    """Return what is not delivered, the most first."""
     of = (notices.c.webhook, notices.c.reason)
     query = select(*of, func.count()).where(notices.c.state != SENT, notices.c.tries > 0).group_by(*of)
-    found = [(row[0], row[1], row[2]) for row in connection.execute(query)]
-    return sorted(found, key=lambda one: (-one[2], one))
+    found = [Undelivered(webhook=row[0], reason=row[1], count=row[2]) for row in connection.execute(query)]
+    return sorted(found, key=lambda one: (-one.count, one.webhook, one.reason))
 
 
 def _deliver(settings: Settings, row: Row[Any], now: datetime) -> None:

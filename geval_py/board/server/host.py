@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """A server: its board, its clock, its public address (``url``, "" if unknown), and who asks."""
+    """A server: its board, its clock, its public address (``url``, "" if unknown), and who asks.
+
+    ``place`` is a folder for temporary files.
+    """
 
     live: LiveBoard
     clock: Callable[[], datetime]
     url: str
+    place: str
     is_secure: bool
 
     def current(self, request: Request, *, scope: str = ...) -> Account | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row
@@ -13,7 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from geval_py.board.database.store import Board
+from geval_py.board.answers import public_answers
+from geval_py.board.database.store import Board, write_content
+from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations.receipts import day_of, quota_used, written
 from geval_py.board.operations.submissions import name_final, withdraw
 from geval_py.board.server import accounts, uploads
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from geval_py.board.server.host import Host
 
 MOST_IN_FEED = 50
+REPORTS_AN_HOUR = 30  # of an account; one takes some seconds
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
@@ -78,6 +84,7 @@ class TeamPages:
 
     def __init__(self, server: Host) -> None:
         self._server = server
+        self._reporting = asyncio.Semaphore(1)  # others wait, in no thread that a page needs
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -92,6 +99,7 @@ class TeamPages:
             Route("/me/invitations", self.invite, methods=["POST"]),
             Route("/me/uploads/{number}", self.upload_page),
             Route("/me/uploads/{number}/receipt", self.receipt),
+            Route("/me/uploads/{number}/reports/{output:int}", self.report),
             Route("/api/uploads/{number}", self.upload_state),
             Route("/api/me", self.who),
         ]
@@ -110,7 +118,39 @@ class TeamPages:
     def upload_page(self, request: Request) -> Response:
         """Show what became of an upload."""
         account, one = self._own_upload(request)
-        return self._server.page(request, "upload", f"Upload {one.number}", account=account, upload=one)
+        title, explained = f"Upload {one.number}", self._explainable(one)
+        return self._server.page(request, "upload", title, account=account, upload=one, explained=explained)
+
+    async def report(self, request: Request) -> Response:
+        """Explain an output of a test whose answers are public, on a page to be kept, as ``geval report`` does."""
+        async with self._reporting:
+            return await run_in_threadpool(self._report, request)
+
+    def _report(self, request: Request) -> Response:
+        account, one = self._own_upload(request)
+        output = request.path_params["output"]
+        row = next((row for row in self._explainable(one) if row.id == output), None)
+        if row is None:
+            raise HTTPException(404, "There is no such output of a test whose answers are public.")
+        board, now = self._server.live.board(), self._server.clock()
+        with board.writing() as connection:
+            accounts.count_try(connection, f"reports {account.id}", REPORTS_AN_HOUR, now)
+        with TemporaryDirectory(dir=self._server.place, prefix="report-") as place:
+            path = os.path.join(place, os.path.basename(row.name))
+            with board.reading() as connection:
+                write_content(connection, row.sha256, path)
+            with open(report_in_sandbox(path, row.test, board.settings, place), encoding="utf-8") as page:
+                text = page.read()
+        name = f"report-{one.number}-{row.test}.html"
+        return Response(
+            text, media_type="text/html", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+        )
+
+    def _explainable(self, one: uploads.UploadView) -> list[Row[Any]]:
+        board = self._server.live.board()
+        tests = [test.name for test in board.settings.tests if public_answers(board.settings, test.name)]
+        with board.reading() as connection:
+            return uploads.outputs_of(connection, one, tests)
 
     def receipt(self, request: Request) -> Response:
         """Return the signed receipt of an upload, as a file."""

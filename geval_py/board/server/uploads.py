@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, and_, delete, exists, insert, select, update
 
-from geval_py.board.database.schema import blobs, files, submissions, submitters, uploads
+from geval_py.board.database.schema import SCORED, blobs, files, outputs, submissions, submitters, uploads
 from geval_py.board.database.store import Board, escape_unstorable, pack_file, store_content, write_content
 from geval_py.board.intake.identity import ARCHIVES, is_archive
 from geval_py.board.operations.receipts import WAITING, check_quota
@@ -227,6 +227,14 @@ def uploads_of(
     if number is not None:
         query = query.where(uploads.c.number == number)
     return [_view(row) for row in connection.execute(query.order_by(uploads.c.id.desc()).limit(most))]
+
+
+def outputs_of(connection: Connection, one: UploadView, tests: Sequence[str]) -> list[Row[Any]]:
+    """Return the outputs for some tests that an upload was scored with: ``id``, ``test``, ``name``, ``sha256``."""
+    query = select(outputs.c.id, outputs.c.test, files.c.name, files.c.sha256).join_from(outputs, files)
+    query = query.join(submissions, submissions.c.id == outputs.c.submission_id)
+    own = submissions.c.code == one.code, submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
+    return list(connection.execute(query.where(*own, outputs.c.test.in_(tests)).order_by(outputs.c.id)))
 
 
 def is_own(connection: Connection, submitter_id: int | None, code: str) -> bool:

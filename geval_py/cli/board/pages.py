@@ -95,12 +95,14 @@ def run_status(words: Sequence[str]) -> int:
         _show_copies(board, given)
         return 0
     from geval_py.board.operations.status import status_of
+    from geval_py.board.server.delivery import undelivered
     from geval_py.board.server.queue import queue_status
 
     status = status_of(board, now())
     with board.reading() as connection:
-        queue = queue_status(connection, now())
-    summary = [visible(line) for line in (*_summary(status), *(queue.lines() if queue.was_used else ()))]
+        queue, lost = queue_status(connection, now()), undelivered(connection)
+    told = (*_summary(status), *(queue.lines() if queue.was_used else ()), *map(str, lost))
+    summary = [visible(line) for line in told]
 
     def text(width: int | None) -> Iterator[str]:
         yield from (f"{line}\n" for line in summary)
@@ -109,7 +111,7 @@ def run_status(words: Sequence[str]) -> int:
             yield from status.table().tabs() if width is None else status.table().terminal(width)
 
     def document() -> dict[str, Any]:
-        return {**status.document(), "queue": asdict(queue)}
+        return {**status.document(), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
 
     terminal.show(Shown(to_dict=document, table=status.table, legend=lambda: summary, text=text), given)
     return 0

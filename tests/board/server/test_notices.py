@@ -79,7 +79,7 @@ def set_server(served, values, **keys):
 
 def failures(served):
     with served.board.reading() as connection:
-        return undelivered(connection)
+        return [(one.webhook, one.reason, one.count) for one in undelivered(connection)]
 
 
 def rows(served):

@@ -1,0 +1,84 @@
+"""The reports that a team gets of its own outputs, for test sets whose answers are public."""
+
+import os
+from pathlib import Path
+
+import pytest
+from samples import ON_BOTH, output, words_of
+from serving import set_keys
+from test_server import archive
+
+from geval_py.board.database.store import Board
+from geval_py.board.server import team
+
+BOTH = archive({"dev-0/out.tsv": output("dev-0", 0.4), "test-A/out.tsv": output("test-A", 0.5)})
+TESTS = "{test-A: {disclosed: 4}, dev-0: {visible: true}}"
+
+
+@pytest.fixture
+def scored(served):
+    """A team whose upload was scored on a public and on a hidden test: its browser, and the upload's page."""
+    set_keys(served.board, tests=TESTS)
+    served.server.live._board = Board.open(served.board.folder)
+    program, browser = served.token("anna"), served.signed_in("anna")
+    number = program.put("/upload/team.zip", BOTH).json()["number"]
+    served.work()
+    return browser, f"/me/uploads/{number}"
+
+
+@ON_BOTH
+def test_a_team_gets_a_report_of_a_public_test_alone(served, scored):
+    browser, page = scored
+    text = browser.get(page).text
+    assert text.count(f'href="{page}/reports/') == 1
+    address = text.partition(f'href="{page}/reports/')[2].partition('"')[0]
+    answer = browser.get(f"{page}/reports/{address}")
+    name = f"report-{page.rpartition('/')[2]}-dev-0.html"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert answer.text.startswith("<!doctype html>")
+    assert "Guess the word" in answer.text
+    assert words_of("dev-0")[0] in answer.text
+    assert not [word for word in set(words_of("test-A")) - set(words_of("dev-0")) if f">{word}<" in answer.text]
+    assert os.listdir(served.server.place) == ["site"]
+
+
+def test_hidden_tests_other_teams_and_withdrawn_submissions_have_no_report(served, scored):
+    browser, page = scored
+    outputs = range(1, 4)
+    assert [browser.get(f"{page}/reports/{one}").status_code for one in outputs].count(200) == 1
+    assert served.browser().get(f"{page}/reports/1").status_code == 303
+    assert {served.signed_in("ben").get(f"{page}/reports/{one}").status_code for one in outputs} == {404}
+    code = served.token("anna").get(f"/api{page.removeprefix('/me')}").json()["code"]
+    assert browser.post("/me/withdraw", data={"code": code}).status_code == 303
+    assert {browser.get(f"{page}/reports/{one}").status_code for one in outputs} == {404}
+
+
+@pytest.mark.parametrize("dev", ["{disclosed: 4}", "{visible: true, ladder: true, step: 0.1}"])
+def test_answers_that_lie_in_the_challenge_but_are_not_for_everyone_are_not_explained(served, dev):
+    set_keys(served.board, tests=f"{{test-A: {{disclosed: 4}}, dev-0: {dev}}}")
+    served.server.live._board = Board.open(served.board.folder)
+    program, browser = served.token("anna"), served.signed_in("anna")
+    number = program.put("/upload/team.zip", BOTH).json()["number"]
+    served.work()
+    assert "<h2>Reports</h2>" not in browser.get(f"/me/uploads/{number}").text
+    answers = [browser.get(f"/me/uploads/{number}/reports/{one}") for one in range(1, 4)]
+    assert {answer.status_code for answer in answers} == {404}
+    assert "There is no such output of a test whose answers are public." in answers[0].text
+
+
+def test_reports_are_limited_by_the_hour(served, scored, monkeypatch):
+    browser, page = scored
+    monkeypatch.setattr(team, "REPORTS_AN_HOUR", 1)
+    address = browser.get(page).text.partition(f'href="{page}/reports/')[2].partition('"')[0]
+    assert [browser.get(f"{page}/reports/{address}").status_code for _ in range(2)] == [200, 429]
+
+
+def test_a_report_that_cannot_be_made_says_why_in_a_sentence(served, scored):
+    browser, page = scored
+    address = browser.get(page).text.partition(f'href="{page}/reports/')[2].partition('"')[0]
+    expected = Path(served.board.settings.challenge, "dev-0", "expected.tsv")
+    expected.write_text("too\nshort\n", encoding="utf-8")
+    answer = browser.get(f"{page}/reports/{address}")
+    assert answer.status_code == 503
+    assert "The board cannot do this now; try again later." in answer.text
+    assert os.listdir(served.server.place) == ["site"]

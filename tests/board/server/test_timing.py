@@ -1,0 +1,164 @@
+"""What the time of an answer could tell: whether a secret was ever one, and whether a guess was right.
+
+No test measures times, which differ from machine to machine: they compare the work that is done.
+"""
+
+import cProfile
+import os
+import re
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from samples import NOW, output, words_of
+from sqlalchemy import Engine, event
+
+from geval_py.board import submission
+from geval_py.board.intake.worker import JOBS
+from geval_py.board.server import accounts
+
+OUT = "/upload/out.tsv?test=test-A"
+
+
+@pytest.fixture
+def statements():
+    """The statements that any database is given, in their order."""
+    told = []
+
+    def note(_connection, _cursor, statement, *_):
+        told.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    yield told
+    event.remove(Engine, "before_cursor_execute", note)
+
+
+@pytest.fixture
+def work_of(served, statements):
+    """A function that sends a request, and gives the statements of its answer, and the answer without its date."""
+
+    def ask(method, path, **more):
+        browser = served.browser()
+        browser.cookies.update(more.pop("cookies", {}))
+        del statements[:]
+        answer = browser.request(method, path, **more)
+        return list(statements), answer.status_code, answer.content
+
+    return ask
+
+
+def tokens_that_are_none(served):
+    """Yield what may stand in the place of a token: one that is unknown, too old, ended, or of a closed account."""
+    yield accounts.new_secret()
+    for name in ("old", "ended", "closed"):
+        served.signed_in(name)
+        with served.board.writing() as connection:
+            account = accounts.account_named(connection, name)
+            made = NOW - timedelta(days=400) if name == "old" else NOW
+            yield accounts.make_token(connection, account.id, now=made)
+            if name == "ended":
+                for row in accounts.tokens_of(connection, account.id, NOW):
+                    accounts.end_token(connection, account.id, row.id)
+            elif name == "closed":
+                accounts.close(connection, account.id, NOW)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/api/me"), ("PUT", OUT), ("GET", "/me")])
+def test_no_token_that_was_one_takes_other_work_than_an_unknown_one(served, work_of, method, path):
+    tokens = list(tokens_that_are_none(served))
+    work_of(method, path, headers={"Authorization": "Bearer first"})  # which makes this hour's row of failures
+    headers = [{"Authorization": f"Bearer {token}"} for token in tokens]
+    first, *others = [work_of(method, path, headers=one) for one in headers]
+    assert first[0]
+    assert others == [first] * 3
+
+
+def test_no_link_that_was_one_takes_other_work_than_an_unknown_one(served, work_of):
+    used, old = served.invite("used"), served.invite("old", days=0)
+    served.clock.wait(seconds=1)
+    assert served.browser().post(used).status_code == 303
+    links = [f"/invitation/{accounts.new_secret()}", used, old]
+    for method in ("GET", "POST"):
+        work_of(method, links[0])
+        first, *others = [work_of(method, link) for link in links]
+        assert first[0]
+        assert others == [first] * 2
+
+
+def test_no_session_that_was_one_takes_other_work_than_an_unknown_one(served, work_of):
+    ended, closed = served.signed_in("ended"), served.signed_in("closed")
+    cookies = [dict(one.cookies) for one in (ended, closed)]
+    ended.post("/sign-out")
+    with served.board.writing() as connection:
+        accounts.close(connection, accounts.account_named(connection, "closed").id, NOW)
+    unknown = {served.server.cookie: accounts.new_secret()}
+    first, *others = [work_of("GET", "/me", cookies=one) for one in (unknown, *cookies)]
+    assert first[0]
+    assert others == [first] * 2
+
+
+def test_a_secret_is_looked_up_by_its_digest_alone(served):
+    """An index that is searched for the secret itself could tell, by its time, how many characters are right."""
+    asked = []
+
+    def note(_connection, _cursor, _statement, parameters, *_):
+        asked.append(str(parameters))
+
+    token = accounts.new_secret()
+    event.listen(Engine, "before_cursor_execute", note)
+    served.browser().get("/api/me", headers={"Authorization": f"Bearer {token}"})
+    event.remove(Engine, "before_cursor_execute", note)
+    assert any(accounts.digest_of(token) in one for one in asked)
+    assert not any(token[:8] in one for one in asked)
+
+
+def calls(function, *arguments):
+    """Count the calls of each function while one runs."""
+    profile = cProfile.Profile()
+    profile.runcall(function, *arguments)
+    return Counter({str(one.code): one.callcount for one in profile.getstats()})
+
+
+def test_scoring_right_guesses_takes_the_same_steps_as_scoring_wrong_ones(challenge, tmp_path):
+    right = "".join(f"{word}:0.9 :0.1\n" for word in words_of("test-A"))
+    wrong = "".join(f"{word[::-1]}:0.9 :0.1\n" for word in words_of("test-A"))
+    work = []
+    for name, text in (("first", right), ("right", right), ("wrong", wrong)):  # the first one fills caches
+        place = tmp_path / name
+        place.mkdir()
+        (place / "out.tsv").write_text(text, encoding="utf-8")
+        path = str(place / "out.tsv")
+        file = submission.ReceivedFile(name="test-A/out.tsv", path=path, sha256="0" * 64, bytes=len(text))
+        one = submission.ReceivedOutput(test="test-A", file="test-A/out.tsv", variant="", params={})
+        parcel = submission.Parcel(
+            source="a", digest="0" * 64, name="a", files=(file,), outputs=(one,), details=submission.Details()
+        )
+        arguments = {
+            "parcel": submission.parcel_document(parcel),
+            "wanted": [["test-A", "test-A/out.tsv", ["PerplexityHashed", "LikelihoodHashed"]]],
+            "check": True,
+            "challenge": str(challenge),
+            "answers": str(challenge.parent / "answers"),
+            "metric": "PerplexityHashed",
+            "seed": 1,
+        }
+        limits = {"bytes": 10**6, "seconds": 60}
+        work.append(calls(JOBS["score"], arguments, limits, str(place)))
+    assert sum(work[1].values()) > 1000
+    assert work[1] == work[2]
+
+
+def test_no_page_tells_when_scoring_ended_more_precisely_than_by_the_second(served):
+    program, browser = served.token("anna"), served.signed_in("anna")
+    served.clock.wait(microseconds=345678)
+    number = program.put(OUT, output("test-A", 0.5)).json()["number"]
+    served.clock.wait(seconds=1, microseconds=123456)
+    served.work()
+    with served.board.writing() as connection:
+        account = accounts.account_named(connection, "anna")
+        feed = accounts.make_token(connection, account.id, now=NOW, scope=accounts.FEED)
+    served.build()
+    pages = ["/", "/me", f"/me/uploads/{number}", f"/api/uploads/{number}", f"/feed/{feed}", "/feed.xml", "/metrics"]
+    told = "".join(browser.get(page).text for page in pages)
+    assert re.findall(r"\d\d:\d\d:\d\d\.\d+", told) == []
+    assert os.listdir(served.server.place) in ([], ["site"])
