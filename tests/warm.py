@@ -124,7 +124,8 @@ def serve(address):
     zstd_module()
     import geval_py
 
-    for module in pkgutil.walk_packages(geval_py.__path__, "geval_py."):
+    folder = os.path.dirname(geval_py.__file__)  # __path__ of an editable installation has the checkout, too
+    for module in pkgutil.walk_packages([folder], "geval_py."):
         if module.name not in NOT_IMPORTED:
             importlib.import_module(module.name)
     sandbox.start_child, sandbox.get_ready = warm_children(address), lambda: None
