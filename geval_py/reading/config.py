@@ -152,16 +152,18 @@ _NO_ENSEMBLES = (
     "{} is not available in geval-py: in GEval it is for models that choose one of several outputs for each line\n"
     "  geval mix mixes outputs; geval baseline and geval lm train language models"
 )
+_SUBMITS = (
+    "{} is not available in geval-py: it is for Gonito servers, which fetch a branch\n"
+    "  geval submit FILE --board URL sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
+    "  for Gonito, commit the output and run git push"
+)
+_OF_SUBMIT = ("--gonito-host", "--gonito-git-annex-remote", "--token")
 NOT_AVAILABLE = {
-    SUBMIT: f"{SUBMIT} is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
-    "  geval submit sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
-    "  for Gonito, commit the output and run git push",
+    SUBMIT: _SUBMITS.format(SUBMIT),
     "--train": _NO_ENSEMBLES.format("--train"),
     "--infer": _NO_ENSEMBLES.format("--infer"),
 }
-IGNORED = (
-    "--selector", "--references", "--plot-graph", "--gonito-host", "--gonito-git-annex-remote", "--token",
-)  # fmt: skip
+IGNORED = ("--selector", "--references", "--plot-graph", *_OF_SUBMIT)
 
 
 def digits_after_point(text: str) -> int:
@@ -316,7 +318,10 @@ def parse_words(
             raise UsageError(message=message)
     missing = [name for name in values if name in IGNORED and not ignores]
     if missing:
-        raise UsageError(message=f"{missing[0]} is not available yet in geval-py")
+        name = missing[0]
+        raise UsageError(
+            message=_SUBMITS.format(name) if name in _OF_SUBMIT else f"{name} is not available yet in geval-py"
+        )
     ignored = tuple(name for name in IGNORED if name in values)
     if not ignored:
         return values

@@ -311,7 +311,6 @@ def test_options_of_config_txt_that_no_score_depends_on(words, challenge, geval)
     note = "geval: note: `./config.txt`: --gonito-host, --token ignored; no score depends on it\n"
     assert geval("-t", "dev-0", *words) == (0, expected[1], note + expected[2])
     assert geval("check", "dev-0")[::2] == (0, "")
-    assert geval("-t", "dev-0", "--token", "x")[2] == "geval: --token is not available yet in geval-py\n"
 
 
 def test_text_flags(challenge, geval):

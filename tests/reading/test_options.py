@@ -241,23 +241,28 @@ def test_what_is_refused_is_safe_to_show():
     assert "\x1b" not in refused("-p", "\x1b")
 
 
-UNAVAILABLE = {
-    "--gonito-host example.org": "--gonito-host",
+@pytest.mark.parametrize("name", ["--selector", "--references", "--plot-graph"])
+def test_options_that_are_not_available_yet(name):
+    assert refused("-t", "dev-0", name, "a/b") == f"{name} is not available yet in geval-py"
+
+
+SUBMITTING = {
+    "--submit": "--submit",
+    "-S": "--submit",
+    "-lS": "--submit",
+    "--submit --init": "--submit",
+    "--submit --token x": "--submit",
     "--token=x": "--token",
-    "--selector a/b": "--selector",
+    "--gonito-host example.org": "--gonito-host",
+    "--gonito-git-annex-remote x": "--gonito-git-annex-remote",
 }
 
 
-@pytest.mark.parametrize(("words", "name"), UNAVAILABLE.items(), ids=UNAVAILABLE)
-def test_options_that_are_not_available_yet(words, name):
-    assert refused("-t", "dev-0", *words.split()) == f"{name} is not available yet in geval-py"
-
-
-@pytest.mark.parametrize("words", ["--submit", "-S", "-lS", "--submit --init", "--submit --token x"])
-def test_submitting_is_done_by_others(words):
+@pytest.mark.parametrize(("words", "name"), SUBMITTING.items(), ids=SUBMITTING)
+def test_submitting_is_done_by_others(words, name):
     assert refused("-t", "dev-0", *words.split()) == (
-        "--submit is not available in geval-py, since it asks a Gonito server to fetch a branch\n"
-        "  geval submit sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
+        f"{name} is not available in geval-py: it is for Gonito servers, which fetch a branch\n"
+        "  geval submit FILE --board URL sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
         "  for Gonito, commit the output and run git push"
     )
 
