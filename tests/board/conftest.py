@@ -38,9 +38,10 @@ def programme(name):
 
 
 class Cluster:
-    """PostgreSQL on a socket in a folder, which knows no password."""
+    """PostgreSQL on a socket in a folder, which knows no password; if it ``is_durable``, commits wait for the disk."""
 
-    def __init__(self):
+    def __init__(self, *, is_durable=False):
+        self._fsync = "on" if is_durable else "off"
         self.folder = tempfile.mkdtemp(prefix="geval-pg-", dir="/tmp")  # short: a socket's path has 107 bytes at most
         self.user = None
         if os.getuid() == 0:
@@ -59,7 +60,7 @@ class Cluster:
         )
 
     def start(self):
-        options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c max_connections=60"
+        options = f"-k {self.folder} -c listen_addresses= -c fsync={self._fsync} -c max_connections=60"
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "-w", "start")
 
     def crash(self):

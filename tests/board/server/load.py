@@ -120,7 +120,7 @@ class Memory:
 
 
 def put_load(board, contents, size, folder, seconds=40):
-    """Upload a content for each team at once, while others read; give what was found when all are settled."""
+    """Upload a content for each team at once, while others read, if any; give what was found when all are settled."""
     names = [f"reader-{number}" for number in range(size.readers)]
     cookies = sessions(board, names)
     secrets = tokens(board, [f"team-{number}" for number in range(size.uploaders)])
@@ -128,7 +128,9 @@ def put_load(board, contents, size, folder, seconds=40):
     with serving(board) as (port, process), ThreadPoolExecutor(size.uploaders + size.readers) as threads:
         memory = Memory(process.pid)
         sending = [threads.submit(_upload, port, *one, began) for one in zip(secrets, contents, strict=True)]
-        if size.is_large:
+        if not size.readers:
+            reading = []
+        elif size.is_large:
             reading = [threads.submit(_read_pages, port, cookies, seconds, folder)]
         else:
             reading = [threads.submit(_read_as, port, *one, ended) for one in zip(names, cookies, strict=True)]
@@ -140,7 +142,15 @@ def put_load(board, contents, size, folder, seconds=40):
         pages = [one.result() for one in reading]
         held = memory.stop()
     receipts, states, times, looks = zip(*sent, strict=True)
-    return Found(receipts, list(states), pages[0], sorted(times), sorted(chain.from_iterable(looks)), took, held)
+    return Found(
+        receipts,
+        list(states),
+        pages[0] if pages else {},
+        sorted(times),
+        sorted(chain.from_iterable(looks)),
+        took,
+        held,
+    )
 
 
 def _read_pages(port, cookies, seconds, folder):
