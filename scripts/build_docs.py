@@ -34,7 +34,8 @@ NAME = re.compile(r"^- `([\w.]+)`\n", re.MULTILINE)
 def pages() -> dict[Path, str]:
     """Return each page's name on the site."""
     others = {
-        ROOT / name: name.removesuffix(".md").lower() for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+        ROOT / name: name.removesuffix(".md").lower()
+        for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
     }
     rest = [page for page in PAGES if page not in others]
     return others | {page: page.stem if page.parent == DOCS else f"challenge-{page.parent.name}" for page in rest}

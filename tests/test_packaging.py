@@ -1,8 +1,11 @@
 """What goes around the code: workflows and hooks that parse and agree, a kernel whose flags agree, no name that is not ours."""
 
 import importlib.metadata
+import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -36,12 +39,19 @@ def texts(*patterns):
 
 
 def test_an_action_has_one_version_everywhere():
-    versions = defaultdict(set)
-    for text in texts(".github/workflows/*.yml", "action.yml", "docs/*.md", "docs/workflows/*.yml", "README.md"):
-        for action, version in re.findall(r"uses: ([\w./-]+)@(\S+)", text):
-            versions[action].add(version)
-    assert {"actions/setup-python", "github/codeql-action/upload-sarif"} <= versions.keys()
-    assert {action: found for action, found in versions.items() if len(found) > 1} == {}
+    """What runs is pinned to a commit, with its version beside it; what is to be copied names the major version."""
+    pinned, copied = defaultdict(set), defaultdict(set)
+    for text in texts(".github/workflows/*.yml", "action.yml", "docs/workflows/*.yml"):
+        for action, commit, version in re.findall(r"uses: ([\w./-]+)@(\S+)(?: # (v[\d.]+))?$", text, re.MULTILINE):
+            assert re.fullmatch("[0-9a-f]{40}", commit), action
+            pinned[action].add((commit, version))
+    for text in texts("docs/*.md", "README.md"):
+        for action, version in re.findall(r"uses: ([\w./-]+)@(v\S+)", text):
+            copied[action].add(version)
+    assert {"actions/setup-python", "github/codeql-action/upload-sarif"} <= pinned.keys() & copied.keys()
+    assert {action: found for action, found in pinned.items() if len(found) > 1} == {}
+    major = {action: {version.partition(".")[0] for _, version in pinned[action]} for action in copied}
+    assert copied == major
 
 
 def hooks_to_copy(place="local"):
@@ -148,6 +158,58 @@ def test_the_container_has_what_the_build_needs():
     assert all((ROOT / source).exists() for source in sources)
     packages = PYPROJECT["tool"]["scikit-build"]["wheel"]["packages"].values()
     assert {"pyproject.toml", *packages, *PYPROJECT["project"]["license-files"]} <= set(sources)
+
+
+def release():
+    """The jobs of the workflow of a release."""
+    return yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))["jobs"]
+
+
+def test_a_release_is_reproducible_attested_and_has_a_bill_of_materials():
+    jobs = release()
+    epoch = "${{ needs.moment.outputs.epoch }}"
+    assert jobs["wheels"]["steps"][1]["env"]["CIBW_ENVIRONMENT"] == f"SOURCE_DATE_EPOCH={epoch}"
+    assert jobs["sdist"]["steps"][1]["env"] == {"SOURCE_DATE_EPOCH": epoch}
+    used = [step.get("uses", "").partition("@")[0] for step in jobs["attest"]["steps"]]
+    assert {"actions/attest-build-provenance", "actions/attest-sbom"} <= set(used)
+    assert jobs["publish"]["needs"] == "attest"
+    (run,) = [step["run"] for step in jobs["attest"]["steps"] if "run" in step]
+    program, script, _, bill = shlex.split(run)
+    assert (program, bill) == ("python3", jobs["attest"]["steps"][4]["with"]["sbom-path"])
+    assert (ROOT / script).exists()
+
+
+def build(folder, *kinds):
+    """Build distributions from a copy of the checkout in a folder; gives their contents by name."""
+    source = folder / "geval-py"
+    kept = shutil.ignore_patterns(".*", "build", "dist", "__pycache__", "node_modules")
+    shutil.copytree(ROOT, source, ignore=kept)
+    words = [sys.executable, "-m", "build", "--installer", "uv", *kinds, "--outdir", folder / "dist", source]
+    subprocess.run(words, check=True, capture_output=True, env=os.environ | {"SOURCE_DATE_EPOCH": "1767225600"})
+    return {path.name: path.read_bytes() for path in (folder / "dist").iterdir()}
+
+
+@pytest.mark.parametrize("kinds", [("--sdist",), pytest.param((), marks=pytest.mark.long)], ids=["sdist", "all"])
+def test_two_builds_have_the_same_bytes(kinds, tmp_path):
+    """In folders of other names, at other times."""
+    one = build(tmp_path / "one", *kinds)
+    assert len(one) == 2 - len(kinds)
+    assert build(tmp_path / "other/folder", *kinds) == one
+
+
+@pytest.mark.long
+def test_the_bill_of_materials_names_what_is_installed(tmp_path):
+    (tmp_path / "wheel").mkdir()
+    name, wheel = next(one for one in build(tmp_path / "wheel", "--wheel").items())
+    (tmp_path / name).write_bytes(wheel)
+    words = [sys.executable, ROOT / "scripts/bill_of_materials.py", tmp_path / name, tmp_path / "sbom.cdx.json"]
+    subprocess.run(words, check=True, capture_output=True)
+    bill = json.loads((tmp_path / "sbom.cdx.json").read_text(encoding="utf-8"))
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == ("CycloneDX", __version__)
+    found = {one["name"].lower() for one in bill["components"]}
+    needed = {Requirement(one).name.lower() for one in PYPROJECT["project"]["dependencies"]}
+    assert needed - {"backports.zstd"} <= found
+    assert not {"pip", "setuptools", "pytest"} & found
 
 
 @pytest.mark.long
