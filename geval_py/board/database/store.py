@@ -15,6 +15,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -39,6 +40,7 @@ CHANGED = "changed"  # facts: how often what the pages show has changed
 AFFILIATION = "affiliation "  # facts: the affiliation in a gonito.yaml, by the id of a submission
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once
+_WRITING: ContextVar[tuple[str, sa.Connection] | None] = ContextVar("place and transaction", default=None)
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
 
 
@@ -89,8 +91,12 @@ class Board:
     def writing(self, seconds: float | None = None) -> Iterator[sa.Connection]:
         """Run the block as one transaction, which is undone if the block raises an error; raises StoreError.
 
-        On SQLite another writer is waited for a minute or, if given, fewer seconds.
+        A block within another one is a part of its transaction. On SQLite another writer is waited for a minute or,
+        if given, fewer seconds.
         """
+        if (outer := _WRITING.get()) is not None and outer[0] == self.place:
+            yield outer[1]
+            return
         engine = self.engine
         with store_errors(engine), engine.connect() as connection:
             if connection.dialect.name == "sqlite":
@@ -98,7 +104,11 @@ class Board:
                 _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
             else:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
-            yield connection
+            token = _WRITING.set((self.place, connection))
+            try:
+                yield connection
+            finally:
+                _WRITING.reset(token)
             connection.commit()
 
 

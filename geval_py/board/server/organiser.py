@@ -135,9 +135,9 @@ class Desk:
 
             def run() -> Response:
                 account, board = self._organiser(request, changes=True), self._server.live.board()
-                subject, detail = change(board, account, form)
                 action = request.url.path.removeprefix(f"{HOME}/")
-                with board.writing() as connection:
+                with board.writing() as connection:  # what is done and its line in the log, or neither
+                    subject, detail = change(board, account, form)
                     accounts.log(connection, account.name, action, subject, detail, now=self._server.clock())
                 return RedirectResponse(HOME, 303)
 

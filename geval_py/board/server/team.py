@@ -277,8 +277,8 @@ class TeamPages:
         with board.reading() as connection:
             if not uploads.is_own(connection, account.submitter_id, code):
                 raise RefusedError(reason="this is no submission of your team")
-        change(board, code, now)
         with board.writing() as connection:
+            change(board, code, now)
             accounts.log(connection, account.name, action, code, now=now)
         return RedirectResponse("/me", 303)
 

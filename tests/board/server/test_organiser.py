@@ -68,6 +68,21 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     assert page.index("take-back") < page.index("withdraw")
 
 
+@ON_BOTH
+def test_what_cannot_be_logged_is_not_done(served, organiser, monkeypatch):
+    """A server that is killed between a change and its line in the audit log has done neither."""
+    code = scored(served, "anna")
+
+    def killed(*_, **__):
+        raise OSError("killed")
+
+    monkeypatch.setattr(accounts, "log", killed)
+    for name, form in (("withdraw", {"code": code, "reason": "a copy"}), ("announce", {"text": "Soon"})):
+        assert organiser.post(f"{HOME}/{name}", data=form).status_code == 503
+    assert withdrawal(served, code) in ("", None)
+    assert "Soon" not in organiser.get(HOME).text
+
+
 def test_an_organiser_invites_and_closes(served, organiser):
     form = {"name": "Bob", "team": "Team 7", "email": "bob@example.org", "role": "submitter"}
     page = organiser.post(f"{HOME}/invite", data=form).text
