@@ -423,18 +423,34 @@ def count_try(connection: Connection, name: str, most: int, now: datetime) -> No
 
     The hours begin with the clock's, so that a count needs one row.
     """
-    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    hour = _hour_of(now)
+    tried = check_tries(connection, name, most, now)
     connection.execute(delete(rates).where(rates.c.hour < hour - timedelta(hours=MOST_KEPT_HOURS)))
-    condition = (rates.c.name == name, rates.c.hour == hour)
-    tried = connection.execute(select(rates.c.tries).where(*condition)).scalar()
+    if tried is None:
+        connection.execute(insert(rates).values(name=name, hour=hour, tries=1))
+    else:
+        condition = (rates.c.name == name, rates.c.hour == hour)
+        connection.execute(update(rates).where(*condition).values(tries=tried + 1))
+
+
+def check_tries(connection: Connection, name: str, most: int, now: datetime) -> int | None:
+    """Return how often something was tried in this hour, None if never; raises TooOftenError from ``most`` on.
+
+    It only reads, so that what is refused takes no lock from those who write.
+    """
+    hour = _hour_of(now)
+    tried: int | None = connection.execute(
+        select(rates.c.tries).where(rates.c.name == name, rates.c.hour == hour)
+    ).scalar()
     if tried is not None and tried >= most:
         raise TooOftenError(
             reason=f"more than {most} times in one hour; try again after {hour + timedelta(hours=1):%H:%M} UTC"
         )
-    if tried is None:
-        connection.execute(insert(rates).values(name=name, hour=hour, tries=1))
-    else:
-        connection.execute(update(rates).where(*condition).values(tries=tried + 1))
+    return tried
+
+
+def _hour_of(now: datetime) -> datetime:
+    return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def log(connection: Connection, who: str, action: str, subject: str = "", detail: str = "", *, now: datetime) -> None:

@@ -128,8 +128,11 @@ class Server:
     def count_try(self, request: Request, what: str, most: int) -> None:
         """Count a try of something, by the address it came from; raises TooOftenError."""
         address = request.client.host if request.client else "unknown"
-        with self.live.board().writing() as connection:
-            accounts.count_try(connection, f"{what} from {address}", most, self.clock())
+        name, board = f"{what} from {address}", self.live.board()
+        with board.reading() as connection:
+            accounts.check_tries(connection, name, most, self.clock())
+        with board.writing() as connection:
+            accounts.count_try(connection, name, most, self.clock())
 
     def changer(self, request: Request) -> Account:
         """Return who changes something: by a token, or by a session from a page of this server."""

@@ -3,6 +3,7 @@
 import io
 import re
 import socket
+import sqlite3
 import tarfile
 from contextlib import closing
 
@@ -240,6 +241,16 @@ def test_wrong_secrets_of_one_address_are_limited_by_the_hour(served, what, monk
     assert served.token("anna").get("/api/me").status_code == 200
     served.clock.wait(hours=1)
     assert wrong() == refused
+
+
+def test_beyond_the_limit_no_try_waits_for_a_writer(served, monkeypatch):
+    """Else a stranger could hold up uploads, or wait in threads that pages need."""
+    monkeypatch.setattr(app, "FAILURES_AN_HOUR", 1)
+    wrong = {"Authorization": "Bearer wrong"}
+    assert served.browser().get("/api/me", headers=wrong).status_code == 401
+    with closing(sqlite3.connect(served.board.place, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert served.browser().get("/api/me", headers=wrong).status_code == 429
 
 
 def test_beyond_the_limit_pages_say_so_and_others_are_shown(served, monkeypatch):
