@@ -109,8 +109,6 @@ TEXT_METRIC_TABLE = [
     ("Mean/WAR", "share", "higher"),
     ("Mean/CAR", "share", "higher"),
     ("CharMatch", "share", "higher"),
-    ("Lower/Accuracy", "share", "higher"),
-    ("MacroAvg/Accuracy", "share", "higher"),
     ("F1", "share", "higher"),
     ("Macro-F1", "share", "higher"),
     ("NMI", "share", "higher"),
@@ -131,6 +129,15 @@ TEXT_METRIC_TABLE = [
     ("TokenAccuracy", "share", "higher"),
     ("BIO-F1", "share", "higher"),
     ("BIO-F1-Labels", "share", "higher"),
+    ("Lower/Accuracy", "share", "higher"),
+    ("Fuzzy/Accuracy", "share", "higher"),
+    ("Fuzzy/MultiLabel-F1", "share", "higher"),
+    ("MacroAvg/Accuracy", "share", "higher"),
+    ("MacroAvg/F1", "share", "higher"),
+    ("MacroAvg/RMSE", "answers' unit", "lower"),
+    ("MacroAvg/MSE", "its square", "lower"),
+    ("MacroAvg/MAE", "answers' unit", "lower"),
+    ("MacroAvg/SMAPE", "percent", "lower"),
 ]
 
 

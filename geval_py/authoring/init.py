@@ -176,11 +176,11 @@ TAGS = Sample(
 )
 _NAMES = (
     (TRANSLATION, "BLEU GLEU SacreBLEU chrF chrF++ TER"),
-    (TRANSCRIPTION, "WER WAR Mean/WER Mean/WAR"),
-    (CORRECTION, "CER CAR Mean/CER Mean/CAR CharMatch"),
-    (KINDS, "Lower/Accuracy MacroAvg/Accuracy Macro-F NMI"),
-    (CLASSES, "F Likelihood LogLoss MacroAvg/Likelihood"),  # as in GEval, classes of 0 and 1
-    (LABELS, "MultiLabel-F Mean/MultiLabel-F Probabilistic-MultiLabel-F MultiLabel-LogLoss MultiLabel-Likelihood"),
+    (TRANSCRIPTION, "WER WAR"),
+    (CORRECTION, "CER CAR CharMatch"),
+    (KINDS, "Macro-F NMI"),
+    (CLASSES, "F Likelihood LogLoss"),  # as in GEval, classes of 0 and 1
+    (LABELS, "MultiLabel-F Probabilistic-MultiLabel-F MultiLabel-LogLoss MultiLabel-Likelihood"),
     (NUMBERS, "RMSE MSE MAE SMAPE Pearson Spearman"),
     (POINTS, "Haversine"),
     (RANKING, "MAP NDCG@"),
@@ -190,8 +190,11 @@ _SAMPLES = {name: sample for sample, names in _NAMES for name in names.split()}
 
 
 def sample_for(metric: Metric) -> Sample:
-    """Return the sample for a metric, by its name without a number at the end; by default word gaps."""
-    return _SAMPLES.get(metric.name) or _SAMPLES.get(metric.name.rstrip("0123456789."), WORD_GAPS)
+    """Return the sample for a metric, by its name without prefixes and a number at the end; by default word gaps."""
+    prefixes, _, inner = metric.name.rpartition("/")
+    if prefixes and inner == "Accuracy":
+        return KINDS
+    return _SAMPLES.get(inner) or _SAMPLES.get(inner.rstrip("0123456789."), WORD_GAPS)
 
 
 def init_challenge(task: splits.Task, *, precision: int | None = None, percentage: bool = False) -> None:

@@ -10,7 +10,7 @@ from geval_py.checking import places, rules, targets
 from geval_py.checking.findings import Findings, FlaggedBlock
 from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import read_lines
-from geval_py.reading.preparation import lower_case
+from geval_py.reading.preparation import lower_characters
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring import blocks, kernel
 from geval_py.scoring.metrics.exact import best_guess, is_class_line, read_number
@@ -107,7 +107,7 @@ class Labels(Value):
     """The labels among the answers, as a metric reads them; none if answers are not labels but mostly different."""
 
     known: frozenset[str] = frozenset()
-    metric: str = ""
+    metric: Metric | None = None
 
     @classmethod
     def of_target(cls, target: targets.Target) -> Labels:
@@ -116,26 +116,27 @@ class Labels(Value):
         if metric is None or not (metric.has_classes or "Accuracy" in metric.name or "MultiLabel" in metric.name):
             return cls()
         path = target.expected or target.training
-        if path is None or metric.name == "TokenAccuracy":
+        if path is None or metric.name == "TokenAccuracy" or metric.matching not in ((), ("Lower",)):
             return cls()
         labels: list[str] = []
         try:
             for line in read_lines(path, header=target.output_header):
-                labels += _labels_of_answer(metric.name, target.preparation(line) if target.preparation else line)
+                labels += _labels_of_answer(metric, target.preparation(line) if target.preparation else line)
         except DataError:
             return cls()
         known = frozenset(labels)
-        return cls(known=known, metric=metric.name) if LABEL_USES * len(known) <= len(labels) else cls()
+        return cls(known=known, metric=metric) if LABEL_USES * len(known) <= len(labels) else cls()
 
     def knows(self, text: str) -> bool:
         """Whether an output line has a label that is among the answers."""
-        if not self.known:
+        if self.metric is None:
             return True
-        if "MultiLabel" in self.metric:
-            return any(label in self.known for label, _ in probable_labels(text))
+        lower = lower_characters if self.metric.matching else str
+        if "MultiLabel" in self.metric.name:
+            return any(lower(label) in self.known for label, _ in probable_labels(text))
         stripped = strip_spaces(text)
-        if self.metric == "Lower/Accuracy":
-            return lower_case(stripped) in self.known
+        if self.metric.matching:
+            return lower(stripped) in self.known
         guess = best_guess(stripped)
         if (stripped if guess is None else guess) in self.known:
             return True
@@ -143,12 +144,11 @@ class Labels(Value):
         return has_classes and NUMBER.fullmatch(stripped) is not None and 0 <= float(stripped) <= 1
 
 
-def _labels_of_answer(metric: str, line: str) -> list[str]:
-    if "MultiLabel" in metric:
-        return split_words(line)
-    if metric == "Lower/Accuracy":
-        return [lower_case(answer) for answer in strip_spaces(line).split("\t")]
-    return [strip_spaces(line)]
+def _labels_of_answer(metric: Metric, line: str) -> list[str]:
+    lower = lower_characters if metric.matching else str
+    if "MultiLabel" in metric.name:
+        return list(map(lower, split_words(line)))
+    return list(map(lower, strip_spaces(line).split("\t"))) if metric.matching else [strip_spaces(line)]
 
 
 def _classes_of(target: targets.Target) -> frozenset[str]:

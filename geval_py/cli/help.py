@@ -10,6 +10,7 @@ from geval_py.checking import problem_formats, rules
 from geval_py.cli import options, parsers, terminal
 from geval_py.reading import challenge, config
 from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.tables import formats
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
@@ -60,6 +61,8 @@ def list_metrics() -> None:
     terminal.write_listing(METRICS.table())
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
     print("An F-score's and NDCG's may be any: F2, Macro-F0.5, NDCG@3.")
+    print(f"Before Accuracy and MultiLabel-F1 may stand {', '.join(f'{name}/' for name in MATCHINGS)}")
+    print("in any order, and before these MacroAvg/ and Mean/: MacroAvg/Smart/Fuzzy/Accuracy.")
 
 
 def _show_formats() -> None:

@@ -149,9 +149,10 @@ PREFIXES = {
     "Mean/F1": MEAN,
     "MacroAvg/MultiLabel-F1": MACRO,
     "MacroAvg/Mean/WER": MACRO,
-    "MacroAvg/F1": UNKNOWN.format("MacroAvg/F1"),  # in GEval alone
-    "Fuzzy/Accuracy": UNKNOWN.format("Fuzzy/Accuracy"),
-    "Mean/Lower/MultiLabel-F1": UNKNOWN.format("Mean/Lower/MultiLabel-F1"),
+    "MacroAvg/Lower/F1": MATCHING.format("F1.0"),
+    "MacroAvg/MacroAvg/F1": MACRO,
+    "Mean/Lower/Accuracy": MEAN,
+    "MacroAvg/Fuzzy/MultiLabel-F1": MACRO,
     "Lower/Foo": UNKNOWN.format("Lower/Foo"),
     "Foo/WER": UNKNOWN.format("Foo/WER"),
 }

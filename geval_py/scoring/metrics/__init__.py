@@ -130,9 +130,9 @@ def find_metric(name: str) -> Metric:
 
 def _find_other(name: str) -> Metric:
     from geval_py.scoring.metrics import METRICS
-    from geval_py.scoring.metrics.texts import find_numbered
+    from geval_py.scoring.metrics.texts import find_numbered, find_prefixed
 
-    metric = METRICS.get(name) or find_numbered(name)
+    metric = METRICS.get(name) or find_numbered(name) or find_prefixed(name)
     if metric is not None:
         return metric
     misapplied = _misapplied(name)
@@ -143,10 +143,8 @@ def _find_other(name: str) -> Metric:
     raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
 
 
-# The prefixes of GEval's metrics: how two lines are matched, and what the mean is of. geval-py has few of them.
-MATCHING = frozenset({"CutLabel", "ExtractNumber", "Fuzzy", "Harden", "LenientHarden", "Lower", "Smart"})
 _MATCHED = r"Accuracy|MultiLabel-F[0-9.e-]+"
-_MEANS = {
+_MEANS = {  # for which metrics GEval has a mean, and what it says of others
     "Mean": (
         r"MultiLabel-F.*|WER|CER|WAR|CAR",
         "Mean/ meta-metric defined only for MultiLabel-F1, WER, CER, WAR and CAR for the time being\n"
@@ -155,7 +153,7 @@ _MEANS = {
     "MacroAvg": (
         r"Likelihood|Accuracy|F[0-9.e-]+|RMSE|MSE|MAE|SMAPE",
         "MacroAvg/ meta-metric defined only for Likelihood, Accuracy, FMeasure, RMSE, MSE, MAE, SMAPE\n"
-        "  it is the mean of the expected classes' scores; geval-py has MacroAvg/Likelihood and MacroAvg/Accuracy",
+        "  it is the mean of the scores of each expected class",
     ),
 }
 
@@ -163,20 +161,21 @@ _MEANS = {
 def _misapplied(name: str) -> str | None:
     """Return GEval's sentence about a prefix before a metric that it is not for; None for another name."""
     from geval_py.scoring.metrics import METRICS
+    from geval_py.scoring.metrics.matching import MATCHINGS
     from geval_py.scoring.metrics.texts import find_numbered, geval_name
 
     *prefixes, inner = name.split("/")
-    if not {*prefixes} <= MATCHING | _MEANS.keys() or not (split_bits(inner)[0] in METRICS or find_numbered(inner)):
+    if not {*prefixes} <= MATCHINGS.keys() | _MEANS or not (split_bits(inner)[0] in METRICS or find_numbered(inner)):
         return None
     metric = geval_name(inner)
     matched = re.fullmatch(_MATCHED, metric) is not None
     for prefix in reversed(prefixes):
-        if prefix in MATCHING and not matched:
+        if prefix in MATCHINGS and not matched:
             return (
                 f"Matching specification cannot be applied to the {metric} metric\n"
-                f"  {prefix}/ is how Accuracy and MultiLabel-F1 compare answers; geval-py has Lower/Accuracy"
+                f"  {prefix}/ says how the answers of Accuracy and MultiLabel-F1 are compared"
             )
-        matched = matched and prefix in MATCHING
+        matched = matched and prefix in MATCHINGS
         metric = f"{prefix}/{metric}"
     of, sentence = _MEANS.get(prefixes[0], (".*", "")) if prefixes else (".*", "")
     is_of_mean = any(prefix in _MEANS for prefix in prefixes[1:])

@@ -64,8 +64,8 @@ class LineStatistics:
     """A table with a row a line, in line order; scores are made from the sums of its columns.
 
     ``columns`` hold finite numbers and inf, which makes the line infinite: losses are in [0, inf], in nats, or for
-    Accuracy 0 (a hit) and 1 (a miss). ``classes`` has each line's class, a number or a text, if the metric averages
-    over classes. ``details`` has what a ruler needs of each line beside the columns, such as its labels.
+    Accuracy from 0 (a hit) to 1 (a miss). ``classes`` has each line's class, a number or a text, if the metric
+    averages over classes. ``details`` has what a ruler needs of each line beside the columns, such as its labels.
     ``out_of_vocabulary`` counts the expected words that the vocabulary of a metric on exact words lacks. ``bound`` is
     the greatest loss that any line could have had, for metrics on hashed words, and 0 for others.
     """
@@ -178,7 +178,8 @@ class Metric(Value):
     ``needs_input``: it compares lines of the input too. ``is_of_words``: output lines are distributions over words,
     which most rules of the checker are about. ``has_classes``: output lines are classes of the training set.
     ``is_tokenised``: the tokenizer splits its lines first, where GEval's isPreprocessable says so. ``answers``: an
-    expected line is one answer, or any of its columns is a right answer, or all of them are expected. ``parse`` reads
+    expected line is one answer, or any of its columns is a right answer, or all of them are expected. ``matching``
+    holds the names before Accuracy or MultiLabel-F that say how answers are compared. ``parse`` reads
     an output line with its number and raises MalformedLineError. ``signature`` makes the signature of the library
     that computes the metric.
     """
@@ -194,6 +195,7 @@ class Metric(Value):
     has_classes: bool = False
     is_tokenised: bool = False
     answers: Literal["one", "any", "all"] = "one"
+    matching: tuple[str, ...] = ()
     parse: Callable[[str, int], object] | None = None
     signature: Callable[[LineStatistics], str] | None = None
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from geval_py.reading.preparation import lower_characters
 from geval_py.reading.wordprobs import NO_DIGIT, REST
 from geval_py.scoring.metrics.exact import best_guess, is_hit
 from geval_py.scoring.metrics.rows import malformed, number_of, of_answer
@@ -90,17 +89,27 @@ def is_wanted(text: str, line: int) -> bool:
     raise malformed(reason, text, line, "0 or 1 is expected")
 
 
-def lower_miss(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Return 0 if the line is one of the expected answers, which TABs separate, in any case; else 1."""
+def miss(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Return 0 if a line's best guess is the expected class, else 1."""
     del line
-    answers = strip_spaces(expected).split("\t")
-    return (lower_characters(strip_spaces(text)) not in map(lower_characters, answers),)
+    return (not is_hit(text, expected),)
 
 
-def miss_in_class(text: str, expected: str, line: int) -> tuple[tuple[float, ...], str]:
-    """Return 0 for a hit or 1 for a miss, and the expected class."""
+def in_class(
+    row: Callable[[str, str, int], tuple[float, ...]],
+    class_of: Callable[[str, int], float | str],
+    text: str,
+    expected: str,
+    line: int,
+) -> tuple[tuple[float, ...], float | str]:
+    """Return another metric's statistics of a line, and the expected class."""
+    return row(text, expected, line), class_of(expected, line)
+
+
+def text_class(expected: str, line: int) -> str:
+    """Return an expected text as a class: without white space at its ends."""
     del line
-    return (not is_hit(text, expected),), strip_spaces(expected)
+    return strip_spaces(expected)
 
 
 def classes(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tuple[str, str | None]]:
@@ -116,6 +125,25 @@ def clusters(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tu
     """Return 1 if the lines are equal, else 0, and both lines."""
     del line
     return (text == expected,), (expected, text)
+
+
+def mean_of_classes(
+    formula: Callable[[Sequence[NDArray[np.float64]], NDArray[np.float64]], NDArray[np.float64]],
+    systems: Sequence[LineStatistics],
+) -> Callable[[NDArray[np.intp]], float]:
+    """Return a function that averages a formula's values, of sums of errors, for the classes of some lines."""
+    import numpy as np
+
+    errors = np.concatenate([np.array(of.columns[0]) for of in systems])
+    numbers: dict[float | str, int] = {}
+    codes = np.array([numbers.setdefault(one, len(numbers)) for of in systems for one in of.classes])
+
+    def score(lines: NDArray[np.intp]) -> float:
+        _, places, counts = np.unique(codes[lines], return_inverse=True, return_counts=True)
+        totals = np.bincount(places, errors[lines]).astype(np.float64)
+        return float(formula([totals], counts.astype(np.float64)).mean())
+
+    return score
 
 
 def macro_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:

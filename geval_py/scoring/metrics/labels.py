@@ -92,9 +92,13 @@ def _rule(low: float, high: float) -> tuple[Array, Array]:
 def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
     """Count the right, the expected and the given labels."""
     del line
-    given = Counter(label for label, probability in probable_labels(text) if probability >= THRESHOLD)
-    wanted = Counter(split_words(expected))
+    given, wanted = Counter(given_labels(text)), Counter(split_words(expected))
     return (given & wanted).total(), wanted.total(), given.total()
+
+
+def given_labels(text: str) -> list[str]:
+    """Return the labels of an output line that are given: those with a probability of 0.5 or more, or without one."""
+    return [label for label, probability in probable_labels(text) if probability >= THRESHOLD]
 
 
 def label_f(beta: float, text: str, expected: str, line: int) -> tuple[float, ...]:

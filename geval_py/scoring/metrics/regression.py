@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.scoring.metrics.base import LineStatistics
+    from geval_py.scoring.metrics.base import LineStatistics, Number
 
 
 EARTH_KM = 6371.0  # GEval's
@@ -60,14 +60,15 @@ def numbers_of(text: str, expected: str, line: int) -> tuple[float, float]:
     return of_answer(number_of, expected, line), number
 
 
-def root_mean(totals: Sequence[float], lines: float) -> float:
-    """Compute the square root of the mean."""
+def root_mean(totals: Sequence[Number], lines: Number) -> Number:
+    """Compute the square root of the mean, of floats or arrays, as the power that GEval computes."""
     (squares,) = totals
-    return math.sqrt(squares / lines)
+    root: Number = (squares / lines) ** 0.5
+    return root
 
 
-def percent(totals: Sequence[float], lines: float) -> float:
-    """Compute the mean in percent."""
+def percent(totals: Sequence[Number], lines: Number) -> Number:
+    """Compute the mean in percent, of floats or arrays."""
     (errors,) = totals
     return 100 * errors / lines
 

@@ -29,13 +29,13 @@ Parse: TypeAlias = Callable[[str, int], Any]  # reads a line with its number; ra
 class RowColumn:
     """Statistics that a function computes from an output line, the expected line and their number.
 
-    ``width`` is the number of statistics; the numbers ``given`` are the function's first arguments. With ``beside``,
+    ``width`` is the number of statistics; what is ``given`` are the function's first arguments. With ``beside``,
     the function returns a pair: the statistics, and the line's class or details.
     """
 
     row: Callable[..., Any]
     width: int = 1
-    given: tuple[float, ...] = ()
+    given: tuple[Any, ...] = ()
     beside: Literal["details", "classes"] | None = None
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:

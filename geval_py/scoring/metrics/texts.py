@@ -28,10 +28,10 @@ _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 @cache  # it is asked for on each line, and for each of many resamples
 def load(module: str, name: str, needs: str = "") -> Any:
-    """Return a function of a module of metrics; raises UsageError if the library that it ``needs`` is missing."""
+    """Return a function of a module of metrics; raises UsageError if a library that it ``needs`` is missing."""
     try:
-        if needs:
-            import_module(needs)
+        for library in needs.split():
+            import_module(library)
         return getattr(import_module(f"geval_py.scoring.metrics.{module}"), name)
     except ModuleNotFoundError as error:
         raise UsageError(message=f"this metric needs {error.name}, of the extra text: {installs('text')}") from error
@@ -72,7 +72,7 @@ def _late(module: str, name: str, *given: Any, needs: str = "") -> Late:
 
 
 def _rows(
-    module: str, name: str, width: int = 1, *given: float, beside: str | None = None, needs: str = ""
+    module: str, name: str, width: int = 1, *given: Any, beside: str | None = None, needs: str = ""
 ) -> LateColumn:
     return LateColumn(kind="RowColumn", module=module, name=name, arguments=(width, given, beside), needs=needs)
 
@@ -147,7 +147,7 @@ def _ndcg(first: float, name: str = "NDCG@10") -> Metric:
 
 
 def _f_measure(beta: float) -> Measure:
-    return _higher(_late("classes", "f_score", beta), "right", "expected", "given")
+    return _higher(_late("classes", "f_score", beta), *_COUNTS)
 
 
 def _of_sacrebleu(name: str, measure: Measure, summary: str) -> Metric:
@@ -157,6 +157,7 @@ def _of_sacrebleu(name: str, measure: Measure, summary: str) -> Metric:
                    signature=_sacre("signature", name))  # fmt: skip
 
 
+_COUNTS = ("right", "expected", "given")
 _BLEU_COUNTS = (*(f"right_{n}" for n in range(1, 5)), "reference_words", *(f"all_{n}" for n in range(1, 5)))
 _SACRE_COUNTS = ("references", "words", "reference_words", *_BLEU_COUNTS[:4], *_BLEU_COUNTS[5:])
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
@@ -199,12 +200,6 @@ _METRICS = (
             measure=_higher(_rest, "rate", worst=-_INFINITE)),
     _Tokens(name="CharMatch", make_column=_CORRECTIONS, needs_input=True,
             summary="F0.5 of the corrections of the input", measure=_f_measure(0.5)),
-    _Tokens(name="Lower/Accuracy", answers="any", make_column=_rows("classes", "lower_miss"),
-            measure=ACCURACY,
-            summary="share of lines that are one of those expected, in any case"),
-    _Tokens(name="MacroAvg/Accuracy", has_classes=True,
-            make_column=_rows("classes", "miss_in_class", beside="classes"),
-            measure=ACCURACY, summary="mean of the accuracies of the expected classes"),
     _f(1),
     _macro_f(1),
     _Metric(name="NMI", make_column=_rows("classes", "clusters", beside="details"),
@@ -252,6 +247,96 @@ _METRICS = (
 )  # fmt: skip
 TEXT_METRICS = {metric.name: metric for metric in _METRICS}
 
+# Metrics with a slash in their names, beside Mean/WER and the like
+
+
+def find_prefixed(name: str) -> Metric | None:
+    """Make the metric of a name such as MacroAvg/F2, Smart/Fuzzy/Accuracy or Mean/Lower/MultiLabel-F1.
+
+    Return None for another name, and for one with more than ten names of matching.
+    """
+    from geval_py.scoring.metrics.matching import MATCHINGS
+
+    matching = frozenset(name.split("/")[:-1]) - {"MacroAvg", "Mean"}
+    return _prefixed(name) if matching <= MATCHINGS.keys() else None
+
+
+def _prefixed(name: str) -> Metric | None:
+    *prefixes, inner = name.split("/")
+    mean = prefixes.pop(0) if prefixes and prefixes[0] in ("MacroAvg", "Mean") else ""
+    matching = tuple(prefixes)
+    numbered = _F_SCORE.fullmatch(inner)
+    stem, beta = (numbered[1], float(numbered[2])) if numbered else (inner, 1.0)
+    is_known = not {"MacroAvg", "Mean"} & set(matching) and (numbered or not inner.endswith("F"))
+    if not (mean or matching) or len(matching) > MOST_MATCHINGS or not is_known:
+        return None
+    if stem == "Accuracy" and mean != "Mean":
+        accuracy = _accuracy(matching, name)
+        return _per_class(accuracy, name, _late("classes", "text_class")) if mean else accuracy
+    if stem == "MultiLabel-F" and mean != "MacroAvg":
+        return _matched_f(beta, name, matching, is_mean=mean == "Mean")
+    if mean == "MacroAvg" and not matching and stem in _PER_CLASS:
+        metric = _f(beta, inner) if stem == "F" else TEXT_METRICS[inner]
+        return _per_class(metric, name, _PER_CLASS[stem])
+    return None
+
+
+def _accuracy(matching: tuple[str, ...], name: str) -> Metric:
+    """Make Accuracy of texts compared otherwise or, without matching, of classes."""
+    if not matching:
+        return _Tokens(name=name, has_classes=True, make_column=_rows("classes", "miss"), measure=ACCURACY,
+                       summary="share of lines whose best guess is right")  # fmt: skip
+    make_column = _rows("matching", "answer_distance", 1, matching, needs=_needs(matching))
+    return _Tokens(name=name, matching=matching, answers="any", make_column=make_column, measure=ACCURACY,
+                   summary=f"Accuracy of texts compared by {'/'.join(matching)}")  # fmt: skip
+
+
+def _matched_f(beta: float, name: str, matching: tuple[str, ...], *, is_mean: bool) -> Metric:
+    needs = f"scipy.optimize {_needs(matching)}"
+    summary = f"the F-score of labels compared by {'/'.join(matching)}"
+    if is_mean:
+        return _Tokens(name=name, matching=matching, measure=_higher(_mean, "score"),
+                       make_column=_rows("matching", "matched_f", 1, matching, beta, needs=needs),
+                       summary=f"mean of each line's: {summary}")  # fmt: skip
+    return _Tokens(name=name, matching=matching, measure=_f_measure(beta), summary=summary,
+                   make_column=_rows("matching", "matched_counts", 3, matching, needs=needs))  # fmt: skip
+
+
+def _needs(matching: tuple[str, ...]) -> str:
+    return _DISTANCES if "Fuzzy" in matching else ""
+
+
+def _per_class(metric: Metric, name: str, class_of: Late) -> Metric:
+    """Make the mean of a metric's scores of the lines of each expected class, text or number.
+
+    Classes are few. Texts and numbers may be as many as the lines, so their sums would fill a matrix of lines by
+    lines; a ruler adds only what it needs.
+    """
+    of_lines: Any = metric.make_column
+    width, given, _ = of_lines.arguments
+    row = _late(of_lines.module, of_lines.name, *given)
+    make_column = _rows("classes", "in_class", width, row, class_of, beside="classes", needs=of_lines.needs)
+    measure: Any = metric.measure
+    if not (metric.has_classes or measure.columns == _COUNTS):
+        formula = measure.formula.score if isinstance(measure.formula, Elementwise) else measure.formula
+        measure = measure.replace(
+            formula=whole, columns=("error",), ruler=_late("classes", "mean_of_classes", formula)
+        )
+    summary = f"mean over the expected classes: {metric.summary}"
+    return metric.replace(name=name, make_column=make_column, measure=measure, summary=summary)
+
+
+MOST_MATCHINGS = 10
+_F_SCORE = re.compile(rf"((?:MultiLabel-)?F)({_NUMBER.pattern})")
+_PER_CLASS = {"F": _late("classes", "is_wanted")} | dict.fromkeys(("RMSE", "MSE", "MAE", "SMAPE"), _NUMBER_LINE)
+_PREFIXED = (  # the most usual ones
+    "Lower/Accuracy",
+    "Fuzzy/Accuracy",
+    "Fuzzy/MultiLabel-F1",
+    *(f"MacroAvg/{name}" for name in ("Accuracy", "F1", "RMSE", "MSE", "MAE", "SMAPE")),
+)
+TEXT_METRICS |= {name: metric for name in _PREFIXED if (metric := _prefixed(name)) is not None}
+
 # By the name before a number: the function that makes the metric of that number.
 NUMBERED: dict[str, Callable[[float, str], Metric]] = {
     "F": _f,
@@ -277,9 +362,16 @@ def geval_name(name: str) -> str:
 
     >>> geval_name("F2"), geval_name("MultiLabel-LogLoss"), geval_name("NDCG@3"), geval_name("BIO-F1")
     ('F2.0', 'MultiLabel-Logloss', 'NDCG@3', 'BIO-F1')
+    >>> geval_name("Lower/Fuzzy/Smart/MultiLabel-F1")
+    'Lower/Fuzzy/MultiLabel-F1.0'
     """
     from geval_py.tables.numbers import shortest
 
+    *prefixes, inner = name.split("/")
+    if "Fuzzy" in prefixes:  # it forgets the names after it
+        del prefixes[prefixes.index("Fuzzy") + 1 :]
+    if prefixes:
+        return "/".join([*prefixes, geval_name(inner)])
     metric = find_numbered(name)
     if metric is None or metric.name.startswith("NDCG@"):
         return "MultiLabel-Logloss" if name == "MultiLabel-LogLoss" else name

@@ -1,0 +1,207 @@
+"""How the answers of Accuracy and of MultiLabel-F are compared: the names before them, such as ``Smart/Fuzzy/``.
+
+A distance of two texts is from 0, for texts that match, to 1. Each name in MATCHINGS makes a distance of another one,
+so names nest in any order: ``Lower/Fuzzy/Accuracy`` is Lower of Fuzzy of the exact distance. The loss of a line of
+Accuracy is the distance of the output to the nearest answer. For MultiLabel-F, each expected label is paired with at
+most one given label, so that the sum of 1 minus the distances is greatest; that sum takes the place of the number of
+right labels.
+
+Fuzzy divides by the length of the expected text, and Smart and ExtractNumber look at it. As in GEval, for labels they
+take the given one in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from math import fsum
+from typing import TypeAlias
+
+from geval_py.reading.preparation import lower_characters
+from geval_py.scoring.metrics.classes import f_score
+from geval_py.scoring.metrics.labels import given_labels
+from geval_py.scoring.metrics.rows import malformed
+from geval_py.text import split_words, strip_spaces
+
+# The distance of a given and an expected text, or 1 if it is above a limit.
+Distance: TypeAlias = Callable[[str, str, float], float]
+
+HARD, LENIENT = 0.8, 0.5  # GEval's: from this score on, Harden and LenientHarden count a match
+MOST_PAIRS = 4_000_000  # of an expected and a given label in a line, which take ten seconds and 32 MB
+TOO_MANY_PAIRS = "too many labels to be matched"
+_NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+", re.ASCII)
+_ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+
+
+def exact(given: str, expected: str, limit: float = 1.0) -> float:
+    """Return 0 for equal texts, else 1."""
+    del limit
+    return float(given != expected)
+
+
+def fuzzy(given: str, expected: str, limit: float = 1.0) -> float:
+    """Divide the edits of characters by the length of the expected text; at most 1, and 1 if nothing is expected.
+
+    RapidFuzz stops once the edits exceed the limit. The hint makes it look for few edits first, which is much faster
+    for long texts that are alike: two of a megabyte take a second, and up to a minute if they are not.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    length = len(expected)
+    if not length:
+        return 1.0
+    most = min(length, int(limit * length) + 1)
+    edits = Levenshtein.distance(given, expected, score_cutoff=most, score_hint=length // 64)
+    return min(1.0, edits / length) if edits <= most else 1.0
+
+
+def _fuzzy(inner: Distance) -> Distance:
+    del inner  # as in GEval, Fuzzy forgets the names after it
+    return fuzzy
+
+
+def _lower(inner: Distance) -> Distance:
+    return lambda given, expected, limit: inner(lower_characters(given), lower_characters(expected), limit)
+
+
+def _cut_label(inner: Distance) -> Distance:
+    return lambda given, expected, limit: inner(without_label(given), without_label(expected), limit)
+
+
+def _smart(inner: Distance) -> Distance:
+    def distance(given: str, expected: str, limit: float) -> float:
+        return (inner if any(map(str.isalpha, expected)) else exact)(given, expected, limit)
+
+    return distance
+
+
+def _harden(least: float, inner: Distance) -> Distance:
+    return lambda given, expected, _: float(1 - inner(given, expected, 1 - least) < least)
+
+
+def _extract_number(inner: Distance) -> Distance:
+    def distance(given: str, expected: str, limit: float) -> float:
+        wanted = number_in(expected)
+        return inner(given, expected, limit) if wanted is None else exact(number_in(given) or "", wanted)
+
+    return distance
+
+
+MATCHINGS: dict[str, Callable[[Distance], Distance]] = {
+    "CutLabel": _cut_label,
+    "ExtractNumber": _extract_number,
+    "Fuzzy": _fuzzy,
+    "Harden": partial(_harden, HARD),
+    "LenientHarden": partial(_harden, LENIENT),
+    "Lower": _lower,
+    "Smart": _smart,
+}
+
+
+@cache
+def distance_of(names: tuple[str, ...]) -> Distance:
+    """Return the distance that names describe, the outermost first.
+
+    >>> distance_of(("Lower", "Fuzzy"))("Łódż", "łódź", 1)
+    0.25
+    """
+    distance: Distance = exact
+    for name in reversed(names):
+        distance = MATCHINGS[name](distance)
+    return distance
+
+
+def without_label(text: str) -> str:
+    """Return what follows the first equals sign; the whole text if there is none."""
+    _, sign, value = text.partition("=")
+    return value if sign else text
+
+
+def number_in(text: str) -> str | None:
+    """Return the first number in a text, as it is written, or else the first Roman number, in digits.
+
+    >>> number_in("-0.5 m"), number_in("item 007"), number_in("Henry VIII"), number_in("I am"), number_in("none")
+    ('-0.5', '007', '8', '1', None)
+    """
+    found = _NUMBER.search(text)
+    if found is not None:
+        return found[0]
+    numbers = map(_roman, split_words(text))
+    return next((str(number) for number in numbers if number > 0), None)
+
+
+def _roman(word: str) -> int:
+    """Read a Roman number, however it is written; 0 if the word is none."""
+    if not _ROMAN.keys() >= set(word):
+        return 0
+    total = right = 0
+    for letter in reversed(word):
+        value = _ROMAN[letter]
+        total += value if value >= right else -value
+        right = value
+    return total
+
+
+def answer_distance(names: tuple[str, ...], text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Compute the distance of an output line to the nearest of the expected answers, which TABs separate."""
+    del line
+    given, distance = strip_spaces(text), distance_of(names)
+    least = 1.0
+    for answer in strip_spaces(expected).split("\t"):
+        least = min(least, distance(given, answer, least))
+    return (least,)
+
+
+def matched_counts(names: tuple[str, ...], text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Compute how well the labels of a line match in sum, and count the expected and the given labels."""
+    given, wanted = given_labels(text), split_words(expected)
+    if len(given) * len(wanted) > MOST_PAIRS:
+        hint = f"{len(wanted)} labels are expected; give at most {MOST_PAIRS // len(wanted)}"
+        raise malformed(TOO_MANY_PAIRS, text, line, hint, token=f"{len(given)} labels")
+    return greatest_match(distance_of(names), wanted, given), len(wanted), len(given)
+
+
+def greatest_match(distance: Distance, wanted: Sequence[str], given: Sequence[str]) -> float:
+    """Compute the greatest sum of 1 minus the distances of pairs; each label is in one pair at most.
+
+    Mostly each label has a nearest one to itself. SciPy, which takes a second to import, finds the best pairs
+    otherwise.
+    """
+    is_short = len(wanted) <= len(given)
+    few, many = (wanted, given) if is_short else (given, wanted)
+    places = {label: place for place, label in enumerate(dict.fromkeys(many))}
+    columns = [places[label] for label in many]
+    costs: dict[str, array[float]] = {}
+    for label in dict.fromkeys(few):
+        of_label = [distance(*((label, other) if is_short else (other, label)), 1.0) for other in places]
+        costs[label] = array("d", [of_label[column] for column in columns])
+    rows = [costs[label] for label in few]
+    found = _nearest(rows)
+    if found is None:
+        import numpy as np
+        from scipy.optimize import linear_sum_assignment
+
+        table = np.array(rows)
+        found = table[linear_sum_assignment(table)].tolist()
+    return len(found) - fsum(found)
+
+
+def _nearest(rows: Sequence[array[float]]) -> list[float] | None:
+    """Return the least cost of each row; None if two rows would need the same column."""
+    taken: set[int] = set()
+    least = []
+    for row in rows:
+        cost = min(row)
+        place = next((n for n, other in enumerate(row) if other == cost and n not in taken), None)
+        if place is None:
+            return None
+        taken.add(place)
+        least.append(cost)
+    return least
+
+
+def matched_f(names: tuple[str, ...], beta: float, text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Compute the F-score of a line's labels, matched."""
+    return (f_score(beta, matched_counts(names, text, expected, line)),)
