@@ -12,7 +12,7 @@ from geval_py.errors import ConfigError, UsageError
 from geval_py.reading import config
 from geval_py.reading.splits import Task
 from geval_py.tables.formats import FORMATS
-from geval_py.text import visible
+from geval_py.text import named, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -122,6 +122,10 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
         ("most_worsening_features", "OTHER", "what goes with being worse than another output", {"mode": True}),
         ("oracle_item_based", "", "the best line of -o and each --alt-out-file", {"mode": True}),
         ("alt_out_files", "FILE", "another output; repeatable", {"goes_with": ("oracle_item_based",)}),
+        ("plot_graph", "FILE",
+         "draw the calibration curve of Probabilistic-MultiLabel-F1 and the like, as an SVG file; FILE-1 and so on "
+         "are of further metrics",
+         {"goes_with": (SCORES,)}),
     ),
     HOW: (
         ("precision", "N", "digits after the point", {"useless_with": ("validate",)}),
@@ -257,6 +261,7 @@ class Settings(Value):
     most_worsening_features: str | None = None
     oracle_item_based: bool = False
     alt_out_files: tuple[str, ...] = ()
+    plot_graph: str | None = None
     distinct: bool = False
     top: int | None = None
     min_frequency: int = 1
@@ -283,6 +288,11 @@ class Settings(Value):
         if self.mode in WITHOUT_FORMAT and self.format != "text":
             raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
         check_of_latex(vars(self))
+        if self.plot_graph is not None and not self.plot_graph.endswith(".svg"):
+            path = named(self.plot_graph)
+            raise UsageError(message=f"--plot-graph draws SVG: name a file that ends in .svg, not {path}")
+        if self.plot_graph is not None and self.challenges:
+            raise UsageError(message="--plot-graph is of one challenge: leave --challenge out")
         if self.no_documents and self.documents is not None:
             raise UsageError(message="--documents and --no-documents are opposites: take one")
         if self.mark_worst_features and self.show_preprocessed:

@@ -54,10 +54,7 @@ if TYPE_CHECKING:
 
 
 def run(task: Task, settings: Settings) -> int:
-    """Show the scores of each output, or the help, the version or the metrics; returns the exit status.
-
-    It is 1 where an output could not be scored.
-    """
+    """Show scores, or the help, the version or the metrics; returns 1 if an output could not be scored, else 0."""
     if settings.help:
         from geval_py.cli.parsers import make_parser
 
@@ -74,8 +71,11 @@ def run(task: Task, settings: Settings) -> int:
         list_metrics()
         return 0
     with _progress_of_samples(settings) as progress:
-        scores = _scores(task, settings, progress)
-        show(scores, settings)
+        show(scores := _scores(task, settings, progress), settings)
+    if settings.plot_graph is not None:
+        from geval_py.cli.report import write_graphs
+
+        write_graphs(settings.plot_graph, what_is_scored(scores.results))
     return scores.status
 
 
@@ -165,20 +165,20 @@ class Scores(Tabular):
         names: Sequence[str],
         interval: Callable[[MetricScore], Interval] | None,
     ) -> None:
-        self._task, self._settings, self._results = task, settings, results
+        self._task, self._settings, self.results = task, settings, results
         self._names, self._interval = names, interval
         self._shown = shown_names(results, settings)
 
     @property
     def status(self) -> int:
         """The exit status: 1 if an output could not be scored."""
-        return int(any(isinstance(result, Failure) for result in self._results))
+        return int(any(isinstance(result, Failure) for result in self.results))
 
     def text(self, width: int | None = None) -> Iterator[str]:
         from geval_py.scoring.score_tables import scores_text
 
         yield scores_text(
-            self._results,
+            self.results,
             self._settings.precision,
             names=self._names,
             outputs=self._shown,
@@ -191,16 +191,16 @@ class Scores(Tabular):
         from geval_py.scoring.score_tables import variant_labels
         from geval_py.tables.table import Column, Table
 
-        keys, labels = variant_labels(self._results)
+        keys, labels = variant_labels(self.results)
         if self._shown or len(keys) < 2 or len(labels) < 2:
-            keys, labels = [], [[name] for name in self._shown or [of.output.name for of in self._results]]
+            keys, labels = [], [[name] for name in self._shown or [of.output.name for of in self.results]]
         columns = [Column(name=name) for name in ["output", *keys][-len(labels[0]) :]]
         columns += [Column(name=name, alignment="right") for name in self._names]
-        rows = zip(labels, self._results, strict=True)
+        rows = zip(labels, self.results, strict=True)
         return Table(columns, [[*label, *map(self._cell, each_score(of, len(self._names)))] for label, of in rows])
 
     def signatures(self) -> Iterator[str]:
-        return signature_lines(what_is_scored(self._results))
+        return signature_lines(what_is_scored(self.results))
 
     def _cell(self, score: MetricScore | None) -> str:
         from geval_py.scoring.score_tables import FAILED
@@ -225,10 +225,10 @@ class Scores(Tabular):
     def records(self) -> Table:
         from geval_py.scoring.score_tables import scores_table
 
-        return scores_table(self._results, self._names, self._interval)
+        return scores_table(self.results, self._names, self._interval)
 
     def to_dict(self) -> dict[str, Any]:
-        outputs = [result.to_dict(self._interval) for result in self._results]
+        outputs = [result.to_dict(self._interval) for result in self.results]
         return document_head(self._task) | {"test": self._task.test_name, "outputs": outputs}
 
 

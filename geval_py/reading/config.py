@@ -163,7 +163,7 @@ NOT_AVAILABLE = {
     "--train": _NO_ENSEMBLES.format("--train"),
     "--infer": _NO_ENSEMBLES.format("--infer"),
 }
-IGNORED = ("--selector", "--references", "--plot-graph", *_OF_SUBMIT)
+IGNORED = ("--selector", "--references", *_OF_SUBMIT)
 
 
 def digits_after_point(text: str) -> int:
@@ -265,6 +265,7 @@ OPTIONS = (
     Option(names=("--numerical-features",), field="numerical_features"),
     Option(names=("--cartesian",), field="cartesian"),
     Option(names=("--min-cartesian-frequency",), field="min_cartesian_frequency", read=natural_number),
+    Option(names=("--plot-graph",), field="plot_graph", read=str),
     Option(names=("--init",), field="init"),
     Option(names=("--validate",), field="validate"),
     Option(names=("-S", SUBMIT), field=SUBMIT),
@@ -349,6 +350,8 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
     try:
         values = parse_words(words, ignores=True, unknown=unknown)
         splits.checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
+        if values.pop("plot_graph", None) is not None:  # the config.txt of a stranger shall write no files
+            values["ignored"] = ("--plot-graph", *values.get("ignored", ()))
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
         for option in OPTIONS:

@@ -92,6 +92,37 @@ def reliability(
     return Chart(WIDTH, frame.bottom + BELOW, tuple(parts), palette.ground)
 
 
+MOST_NAME = 28  # characters in a legend
+
+
+def curves(of: Sequence[tuple[str, Sequence[tuple[float, float]]]], palette: Palette, title: str) -> Chart:
+    """Draw curves of shares in [0, 1], by their names, and the diagonal, which is perfect; NaN is left out."""
+    frame = Frame(left=46, right=386, top=46, bottom=386)
+    x = Scale(low=0.0, high=1.0, start=frame.left, end=frame.right)
+    y = Scale(low=0.0, high=1.0, start=frame.bottom, end=frame.top)
+    ticks = _percent_ticks(scales.round_ticks(0.0, 1.0))
+    diagonal = path([(x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(1.0))])
+    parts = [
+        unsaid(text(frame.left, 12, short(title, 56), palette.ink)),
+        x_axis(frame, x, ticks, palette, "given probability"),
+        y_axis(frame, y, ticks, palette, "came true"),
+        unsaid(element("path", d=diagonal, stroke=palette.soft, stroke_dasharray=DASHED, fill="none")),
+    ]
+    colours = (palette.accent, palette.bad, palette.good, palette.none, palette.ink, palette.listed)
+    entries = [(palette.soft, "perfect")]
+    for number, (name, points) in enumerate(of):
+        colour = colours[number % len(colours)]
+        entries.append((colour, short(name, MOST_NAME)))
+        places = [(x.at(at), y.at(height)) for at, height in points if math.isfinite(height)]
+        dashes = None if number < len(colours) else str(1 + number // len(colours))
+        if places:
+            parts.append(described("path", "curve", short(name), d=path(places), stroke=colour, stroke_width=1.7,
+                                   stroke_dasharray=dashes, fill="none"))  # fmt: skip
+    height = frame.bottom + BELOW
+    keys = legend(entries, height + 4, WIDTH, palette)
+    return Chart(WIDTH, height + 8 + LEGEND_ROW * ((len(entries) + 1) // 2), (*parts, *keys), palette.ground)
+
+
 def quarters(values: Sequence[float]) -> float:
     """Return the least multiple of 1/4 that no share exceeds, at least 1/4.
 

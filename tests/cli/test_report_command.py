@@ -1,9 +1,16 @@
-"""``geval report``: what it writes, and what it refuses."""
+"""``geval report`` and ``--plot-graph``: what they write, and what they refuse."""
 
 import os
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from scipy.stats import norm
+
+from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.metrics.labels import calibration_curve
 
 GAZETTE = str(Path(__file__).parents[2] / "challenges" / "gazette")
 WORDS = ("report", "--out-directory", GAZETTE, "-t", "dev-0")
@@ -91,3 +98,101 @@ def test_help_has_an_example(geval):
     status, out, _ = geval("report", "--help")
     assert status == 0
     assert "geval report -t dev-0 --html report.html" in out
+
+
+# --plot-graph: GEval.OptionsParser.calibrationPlot and loessGraph of GEval.Core, of GEval 1.42.2
+
+LABELS = {
+    "dev-0/expected.tsv": "rain travel\nfood\n\nrain\n",
+    "dev-0/out-a.tsv": "rain:0.75 food:0.25\nfood:0.875\ntravel:0.375\nrain:0.3\n",
+    "dev-0/out-<b>.tsv": "rain:0.5\nfood:0.5\n\nrain:0.5\n",
+}
+PROBABILISTIC = "Probabilistic-MultiLabel-F"
+
+
+@pytest.fixture
+def labels(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dev-0").mkdir()
+    for name, text in LABELS.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_the_points_of_a_calibration_curve_are_gevals():
+    """At each hundredth between the least and the greatest probability, the line fitted with weights of a normal
+    density of 8 times the distance, clipped to [0, 1]."""
+    name = f"{PROBABILISTIC}1"
+    column = column_of(find_metric(name), frozenset())
+    expected, output = LABELS["dev-0/expected.tsv"].encode(), LABELS["dev-0/out-a.tsv"].encode()
+    curve = calibration_curve(column.statistics(output, expected, 1))
+    given, true = np.array([(0.75, 1), (0.25, 0), (0.875, 1), (0.375, 0), (0.3, 1)]).T
+    assert [at for at, _ in curve] == pytest.approx([0.01 * n for n in range(26, 88)])
+    for at, height in curve:
+        line = np.polyfit(given, true, 1, w=8 * norm.pdf(8 * (at - given)))
+        assert height == pytest.approx(np.clip(np.polyval(line, at), 0, 1), abs=1e-9)
+
+
+def test_a_curve_of_one_probability_has_no_points():
+    column = column_of(find_metric(f"{PROBABILISTIC}1"), frozenset())
+    assert calibration_curve(column.statistics(b"a:0.5\nb:0.5\n", b"a\na\n", 1)) == []
+    assert calibration_curve(column.statistics(b"\n\n", b"a\na\n", 1)) == []
+
+
+def test_a_graph_for_each_metric_that_has_one(geval, labels):
+    words = ("-t", "dev-0", "-a", f"{PROBABILISTIC}1", "-a", "MultiLabel-F1", "-a", f"{PROBABILISTIC}2:N<a&b>")
+    scores = geval(*words)
+    assert geval(*words, "--plot-graph", "graph.svg") == scores
+    assert {path.name for path in labels.iterdir()} == {"dev-0", "graph.svg", "graph-1.svg"}
+    graph = (labels / "graph.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(graph)
+    assert f"calibration, {PROBABILISTIC}1<" in graph
+    assert "calibration, a&amp;b<" in (labels / "graph-1.svg").read_text(encoding="utf-8")
+    assert graph.count('role="graphics-symbol"') == 1  # the second output has one probability, and so no curve
+    assert all(f">{name}</text>" in graph for name in ("perfect", "out-a.tsv", "out-&lt;b&gt;.tsv"))
+
+
+def test_many_outputs_have_curves_of_their_own(geval, labels):
+    for n in range(9):
+        (labels / f"dev-0/out-{n}.tsv").write_text(LABELS["dev-0/out-a.tsv"])
+    assert geval("-t", "dev-0", "-a", f"{PROBABILISTIC}1", "--plot-graph", "graph.svg")[0] == 0
+    curves = re.findall(r"<path role[^>]*>", (labels / "graph.svg").read_text(encoding="utf-8"))
+    looks = {tuple(re.findall(r'stroke(?:-dasharray)?="([^"]*)"', curve)) for curve in curves}
+    assert len(curves) == len(looks) == 10
+
+
+NO_GRAPH = {
+    "another metric": (
+        ("-a", "MultiLabel-F1", "--plot-graph", "g.svg"),
+        "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one\n"
+        "  -a Probabilistic-MultiLabel-F1 scores with it",
+    ),
+    "another ending": (
+        ("--plot-graph", "g.png"),
+        "--plot-graph draws SVG: name a file that ends in .svg, not `g.png`",
+    ),
+    "another mode": (("-l", "--plot-graph", "g.svg"), "--plot-graph goes with scores"),
+    "several challenges": (
+        ("--challenge", ".", "--plot-graph", "g.svg"),
+        "--plot-graph is of one challenge: leave --challenge out",
+    ),
+    "no such folder": (
+        ("-a", f"{PROBABILISTIC}1", "--plot-graph", "x/g.svg"),
+        "Cannot write `x/g.svg`: No such file or directory",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), NO_GRAPH.values(), ids=NO_GRAPH)
+def test_no_graph(words, message, geval, labels):
+    status, _, err = geval("-t", "dev-0", *words)
+    assert (status, err) == (2, f"geval: {message}\n")
+    assert {path.name for path in labels.iterdir()} == {"dev-0"}
+
+
+def test_config_txt_draws_no_graph(geval, labels):
+    """GEval 1.42.2 would write the file that a stranger's config.txt names."""
+    (labels / "config.txt").write_text(f"-m {PROBABILISTIC}1 --plot-graph graph.png")
+    status, _, err = geval("-t", "dev-0")
+    assert (status, err) == (0, "geval: note: `./config.txt`: --plot-graph ignored; no score depends on it\n")
+    assert {path.name for path in labels.iterdir()} == {"dev-0", "config.txt"}

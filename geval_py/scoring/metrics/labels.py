@@ -159,6 +159,22 @@ def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[
     return score
 
 
+def calibration_curve(statistics: LineStatistics) -> list[tuple[float, float]]:
+    """Return GEval's graph of a probabilistic F-score: what came true, by each hundredth of the given probabilities.
+
+    There is no point below the least probability, or above the greatest one, where the curve is not determined.
+    """
+    import numpy as np
+
+    results, probabilities = np.array([pair for pairs in statistics.details for pair in pairs]).reshape(-1, 2).T
+    if not len(results):
+        return []
+    points = 0.01 * np.arange(1, 100)
+    points = points[(points > probabilities.min()) & (points < probabilities.max())]
+    heights = np.clip(fitted(probabilities, results, points), 0, 1)
+    return list(zip(points.tolist(), heights.tolist(), strict=True))
+
+
 def items_of(text: str) -> list[str]:
     """Split a line at its TABs into distinct items, by falling relevance; none in an empty line."""
     return list(dict.fromkeys(text.split("\t"))) if text else []
