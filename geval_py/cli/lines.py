@@ -21,7 +21,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining import line_by_line
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
-from geval_py.reading.features import FeatureKinds, Fields, ItemFilter, parse_filter, tokens_of
+from geval_py.reading.features import FeatureKinds, Fields, ItemFilter, parse_filter, read_references, tokens_of
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import find_tokenizer, preparation_of
@@ -143,6 +143,7 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
         numerical=settings.numerical_features,
         cartesian=settings.cartesian,
         tokens=tokens_of(task.tokenizer),
+        references=None if settings.references is None else read_references(settings.references),
     )
 
 

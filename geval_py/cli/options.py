@@ -164,6 +164,9 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
         ("word_shapes", "", "shapes of words too, as exp:SHAPE:Aa+", {"goes_with": (*FEATURES, *LINES)}),
         ("numerical_features", "", "lengths and numbers too, as exp:=#+ and in<Year>:=-",
          {"goes_with": (*FEATURES, *LINES)}),
+        ("references", "FILE",
+         "texts, each behind a number and a TAB, for fields such as 7 0-4,10: these characters of text 7",
+         {"goes_with": (*FEATURES, *LINES)}),
         ("cartesian", "", "pairs of features too, as exp:the~~in<Year>:1901", {"goes_with": (*FEATURES, *LINES)}),
         ("min_cartesian_frequency", "N", "only pairs of features that N items or more have",
          {"goes_with": (*FEATURES, "line_by_line")}),
@@ -268,6 +271,7 @@ class Settings(Value):
     bigrams: bool = False
     word_shapes: bool = False
     numerical_features: bool = False
+    references: str | None = None
     cartesian: bool = False
     min_cartesian_frequency: int | None = None
     just_tokenize: bool = False

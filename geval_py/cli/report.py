@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any
 from geval_py.cli import options, parsers, score, terminal
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, rewriting
-from geval_py.reading.splits import unique_names
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from geval_py.scoring.scores import ScoredOutput
 
 EPILOG = f"""\
 examples:
@@ -79,28 +76,6 @@ def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, s
             raise UsageError(message=f"Cannot write {named(svg)}: {reason}") from error
         for name, text in charts(contents):
             _write_text(os.path.join(svg, f"{name}.svg"), text)
-
-
-def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
-    """Draw the calibration of outputs, as GEval does for ``--plot-graph``: a file for each metric that has a curve.
-
-    The first file has the name given, the others a number before its ending. Raises UsageError if no metric has one.
-    """
-    from geval_py.reports import charts, drawing
-    from geval_py.scoring.metrics.labels import calibration_curve
-
-    graphs: dict[tuple[int, str], list[tuple[str, list[tuple[float, float]]]]] = {}
-    for evaluation, name in zip(evaluations, unique_names([of.output for of in evaluations]), strict=True):
-        for place, of in enumerate(evaluation.scores):
-            if of.metric.name.startswith("Probabilistic-"):
-                graphs.setdefault((place, of.name), []).append((visible(name), calibration_curve(of.statistics)))
-    if evaluations and not graphs:
-        message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
-        raise UsageError(message=f"{message}\n  -a Probabilistic-MultiLabel-F1 scores with it")
-    stem = path.removesuffix(".svg")
-    for number, ((_, name), curves) in enumerate(graphs.items()):
-        chart = charts.curves(curves, drawing.NOTEBOOK, f"calibration, {visible(name)}")
-        chart.save(f"{stem}-{number}.svg" if number else path)
 
 
 def _write_text(path: str, text: str) -> None:

@@ -73,7 +73,7 @@ def run(task: Task, settings: Settings) -> int:
     with _progress_of_samples(settings) as progress:
         show(scores := _scores(task, settings, progress), settings)
     if settings.plot_graph is not None:
-        from geval_py.cli.report import write_graphs
+        from geval_py.reports.charts import write_graphs
 
         write_graphs(settings.plot_graph, what_is_scored(scores.results))
     return scores.status

@@ -230,7 +230,7 @@ class FieldTally:
     @property
     def _in_kernel(self) -> bool:
         """Whether the kernel splits the texts."""
-        return self.kinds.tokens is split_tokens and not self.kinds.bigrams
+        return self.kinds.tokens is split_tokens and not self.kinds.bigrams and self.kinds.references is None
 
     def _numbered(self, texts: Sequence[str]) -> Iterator[tuple[array[int], array[int]]]:
         """Yield for each kind the number of features of each text, and their numbers."""
@@ -250,7 +250,7 @@ class FieldTally:
             of_items = np.repeat(owners, np.frombuffer(counts, np.int64))
             tally.add(of_items, np.frombuffer(numbers, np.int64), weights, keep=self.keep)
         if self.kinds.numerical:
-            self.numbers.add(items, texts)
+            self.numbers.add(items, list(map(self.kinds.referenced, texts)))
 
     def extend(self, later: FieldTally, first: int) -> None:
         """Add the tally of later items, which are numbered from ``first`` on here."""

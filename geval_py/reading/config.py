@@ -163,7 +163,7 @@ NOT_AVAILABLE = {
     "--train": _NO_ENSEMBLES.format("--train"),
     "--infer": _NO_ENSEMBLES.format("--infer"),
 }
-IGNORED = ("--selector", "--references", *_OF_SUBMIT)
+IGNORED = ("--selector", *_OF_SUBMIT)
 
 
 def digits_after_point(text: str) -> int:
@@ -263,6 +263,7 @@ OPTIONS = (
     Option(names=("--bigrams",), field="bigrams"),
     Option(names=("--word-shapes",), field="word_shapes"),
     Option(names=("--numerical-features",), field="numerical_features"),
+    Option(names=("--references",), field="references", read=str),
     Option(names=("--cartesian",), field="cartesian"),
     Option(names=("--min-cartesian-frequency",), field="min_cartesian_frequency", read=natural_number),
     Option(names=("--plot-graph",), field="plot_graph", read=str),

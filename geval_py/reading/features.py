@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from geval_py.errors import UsageError
+from geval_py.errors import MalformedLineError, MissingFileError, UsageError
 from geval_py.reading.items import ScoredItem, has_name
-from geval_py.text import nearest, suggestion, visible
+from geval_py.reading.lines import read_lines
+from geval_py.reading.sources import find_file
+from geval_py.text import nearest, shorten, suggestion, visible
 
 SEPARATORS = " \t:"  # of tokens
 SHAPE = "SHAPE:"
@@ -54,19 +56,91 @@ def tokens_of(tokenizer: str | None) -> Tokens:
     return find_tokenizer(tokenizer).tokens
 
 
+_SPAN = "[0-9]+(?:-[0-9]+)?"
+_REFERENCE = re.compile(f"([0-9]+) ((?:{_SPAN}(?:,{_SPAN})*)?)")
+_MOST_DIGITS = 18  # of a position; no text is as long
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Texts by their numbers, to which fields of items refer: ``7 0-4,10`` is six characters of the text 7.
+
+    Positions count from 0, and both ends belong to a span.
+    """
+
+    texts: dict[str, str]
+
+    def text(self, field: str) -> str:
+        """Return the characters that a field refers to, in the order of the text; another field is returned as it is.
+
+        As in GEval, a field is also returned if there is no such text. What is beyond the end of a text is left out.
+
+        >>> references = References({"7": "Rome, in Italy"})
+        >>> references.text("7 9-20,0-3"), references.text("07 3"), references.text("8 0-3")
+        ('RomeItaly', 'e', '8 0-3')
+        """
+        match = _REFERENCE.fullmatch(field)
+        text = match and self.texts.get(_whole(match[1]))
+        if match is None or text is None:
+            return field
+        spans = []
+        for span in filter(None, match[2].split(",")):
+            start, _, end = span.partition("-")
+            spans.append((_position(start), _position(end or start) + 1))
+        parts, reached = [], 0
+        for start, stop in sorted(spans):
+            parts.append(text[max(start, reached) : max(stop, reached)])
+            reached = max(reached, stop)
+        return "".join(parts)
+
+
+def _whole(digits: str) -> str:
+    return digits.lstrip("0") or "0"
+
+
+def _position(digits: str) -> int:
+    number = _whole(digits)
+    return int(number) if len(number) <= _MOST_DIGITS else 10**_MOST_DIGITS
+
+
+def read_references(path: str) -> References:
+    """Read a file of texts: on each line a whole number, a TAB and a text; of equal numbers the last one counts.
+
+    Raises MissingFileError and other DataErrors, also for a line that is not of this form.
+    """
+    found = find_file(path)
+    if found is None:
+        raise MissingFileError(what="No file with the references", path=path)
+    texts: dict[str, str] = {}
+    for line, text in enumerate(read_lines(found), 1):
+        number, tab, referenced = text.partition("\t")
+        if not re.fullmatch("[0-9]+", number) or not tab or "\t" in referenced:
+            raise MalformedLineError(
+                path=found, line=line, column=1, reason="no reference", token=shorten(text), text=text,
+                hint="a line of references is a whole number, a TAB and a text without TABs",
+            )  # fmt: skip
+        texts[_whole(number)] = referenced
+    return References(texts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureKinds:
-    """The kinds of features besides tokens; ``tokens`` splits a text."""
+    """The kinds of features besides tokens; ``tokens`` splits a text, for which ``references`` may put another."""
 
     bigrams: bool = False
     word_shapes: bool = False
     numerical: bool = False
     cartesian: bool = False
     tokens: Tokens = split_tokens
+    references: References | None = None
+
+    def referenced(self, text: str) -> str:
+        """Return the text that a field refers to, or the field itself."""
+        return text if self.references is None else self.references.text(text)
 
     def of_text(self, text: str) -> tuple[list[str], ...]:
         """Return a text's distinct features, without field: tokens, shapes, bigrams of tokens, of shapes."""
-        tokens = list(dict.fromkeys(self.tokens(text)))
+        tokens = list(dict.fromkeys(self.tokens(self.referenced(text))))
         shapes = list(dict.fromkeys(map(word_shape, tokens))) if self.word_shapes else []
         if not self.bigrams:
             return tokens, shapes
@@ -205,7 +279,7 @@ class Feature:
         text = self.text(item)
         if text is None:
             return False
-        if kinds.numerical and self.is_size_of(text):
+        if kinds.numerical and self.is_size_of(kinds.referenced(text)):
             return True
         return any(self.token in features for features in self.kinds(kinds).of_text(text))
 
@@ -223,7 +297,7 @@ class Feature:
         """Return the kinds to search for this feature: shapes or bigrams by its name, else the given ones."""
         shapes = self.token.startswith(SHAPE)
         bigrams = BETWEEN_TOKENS in self.token
-        return FeatureKinds(bigrams=bigrams, word_shapes=shapes, tokens=kinds.tokens) if shapes or bigrams else kinds
+        return replace(kinds, bigrams=bigrams, word_shapes=shapes) if shapes or bigrams else kinds
 
 
 def parse_feature(name: str, fields: Fields) -> Feature:

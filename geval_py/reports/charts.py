@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_LINES
+from geval_py.reading.splits import unique_names
 from geval_py.reports import scales
 from geval_py.reports.drawing import (
     BELOW,
     LEGEND_ROW,
+    NOTEBOOK,
     Chart,
     Frame,
     Palette,
@@ -27,11 +30,14 @@ from geval_py.reports.drawing import (
 )
 from geval_py.reports.panels import figure, percent
 from geval_py.reports.scales import Scale, tick_text
+from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted
+from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.reliability import Points
+    from geval_py.scoring.scores import ScoredOutput
 
 WIDTH = 400  # pixels, as all lengths here
 DASHED = "3 3"
@@ -121,6 +127,27 @@ def curves(of: Sequence[tuple[str, Sequence[tuple[float, float]]]], palette: Pal
     height = frame.bottom + BELOW
     keys = legend(entries, height + 4, WIDTH, palette)
     return Chart(WIDTH, height + 8 + LEGEND_ROW * ((len(entries) + 1) // 2), (*parts, *keys), palette.ground)
+
+
+def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
+    """Draw the calibration of outputs, as GEval does for ``--plot-graph``: a file for each metric that has a curve.
+
+    The first file has the name given, the others a number before its ending. Raises UsageError if no metric has one.
+    """
+    graphs: dict[tuple[int, str], list[tuple[str, list[tuple[float, float]]]]] = {}
+    for evaluation, name in zip(evaluations, unique_names([of.output for of in evaluations]), strict=True):
+        for place, score in enumerate(evaluation.scores):
+            if score.metric.name.startswith("Probabilistic-"):
+                graphs.setdefault((place, score.name), []).append(
+                    (visible(name), calibration_curve(score.statistics))
+                )
+    if evaluations and not graphs:
+        message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
+        raise UsageError(message=f"{message}\n  -a Probabilistic-MultiLabel-F1 scores with it")
+    stem = path.removesuffix(".svg")
+    for number, ((_, name), of) in enumerate(graphs.items()):
+        chart = curves(of, NOTEBOOK, f"calibration, {visible(name)}")
+        chart.save(f"{stem}-{number}.svg" if number else path)
 
 
 def quarters(values: Sequence[float]) -> float:
