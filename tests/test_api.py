@@ -138,6 +138,19 @@ TEXT_METRIC_TABLE = [
     ("MacroAvg/MSE", "its square", "lower"),
     ("MacroAvg/MAE", "answers' unit", "lower"),
     ("MacroAvg/SMAPE", "percent", "lower"),
+    ("BIO-Weighted-F1", "share", "higher"),
+    ("Soft-F1", "share", "higher"),
+    ("Probabilistic-Soft-F1", "share", "higher"),
+    ("FLC-F1", "share", "higher"),
+    ("SegmentAccuracy", "share", "higher"),
+    ("Soft2D-F1", "share", "higher"),
+    ("Probabilistic-Soft2D-F1", "share", "higher"),
+    ("ClippEU", "share", "higher"),
+    ("RMSE-Against-Interval", "answers' unit", "lower"),
+    ("MSE-Against-Interval", "its square", "lower"),
+    ("MAE-Against-Interval", "answers' unit", "lower"),
+    ("Improvement@0.5", "answers' unit", "higher"),
+    ("CustomMetric1", "share", "higher"),
 ]
 
 

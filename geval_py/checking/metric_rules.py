@@ -103,6 +103,9 @@ class MetricRules:
         self._findings.replace("W303", self._lines, message, [lambda: place])
 
 
+WITHOUT_LABELS = ("TokenAccuracy", "SegmentAccuracy")  # accuracies of lines that are no labels
+
+
 class Labels(Value):
     """The labels among the answers, as a metric reads them; none if answers are not labels but mostly different."""
 
@@ -116,7 +119,7 @@ class Labels(Value):
         if metric is None or not (metric.has_classes or "Accuracy" in metric.name or "MultiLabel" in metric.name):
             return cls()
         path = target.expected or target.training
-        if path is None or metric.name == "TokenAccuracy" or metric.matching not in ((), ("Lower",)):
+        if path is None or metric.name in WITHOUT_LABELS or metric.matching not in ((), ("Lower",)):
             return cls()
         labels: list[str] = []
         try:

@@ -429,8 +429,8 @@ def line_shares(metric: Metric, table: resampling.LineTable, baseline: int) -> l
     """Return each system's shares of lines that are better than the baseline's, worse, and the same.
 
     Better is a lower loss or, for a metric of other statistics, a better score of the line. Lines that differ by
-    less than 1e-12 (rounding) are the same, and so are two infinite lines; NaN counts as infinite. If a single line
-    has no score, as with a correlation, all lines tie.
+    less than 1e-12 (rounding) are the same, and so are two infinite lines; NaN counts as infinite. Lines tie if
+    either has no score by itself, as with a correlation.
     """
     statistics = table.comparable()
     if metric.measure.of_losses:
@@ -440,7 +440,7 @@ def line_shares(metric: Metric, table: resampling.LineTable, baseline: int) -> l
             scores = metric.measure.formula(list(statistics), np.ones(statistics.shape[1:]))
         badness = np.where(table.infinite, np.inf, scores if metric.measure.direction == "lower" else -scores)
     against = badness[:, [baseline]]
-    tied = np.isclose(badness, against, rtol=NOISE, atol=NOISE, equal_nan=True)
+    tied = np.isclose(badness, against, rtol=NOISE, atol=NOISE) | np.isnan(badness) | np.isnan(against)
     won, lost = ~tied & (badness < against), ~tied & (badness > against)
     shares = np.stack([won, lost, tied]).mean(axis=1).T
     return [(float(one), float(two), float(three)) for one, two, three in shares]

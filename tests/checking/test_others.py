@@ -59,6 +59,20 @@ NOT_IN_FORMAT = {
         "O B-a I-a\nO I-a\n",
         (2, 3, "I-a", "`I-a` goes on with no entity of this label; one begins with `B-`"),
     ),
+    "BIO-Weighted-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a")),
+    "Soft-F1": ("a:1-4\na:1 b\n", (2, 5, "b")),
+    "Probabilistic-Soft-F1": ("a:1-4\na:1 b:x\n", (2, 5, "b:x")),
+    "FLC-F2": ("a:1-4:0.5\na:1,\n", (2, 1, "a:1,")),
+    "SegmentAccuracy": (
+        "a:1\na:1-4 b:4\n",
+        (2, 7, "b:4", "position 4 is in two segments, the other one in column 1"),
+    ),
+    "Soft2D-F1": ("a:1/1,2,3,4\na:1,2,3,4 4,3,2,1\n", (2, 11, "4,3,2,1")),
+    "Probabilistic-Soft2D-F1": ("1,2,3,4:0.5\n1,2,3,4:1.5\n", (2, 9, "1.5", "`1.5` is not from 0 to 1")),
+    "ClippEU": ("1/1,2,3,4\n1,2,3,4 1,2,3,4/5\n", (2, 9, "1,2,3,4/5")),
+    "MAE-Against-Interval": ("1.5\n1,2\n", (2, 1, "1,2")),
+    "Improvement@0.5": ("1\nhigh\n", (2, 1, "high")),
+    "CustomMetric1": ("a\tb\na\n", (2, 1, "a")),
 }
 
 
@@ -135,6 +149,7 @@ def test_no_label_of_the_output_is_among_the_answers(submission, metric, answers
         ("Accuracy", "no answer\n" * 20, "".join(f"sentence {n}\n" for n in range(20))),
         ("NMI", "0\n1\n" * 10, SKEPTICS),
         ("BLEU", "0\n1\n" * 10, SKEPTICS),
+        ("SegmentAccuracy", "P:2\n" * 20, "P:1\n" * 20),
     ],
 )
 def test_labels_that_are_among_the_answers_or_need_not_be(submission, metric, output, expected):

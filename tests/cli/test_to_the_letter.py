@@ -106,6 +106,9 @@ NAMES = {
     "MultiLabel-LogLoss": "MultiLabel-Logloss",
     "NDCG@3": "NDCG@3",
     "BIO-F1": "BIO-F1",
+    "BIO-Weighted-F1": "BIO-Weighted-F1",
+    "Probabilistic-Soft2D-F1": "Probabilistic-Soft2D-F1.0",
+    "Improvement@0": "Improvement@0.0",
     "LogLossHashed8": "LogLossHashed8",
 }
 

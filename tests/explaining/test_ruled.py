@@ -18,7 +18,8 @@ from geval_py.explaining.resampling import RuledTable, bootstrap_weights, interv
 from geval_py.explaining.significance import Interval
 from geval_py.scoring.metrics import column_of, find_metric
 
-RULED = ["Macro-F1", "NMI", "Pearson", "Spearman", "Probabilistic-MultiLabel-F1"]
+RULED = ["Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"]
+RULED += ["Probabilistic-MultiLabel-F1", "Probabilistic-Soft-F1", "Probabilistic-Soft2D-F1"]
 RNG = np.random.default_rng(1)
 NUMBERS = [f"{value:.3f}" for value in RNG.normal(0, 1, 40)]
 NEAR = [f"{float(number) + noise:.3f}" for number, noise in zip(NUMBERS, RNG.normal(0, 0.5, 40), strict=True)]
@@ -31,7 +32,16 @@ DOUBTFUL = [f"{one}:{0.9 - n / 100:.2f}" for n, one in enumerate(BAD)]
 DATA = {
     **dict.fromkeys(["Pearson", "Spearman"], (NUMBERS, NEAR, FAR)),
     **dict.fromkeys(["Macro-F1", "NMI"], (CLASSES, GOOD, BAD)),
+    "Improvement@0.5": (NUMBERS, NEAR, FAR),
+    "SegmentAccuracy": [[f"{one}:1-4" for one in of] for of in (CLASSES, GOOD, BAD)],
+    "BIO-Weighted-F1": [[f"B-{one} O" for one in of] for of in (CLASSES, GOOD, BAD)],
     "Probabilistic-MultiLabel-F1": (CLASSES, PROBABLE, DOUBTFUL),
+    "Probabilistic-Soft-F1": [
+        [f"{one[0]}:1-{end}{one[1:]}" for one in of] for of, end in ((CLASSES, 4), (PROBABLE, 5), (DOUBTFUL, 6))
+    ],
+    "Probabilistic-Soft2D-F1": [
+        [f"{one[0]}:1,1,2,{end}{one[1:]}" for one in of] for of, end in ((CLASSES, 4), (PROBABLE, 5), (DOUBTFUL, 6))
+    ],
 }
 each = pytest.mark.parametrize("name", RULED)
 
@@ -114,6 +124,14 @@ def test_a_line_has_no_correlation_and_ties():
     table = table_of(metric, of_both("Spearman"))
     assert np.isnan(table.comparable()).all()
     assert line_shares(metric, table, 0) == [(0.0, 0.0, 1.0)] * 2
+
+
+def test_a_line_that_has_a_score_in_one_system_only_ties():
+    metric = find_metric("Improvement@0.5")
+    systems = [statistics_of(metric.name, outputs, ["1", "2"]) for outputs in (["1", "0"], ["0", "0"], ["1", "1"])]
+    table = table_of(metric, systems)
+    assert np.isnan(table.comparable()).tolist() == [[[False, True, False], [True, True, False]]]
+    assert line_shares(metric, table, 0) == [(0.0, 0.0, 1.0)] * 3
 
 
 def test_the_interval_of_a_correlation_is_scipys():

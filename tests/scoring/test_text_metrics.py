@@ -17,6 +17,7 @@ from profiles import examples
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import f1_score, normalized_mutual_info_score
 
+from geval_py.authoring.validate import perfect_line
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.evaluate import preparation_for
@@ -81,14 +82,21 @@ def test_each_metric_says_what_it_is(metric):
     assert measure.of_sums == (metric.name not in RULED)
 
 
-RULED = {"Macro-F1", "NMI", "Pearson", "Spearman", "Probabilistic-MultiLabel-F1"}
+RULED = {"Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"}
+RULED |= {f"Probabilistic-{name}-F1" for name in ("MultiLabel", "Soft", "Soft2D")}
 RULED |= {f"MacroAvg/{name}" for name in ("RMSE", "MSE", "MAE", "SMAPE")}
 PERFECT = {  # lines that are all right
     **dict.fromkeys(["RMSE", "MSE", "MAE", "SMAPE", "Pearson", "Spearman"], ("1.5", "-2")),
     **{f"MacroAvg/{name}": ("1.5", "-2") for name in ("RMSE", "MSE", "MAE", "SMAPE")},
     **dict.fromkeys(["F1", "MacroAvg/F1"], ("1", "0")),
     **dict.fromkeys(["Haversine"], ("19.94\t50.06", "-0.12\t51.5")),
-    **dict.fromkeys(["BIO-F1", "BIO-F1-Labels"], ("O B-a/x I-a", "B-b")),
+    **dict.fromkeys(["BIO-F1", "BIO-F1-Labels", "BIO-Weighted-F1"], ("O B-a/x I-a", "B-b")),
+    **dict.fromkeys(["Soft-F1", "Probabilistic-Soft-F1", "FLC-F1", "SegmentAccuracy"], ("a:1-3 b:4", "a:2,5-7")),
+    **dict.fromkeys(["Soft2D-F1", "Probabilistic-Soft2D-F1"], ("a:1/2,3,4,5 1,1,2,2", "b:7,7,7,9")),
+    "ClippEU": ("1/2,3,4,5/1 1,1,2,2/0", "1,1,2,2/5"),
+    **dict.fromkeys(["RMSE-Against-Interval", "MSE-Against-Interval", "MAE-Against-Interval"], ("1,2", "-1.5,0")),
+    "Improvement@0.5": ("1.5", "1.5"),
+    "CustomMetric1": ("a\tb", "\tb"),
 }
 
 
@@ -96,25 +104,32 @@ PERFECT = {  # lines that are all right
 def test_what_is_right_has_the_best_score(metric):
     lines = PERFECT.get(metric.name, ("a b c d e", "f g h i"))
     inputs = ["x", "y"]
-    statistics = statistics_of(metric.name, lines, lines, inputs)
+    statistics = statistics_of(metric.name, [perfect_line(line, metric) for line in lines], lines, inputs)
+    best = 0.0 if math.isinf(metric.measure.best) else metric.measure.best
     assert len(statistics.columns) == len(metric.measure.columns)
-    assert metric.value(statistics) == pytest.approx(metric.measure.best)
+    assert metric.value(statistics) == pytest.approx(best)
     alone = list(metric.line_scores(statistics))
     assert len(alone) == statistics.lines == 2
-    assert all(of == pytest.approx(metric.measure.best) or math.isnan(of) for of in alone)
+    assert all(of == pytest.approx(best) or math.isnan(of) for of in alone)
 
 
 @pytest.mark.parametrize("metric", TEXT_METRICS.values(), ids=TEXT_METRICS)
 def test_a_score_of_arrays_is_that_of_each(metric):
     lines = PERFECT.get(metric.name, ("a b c d e", "f g h i"))
-    statistics = statistics_of(metric.name, lines, lines, ["x", "y"])
+    statistics = statistics_of(metric.name, [perfect_line(line, metric) for line in lines], lines, ["x", "y"])
     if metric.measure.of_sums:
         totals = [np.array(column) for column in statistics.columns]
         found = metric.measure.formula(totals, np.ones(2))
         assert found.tolist() == pytest.approx(list(metric.line_scores(statistics)))
 
 
-@pytest.mark.parametrize("name", ["F2", "F0", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("F2", "F0", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3", "Soft-F2", "Soft2D-F0.5"),
+        *("FLC-F2", "Probabilistic-Soft-F2", "Probabilistic-Soft2D-F2", "Improvement@0", "Improvement@-1.5"),
+    ],
+)
 def test_a_number_may_end_a_name(name):
     metric = find_metric(name)
     assert metric.name == name
@@ -122,14 +137,20 @@ def test_a_number_may_end_a_name(name):
     assert column_of(metric, frozenset()) == column_of(find_metric(name), frozenset())
 
 
-@pytest.mark.parametrize("name", ["F", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("F", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10, "Soft-F", "Soft2D-F-1"),
+        *("BIO-Weighted-F2", "ClippEU2", "Improvement@", "Improvement@--1", "Soft-F1\n"),
+    ],
+)
 def test_other_numbers_make_no_name(name):
     with pytest.raises(SchemeError):
         find_metric(name)
 
 
 def test_the_numbered_ones_are_in_the_table():
-    assert {name.rstrip("0123456789") for name in TEXT_METRICS} >= set(NUMBERED)
+    assert {name.rstrip("0123456789.") for name in TEXT_METRICS} >= set(NUMBERED)
 
 
 def test_a_library_that_is_not_there(monkeypatch):

@@ -369,13 +369,16 @@ def _climb(
 def _losses(settings: Settings, score: float, lines: int, packed: bytes | None) -> Losses:
     """Return the line losses that a ladder compares.
 
-    A metric that is not made of losses has the logarithm of the score's distance from the best one in their place.
+    A metric that is not made of losses has the logarithm of the score's distance from the best one in their place or,
+    if there is no best one, of its size, with its sign.
     """
     import numpy as np
 
     measure = measure_of(settings.metric)
     if measure.of_losses and packed is not None:
         return np.array(unpack(packed, lines)[0])
+    if math.isinf(measure.best):
+        return np.arcsinh([_badness(settings, score)])
     return np.log([max(abs(score - measure.best), SMALLEST)])
 
 

@@ -178,10 +178,10 @@ class Metric(Value):
     ``needs_input``: it compares lines of the input too. ``is_of_words``: output lines are distributions over words,
     which most rules of the checker are about. ``has_classes``: output lines are classes of the training set.
     ``is_tokenised``: the tokenizer splits its lines first, where GEval's isPreprocessable says so. ``answers``: an
-    expected line is one answer, or any of its columns is a right answer, or all of them are expected. ``matching``
-    holds the names before Accuracy or MultiLabel-F that say how answers are compared. ``parse`` reads
-    an output line with its number and raises MalformedLineError. ``signature`` makes the signature of the library
-    that computes the metric.
+    expected line is one answer, or any of its columns is a right answer, or all of them are expected. ``perfect``
+    makes the right output line of an expected one, where it is another. ``matching`` holds the names before Accuracy
+    or MultiLabel-F that say how answers are compared. ``parse`` reads an output line with its number and raises
+    MalformedLineError. ``signature`` makes the signature of the library that computes the metric.
     """
 
     name: str
@@ -196,6 +196,7 @@ class Metric(Value):
     is_tokenised: bool = False
     answers: Literal["one", "any", "all"] = "one"
     matching: tuple[str, ...] = ()
+    perfect: Callable[[str], str] | None = None
     parse: Callable[[str, int], object] | None = None
     signature: Callable[[LineStatistics], str] | None = None
 

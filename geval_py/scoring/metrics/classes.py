@@ -58,6 +58,8 @@ THRESHOLD = 0.5  # from this probability on, 1 is given
 ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages, of numbers and of what follows a whole number
 NUMBER_EXPECTED = "number expected"
 NO_PROBABILITY = "expected probability"
+TOO_FEW_FIELDS = "two fields expected"
+TOO_MANY_FIELDS = "too many fields, only two expected"
 
 
 def detection(text: str, expected: str, line: int) -> tuple[float, ...]:
@@ -110,6 +112,25 @@ def text_class(expected: str, line: int) -> str:
     """Return an expected text as a class: without white space at its ends."""
     del line
     return strip_spaces(expected)
+
+
+def field_shares(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Return a quarter for the right first field and three quarters for the right second; raises MalformedLineError.
+
+    GEval has it for the expansion of abbreviations at PolEval 2022.
+    """
+    (first, second), answers = read_fields(text, line), of_answer(read_fields, expected, line)
+    return (0.25 * (first == answers[0]) + 0.75 * (second == answers[1]),)
+
+
+def read_fields(text: str, line: int) -> list[str]:
+    """Split a line into two fields; raises MalformedLineError."""
+    fields = text.split("\t")
+    if len(fields) != 2:
+        here = "is 1" if len(fields) == 1 else f"are {len(fields)}"
+        hint = f"a line has two fields with a TAB between them, and here {here}"
+        raise malformed(TOO_FEW_FIELDS if len(fields) < 2 else TOO_MANY_FIELDS, text, line, hint)
+    return fields
 
 
 def classes(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tuple[str, str | None]]:

@@ -8,6 +8,11 @@ Pearson's and Spearman's correlations cannot be computed from sums in doubles, b
 computes both; Spearman's is the correlation of ranks, where tied numbers share their mean rank. The correlation of
 fewer than two lines, or of equal numbers, is NaN, and so is that of each line alone.
 
+Against an interval, `low,high`, the error of a number is its distance to the interval, 0 inside of it.
+
+Improvement@T is for outputs that select lines, by a quality of at least T: the mean of the expected numbers of these
+lines, minus the mean of all. Without any such line it is NaN.
+
 Haversine is the mean distance on a sphere of 6371 km, by GEval's formula: it squares the cosine of the difference of
 the latitudes, where the haversine formula multiplies the cosines of both. Near the equator, and for points of one
 longitude, both give the same. The formula may leave the domain of the arcsine. There GEval gives NaN, and here points
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 EARTH_KM = 6371.0  # GEval's
 NO_POINT = "cannot parse line with {} of sphere"  # GEval's own bracketed messages, of one coordinate or of both
 COORDINATES = ("longitude", "latitude")
+NO_INTERVAL = "cannot parse interval"
 
 
 def squared_error(text: str, expected: str, line: int) -> tuple[float, ...]:
@@ -58,6 +64,55 @@ def numbers_of(text: str, expected: str, line: int) -> tuple[float, float]:
     """Read the expected and the given number; raises MalformedLineError."""
     number = number_of(text, line)
     return of_answer(number_of, expected, line), number
+
+
+def interval_error(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Compute the distance of a number to an interval."""
+    number = number_of(text, line)
+    low, high = of_answer(_read_interval, expected, line)
+    return (low - number if number < low else number - high if number > high else 0.0,)
+
+
+def squared_interval_error(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Compute the square of the distance of a number to an interval."""
+    (error,) = interval_error(text, expected, line)
+    return (error * error,)
+
+
+def _read_interval(text: str, line: int) -> list[float]:
+    ends = text.split(",")
+    if len(ends) != 2:
+        raise malformed(
+            NO_INTERVAL, text, line, "an interval is two numbers with a comma between them: `1592,1593.5`"
+        )
+    numbers = []
+    for end, start in zip(ends, (0, len(ends[0]) + 1), strict=True):
+        try:
+            numbers.append(number_of(end, line))
+        except MalformedLineError as error:
+            error.reason, error.text, error.column = NO_INTERVAL, text, error.column + start
+            raise
+    return numbers
+
+
+def lower_bound(expected: str) -> str:
+    """Return a number that is right for an expected interval."""
+    return expected.partition(",")[0]
+
+
+def improvement(threshold: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+    """Return a function that computes by how much the selected lines are better than all, in the mean."""
+    import numpy as np
+
+    expected, quality = (np.concatenate([np.array(of.columns[n]) for of in systems]) for n in range(2))
+
+    def score(lines: NDArray[np.intp]) -> float:
+        numbers = expected[lines]
+        selected = numbers[quality[lines] >= threshold]
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers of 1e308 overflow
+            return float(selected.mean() - numbers.mean()) if len(selected) else math.nan
+
+    return score
 
 
 def root_mean(totals: Sequence[Number], lines: Number) -> Number:

@@ -8,19 +8,30 @@ with the tag ``*`` do not count. BIO-F1 is the F-score of entities:
 
 B begins an entity, I continues it, O is outside of all (Ramshaw and Marcus, "Text chunking using transformation-based
 learning", 1995). An entity is right if its first and last token, its label and its normalised forms are right;
-BIO-F1-Labels ignores the forms. All are from 0 to 1, the best. An empty line has no tag; without any entity, expected
-or given, the F-score is 1. No library knows normalised forms, or takes an I without a B for an error, as GEval does.
+BIO-F1-Labels ignores the forms. BIO-Weighted-F1 is the mean of the F-scores of the labels, weighted by how often each
+is expected; an entity that is given counts only on lines where its label is expected, as in GEval. All are from 0 to
+1, the best. An empty line has no tag; without any entity, expected or given, the F-score is 1. No library knows
+normalised forms, or takes an I without a B for an error, as GEval does.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from geval_py.errors import MalformedLineError
+from geval_py.scoring.metrics.classes import f_score, ratio
 from geval_py.scoring.metrics.rows import malformed, of_answer
 from geval_py.text import SPACES, shorten, split_words, visible
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from geval_py.scoring.metrics.base import LineStatistics
 
 WRONG_NUMBER = "wrong number of tokens"  # GEval's own messages
 INCONSISTENT = "inconsistent label sequence `{}`"
@@ -63,6 +74,35 @@ def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
     found, wanted = entities_of(text, line), of_answer(entities_of, expected, line)
     right = frozenset(entity[:3] for entity in found) & frozenset(entity[:3] for entity in wanted)
     return len(right), len(wanted), len(found)
+
+
+def counts_by_label(text: str, expected: str, line: int) -> tuple[tuple[float, ...], dict[str, tuple[int, int, int]]]:
+    """Count the right, the expected and the given entities, of all labels that are expected and of each of them."""
+    found, wanted = entities_of(text, line), of_answer(entities_of, expected, line)
+    right = frozenset(found) & frozenset(wanted)
+    counts = [Counter(entity.label for entity in entities) for entities in (right, wanted, found)]
+    by_label = {label: (counts[0][label], counts[1][label], counts[2][label]) for label in counts[1]}
+    return tuple(map(sum, zip(*by_label.values(), strict=True))) or (0, 0, 0), by_label
+
+
+def weighted_f(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+    """Return a function that averages the F1 of the labels of some lines by the numbers expected; 1 without any."""
+    import numpy as np
+
+    codes: dict[str, int] = {}
+    rows = [
+        np.array([(codes.setdefault(label, len(codes)), *counts) for label, counts in by_label.items()], np.intp)
+        for of in systems
+        for by_label in of.details
+    ]
+
+    def score(lines: NDArray[np.intp]) -> float:
+        label, *counts = np.concatenate([rows[line].reshape(-1, 4) for line in lines]).T
+        by_label = [np.bincount(label, of, minlength=len(codes)).tolist() for of in counts]
+        weighted = [of_label[1] * f_score(1, of_label) for of_label in zip(*by_label, strict=True)]
+        return ratio(math.fsum(weighted), math.fsum(by_label[1]))
+
+    return score
 
 
 def entities_of(text: str, line: int) -> list[Entity]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _INFINITE = float("inf")
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?\Z")
 
 
 @cache  # it is asked for on each line, and for each of many resamples
@@ -65,6 +65,7 @@ class LateColumn(Value):
 
 
 _DISTANCES = "rapidfuzz.distance"
+_SCIPY = "scipy"  # scipy.optimize takes longer to import, and is where lines need it
 
 
 def _late(module: str, name: str, *given: Any, needs: str = "") -> Late:
@@ -97,8 +98,10 @@ def _lower(formula: Callable[..., float], *columns: str, unit: str, worst: float
     return Measure(unit=unit, direction="lower", best=0.0, worst=worst, formula=of, columns=columns)
 
 
-def _of_all(ruler: Callable[..., Any], *columns: str, unit: str = "share", worst: float = 0.0) -> Measure:
-    return Measure(unit=unit, direction="higher", best=1.0, worst=worst, formula=whole, columns=columns, ruler=ruler)
+def _of_all(
+    ruler: Callable[..., Any], *columns: str, unit: str = "share", best: float = 1.0, worst: float = 0.0
+) -> Measure:
+    return Measure(unit=unit, direction="higher", best=best, worst=worst, formula=whole, columns=columns, ruler=ruler)
 
 
 def _mean(totals: Sequence[float], lines: float) -> float:
@@ -135,7 +138,7 @@ def _mean_label_f(beta: float, name: str = "Mean/MultiLabel-F1") -> Metric:
 
 
 def _probabilistic_f(beta: float, name: str = "Probabilistic-MultiLabel-F1") -> Metric:
-    make_column = _rows("labels", "probable_counts", 2, beside="details", needs="scipy.optimize")
+    make_column = _rows("labels", "probable_counts", 2, beside="details", needs=_SCIPY)
     return _Tokens(name=name, make_column=make_column,
                    measure=_of_all(_late("labels", "probabilistic_f", beta), "mass", "expected"),
                    summary="the same of labels with probabilities: calibration and recall")  # fmt: skip
@@ -144,6 +147,55 @@ def _probabilistic_f(beta: float, name: str = "Probabilistic-MultiLabel-F1") -> 
 def _ndcg(first: float, name: str = "NDCG@10") -> Metric:
     return _Metric(name=name, answers="all", make_column=_rows("labels", "discounted_gain", 1, int(first)),
                    measure=_higher(_mean, "gain"), summary="mean discounted gain of the first items")  # fmt: skip
+
+
+# Annotations, clippings, intervals
+
+
+def _soft_f(beta: float, name: str = "Soft-F1") -> Metric:
+    return _Metric(name=name, make_column=_rows("spans", "soft_counts", 3, needs=_SCIPY), measure=_f_measure(beta),
+                   parse=_late("spans", "given_annotations"),
+                   summary="F-score of annotations, as far as their positions agree")  # fmt: skip
+
+
+def _probabilistic_soft_f(beta: float, name: str = "Probabilistic-Soft-F1") -> Metric:
+    make_column = _rows("spans", "probable_soft_counts", 2, beside="details", needs=_SCIPY)
+    return _Tokens(name=name, make_column=make_column, parse=_late("spans", "given_annotations"),
+                   measure=_of_all(_late("labels", "probabilistic_f", beta), "mass", "expected"),
+                   summary="the same of annotations with probabilities: calibration and recall")  # fmt: skip
+
+
+def _soft_2d_f(beta: float, name: str = "Soft2D-F1") -> Metric:
+    return _Metric(name=name, make_column=_rows("rectangles", "soft_2d_f", 1, beta, needs="numpy"),
+                   parse=_late("rectangles", "given_rectangles"), measure=_higher(_mean, "score"),
+                   summary="mean of the F-scores of the area of each line's rectangles")  # fmt: skip
+
+
+def _probabilistic_soft_2d_f(beta: float, name: str = "Probabilistic-Soft2D-F1") -> Metric:
+    make_column = _rows("rectangles", "probable_soft_2d_counts", 2, beside="details", needs=_SCIPY)
+    return _Tokens(name=name, make_column=make_column, parse=_late("rectangles", "given_rectangles"),
+                   measure=_of_all(_late("labels", "probabilistic_f", beta), "mass", "expected"),
+                   summary="F-score of rectangles with probabilities: calibration and recall")  # fmt: skip
+
+
+def _flc_f(beta: float, name: str = "FLC-F1") -> Metric:
+    columns = "expected_covered", "given_covered", "expected", "given"
+    return _Metric(name=name, make_column=_rows("spans", "fragment_counts", 4),
+                   parse=_late("spans", "given_annotations"),
+                   measure=_higher(_late("spans", "fragment_f", beta), *columns),
+                   summary="F-score of annotations, by how much of each the others cover")  # fmt: skip
+
+
+def _improvement(threshold: float, name: str = "Improvement@0.5") -> Metric:
+    measure = _of_all(_late("regression", "improvement", threshold), "expected", "output", unit="answers' unit",
+                      best=_INFINITE, worst=-_INFINITE)  # fmt: skip
+    return _Metric(name=name, parse=_NUMBER_LINE, make_column=_rows("regression", "numbers_of", 2), measure=measure,
+                   summary="mean answer of the lines that the output selects, less that of all lines")  # fmt: skip
+
+
+def _against_interval(name: str, row: str, measure: Measure, summary: str) -> Metric:
+    return _Metric(name=name, parse=_NUMBER_LINE, make_column=_rows("regression", row), measure=measure,
+                   perfect=_late("regression", "lower_bound"), summary=summary)  # fmt: skip
 
 
 def _f_measure(beta: float) -> Measure:
@@ -244,6 +296,34 @@ _METRICS = (
     _Tokens(name="BIO-F1-Labels", parse=_late("tags", "entities_of"), make_column=_rows("tags", "label_counts", 3),
             measure=_f_measure(1),
             summary="the same, whatever these forms"),
+    _Tokens(name="BIO-Weighted-F1", parse=_late("tags", "entities_of"),
+            make_column=_rows("tags", "counts_by_label", 3, beside="details"),
+            measure=_of_all(_late("tags", "weighted_f"), "right", "expected", "given"),
+            summary="mean of the labels' F-scores, by how often they are expected"),
+    _soft_f(1),
+    _probabilistic_soft_f(1),
+    _flc_f(1),
+    _Tokens(name="SegmentAccuracy", parse=_late("spans", "read_segments"),
+            make_column=_rows("spans", "segment_hits", 2),
+            measure=_of_all(_late("spans", "segment_accuracy"), "right", "expected"),
+            summary="mean share of the lines' segments that are exactly right"),
+    _soft_2d_f(1),
+    _probabilistic_soft_2d_f(1),
+    _Metric(name="ClippEU", parse=_late("rectangles", "given_clippings"),
+            perfect=_late("rectangles", "without_margins"), measure=_f_measure(2),
+            make_column=_rows("rectangles", "clipping_counts", 3, needs=_SCIPY),
+            summary="F2 of rectangles, which are right within a margin"),
+    _against_interval("RMSE-Against-Interval", "squared_interval_error",
+                      _lower(_late("regression", "root_mean"), "squared_error", unit="answers' unit"),
+                      summary="root of the mean squared distance to an interval"),
+    _against_interval("MSE-Against-Interval", "squared_interval_error",
+                      _lower(_mean, "squared_error", unit="its square"),
+                      summary="mean squared distance to an interval"),
+    _against_interval("MAE-Against-Interval", "interval_error", _lower(_mean, "error", unit="answers' unit"),
+                      summary="mean distance to an interval"),
+    _improvement(0.5),
+    _Tokens(name="CustomMetric1", parse=_late("classes", "read_fields"), make_column=_rows("classes", "field_shares"),
+            measure=_higher(_mean, "score"), summary="a quarter for the first of two fields, the rest for the other"),
 )  # fmt: skip
 TEXT_METRICS = {metric.name: metric for metric in _METRICS}
 
@@ -345,16 +425,27 @@ NUMBERED: dict[str, Callable[[float, str], Metric]] = {
     "Mean/MultiLabel-F": _mean_label_f,
     "Probabilistic-MultiLabel-F": _probabilistic_f,
     "NDCG@": _ndcg,
+    "Soft-F": _soft_f,
+    "Probabilistic-Soft-F": _probabilistic_soft_f,
+    "FLC-F": _flc_f,
+    "Soft2D-F": _soft_2d_f,
+    "Probabilistic-Soft2D-F": _probabilistic_soft_2d_f,
+    "Improvement@": _improvement,
 }
 
 
 def find_numbered(name: str) -> Metric | None:
-    """Make the metric of a name that ends in a number, for NDCG@ a whole one above 0; None if there is none."""
+    """Make the metric of a name that ends in a number; None if there is none.
+
+    The number is a whole one above 0 for NDCG@, may be below 0 for Improvement@, and is not for others.
+    """
     number = _NUMBER.search(name)
-    make = NUMBERED.get(name[: number.start()]) if number and number.end() == len(name) else None
-    if number is None or make is None or (make is _ndcg and not (number[0].isdigit() and int(number[0]))):
+    make = NUMBERED.get(name[: number.start()]) if number else None
+    if number is None or make is None:
         return None
-    return make(float(number[0]), name)
+    if make is _ndcg and not (number[0].isdigit() and int(number[0])):
+        return None
+    return None if number[0].startswith("-") and make is not _improvement else make(float(number[0]), name)
 
 
 def geval_name(name: str) -> str:

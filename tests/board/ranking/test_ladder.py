@@ -141,6 +141,14 @@ def test_a_metric_where_higher_is_better_climbs_too(tmp_path):
     assert shown_scores(rows) == [float(f"{math.exp(-mean):.14e}") for mean in (3.0, 3.0, 2.0)]
 
 
+def test_a_metric_without_a_best_score_climbs_too(tmp_path):
+    """Improvement has no end: neither a distance from it nor a logarithm of that."""
+    rows = Rows(tmp_path, tests=LADDER, metric="Improvement@0.5")
+    for at, score in enumerate([-30.0, -40.0, 0.5, 0.4, 800.0]):
+        rows.submit("one", score, at=at)
+    assert shown_scores(rows) == [-30.0, -30.0, 0.5, 0.5, 800.0]
+
+
 def test_what_it_would_take_tells_of_the_shown_score_alone(rows):
     rows.submit("one", losses(3.0), at=0)
     rows.submit("one", losses(2.99, 1.0), at=1)

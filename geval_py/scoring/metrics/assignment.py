@@ -1,0 +1,197 @@
+"""One-to-one matching of the labelled regions of a line: what is expected, and what is given.
+
+A region is a set of boxes that do not overlap: spans of positions (:mod:`geval_py.scoring.metrics.spans`), or one
+rectangle of a page (:mod:`geval_py.scoring.metrics.rectangles`). The size of a region, and of what two regions have
+in common, is computed from the ends of boxes, so that a span of 1e12 positions costs no more than one of three.
+
+The pairs of overlapping regions are found by a sweep along the first axis. The matching is the one with the greatest
+sum of scores (the assignment problem: Kuhn, "The Hungarian method for the assignment problem", 1955), by scipy. It is
+found separately in each component of the graph of overlaps: regions without a common neighbour cannot compete.
+
+Lines come from strangers. A line whose matching would take too long, or too much memory, is an error.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple, TypeAlias
+
+from geval_py.scoring.metrics.rows import malformed
+
+MOST_COMPARED = 5_000_000  # pairs of boxes of a line that overlap on the first axis: some seconds
+MOST_PAIRS = 250_000  # of a line that have a score: 50 MB
+MOST_CELLS = 4_000_000  # of a matrix of scores: 32 MB
+TOO_MANY = "too many overlapping items"
+ADVICE = "split the text of the line into several lines"
+
+Pair: TypeAlias = tuple[int, int]  # the places of an expected and of a given region, from 0
+
+
+class Box(NamedTuple):
+    """The first and the last position on each axis; both belong to the box."""
+
+    left: int
+    right: int
+    top: int = 0
+    bottom: int = 0
+
+    @property
+    def size(self) -> int:
+        return (self.right - self.left + 1) * (self.bottom - self.top + 1)
+
+
+class Region(NamedTuple):
+    """A label, and perhaps a page, with the boxes of that label; ``column`` is its place in the line, from 1."""
+
+    label: Hashable
+    boxes: tuple[Box, ...]
+    probability: float = 1.0
+    column: int = 1
+
+    @property
+    def size(self) -> int:
+        return sum(box.size for box in self.boxes)
+
+
+class TooManyOverlapsError(Exception):
+    """A line has so many regions that overlap that matching them would take too long."""
+
+
+def matched_scores(wanted: Sequence[Region], given: Sequence[Region], text: str, line: int) -> dict[int, float]:
+    """Return the scores of the matched regions that are given, by their places; others have no match.
+
+    Raises MalformedLineError, of the given ``text``, where too many regions overlap.
+    """
+    try:
+        scores = overlap_scores(wanted, given)
+        return {place: scores[answer, place] for answer, place in best_matching(scores)}
+    except TooManyOverlapsError as error:
+        raise malformed(TOO_MANY, text, line, str(error)) from None
+
+
+def probable_counts(
+    wanted: Sequence[Region], given: Sequence[Region], text: str, line: int
+) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
+    """Return the probability of what is right and the number expected; and of each given region its score and p."""
+    scores = matched_scores(wanted, given, text, line)
+    judged = tuple((scores.get(place, 0.0), region.probability) for place, region in enumerate(given))
+    return (sum(score * probability for score, probability in judged), len(wanted)), judged
+
+
+def overlap_scores(wanted: Sequence[Region], given: Sequence[Region]) -> dict[Pair, float]:
+    """Divide the size of what each pair has in common by the size of both together; pairs with score 0 are left out.
+
+    Two empty regions of one label have the score 1. An empty region fits no other, so each is paired with one only.
+    """
+    sizes = [[region.size for region in of] for of in (wanted, given)]
+    found = {
+        (answer, place): size / (sizes[0][answer] + sizes[1][place] - size)
+        for (answer, place), size in common_sizes(wanted, given).items()
+    }
+    empty: list[dict[Hashable, list[int]]] = []
+    for of, its_sizes in zip((wanted, given), sizes, strict=True):
+        places: dict[Hashable, list[int]] = defaultdict(list)
+        for place, (region, size) in enumerate(zip(of, its_sizes, strict=True)):
+            if not size:
+                places[region.label].append(place)
+        empty.append(places)
+    for label, answers in empty[0].items():
+        found |= dict.fromkeys(zip(answers, empty[1].get(label, ()), strict=False), 1.0)
+    return found
+
+
+def common_sizes(wanted: Sequence[Region], given: Sequence[Region]) -> dict[Pair, int]:
+    """Return the sizes of what the pairs of one label have in common; pairs without anything are left out.
+
+    Raises TooManyOverlapsError.
+    """
+    both: dict[Hashable, tuple[list[tuple[Box, int]], list[tuple[Box, int]]]] = {}
+    for side, regions in enumerate((wanted, given)):
+        for place, region in enumerate(regions):
+            of_label = both.setdefault(region.label, ([], []))
+            of_label[side].extend((box, place) for box in region.boxes)
+    sizes: dict[Pair, int] = {}
+    for answers, guesses in both.values():
+        for pair, size in _sweep(answers, guesses) if answers and guesses else ():
+            sizes[pair] = sizes.get(pair, 0) + size
+            check_near(len(sizes))
+    return sizes
+
+
+def _sweep(answers: Iterable[tuple[Box, int]], guesses: Iterable[tuple[Box, int]]) -> Iterator[tuple[Pair, int]]:
+    """Yield the pairs of boxes that overlap, with the size of what they have in common."""
+    starts = sorted([(box, 0, place) for box, place in answers] + [(box, 1, place) for box, place in guesses])
+    compared = 0
+    open_boxes: tuple[list[tuple[int, Box, int]], ...] = ([], [])  # of each side, the one that ends first on top
+    for box, side, place in starts:
+        others = open_boxes[1 - side]
+        while others and others[0][0] < box.left:
+            heappop(others)
+        compared += len(others)
+        check_compared(compared)
+        for end, other, neighbour in others:
+            height = min(box.bottom, other.bottom) - max(box.top, other.top) + 1
+            if height > 0:
+                width = min(box.right, end) - box.left + 1
+                yield (neighbour, place) if side else (place, neighbour), width * height
+        heappush(open_boxes[side], (box.right, box, place))
+
+
+def check_compared(pairs: int) -> None:
+    """Raise TooManyOverlapsError if so many pairs of boxes take too long to compare."""
+    if pairs > MOST_COMPARED:
+        raise TooManyOverlapsError(f"more than {MOST_COMPARED} pairs of items would have to be compared; {ADVICE}")
+
+
+def check_near(pairs: int) -> None:
+    """Raise TooManyOverlapsError if so many pairs with a score take too much memory."""
+    if pairs > MOST_PAIRS:
+        raise TooManyOverlapsError(f"more than {MOST_PAIRS} pairs of items are near each other; {ADVICE}")
+
+
+def best_matching(scores: Mapping[Pair, float]) -> list[Pair]:
+    """Match one to one, so that the sum of the scores is the greatest; pairs without a score stay apart.
+
+    Raises TooManyOverlapsError.
+    """
+    matched: list[Pair] = []
+    for pairs in _components(scores):
+        if len(pairs) == 1:
+            matched += pairs
+            continue
+        answers, places = (sorted({pair[side] for pair in pairs}) for side in range(2))
+        if len(answers) * len(places) > MOST_CELLS:
+            raise TooManyOverlapsError(
+                f"{len(answers)} expected and {len(places)} given items hang together by overlaps; {ADVICE}"
+            )
+        import numpy as np
+        from scipy.optimize import linear_sum_assignment
+
+        matrix = np.zeros((len(answers), len(places)))
+        row_of, column_of = ({place: n for n, place in enumerate(of)} for of in (answers, places))
+        for answer, place in pairs:
+            matrix[row_of[answer], column_of[place]] = scores[answer, place]
+        rows, columns = linear_sum_assignment(matrix, maximize=True)
+        found = ((answers[row], places[column]) for row, column in zip(rows.tolist(), columns.tolist(), strict=True))
+        matched += (pair for pair in found if scores.get(pair))
+    return matched
+
+
+def _components(pairs: Iterable[Pair]) -> Iterable[list[Pair]]:
+    """Split the pairs, so that those in different lists have no place in common."""
+    parent: dict[tuple[int, int], tuple[int, int]] = {}  # of a side and a place; the root is its own
+
+    def root(node: tuple[int, int]) -> tuple[int, int]:
+        parent.setdefault(node, node)
+        while parent[node] != node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    for answer, place in pairs:
+        parent[root((0, answer))] = root((1, place))
+    components: dict[tuple[int, int], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        components[root((0, pair[0]))].append(pair)
+    return components.values()

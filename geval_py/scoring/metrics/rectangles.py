@@ -1,0 +1,240 @@
+"""Metrics of clippings: rectangles on pages, such as the figures in a scanned book.
+
+    line      = [ clipping *( 1*white-space clipping ) ]         white space is spaces and TABs, at the ends too
+    clipping  = [ label ":" ] [ page "/" ] rectangle [ ":" probability ]    a probability only in outputs
+    rectangle = x0 "," y0 "," x1 "," y1                          whole numbers, x0 <= x1 and y0 <= y1
+    ClippEU's = [ page "/" ] rectangle [ "/" margin ]            a margin in all that are expected, and in no other
+
+The bounds belong to a rectangle: `3,3,3,3` is one pixel. Soft2D-F is the F-score of the area of a line, counted as
+often as it is covered, and the mean of the lines. Probabilistic-Soft2D-F matches rectangles one to one by the share
+of the common area in the area of both together (Jaccard's index). ClippEU counts rectangles that are right within
+their margin; its score is F2.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from geval_py.errors import MalformedLineError
+from geval_py.scoring.metrics.assignment import (
+    ADVICE,
+    TOO_MANY,
+    Box,
+    Pair,
+    Region,
+    TooManyOverlapsError,
+    best_matching,
+    check_compared,
+    check_near,
+    probable_counts,
+)
+from geval_py.scoring.metrics.classes import f_score
+from geval_py.scoring.metrics.rows import malformed, of_answer
+from geval_py.scoring.metrics.spans import PROBABILITY, TOKEN, whole_number
+from geval_py.tables.numbers import shortest
+from geval_py.text import SPACES, shorten, visible
+
+NOT_READ = "cannot parse line"  # GEval's own messages
+NO_PROBABILITY = "{} is not in [0, 1]"
+THRESHOLD = 0.5  # from this probability on, a rectangle is given
+
+MOST_CELLS = 500_000_000  # of the grid of all coordinates of one label and page: some seconds
+PART_BITS = 20  # of heights, of 60 bits: sums of so few are exact in doubles
+
+_CORNERS = r"([0-9]++),([0-9]++),([0-9]++),([0-9]++)"
+_RECTANGLE = re.compile(rf"(?:([^:{SPACES}]+):)?(?:([0-9]++)/)?{_CORNERS}(?::({PROBABILITY}))?")
+_CLIPPING = re.compile(rf"(?:([0-9]++)/)?{_CORNERS}(?:/([0-9]++))?")
+
+
+def soft_2d_f(beta: float, text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Compute the F-score of the area of a line's rectangles; those of a probability below 0.5 do not count."""
+    given, wanted = given_rectangles(text, line), of_answer(expected_rectangles, expected, line)
+    given = [region for region in given if region.probability >= THRESHOLD]
+    areas = [sum(region.size for region in of) for of in (wanted, given)]
+    try:
+        return (f_score(beta, (common_area(wanted, given), *areas)),)
+    except TooManyOverlapsError as error:
+        raise malformed(TOO_MANY, text, line, str(error)) from None
+
+
+def probable_soft_2d_counts(
+    text: str, expected: str, line: int
+) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
+    """Return the probability of what is right and the number expected; and each given rectangle's score and p."""
+    given, wanted = given_rectangles(text, line), of_answer(expected_rectangles, expected, line)
+    return probable_counts(wanted, given, text, line)
+
+
+def clipping_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
+    """Count the right, the expected and the given rectangles of a line."""
+    given, wanted = given_clippings(text, line), of_answer(expected_clippings, expected, line)
+    try:
+        right = best_matching(dict.fromkeys(_fitting(wanted, given), 1.0))
+    except TooManyOverlapsError as error:
+        raise malformed(TOO_MANY, text, line, str(error)) from None
+    return len(right), len(wanted), len(given)
+
+
+def without_margins(expected: str) -> str:
+    """Return the output that is right for an expected line of ClippEU."""
+    return " ".join(token[0].rpartition("/")[0] for token in TOKEN.finditer(expected))
+
+
+def common_area(wanted: Sequence[Region], given: Sequence[Region]) -> int:
+    """Sum over all points, of each label and page, how many rectangles of each side cover it, the lesser number.
+
+    Raises TooManyOverlapsError.
+    """
+    both: dict[Hashable, tuple[list[Box], list[Box]]] = defaultdict(lambda: ([], []))
+    for side, regions in enumerate((wanted, given)):
+        for region in regions:
+            both[region.label][side].extend(region.boxes)
+    area = 0
+    for answers, guesses in both.values():
+        if len(answers) == len(guesses) == 1:
+            area += _intersection(*answers, *guesses)
+        elif answers and guesses:
+            area += _covered_by_both(answers, guesses)
+    return area
+
+
+def _intersection(one: Box, other: Box) -> int:
+    width = min(one.right, other.right) - max(one.left, other.left) + 1
+    height = min(one.bottom, other.bottom) - max(one.top, other.top) + 1
+    return max(0, width) * max(0, height)
+
+
+def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box]) -> int:
+    """Sum the lesser covers of all points, on the grid of all coordinates, a column at a time."""
+    import numpy as np
+
+    boxes = np.array([*answers, *guesses], np.int64) + np.array([0, 1, 0, 1])
+    xs, ys = np.unique(boxes[:, :2]), np.unique(boxes[:, 2:])
+    if len(xs) * len(ys) > MOST_CELLS:
+        raise TooManyOverlapsError(f"{len(boxes)} rectangles of one label and page cannot be compared; {ADVICE}")
+    heights = np.diff(ys)
+    shifts = range(0, int(heights.max()).bit_length(), PART_BITS)
+    parts = [(heights >> shift & ((1 << PART_BITS) - 1)).astype(np.float64) for shift in shifts]
+    rows = np.searchsorted(ys, boxes[:, 2:]).tolist()
+    changes: dict[int, list[tuple[int, int, int, int]]] = defaultdict(list)  # where boxes begin and end
+    for n, ((left, right), (top, bottom)) in enumerate(zip(boxes[:, :2].tolist(), rows, strict=True)):
+        changes[left].append((int(n >= len(answers)), top, bottom, 1))
+        changes[right].append((int(n >= len(answers)), top, bottom, -1))
+    covers = np.zeros((2, len(heights)))
+    area = 0
+    for x, after in pairwise(xs.tolist()):
+        for side, top, bottom, change in changes[x]:
+            covers[side, top:bottom] += change
+        lesser = np.minimum(covers[0], covers[1])
+        for shift, part in zip(shifts, parts, strict=True):
+            area += (after - x) * int((lesser * part).sum()) << shift
+    return area
+
+
+def _fitting(wanted: Sequence[tuple[Region, int]], given: Sequence[Region]) -> Iterator[Pair]:
+    """Yield the pairs of an expected rectangle and one given on its page whose bounds are all within the margin."""
+    by_page: dict[Hashable, list[tuple[Box, int]]] = defaultdict(list)
+    for place, region in enumerate(given):
+        by_page[region.label].append((region.boxes[0], place))
+    for boxes in by_page.values():
+        boxes.sort()
+    compared = near = 0
+    for answer, (region, margin) in enumerate(wanted):
+        boxes, box = by_page[region.label], region.boxes[0]
+        first = bisect_left(boxes, box.left - margin, key=_left)
+        end = bisect_right(boxes, box.left + margin, key=_left)
+        compared += end - first
+        check_compared(compared)
+        for other, place in boxes[first:end]:
+            if (
+                abs(box.right - other.right) <= margin
+                and abs(box.top - other.top) <= margin
+                and abs(box.bottom - other.bottom) <= margin
+            ):
+                near += 1
+                yield answer, place
+        check_near(near)
+
+
+def _left(item: tuple[Box, int]) -> int:
+    return item[0].left
+
+
+def expected_rectangles(text: str, line: int) -> list[Region]:
+    """Read the rectangles of an expected line; raises MalformedLineError."""
+    hint = "a rectangle is `label:2/10,20,30,40`, on page 2; only outputs have probabilities"
+    return [region for region, _ in _rectangles(text, line, hint, has_probability=False)]
+
+
+def given_rectangles(text: str, line: int) -> list[Region]:
+    """Read the rectangles of an output line; raises MalformedLineError, also for what is no probability.
+
+    >>> [region] = given_rectangles("figure:2/10,20,30,40:0.5", 1)
+    >>> region.label, region.size, region.probability
+    (('figure', 2), 441, 0.5)
+    """
+    hint = "a rectangle is `label:2/10,20,30,40`, on page 2, perhaps with a probability behind it"
+    found = list(_rectangles(text, line, hint, has_probability=True))
+    for region, written in found:
+        if not 0 <= region.probability <= 1:
+            shown = f"`{shorten(written)}` is not from 0 to 1"
+            reason = NO_PROBABILITY.format(shortest(region.probability))
+            error = malformed(reason, text, line, shown, text.index(written, region.column) + 1, written)
+            error.is_numbered = False
+            raise error
+    return [region for region, _ in found]
+
+
+def _rectangles(text: str, line: int, hint: str, *, has_probability: bool) -> Iterator[tuple[Region, str]]:
+    """Yield the rectangles, with their probabilities as they are written."""
+    for token in TOKEN.finditer(text):
+        match = _RECTANGLE.fullmatch(token[0])
+        if match is None or (match[7] is not None and not has_probability):
+            raise _unread(text, line, token, hint)
+        label, page, *corners, written = match.groups()
+        box = _box(corners, text, line, token)
+        probability = 1.0 if written is None else float(written)
+        yield Region((label, _page(page, text, line, token)), (box,), probability, token.start() + 1), written or ""
+
+
+def expected_clippings(text: str, line: int) -> list[tuple[Region, int]]:
+    """Read the rectangles of an expected line of ClippEU, with their margins; raises MalformedLineError."""
+    hint = "a rectangle is `2/10,20,30,40/5`, on page 2, with a margin of 5"
+    found = _clippings(text, line, hint, has_margin=True)
+    return [(region, whole_number(margin, text, line, token)) for region, margin, token in found]
+
+
+def given_clippings(text: str, line: int) -> list[Region]:
+    """Read the rectangles of an output line of ClippEU; raises MalformedLineError."""
+    hint = "a rectangle is `2/10,20,30,40`, on page 2, without label or margin"
+    return [region for region, _, _ in _clippings(text, line, hint, has_margin=False)]
+
+
+def _clippings(text: str, line: int, hint: str, *, has_margin: bool) -> Iterator[tuple[Region, str, re.Match[str]]]:
+    for token in TOKEN.finditer(text):
+        match = _CLIPPING.fullmatch(token[0])
+        if match is None or (match[6] is not None) != has_margin:
+            raise _unread(text, line, token, hint)
+        page, *corners, margin = match.groups()
+        label = _page(page, text, line, token)
+        yield Region(label, (_box(corners, text, line, token),), column=token.start() + 1), margin, token
+
+
+def _page(written: str | None, text: str, line: int, token: re.Match[str]) -> int | None:
+    return None if written is None else whole_number(written, text, line, token)
+
+
+def _box(corners: Iterable[str], text: str, line: int, token: re.Match[str]) -> Box:
+    x0, y0, x1, y1 = (whole_number(corner, text, line, token) for corner in corners)
+    if x1 < x0 or y1 < y0:
+        raise _unread(text, line, token, "the first corner is the one with the smaller numbers")
+    return Box(x0, x1, y0, y1)
+
+
+def _unread(text: str, line: int, token: re.Match[str], hint: str) -> MalformedLineError:
+    shown = f"`{visible(shorten(token[0]))}` is no rectangle; {hint}"
+    return malformed(NOT_READ, text, line, shown, token.start() + 1, token[0])

@@ -1,0 +1,326 @@
+"""The metrics of annotations, clippings, segments and intervals: what GEval answers, the edges, the limits."""
+
+import json
+import lzma
+import math
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profiles import examples
+
+from geval_py.authoring.validate import perfect_line
+from geval_py.errors import MalformedLineError
+from geval_py.scoring.metrics import assignment, column_of, find_metric, rectangles
+from geval_py.scoring.metrics.rectangles import given_rectangles
+
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
+DATA = Path(__file__).parent.parent / "data/annotation-metrics.jsonl.xz"
+RECORDS = [json.loads(line) for line in lzma.decompress(DATA.read_bytes()).splitlines()]
+GOLDEN = [row for row in RECORDS if "value" in row]
+REFUSED = [row for row in RECORDS if "status" in row]
+
+
+def block(lines):
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def statistics_of(name, outputs, expected):
+    return column_of(find_metric(name), frozenset()).statistics(block(outputs), block(expected), 1)
+
+
+def score(name, outputs, expected):
+    return find_metric(name).value(statistics_of(name, outputs, expected))
+
+
+def error(name, outputs, expected):
+    with pytest.raises(MalformedLineError) as caught:
+        score(name, outputs, expected)
+    return caught.value
+
+
+def close(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+# GEval's answers
+
+
+def test_the_golden_cases_are_of_20_metrics():
+    assert Counter(Counter(row["metric"] for row in GOLDEN).values()) == {20: 20}
+    assert len(REFUSED) == 19
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(row["metric"] for row in GOLDEN))
+def test_golden_scores(name):
+    """GEval 1.42.2, --metric and the metric's name; inputs made up."""
+    rows = [row for row in GOLDEN if row["metric"] == name]
+    found = [score(name, row["output"], row["expected"]) for row in rows]
+    assert found == close([float(row["value"]) for row in rows])
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row['metric']} {row['stderr'][7:-1]}")
+def test_golden_errors(row):
+    """GEval 1.42.2, likewise: the first line of its message, and a hint below."""
+    caught = error(row["metric"], row["output"], row["expected"])
+    first, where, *_ = str(caught).splitlines()
+    assert f"geval: {first}\n" == row["stderr"]
+    assert where.startswith(f"  line {caught.line}, column {caught.column}: ")
+    assert caught.text == (row["output"] if caught.role == "output" else row["expected"])[caught.line - 1]
+
+
+# By hand
+
+
+def test_what_overlaps_is_matched_so_that_the_sum_is_the_greatest():
+    """The nearest pair first, b's 3-6 and 2-6 (0.8), would leave 1-2 and 5-9 apart."""
+    assert statistics_of("Soft-F1", ["a:2-6 a:5-9"], ["a:1-2 a:3-6"]).columns[0][0] == pytest.approx(4 / 5)
+    assert statistics_of("Soft-F1", ["a:1-2,7 a:3"], ["a:1 a:2-3"]).columns[0][0] == pytest.approx(1 / 3 + 1 / 2)
+
+
+def test_two_empty_annotations_are_equal_and_a_label_counts():
+    assert score("Soft-F1", ["a: a:5-2 b:1"], ["a: c:1"]) == pytest.approx(2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2))
+
+
+def test_a_pair_of_different_labels_has_nothing_in_common_in_flc():
+    """GEval 1.42.2 fails: `Non-exhaustive guards in function coveredScore`."""
+    assert score("FLC-F1", ["a:1-4 b:5-8"], ["a:1-4 b:5-8"]) == 1
+    assert score("FLC-F1", ["a:1-4"], ["b:1-4"]) == 0
+    assert score("FLC-F1", ["a:1-4 a:4"], ["a:1-4"]) == 0  # what is given overlaps
+
+
+def test_what_is_covered_twice_in_flc_counts_twice():
+    assert statistics_of("FLC-F1", ["a:1-4"], ["a:1-2 a:1-3"]).columns[1][0] == pytest.approx(5 / 4)
+
+
+@pytest.mark.parametrize(
+    ("output", "found", "wanted"),
+    [("N:1-4 V:5", 2, 2), ("N:4,1-3 V:5-5", 2, 2), ("N:1-4\u00a0N:V:5", 1, 2), (":1-4 V:5", 1, 2), ("V: V:", 0, 2)],
+)
+def test_equal_segments_are_equal_positions(output, found, wanted):
+    columns = statistics_of("SegmentAccuracy", [output], ["N:1-4 V:5"]).columns
+    assert [column[0] for column in columns] == [found, wanted]
+
+
+def test_a_line_without_expected_segments_has_no_accuracy():
+    """GEval 1.42.2: NaN."""
+    metric, statistics = find_metric("SegmentAccuracy"), statistics_of("SegmentAccuracy", ["a:1", ""], ["a:1", ""])
+    assert math.isnan(metric.value(statistics))
+    assert list(metric.line_scores(statistics)) == close([1, math.nan])
+
+
+def test_given_entities_count_where_their_label_is_expected():
+    """GEval 1.42.2: the b of the second line is not counted."""
+    assert score("BIO-Weighted-F1", ["B-a B-b", "B-b"], ["B-a B-b", "B-a"]) == pytest.approx((2 * 2 / 3 + 1) / 3)
+
+
+@pytest.mark.parametrize(("number", "distance"), [("2", 3), ("4", 1), ("5", 2), ("6", 3)])
+def test_of_a_reversed_interval_the_lower_end_is_asked_first(number, distance):
+    assert score("MAE-Against-Interval", [number], ["5,3"]) == distance
+
+
+PERFECT = {
+    "ClippEU": ("3/0,0,100,100/10 \t1,1,2,2/0", "3/0,0,100,100 1,1,2,2"),
+    "MAE-Against-Interval": ("1600,1601.9", "1600"),
+    "MSE-Against-Interval": ("-1.5,1", "-1.5"),
+    "Soft-F1": ("a:1-4 b:2", "a:1-4 b:2"),
+}
+
+
+@pytest.mark.parametrize("name", PERFECT)
+def test_the_right_output_of_an_expected_line(name):
+    expected, output = PERFECT[name]
+    assert perfect_line(expected, find_metric(name)) == output
+    assert score(name, [output], [expected]) == find_metric(name).measure.best
+
+
+FAULTS = {
+    "no colon": ("Soft-F1", "a:1 per", "", 5, "endOfInput", "output"),
+    "no label": ("Soft-F1", ":1", "", 1, "endOfInput", "output"),
+    "a comma at the end": ("FLC-F1", "a:1,", "", 1, "endOfInput", "output"),
+    "white space that is no space": ("Soft-F1", "a:1\u00a0b:2", "", 1, "endOfInput", "output"),
+    "a probability that is expected": ("Soft-F1", "", "a:1 b:2:0.5", 5, "endOfInput", "expected"),
+    "no exponent": ("Probabilistic-Soft-F1", "a:1:1e", "", 1, "endOfInput", "output"),
+    "a position too large": ("Soft-F1", f"b:1 a:1-{10**18}", "", 9, "number too large", "output"),
+    "a page too large": ("ClippEU", "", f"{10**18}/1,1,2,2/1", 1, "number too large", "expected"),
+    "three corners": ("Soft2D-F1", "1,1,2,2 \ta:1,2,3", "", 10, "cannot parse line", "output"),
+    "reversed corners": ("Soft2D-F1", "1,1,2,0", "", 1, "cannot parse line", "output"),
+    "a margin that is given": ("ClippEU", "1,1,2,2/1", "", 1, "cannot parse line", "output"),
+    "no margin": ("ClippEU", "", "1/1,1,2,2", 1, "cannot parse line", "expected"),
+    "no segment": ("SegmentAccuracy", "a:b:x", "a:1", 1, "endOfInput", "output"),
+    "three ends": ("MAE-Against-Interval", "1", "1,2,3", 1, "cannot parse interval", "expected"),
+    "no upper end": ("MSE-Against-Interval", "1", "1,x", 3, "cannot parse interval", "expected"),
+    "three fields": ("CustomMetric1", "a\tb\tc", "a\tb", 1, "too many fields, only two expected", "output"),
+}
+
+
+@pytest.mark.parametrize(("name", "output", "expected", "column", "reason", "role"), FAULTS.values(), ids=FAULTS)
+def test_a_line_that_cannot_be_read(name, output, expected, column, reason, role):
+    caught = error(name, [output], [expected])
+    assert (caught.line, caught.column, caught.reason, caught.role) == (1, column, reason, role)
+    assert caught.hint
+    assert caught.text == (output if role == "output" else expected)
+
+
+HINTS = {
+    (
+        "Soft-F1",
+        "per",
+    ): "`per` is no annotation; an annotation is `label:1-4,7`, perhaps with a probability behind it: "
+    "`label:1-4,7:0.5`",
+    ("SegmentAccuracy", "per"): "`per` is no segment; a segment is `label:1-4,7`",
+    ("SegmentAccuracy", "a:1-4 b:2-3"): "position 2 is in two segments, the other one in column 1",
+    ("Soft2D-F1", "3,3,1,1"): "`3,3,1,1` is no rectangle; the first corner is the one with the smaller numbers",
+    ("Soft2D-F1", "x"): "`x` is no rectangle; a rectangle is `label:2/10,20,30,40`, on page 2, perhaps with a "
+    "probability behind it",
+    ("Soft2D-F1", "3,3,4,4:1.5"): "`1.5` is not from 0 to 1",
+    ("ClippEU", "x"): "`x` is no rectangle; a rectangle is `2/10,20,30,40`, on page 2, without label or margin",
+    ("Soft-F1", f"a:{10**18}"): "`1000000000000000000` is too large; a number has at most 18 digits",
+    ("CustomMetric1", "a"): "a line has two fields with a TAB between them, and here is 1",
+    ("CustomMetric1", "a\tb\tc"): "a line has two fields with a TAB between them, and here are 3",
+}
+
+
+@pytest.mark.parametrize(("name", "output"), HINTS)
+def test_a_hint(name, output):
+    assert error(name, [output], [""]).hint == HINTS[name, output]
+
+
+@pytest.mark.parametrize(("written", "shown"), [("1.5", "1.5"), ("-0.01", "-1.0e-2"), ("1e999", "Infinity")])
+def test_what_is_no_probability(written, shown):
+    """GEval 1.42.2 has no line number here."""
+    caught = error("Probabilistic-Soft2D-F1", [f"1,1,2,2 1,1,2,2:{written}"], [""])
+    assert str(caught).splitlines()[0] == f"{shown} is not in [0, 1]"
+    assert caught.column == 17
+
+
+# Lines from strangers
+
+
+def test_long_spans_and_large_areas_are_exact_and_cost_nothing():
+    tracemalloc.start()
+    assert score("Soft-F1", ["label:1-999999999999"], ["label:500000000000-999999999999"]) == pytest.approx(
+        2 / 3 * 0.75
+    )
+    assert score("SegmentAccuracy", ["a:1-999999999999999999"], ["a:1-5,6-999999999999999999"]) == 1
+    assert score("FLC-F1", ["a:1-999999999999999999"], ["a:7"]) == pytest.approx(2e-18)
+    huge = "0,0,999999999999999999,999999999999999999"
+    assert score("Soft2D-F1", [f"{huge} {huge} 1,1,2,2"], [f"{huge} {huge} 1,1,2,2"]) == 1
+    (region,) = given_rectangles(huge, 1)
+    assert region.size == 10**36
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("Soft-F1", f"a:1-{'9' * 1000}"),
+        ("SegmentAccuracy", f"a:{'9' * 5000}"),
+        ("Soft2D-F1", f"{'9' * 1000},1,2,2"),
+        ("ClippEU", f"{'9' * 5000}/1,1,2,2"),
+    ],
+)
+def test_a_number_of_a_thousand_digits_is_an_error_and_one_of_a_thousand_zeros_is_not(name, output):
+    assert error(name, [output], [""]).reason == "number too large"
+    assert statistics_of(name, [output.replace("9", "0")], [""]).lines == 1
+
+
+def many(count, item):
+    return " ".join(item.format(n, n + 700) for n in range(count))
+
+
+TOO_MANY = {
+    "annotations": (
+        "Soft-F1",
+        many(70, "a:{}-{}"),
+        many(70, "a:{}-{}"),
+        "more than 2500 pairs of items are near each other",
+    ),
+    "clippings": (
+        "ClippEU",
+        many(70, "1,1,2,2"),
+        many(70, "1,1,2,2/9"),
+        "more than 2500 pairs of items are near each other",
+    ),
+    "rectangles": (
+        "Probabilistic-Soft2D-F1",
+        many(70, "0,0,{},9"),
+        many(70, "0,0,{},9"),
+        "more than 2500 pairs of items are near each other",
+    ),
+    "rectangles that do not overlap": (
+        "Probabilistic-Soft2D-F1",
+        many(300, "0,{0},1,{0}"),
+        many(300, "0,{1},1,{1}"),
+        "more than 50000 pairs of items would have to be compared",
+    ),
+    "clippings that do not fit": (
+        "ClippEU",
+        many(300, "0,{0},1,{0}"),
+        many(300, "0,{1},1,{1}/0"),
+        "more than 50000 pairs of items would have to be compared",
+    ),
+    "a grid": (
+        "Soft2D-F1",
+        many(40, "{0},{0},{1},{1}"),
+        "1,1,9,9",
+        "41 rectangles of one label and page cannot be compared",
+    ),
+    "a chain": (
+        "Soft-F1",
+        many(60, "a:{0}0-{0}9,{0}99"),
+        " ".join(f"a:{10 * n + 5}-{10 * n + 14}" for n in range(60)),
+        "60 expected and 60 given items hang together by overlaps",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "output", "expected", "message"), TOO_MANY.values(), ids=TOO_MANY)
+def test_a_line_that_would_take_too_long_is_an_error(name, output, expected, message, monkeypatch):
+    """With limits that are lower than the real ones."""
+    monkeypatch.setattr(assignment, "MOST_PAIRS", assignment.MOST_PAIRS // 100)
+    monkeypatch.setattr(assignment, "MOST_COMPARED", assignment.MOST_COMPARED // 100)
+    monkeypatch.setattr(assignment, "MOST_CELLS", 3000)
+    monkeypatch.setattr(rectangles, "MOST_CELLS", 3000)
+    caught = error(name, [output], [expected])
+    assert (caught.reason, caught.column) == ("too many overlapping items", 1)
+    assert caught.hint == f"{message}; split the text of the line into several lines"
+
+
+def test_nothing_is_compared_where_all_that_is_given_overlaps():
+    assert score("FLC-F1", [many(9000, "a:1")], [many(9000, "a:0-9")]) == 0
+
+
+def test_many_items_that_hardly_overlap_are_scored():
+    outputs, expected = many(3000, "a:{0}0-{0}9"), many(3000, "a:{0}5-{0}9")
+    assert score("Soft-F1", [outputs], [expected]) == pytest.approx(0.5)
+    squares = many(3000, "{0}0,{0}0,{0}9,{0}9")
+    assert score("Soft2D-F1", [squares], [squares]) == 1
+    assert score("ClippEU", [squares], [many(3000, "{0}0,{0}0,{0}9,{0}9/1")]) == 1
+
+
+def test_a_chain_of_overlaps_is_matched():
+    outputs, expected = TOO_MANY["a chain"][1:3]
+    assert 0 < score("Soft-F1", [outputs], [expected]) < 1
+
+
+@PROPERTY
+@given(
+    st.sampled_from(["Soft-F1", "FLC-F1", "SegmentAccuracy", "Soft2D-F1", "ClippEU", "Probabilistic-Soft2D-F1"]),
+    st.text(st.sampled_from("ab:/,-. 0159\t\u00a0e"), max_size=20),
+    st.text(st.sampled_from("ab:/,-. 0159\t\u00a0e"), max_size=20),
+)
+def test_any_line_is_scored_or_an_error_at_its_place(name, output, expected):
+    try:
+        value = score(name, [output], [expected])
+    except MalformedLineError as error_:
+        caught = error_
+    else:
+        assert value >= 0 or math.isnan(value)
+        return
+    assert caught.text == (output if caught.role == "output" else expected)
+    assert caught.text[caught.column - 1 :].startswith(caught.token)

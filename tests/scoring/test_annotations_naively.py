@@ -1,0 +1,348 @@
+"""The metrics of annotations, clippings, segments and intervals, computed naively from their definitions.
+
+Annotations are sets of positions, rectangles are sets of points, and all one-to-one matchings are tried.
+"""
+
+import math
+from collections import Counter
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profiles import examples
+
+from geval_py.errors import MalformedLineError
+from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.metrics.labels import calibration
+from geval_py.scoring.metrics.spans import read_segments
+
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
+
+
+def block(lines):
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def score(name, outputs, expected):
+    metric = find_metric(name)
+    return metric.value(column_of(metric, frozenset()).statistics(block(outputs), block(expected), 1))
+
+
+def close(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+def ratio(part, whole):
+    return part / whole if whole else 1.0
+
+
+def naive_f(beta, precision, recall):
+    below = beta * beta * precision + recall
+    return (1 + beta * beta) * precision * recall / below if below else 0.0
+
+
+def best_of_all(scores, wanted, given_):
+    """Return the matching with the greatest sum among all one-to-one matchings."""
+    few, many = sorted((wanted, given_))
+    chosen = [list(zip(range(few), places, strict=True)) for places in permutations(range(many), few)]
+    pairs = [[pair if wanted <= given_ else pair[::-1] for pair in one] for one in chosen]
+    return max(pairs, key=lambda one: sum(scores[i][j] for i, j in one))
+
+
+def naive_positions(written):
+    spans = [span.partition("-") for span in written.split(",") if span]
+    return frozenset(n for low, _, high in spans for n in range(int(low), int(high or low) + 1))
+
+
+def naive_annotations(line):
+    parts = [token.split(":") for token in line.split()]
+    return [(label, naive_positions(spans), float(p[0]) if p else 1.0) for label, spans, *p in parts]
+
+
+def jaccard(one, other):
+    return ratio(len(one[1] & other[1]), len(one[1] | other[1])) if one[0] == other[0] else 0.0
+
+
+def naive_soft_f(beta, pairs):
+    right, wanted, given_ = 0.0, 0, 0
+    for output, expected in pairs:
+        ours, theirs = naive_annotations(output), naive_annotations(expected)
+        scores = [[jaccard(one, other) for other in ours] for one in theirs]
+        right += sum(scores[i][j] for i, j in best_of_all(scores, len(theirs), len(ours)))
+        wanted, given_ = wanted + len(theirs), given_ + len(ours)
+    return naive_f(beta, ratio(right, given_), ratio(right, wanted))
+
+
+def naive_flc_f(beta, pairs):
+    found, right, wanted, given_ = 0.0, 0.0, 0, 0
+    for output, expected in pairs:
+        ours, theirs = naive_annotations(output), naive_annotations(expected)
+        wanted, given_ = wanted + len(theirs), given_ + len(ours)
+        if any(a[0] == b[0] and a[1] & b[1] for n, a in enumerate(ours) for b in ours[:n]):
+            continue
+        same = [(a[1], b[1]) for a, b in product(theirs, ours) if a[0] == b[0]]
+        found += sum(ratio(len(a & b), len(a)) for a, b in same)
+        right += sum(ratio(len(a & b), len(b)) for a, b in same)
+    return naive_f(beta, ratio(right, given_), ratio(found, wanted))
+
+
+def naive_segment_accuracy(pairs):
+    shares = []
+    for output, expected in pairs:
+        ours, theirs = ([one[:2] for one in naive_annotations(line)] for line in (output, expected))
+        shares.append(len({*ours} & {*theirs}) / len(theirs) if theirs else math.nan)
+    return sum(shares) / len(shares)
+
+
+LABEL = st.sampled_from("ab")
+SPAN = st.tuples(st.integers(0, 12), st.integers(-1, 5)).map(lambda ends: f"{ends[0]}-{max(0, sum(ends))}")
+POSITIONS = st.lists(st.one_of(SPAN, st.integers(0, 12).map(str)), max_size=3).map(",".join)
+ANNOTATION = st.tuples(LABEL, POSITIONS).map(":".join)
+PROBABILITY = st.integers(0, 8).map(lambda n: f":{n / 8}")
+GIVEN = st.tuples(ANNOTATION, st.one_of(st.just(""), PROBABILITY)).map("".join)
+ANNOTATIONS = st.lists(
+    st.tuples(*(st.lists(of, max_size=4).map(" ".join) for of in (GIVEN, ANNOTATION))), min_size=1, max_size=3
+)
+BETA = st.sampled_from([1, 2, 0.5])
+
+
+def lines_of(pairs):
+    return tuple(map(list, zip(*pairs, strict=True)))
+
+
+@PROPERTY
+@given(BETA, ANNOTATIONS)
+def test_soft_f_is_that_of_sets_and_all_matchings(beta, pairs):
+    assert score(f"Soft-F{beta}", *lines_of(pairs)) == close(naive_soft_f(beta, pairs))
+
+
+@PROPERTY
+@given(BETA, ANNOTATIONS)
+def test_flc_f_is_that_of_sets(beta, pairs):
+    assert score(f"FLC-F{beta}", *lines_of(pairs)) == close(naive_flc_f(beta, pairs))
+
+
+@st.composite
+def segmented(draw):
+    """Draw a line of segments that do not overlap: the positions are dealt out to them."""
+    owners = draw(st.lists(st.integers(0, 3), max_size=8))
+    places = [[str(n) for n, owner in enumerate(owners) if owner == own] for own in range(3)]
+    return " ".join(f"{draw(LABEL)}:{','.join(of)}" for of in places if of or draw(st.booleans()))
+
+
+@PROPERTY
+@given(st.lists(st.tuples(segmented(), segmented()), min_size=1, max_size=3))
+def test_segment_accuracy_is_that_of_sets(pairs):
+    assert score("SegmentAccuracy", *lines_of(pairs)) == close(naive_segment_accuracy(pairs))
+
+
+@PROPERTY
+@given(st.lists(st.tuples(LABEL, POSITIONS).map(":".join), max_size=4))
+def test_segments_may_not_overlap(segments):
+    found = [naive_positions(segment.partition(":")[2]) for segment in segments]
+    line = " ".join(segments)
+    if sum(map(len, found)) == len(frozenset().union(*found)):
+        assert [region.size for region in read_segments(line, 1)] == list(map(len, found))
+    else:
+        with pytest.raises(MalformedLineError) as raised:
+            read_segments(line, 1)
+        caught = raised.value
+        assert caught.reason == "Overlapping segments"
+        assert line[caught.column - 1 :].startswith(caught.token)
+
+
+SQUARE = st.tuples(*[st.integers(0, 4)] * 4).map(
+    lambda c: f"{min(c[0], c[2])},{min(c[1], c[3])},{max(c[0], c[2])},{max(c[1], c[3])}"
+)
+PAGE = st.sampled_from(["", "", "1/", "01/", "2/"])
+RECTANGLE = st.tuples(st.sampled_from(["", "a:", "b:"]), PAGE, SQUARE).map("".join)
+RECTANGLES = st.lists(
+    st.tuples(
+        st.lists(st.tuples(RECTANGLE, st.one_of(st.just(""), PROBABILITY)).map("".join), max_size=4).map(" ".join),
+        st.lists(RECTANGLE, max_size=4).map(" ".join),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def naive_rectangle(token):
+    """Return label and page, the points and the probability of an output's rectangle."""
+    label, rest = token.split(":", 1) if token[0].isalpha() else (None, token)
+    rest, _, probability = rest.partition(":")
+    page, slash, corners = rest.rpartition("/")
+    x0, y0, x1, y1 = map(int, corners.split(","))
+    points = frozenset(product(range(x0, x1 + 1), range(y0, y1 + 1)))
+    return (label, int(page) if slash else None), points, float(probability or 1)
+
+
+def naive_rectangles(line):
+    return list(map(naive_rectangle, line.split()))
+
+
+def naive_soft_2d_f(beta, pairs):
+    scores = []
+    for output, expected in pairs:
+        ours = Counter((of, point) for of, points, p in naive_rectangles(output) if p >= 0.5 for point in points)
+        theirs = Counter((of, point) for of, points, _ in naive_rectangles(expected) for point in points)
+        common = (ours & theirs).total()
+        scores.append(naive_f(beta, ratio(common, ours.total()), ratio(common, theirs.total())))
+    return sum(scores) / len(scores)
+
+
+@PROPERTY
+@given(BETA, RECTANGLES)
+def test_soft_2d_f_is_that_of_points(beta, pairs):
+    assert score(f"Soft2D-F{beta}", *lines_of(pairs)) == close(naive_soft_2d_f(beta, pairs))
+
+
+def naive_probabilistic_f(beta, pairs, read):
+    """Compute the score from all matchings; None where another one is equally good, or close to it."""
+    mass, wanted, judged = 0.0, 0, []
+    for output, expected in pairs:
+        ours, theirs = read(output), read(expected)
+        scores = [[jaccard(one, other) for other in ours] for one in theirs]
+        matching = best_of_all(scores, len(theirs), len(ours))
+        true = {j: scores[i][j] for i, j in matching}
+        for other in permutations(range(max(len(ours), len(theirs)))):
+            pairs_of = [(i, j) for i, j in enumerate(other) if i < len(theirs) and j < len(ours)]
+            same = {j: scores[i][j] for i, j in pairs_of if scores[i][j]}
+            if sum(same.values()) > sum(true.values()) - 1e-9 and same != {j: s for j, s in true.items() if s}:
+                return None
+        mass += sum(score * ours[j][2] for j, score in true.items())
+        wanted += len(theirs)
+        judged += [(true.get(j, 0.0), one[2]) for j, one in enumerate(ours)]
+    results, probabilities = np.array(judged).reshape(-1, 2).T
+    return naive_f(beta, calibration(results, probabilities), ratio(mass, wanted))
+
+
+@PROPERTY
+@given(BETA, ANNOTATIONS)
+def test_probabilistic_soft_f_is_that_of_all_matchings(beta, pairs):
+    want = naive_probabilistic_f(beta, pairs, naive_annotations)
+    assert want is None or score(f"Probabilistic-Soft-F{beta}", *lines_of(pairs)) == close(want)
+
+
+@PROPERTY
+@given(BETA, RECTANGLES)
+def test_probabilistic_soft_2d_f_is_that_of_points_and_all_matchings(beta, pairs):
+    want = naive_probabilistic_f(beta, pairs, naive_rectangles)
+    assert want is None or score(f"Probabilistic-Soft2D-F{beta}", *lines_of(pairs)) == close(want)
+
+
+def naive_clippeu(pairs):
+    right, wanted, given_ = 0, 0, 0
+    for output, expected in pairs:
+        ours = naive_rectangles(output)
+        corners = [
+            tuple(map(int, token.rpartition("/")[2].split(",")))
+            if "/" in token
+            else tuple(map(int, token.split(",")))
+            for token in output.split()
+        ]
+        theirs = []
+        for token in expected.split():
+            place, _, margin = token.rpartition("/")
+            ends = tuple(map(int, place.rpartition("/")[2].split(",")))
+            theirs.append((naive_rectangle(place)[0], ends, int(margin)))
+        scores = [
+            [
+                float(page == one[0] and all(abs(a - b) <= margin for a, b in zip(ends, own, strict=True)))
+                for one, own in zip(ours, corners, strict=True)
+            ]
+            for page, ends, margin in theirs
+        ]
+        right += sum(scores[i][j] for i, j in best_of_all(scores, len(theirs), len(ours)))
+        wanted, given_ = wanted + len(theirs), given_ + len(ours)
+    return naive_f(2, ratio(right, given_), ratio(right, wanted))
+
+
+CLIPPING = st.tuples(PAGE, SQUARE).map("".join)
+MARGIN = st.integers(0, 3).map(lambda margin: f"/{margin}")
+
+
+@PROPERTY
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(CLIPPING, max_size=4).map(" ".join),
+            st.lists(st.tuples(CLIPPING, MARGIN).map("".join), max_size=4).map(" ".join),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_clippeu_is_that_of_all_matchings(pairs):
+    assert score("ClippEU", *lines_of(pairs)) == close(naive_clippeu(pairs))
+
+
+def naive_entities(line):
+    found, tags = [], line.split()
+    for n, tag in enumerate(tags):
+        if tag.startswith("B"):
+            end = next((m for m in range(n + 1, len(tags)) if not tags[m].startswith("I")), len(tags))
+            found.append((tag[2:], n, end))
+    return found
+
+
+def naive_weighted_f(pairs):
+    right, wanted, given_ = Counter(), Counter(), Counter()
+    for output, expected in pairs:
+        ours, theirs = naive_entities(output), naive_entities(expected)
+        right.update(one[0] for one in theirs if one in ours)
+        wanted.update(one[0] for one in theirs)
+        given_.update(one[0] for one in ours if one[0] in {other[0] for other in theirs})
+    scores = [
+        count * naive_f(1, ratio(right[label], given_[label]), ratio(right[label], count))
+        for label, count in wanted.items()
+    ]
+    return ratio(sum(scores), wanted.total())
+
+
+TAGS = st.lists(st.sampled_from(["O", "B-a", "B-b", "B-a I-a", "B-b I-b"]), max_size=6).map(" ".join)
+
+
+@PROPERTY
+@given(st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=4))
+def test_bio_weighted_f1_is_that_of_each_label(pairs):
+    assert score("BIO-Weighted-F1", *lines_of(pairs)) == close(naive_weighted_f(pairs))
+
+
+NUMBER = st.integers(-40, 40).map(lambda n: n / 4)
+NUMBERS = st.lists(st.tuples(NUMBER, NUMBER, NUMBER), min_size=1, max_size=6)
+
+
+@PROPERTY
+@given(NUMBERS)
+def test_the_error_against_an_interval_is_the_distance_to_its_nearest_number(rows):
+    """On a grid of quarters, as all ends are."""
+    rows = [(number, *sorted(ends)) for number, *ends in rows]
+    outputs, expected = [f"{number}\tx" for number, *_ in rows], [f"{low},{high}" for _, low, high in rows]
+    errors = [min(abs(number - n / 4) for n in range(int(4 * low), int(4 * high) + 1)) for number, low, high in rows]
+    squares = sum(one * one for one in errors) / len(rows)
+    assert score("MAE-Against-Interval", outputs, expected) == close(sum(errors) / len(rows))
+    assert score("MSE-Against-Interval", outputs, expected) == close(squares)
+    assert score("RMSE-Against-Interval", outputs, expected) == close(math.sqrt(squares))
+
+
+@PROPERTY
+@given(st.sampled_from([0, 0.5, -2]), NUMBERS)
+def test_improvement_is_the_difference_of_two_means(threshold, rows):
+    values, qualities = [one for one, *_ in rows], [other for _, other, _ in rows]
+    chosen = [value for value, quality in zip(values, qualities, strict=True) if quality >= threshold]
+    want = sum(chosen) / len(chosen) - sum(values) / len(values) if chosen else math.nan
+    assert score(f"Improvement@{threshold}", list(map(str, qualities)), list(map(str, values))) == close(want)
+
+
+FIELD = st.sampled_from(["a", "a ", "", "b"])
+FIELDS = st.tuples(FIELD, FIELD).map("\t".join)
+
+
+@PROPERTY
+@given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=5))
+def test_custom_metric_1_is_a_weighted_accuracy(pairs):
+    both = [tuple(line.split("\t") for line in pair) for pair in pairs]
+    want = sum((a == c) + 3 * (b == d) for (a, b), (c, d) in both) / (4 * len(pairs))
+    assert score("CustomMetric1", *lines_of(pairs)) == close(want)
