@@ -174,6 +174,97 @@ TAGS = Sample(
         (("Who is Maria", "O O B-person"), ("New York is far", "B-place I-place O O")),
     ),
 )
+ANNOTATIONS = Sample(
+    title="Mark names",
+    task="Find the names of people and places in a sentence, and say where they stand.",
+    in_header=("Sentence",),
+    out_header=("Names",),
+    how="Each line of `expected.tsv` has the names, with spaces between them: a label, and the positions of the\n"
+    "characters, from 1, as in `place:15-20`; several parts are written `place:2-5,9`. An output may have a\n"
+    "probability behind it: `place:15-20:0.75`.",
+    train=(("Anna lives in Cracow", "person:1-4 place:15-20"), ("It rained", "")),
+    hidden=(
+        (("Ask Jan Nowak", "person:5-13"), ("Oslo is cold", "place:1-4")),
+        (("Who is Maria", "person:8-12"), ("From Lyon to New York", "place:6-9 place:14-21")),
+    ),
+)
+SEGMENTS = Sample(
+    title="Split a sentence",
+    task="Divide a sentence into words, and say of what kind each is.",
+    in_header=("Sentence",),
+    out_header=("Words",),
+    how="Each line of `expected.tsv` has the words, with spaces between them: a kind, and the positions of the\n"
+    "characters, from 1, as in `noun:1-5`. No position is in two words.",
+    train=(("Birds sing", "noun:1-5 verb:7-10"), ("Old bridges fall", "adjective:1-3 noun:5-11 verb:13-16")),
+    hidden=(
+        (("Snow falls", "noun:1-4 verb:6-10"), ("Cold rivers run", "adjective:1-4 noun:6-11 verb:13-15")),
+        (("Ships leave", "noun:1-5 verb:7-11"), ("Late trains stop", "adjective:1-4 noun:6-11 verb:13-16")),
+    ),
+)
+RECTANGLES = Sample(
+    title="Find pictures",
+    task="Find the pictures in a scanned book.",
+    in_header=("File",),
+    out_header=("Pictures",),
+    how="Each line of `expected.tsv` has the pictures of a book, with spaces between them: a label, the number of\n"
+    "the page, and two opposite corners in pixels, as in `map:2/50,60,500,700`. An output may have a probability\n"
+    "behind it: `map:2/50,60,500,700:0.75`.",
+    train=(("atlas.pdf", "map:2/50,60,500,700 map:9/40,300,560,480"), ("letters.pdf", "portrait:1/200,90,420,380")),
+    hidden=(
+        (("birds.pdf", "bird:4/10,20,300,200 bird:4/10,220,300,410"), ("journey.pdf", "map:1/0,0,600,800")),
+        (("towns.pdf", "map:3/50,50,550,400"), ("plants.pdf", "leaf:7/120,90,340,510 leaf:8/80,90,300,480")),
+    ),
+)
+CLIPPINGS = replace(
+    RECTANGLES,
+    how="Each line of `expected.tsv` has the pictures of a book, with spaces between them: the number of the page,\n"
+    "two opposite corners, and by how many pixels each bound may be wrong, as in `2/50,60,500,700/5`. An output has\n"
+    "no margins: `2/50,60,500,700`.",
+    train=(("atlas.pdf", "2/50,60,500,700/5 9/40,300,560,480/5"), ("letters.pdf", "1/200,90,420,380/10")),
+    hidden=(
+        (("birds.pdf", "4/10,20,300,200/5 4/10,220,300,410/5"), ("journey.pdf", "1/0,0,600,800/10")),
+        (("towns.pdf", "3/50,50,550,400/5"), ("plants.pdf", "7/120,90,340,510/5 8/80,90,300,480/5")),
+    ),
+)
+INTERVALS = Sample(
+    title="Date a sentence",
+    task="Say in which year a sentence was written.",
+    in_header=("Sentence",),
+    out_header=("Year",),
+    how="Each line of `expected.tsv` is the first and the last possible year, with a comma between them, as in\n"
+    "`1880,1889.5`; each line of an output is one number.",
+    train=(("The steamer leaves at nine.", "1880,1889.5"), ("We saw it on television.", "1961,1965")),
+    hidden=(
+        (("The mail coach was robbed.", "1810,1830"), ("Send it by telegraph.", "1870,1875.5")),
+        (("He wound up the gramophone.", "1911,1925"), ("Gas is laid on in every room.", "1855,1890")),
+    ),
+)
+SELECTION = Sample(
+    title="Choose offers",
+    task="Rate offers, so that those of a good rating are worth more than the others.",
+    in_header=("Offer",),
+    out_header=("Worth",),
+    how="Each line of `expected.tsv` is what an offer is worth. Each line of an output is a rating; the offers\n"
+    "whose rating is at least the number in the metric's name are chosen.",
+    train=(("a boat with a hole", "-2.5"), ("a house on the hill", "8"), ("a bicycle", "1.5")),
+    hidden=(
+        (("a field by the river", "4"), ("a broken lamp", "-0.5"), ("a garden", "2.5")),
+        (("an old map", "3"), ("a wet cellar", "-4"), ("a good knife", "1")),
+    ),
+)
+ABBREVIATIONS = Sample(
+    title="Expand abbreviations",
+    task="Say what an abbreviation in a sentence stands for.",
+    in_header=("Abbreviation", "Sentence"),
+    out_header=("Expansion", "BaseForm"),
+    how="Each line of `expected.tsv`, and of an output, is the expansion as it stands in the sentence, a TAB, and\n"
+    "its base form.",
+    train=(("min.\tWait five min. for the ferry.", "minutes\tminute"), ("Dr.\tDr. Nowak is out.", "Doctor\tdoctor")),
+    hidden=(
+        (("St.\tIt is in Mill St. now.", "Street\tstreet"), ("mi.\tIt is ten mi. from here.", "miles\tmile")),
+        (("no.\tThey live at no. 9.", "number\tnumber"), ("vols.\tA book in two vols.", "volumes\tvolume")),
+    ),
+)
 _NAMES = (
     (TRANSLATION, "BLEU GLEU SacreBLEU chrF chrF++ TER"),
     (TRANSCRIPTION, "WER WAR"),
@@ -184,7 +275,14 @@ _NAMES = (
     (NUMBERS, "RMSE MSE MAE SMAPE Pearson Spearman"),
     (POINTS, "Haversine"),
     (RANKING, "MAP NDCG@"),
-    (TAGS, "TokenAccuracy BIO-F BIO-F1-Labels"),
+    (TAGS, "TokenAccuracy BIO-F BIO-F1-Labels BIO-Weighted-F"),
+    (ANNOTATIONS, "Soft-F Probabilistic-Soft-F FLC-F"),
+    (SEGMENTS, "SegmentAccuracy"),
+    (RECTANGLES, "Soft2D-F Probabilistic-Soft2D-F"),
+    (CLIPPINGS, "ClippEU"),
+    (INTERVALS, "RMSE-Against-Interval MSE-Against-Interval MAE-Against-Interval"),
+    (SELECTION, "Improvement@"),
+    (ABBREVIATIONS, "CustomMetric1"),
 )
 _SAMPLES = {name: sample for sample, names in _NAMES for name in names.split()}
 
@@ -194,7 +292,7 @@ def sample_for(metric: Metric) -> Sample:
     prefixes, _, inner = metric.name.rpartition("/")
     if prefixes and inner == "Accuracy":
         return KINDS
-    return _SAMPLES.get(inner) or _SAMPLES.get(inner.rstrip("0123456789."), WORD_GAPS)
+    return _SAMPLES.get(inner) or _SAMPLES.get(inner.rstrip("-0123456789."), WORD_GAPS)
 
 
 def init_challenge(task: splits.Task, *, precision: int | None = None, percentage: bool = False) -> None:

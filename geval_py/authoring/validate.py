@@ -285,7 +285,8 @@ def _set_faults(directory: str, name: str, task: splits.Task, schemes: Sequence[
     folder = os.path.join(directory, name)
     inputs, expected = files_named(folder, splits.INPUT_FILE), files_named(folder, splits.EXPECTED_FILE)
     lines: dict[str, int] = {}
-    yield from _file_faults(inputs, folder, splits.INPUT_FILE, "the input", "input", lines)
+    is_free = any(metric.has_free_input for _, metric in schemes)
+    yield from _file_faults(inputs, folder, splits.INPUT_FILE, "the input", "input", lines, columns=not is_free)
     one_answer = all(metric.answers == "one" for _, metric in schemes)
     yield from _file_faults(
         expected, folder, splits.EXPECTED_FILE, "the expected results", "expected", lines, columns=one_answer

@@ -12,7 +12,7 @@ from geval_py.evaluation import evaluate_all
 from geval_py.reading.config import config_task, words_of
 from geval_py.reading.splits import Task
 from geval_py.scoring.evaluate import select_schemes
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics import METRICS, find_metric
 
 FILES = [  # in GEval's order
     ".gitignore",
@@ -65,6 +65,8 @@ def test_gitignore(challenge):
         ("Haversine", "Place\n", "Longitude\tLatitude\n"),
         ("CER", "Text\n", "CorrectedText\n"),
         ("MAP", "Word\n", None),
+        ("Probabilistic-Soft2D-F0.5", "File\n", "Pictures\n"),
+        ("CustomMetric1", "Abbreviation\tSentence\n", "Expansion\tBaseForm\n"),
         ("NDCG@3", "Word\n", None),
         *((metric, None, None) for metric in ("BLEU", "GLEU", "WER", "WAR", "Mean/WER", "Mean/WAR", "chrF")),
     ],
@@ -167,7 +169,7 @@ def test_readme_of_exact_words():
 OF_WORD_GAPS = {*(name for name, metric in METRICS.items() if metric.is_of_words), "LikelihoodHashed20"}
 
 
-@pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20", "F0.5", "NDCG@3"])
+@pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20", "F0.5", "NDCG@3", "Improvement@-1"])
 def test_what_is_written_is_valid_and_can_be_scored(metric, challenge):
     init(challenge, metric)
     assert validate_challenge(str(challenge)).faults == ()
@@ -175,7 +177,8 @@ def test_what_is_written_is_valid_and_can_be_scored(metric, challenge):
         del item
         words = (challenge / name / "expected.tsv").read_text().splitlines()
         plain = words[0] in "01" or metric == "Accuracy" or metric not in OF_WORD_GAPS
-        (challenge / name / "out.tsv").write_text("".join(w + ("\n" if plain else ":0.9 :0.1\n") for w in words))
+        make = find_metric(metric).perfect or (str if plain else "{}:0.9 :0.1".format)
+        (challenge / name / "out.tsv").write_text("".join(f"{make(word)}\n" for word in words))
         (evaluation,) = evaluate_all(str(challenge), name)
         assert evaluation.scores[0].metric.name == metric
 

@@ -321,6 +321,27 @@ def test_another_name_of_the_answers_changes_only_the_scoring(challenge):
     assert all("expected: 0.0 , obtained: Infinity" in fault for fault in found)
 
 
+@pytest.mark.parametrize(
+    ("metric", "is_free"),
+    [("Soft-F1", True), ("Probabilistic-Soft-F2", True), ("Soft2D-F1", True), ("FLC-F1", False), ("ClippEU", False)],
+)
+def test_the_columns_of_some_inputs_may_vary(metric, is_free, challenge):
+    """GEval 1.42.2: fixedNumberOfColumnsInInput of GEval.Metric."""
+    init_challenge(Task(expected_directory="D", metrics=(metric,)))
+    path = challenge.parent / "D/dev-0/in.tsv"
+    path.write_text(path.read_text().removesuffix("\n") + "\tmore\n")
+    found = [str(fault) for fault in validate_challenge("D").faults]
+    assert [fault.partition(":")[0] for fault in found] == ["The file contains varying number of columns"] * (
+        not is_free
+    )
+
+
+def test_an_improvement_has_no_best_value(challenge):
+    """GEval 1.42.2: bestPossibleValue of GEval.Metric is Nothing."""
+    init_challenge(Task(expected_directory="D", metrics=("Improvement@1000",)))
+    assert validate_challenge("D").faults == ()
+
+
 def test_an_input_that_cannot_be_read_is_a_fault(challenge):
     (challenge / "dev-0/in.tsv").unlink()
     (challenge / "dev-0/in.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 9)[:-9])

@@ -176,7 +176,8 @@ class Metric(Value):
     """A score of a whole output: the column of statistics that it is made from, and its measure.
 
     ``needs_input``: it compares lines of the input too. ``is_of_words``: output lines are distributions over words,
-    which most rules of the checker are about. ``has_classes``: output lines are classes of the training set.
+    which most rules of the checker are about. ``has_free_input``: GEval lets the number of columns of its input vary.
+    ``has_classes``: output lines are classes of the training set.
     ``is_tokenised``: the tokenizer splits its lines first, where GEval's isPreprocessable says so. ``answers``: an
     expected line is one answer, or any of its columns is a right answer, or all of them are expected. ``perfect``
     makes the right output line of an expected one, where it is another. ``matching`` holds the names before Accuracy
@@ -191,6 +192,7 @@ class Metric(Value):
     bits: int | None = None
     needs_vocabulary: bool = False
     needs_input: bool = False
+    has_free_input: bool = False
     is_of_words: bool = True
     has_classes: bool = False
     is_tokenised: bool = False

@@ -154,20 +154,21 @@ def _ndcg(first: float, name: str = "NDCG@10") -> Metric:
 
 def _soft_f(beta: float, name: str = "Soft-F1") -> Metric:
     return _Metric(name=name, make_column=_rows("spans", "soft_counts", 3, needs=_SCIPY), measure=_f_measure(beta),
-                   parse=_late("spans", "given_annotations"),
+                   parse=_late("spans", "given_annotations"), has_free_input=True,
                    summary="F-score of annotations, as far as their positions agree")  # fmt: skip
 
 
 def _probabilistic_soft_f(beta: float, name: str = "Probabilistic-Soft-F1") -> Metric:
     make_column = _rows("spans", "probable_soft_counts", 2, beside="details", needs=_SCIPY)
-    return _Tokens(name=name, make_column=make_column, parse=_late("spans", "given_annotations"),
+    return _Tokens(name=name, make_column=make_column, parse=_late("spans", "given_annotations"), has_free_input=True,
                    measure=_of_all(_late("labels", "probabilistic_f", beta), "mass", "expected"),
                    summary="the same of annotations with probabilities: calibration and recall")  # fmt: skip
 
 
 def _soft_2d_f(beta: float, name: str = "Soft2D-F1") -> Metric:
     return _Metric(name=name, make_column=_rows("rectangles", "soft_2d_f", 1, beta, needs="numpy"),
-                   parse=_late("rectangles", "given_rectangles"), measure=_higher(_mean, "score"),
+                   parse=_late("rectangles", "given_rectangles"), has_free_input=True,
+                   measure=_higher(_mean, "score"),
                    summary="mean of the F-scores of the area of each line's rectangles")  # fmt: skip
 
 
