@@ -59,7 +59,7 @@ def show_worsening(task: Task, settings: Settings) -> None:
         evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], workers=workers)
         differences = evaluation.score_differences(other)
         undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
-        if undefined > _note_unscored(evaluation):
+        if undefined > _note_unscored(evaluation, other):
             note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
         if infinite:
             note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
@@ -67,10 +67,11 @@ def show_worsening(task: Task, settings: Settings) -> None:
         _show(task, settings, [evaluation, other], features, len(differences) - undefined)
 
 
-def _note_unscored(evaluation: ScoredOutput) -> int:
-    """Count the lines that have no score by themselves, as by a correlation; if there are any, say so."""
+def _note_unscored(evaluation: ScoredOutput, *others: ScoredOutput) -> int:
+    """Count the lines that have no score by themselves, as by a correlation, in any output; note them."""
     score = evaluation.scores[0]
-    unscored = 0 if score.metric.measure.of_sums else sum(map(math.isnan, evaluation.each_line_score()))
+    rows = zip(*(of.each_line_score() for of in (evaluation, *others)), strict=True)
+    unscored = 0 if score.metric.measure.of_sums else sum(any(map(math.isnan, row)) for row in rows)
     if unscored:
         note(f"{unscored} of {evaluation.line_count} lines have no {score.name} by themselves and are left out")
     return unscored

@@ -334,7 +334,9 @@ def standing_panel(overview: Overview, palette: Palette) -> Panel:
     """Return the panel on the score and its uncertainty."""
     score = overview.evaluation.scores[0]
     rows = [row for row in quality_panels.output_rows(overview, "words", palette) if math.isfinite(row.value)]
-    method = f"Of {short(score.name)}, {score.direction} is better: the best is {figure(score.metric.measure.best)}."
+    best = score.metric.measure.best
+    end = f": the best is {figure(best)}" if math.isfinite(best) else ""
+    method = f"Of {short(score.name)}, {score.direction} is better{end}."
     return quality_panels.score_panel(
         overview, rows, _linear(rows, palette, score) if rows else None, "score", method
     )
@@ -350,7 +352,9 @@ def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
     if not len(known):
         return None
     score, mean = overview.evaluation.scores[0], float(known.mean())
-    best = int((known == score.metric.measure.best).sum())
+    best = score.metric.measure.best
+    share = percent(int((known == best).sum()) / lines)
+    of_best = f"{share} of the lines have the best score, {figure(best)}; the" if math.isfinite(best) else "The"
     others = lines - len(known)
     left_out = f" {others:,} lines have no finite score, and are left out." if others else ""
     blocks = [
@@ -367,8 +371,7 @@ def scores_panel(overview: Overview, palette: Palette) -> Panel | None:
     return Panel(
         key="spread",
         question="How are the scores of lines spread?",
-        sentence=f"{percent(best / lines)} of the lines have the best score, {figure(score.metric.measure.best)}; "
-        f"the mean of the lines is {figure(mean)}.{left_out}",
+        sentence=f"{of_best} mean of the lines is {figure(mean)}.{left_out}",
         chart=histogram(blocks, [(mean, "mean")], palette, title=f"{short(score.name)} of the line"),
         table=table_of(
             (("from", "figure"), ("to", "figure"), ("lines", "count"), ("share", "share")),

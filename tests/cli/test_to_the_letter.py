@@ -243,6 +243,30 @@ def test_features_of_lines_without_a_score(geval):
         )
 
 
+def test_features_of_lines_that_have_a_score_in_one_output_only(geval):
+    """Only the chosen lines have an improvement."""
+    files = {
+        "dev-0/in.tsv": "x\ny\nz\n",
+        "dev-0/expected.tsv": "1\n2\n3\n",
+        "dev-0/out-a.tsv": "1\n1\n0\n",
+        "dev-0/out-b.tsv": "1\n0\n0\n",
+    }
+    words = (
+        "-t",
+        "dev-0",
+        "-o",
+        "out-a.tsv",
+        "--metric",
+        "Improvement@0.5",
+        "--most-worsening-features",
+        "out-b.tsv",
+    )
+    assert geval(*words, **files)[2] == (
+        "geval: note: 2 of 3 lines have no Improvement@0.5 by themselves and are left out\n"
+        "geval: note: no feature is shown: there is 1 line to rank, and it takes 2\n"
+    )
+
+
 def test_lines_that_are_infinite_in_both_do_not_differ(geval):
     """Infinity equals itself, unlike NaN."""
     files = {

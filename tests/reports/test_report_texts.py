@@ -94,6 +94,15 @@ def test_what_is_best_and_worst_is_said(page_of):
     assert sentences(text, "column-1")[0] == "TER is 24.8 in each part."
 
 
+def test_no_best_score_is_said_where_there_is_none(tmp_path):
+    for name, lines in (("expected", "1 3 8"), ("out", "0.5 0.9 0.1")):
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines.split()))
+    found = overview(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="Improvement@0.5"))
+    text = page(found, "Improvement")
+    assert sentences(text, "quality")[-1].endswith("Of Improvement@0.5, higher is better.")
+    assert sentences(text, "spread")[0].startswith("The mean of the lines is 0.")
+
+
 @pytest.mark.parametrize(
     "metric",
     [
@@ -107,7 +116,7 @@ def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
     from geval_py.cli import main
 
     assert main(["--init", "--expected-directory", str(tmp_path / "new"), "--metric", metric]) == 0
-    found = overview(evaluate(tmp_path / "new", "test-A", out=str(perfect(tmp_path / "new"))))
+    found = overview(evaluate(tmp_path / "new", "test-A", out=str(perfect(tmp_path / "new", metric))))
     text = page(found, metric)
     assert {"quality"} <= set(panels_of(text))
     assert ("spread" in panels_of(text)) == (len(found.known) > 0) == ("culprits" in panels_of(text))
@@ -119,11 +128,12 @@ def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
         assert "<tbody>\n<tr>" in card or 'id="culprits"' in card
 
 
-def perfect(folder):
+def perfect(folder, metric):
     """An output that is right on each line of a sample: the first of the answers."""
     lines = (folder / "test-A" / "expected.tsv").read_text(encoding="utf-8").splitlines()
     path = folder / "perfect.tsv"
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    make = METRICS[metric].perfect or str
+    path.write_text("".join(f"{make(line)}\n" for line in lines), encoding="utf-8")
     return path
 
 
