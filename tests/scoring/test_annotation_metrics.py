@@ -189,6 +189,12 @@ def test_a_hint(name, output):
     assert error(name, [output], [""]).hint == HINTS[name, output]
 
 
+@pytest.mark.parametrize("expected", ["", "1", "1,", "1,2,3", "1,x"])
+def test_the_hint_for_what_is_no_interval(expected):
+    hint = "an interval is two numbers with a comma between them: `1592,1593.5`"
+    assert error("RMSE-Against-Interval", ["1"], [expected]).hint == hint
+
+
 @pytest.mark.parametrize(("written", "shown"), [("1.5", "1.5"), ("-0.01", "-1.0e-2"), ("1e999", "Infinity")])
 def test_what_is_no_probability(written, shown):
     """GEval 1.42.2 has no line number here."""
@@ -238,6 +244,12 @@ TOO_MANY = {
         "Soft-F1",
         many(70, "a:{}-{}"),
         many(70, "a:{}-{}"),
+        "more than 2500 pairs of items are near each other",
+    ),
+    "fragments": (
+        "FLC-F1",
+        many(70, "a:{0}"),
+        many(70, "a:0-99"),
         "more than 2500 pairs of items are near each other",
     ),
     "clippings": (
@@ -301,6 +313,12 @@ def test_many_items_that_hardly_overlap_are_scored():
     squares = many(3000, "{0}0,{0}0,{0}9,{0}9")
     assert score("Soft2D-F1", [squares], [squares]) == 1
     assert score("ClippEU", [squares], [many(3000, "{0}0,{0}0,{0}9,{0}9/1")]) == 1
+
+
+def test_one_annotation_of_many_spans_is_scored():
+    spans = ",".join(str(3 * n) for n in range(20_000))
+    assert score("FLC-F1", [many(20_000, "a:{0}0-{0}9")], [f"a:{spans}"]) == pytest.approx(0.2 / 1.1)
+    assert score("Soft-F1", [f"a:{spans}"], [f"a:{spans}"]) == 1
 
 
 def test_a_chain_of_overlaps_is_matched():

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
@@ -22,7 +23,7 @@ from geval_py.scoring.metrics.rows import malformed
 
 MOST_COMPARED = 5_000_000  # pairs of boxes of a line that overlap on the first axis: some seconds
 MOST_PAIRS = 250_000  # of a line that have a score: 50 MB
-MOST_CELLS = 4_000_000  # of a matrix of scores: 32 MB
+MOST_CELLS = 4_000_000  # of the matrices of scores of a line: 32 MB
 TOO_MANY = "too many overlapping items"
 ADVICE = "split the text of the line into several lines"
 
@@ -59,16 +60,23 @@ class TooManyOverlapsError(Exception):
     """A line has so many regions that overlap that matching them would take too long."""
 
 
+@contextmanager
+def within_limits(text: str, line: int) -> Iterator[None]:
+    """Turn a TooManyOverlapsError into a MalformedLineError of the output line."""
+    try:
+        yield
+    except TooManyOverlapsError as error:
+        raise malformed(TOO_MANY, text, line, str(error)) from None
+
+
 def matched_scores(wanted: Sequence[Region], given: Sequence[Region], text: str, line: int) -> dict[int, float]:
     """Return the scores of the matched regions that are given, by their places; others have no match.
 
     Raises MalformedLineError, of the given ``text``, where too many regions overlap.
     """
-    try:
+    with within_limits(text, line):
         scores = overlap_scores(wanted, given)
         return {place: scores[answer, place] for answer, place in best_matching(scores)}
-    except TooManyOverlapsError as error:
-        raise malformed(TOO_MANY, text, line, str(error)) from None
 
 
 def probable_counts(
@@ -157,12 +165,14 @@ def best_matching(scores: Mapping[Pair, float]) -> list[Pair]:
     Raises TooManyOverlapsError.
     """
     matched: list[Pair] = []
+    cells = 0
     for pairs in _components(scores):
         if len(pairs) == 1:
             matched += pairs
             continue
         answers, places = (sorted({pair[side] for pair in pairs}) for side in range(2))
-        if len(answers) * len(places) > MOST_CELLS:
+        cells += len(answers) * len(places)
+        if cells > MOST_CELLS:
             raise TooManyOverlapsError(
                 f"{len(answers)} expected and {len(places)} given items hang together by overlaps; {ADVICE}"
             )

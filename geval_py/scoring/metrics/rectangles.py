@@ -22,7 +22,6 @@ from itertools import pairwise
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics.assignment import (
     ADVICE,
-    TOO_MANY,
     Box,
     Pair,
     Region,
@@ -31,6 +30,7 @@ from geval_py.scoring.metrics.assignment import (
     check_compared,
     check_near,
     probable_counts,
+    within_limits,
 )
 from geval_py.scoring.metrics.classes import f_score
 from geval_py.scoring.metrics.rows import malformed, of_answer
@@ -55,10 +55,8 @@ def soft_2d_f(beta: float, text: str, expected: str, line: int) -> tuple[float, 
     given, wanted = given_rectangles(text, line), of_answer(expected_rectangles, expected, line)
     given = [region for region in given if region.probability >= THRESHOLD]
     areas = [sum(region.size for region in of) for of in (wanted, given)]
-    try:
+    with within_limits(text, line):
         return (f_score(beta, (common_area(wanted, given), *areas)),)
-    except TooManyOverlapsError as error:
-        raise malformed(TOO_MANY, text, line, str(error)) from None
 
 
 def probable_soft_2d_counts(
@@ -72,10 +70,8 @@ def probable_soft_2d_counts(
 def clipping_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
     """Count the right, the expected and the given rectangles of a line."""
     given, wanted = given_clippings(text, line), of_answer(expected_clippings, expected, line)
-    try:
+    with within_limits(text, line):
         right = best_matching(dict.fromkeys(_fitting(wanted, given), 1.0))
-    except TooManyOverlapsError as error:
-        raise malformed(TOO_MANY, text, line, str(error)) from None
     return len(right), len(wanted), len(given)
 
 

@@ -81,17 +81,15 @@ def squared_interval_error(text: str, expected: str, line: int) -> tuple[float, 
 
 def _read_interval(text: str, line: int) -> list[float]:
     ends = text.split(",")
-    if len(ends) != 2:
-        raise malformed(
-            NO_INTERVAL, text, line, "an interval is two numbers with a comma between them: `1592,1593.5`"
-        )
-    numbers = []
-    for end, start in zip(ends, (0, len(ends[0]) + 1), strict=True):
+    numbers, column, hint = [], 1, "an interval is two numbers with a comma between them: `1592,1593.5`"
+    for end in ends:
         try:
             numbers.append(number_of(end, line))
-        except MalformedLineError as error:
-            error.reason, error.text, error.column = NO_INTERVAL, text, error.column + start
-            raise
+        except MalformedLineError:
+            raise malformed(NO_INTERVAL, text, line, hint, column, end) from None
+        column += len(end) + 1
+    if len(ends) != 2:
+        raise malformed(NO_INTERVAL, text, line, hint)
     return numbers
 
 

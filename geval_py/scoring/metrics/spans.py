@@ -22,7 +22,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from geval_py.reading.wordprobs import TOO_LARGE
-from geval_py.scoring.metrics.assignment import Box, Region, common_sizes, matched_scores, probable_counts
+from geval_py.scoring.metrics.assignment import (
+    Box,
+    Region,
+    common_sizes,
+    matched_scores,
+    probable_counts,
+    within_limits,
+)
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.rows import malformed, of_answer
 from geval_py.text import SPACES, shorten, split_words, visible
@@ -69,7 +76,8 @@ def fragment_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
     given, wanted = given_annotations(text, line), of_answer(expected_annotations, expected, line)
     if _overlap(given):
         return 0, 0, len(wanted), len(given)
-    common = common_sizes(wanted, given)
+    with within_limits(text, line):
+        common = common_sizes(wanted, given)
     return (
         _covered(wanted, given, ((answer, size) for (answer, _), size in common.items())),
         _covered(given, wanted, ((place, size) for (_, place), size in common.items())),
@@ -89,7 +97,8 @@ def _covered(regions: Sequence[Region], others: Iterable[Region], common: Iterab
     """Sum the shares of regions that others cover; an empty one is covered whole by each of its label."""
     labels = Counter(other.label for other in others)
     whole = sum(labels[region.label] for region in regions if not region.boxes)
-    return whole + sum(size / regions[place].size for place, size in common)
+    sizes = [region.size for region in regions]
+    return whole + sum(size / sizes[place] for place, size in common)
 
 
 def fragment_f(beta: float, totals: Sequence[float], lines: float) -> float:
