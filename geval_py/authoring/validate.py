@@ -217,6 +217,9 @@ def validate_challenge(directory: str, given: splits.Task | None = None) -> Vali
     ]
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
     task, schemes = _read_config(directory, given or splits.Task(), faults)
+    if task.selector is not None:
+        path = named(os.path.join(directory, config.CONFIG_FILE))
+        raise UsageError(message=f"{path} has --selector, and parts of JSON lines are not validated, only scored")
     if not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
     for path in filter(os.path.isfile, head):

@@ -390,6 +390,9 @@ def with_options(target: Target, challenge: str) -> Target:
         options, broken = config.config_task(challenge), None
     except (DataError, SchemeError) as error:  # a challenge that is broken is not the submission's fault
         options, broken = splits.Task(), error
+    if options.selector is not None:
+        path = named(os.path.join(challenge, config.CONFIG_FILE))
+        raise UsageError(message=f"{path} has --selector, and parts of JSON lines are not checked, only scored")
     out_header = options.out_header or (splits.OUT_HEADER_FILE if _has_out_header(challenge) else None)
     names = _header(challenge, out_header, notes)
     inputs = _header(challenge, options.in_header, notes)

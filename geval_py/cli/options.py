@@ -84,6 +84,9 @@ OPTIONS_BY_GROUP: dict[str, tuple[tuple[str, str, str, dict[str, Any]], ...]] = 
         ("input_file", "FILE", "the input (default: in.tsv)", {"useless_with": config.AUTHORING}),
         ("in_header", "FILE", "a line with the names of the input's columns", {"useless_with": config.AUTHORING}),
         ("out_header", "FILE", "a line with the names of the answers' columns", {"useless_with": config.AUTHORING}),
+        ("selector", "KEYS",
+         "what is scored of JSON lines: keys with / between them, as root/items; answers and outputs end in .jsonl",
+         {"useless_with": config.AUTHORING}),
         ("out_files", "FILE",
          "the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
          "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",

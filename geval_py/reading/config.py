@@ -157,13 +157,12 @@ _SUBMITS = (
     "  geval submit FILE --board URL sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
     "  for Gonito, commit the output and run git push"
 )
-_OF_SUBMIT = ("--gonito-host", "--gonito-git-annex-remote", "--token")
+IGNORED = ("--gonito-host", "--gonito-git-annex-remote", "--token")
 NOT_AVAILABLE = {
     SUBMIT: _SUBMITS.format(SUBMIT),
     "--train": _NO_ENSEMBLES.format("--train"),
     "--infer": _NO_ENSEMBLES.format("--infer"),
 }
-IGNORED = ("--selector", *_OF_SUBMIT)
 
 
 def digits_after_point(text: str) -> int:
@@ -223,6 +222,7 @@ OPTIONS = (
     Option(names=("-i", "--input-file"), field="input_file", read=str),
     Option(names=("--in-header",), field="in_header", read=str),
     Option(names=("--out-header",), field="out_header", read=str),
+    Option(names=("--selector",), field="selector", read=str),
     Option(names=("-o", "--out-file"), field="out_files", read=str, repeatable=True, replaces=True),
     Option(names=("-m", "--metric"), field="metrics", read=str, repeatable=True),
     Option(names=("-a", "--alt-metric"), field="alt_metrics", read=str, repeatable=True),
@@ -321,9 +321,7 @@ def parse_words(
     missing = [name for name in values if name in IGNORED and not ignores]
     if missing:
         name = missing[0]
-        raise UsageError(
-            message=_SUBMITS.format(name) if name in _OF_SUBMIT else f"{name} is not available yet in geval-py"
-        )
+        raise UsageError(message=_SUBMITS.format(name))
     ignored = tuple(name for name in IGNORED if name in values)
     if not ignored:
         return values

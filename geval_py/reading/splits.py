@@ -164,7 +164,7 @@ class Task(values.Value):
     """What is scored. The fields have the names of the options; None means an option's default.
 
     ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
-    of words, such as BLEU. ``needs_items`` means that the input must exist, since it is shown.
+    of words, such as BLEU; ``selector`` names parts of JSON lines. ``needs_items``: the input must exist to be shown.
     """
 
     test_name: str = HIDDEN_SET
@@ -178,6 +178,7 @@ class Task(values.Value):
     select_metrics: tuple[str, ...] = ()
     vocabulary: str | None = None
     tokenizer: str | None = None
+    selector: str | None = None
     in_header: str | None = None
     out_header: str | None = None
     needs_items: bool = False
@@ -236,7 +237,8 @@ class Split(values.Value):
 
 def locate(task: Task) -> Split:
     """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError."""
-    answers = (task.directory, task.test_name, task.expected_file, EXPECTED_FILE, "the expected results")
+    name = EXPECTED_FILE if task.selector is None else "expected.jsonl"
+    answers = (task.directory, task.test_name, task.expected_file, name, "the expected results")
     try:
         outputs = _named_outputs(task)  # first: an error about the output says more than one about the answers
     except errors.MissingFileError as error:
@@ -244,9 +246,8 @@ def locate(task: Task) -> Split:
             _find(*answers)  # the name of the test set may be misspelt
         raise
     expected = _find(*answers)
-    if not outputs:
-        folder = os.path.join(task.out_directory, task.test_name)
-        outputs = find_outputs(folder) if sources.is_folder(folder) else ()
+    folder = os.path.join(task.out_directory, task.test_name)
+    outputs = outputs or (find_outputs(folder) if sources.is_folder(folder) else ())
     input_file, place = _input(task, expected)
     split = Split(
         name=task.test_name,
@@ -258,8 +259,7 @@ def locate(task: Task) -> Split:
         in_header=read_header(task.directory, task.in_header),
         out_header=read_header(task.directory, task.out_header),
     )
-    check_read_once(split)
-    return split
+    return _checked(split, task)
 
 
 def _input(task: Task, expected: str) -> tuple[str | None, str]:
@@ -305,8 +305,7 @@ def locate_pair(task: Task) -> Split:
     if found is None and sources.is_file(answers):
         found = sources.find_file(beside)
     split = Split(name=answers, expected=answers, outputs=outputs, input=found, input_place=beside)
-    check_read_once(split)
-    return split
+    return _checked(split, task)
 
 
 def _find_path(path: str, what: str) -> str:
@@ -320,9 +319,8 @@ def _find_path(path: str, what: str) -> str:
 
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Return a split with more outputs, found like those of ``--out-file``; raises as :func:`locate`."""
-    split = split.replace(outputs=(*split.outputs, *_named_outputs(task.replace(out_files=tuple(names)))))
-    check_read_once(split)
-    return split
+    found = _named_outputs(task.replace(out_files=tuple(names)))
+    return _checked(split.replace(outputs=(*split.outputs, *found)), task)
 
 
 def _named_outputs(task: Task) -> tuple[Output, ...]:
@@ -390,17 +388,20 @@ def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
     return outputs[found[0]]
 
 
-def check_read_once(split: Split) -> None:
-    """Raise UsageError if a file that can be read only once (standard input, a pipe) would be read twice."""
+def _checked(split: Split, task: Task) -> Split:
+    """Return a split of selected parts; raises UsageError if what can be read only once would be read twice."""
     expected = split.expected
     is_pipe = expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
     if len(split.outputs) > 1 and is_pipe:
-        raise errors.UsageError(
-            message="the answers can be read only once, and there are several outputs: choose one with",
-            arguments=("out",),
-        )
+        message = "the answers can be read only once, and there are several outputs: choose one with"
+        raise errors.UsageError(message=message, arguments=("out",))
     if [expected, split.input, *(o.path for o in split.outputs)].count(sources.STANDARD_INPUT) > 1:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
+    if task.selector is None:
+        return split
+    from geval_py.reading.selecting import selected_split
+
+    return selected_split(split, task.selector)
 
 
 # Missing files

@@ -241,11 +241,6 @@ def test_what_is_refused_is_safe_to_show():
     assert "\x1b" not in refused("-p", "\x1b")
 
 
-@pytest.mark.parametrize("name", ["--selector"])
-def test_options_that_are_not_available_yet(name):
-    assert refused("-t", "dev-0", name, "a/b") == f"{name} is not available yet in geval-py"
-
-
 SUBMITTING = {
     "--submit": "--submit",
     "-S": "--submit",
@@ -484,7 +479,7 @@ def test_the_command_line_is_looked_at_first(config):
 
 def test_what_no_score_depends_on_is_ignored_in_config_txt(config):
     """GEval 1.42.2 knows them all; none changes a score."""
-    config("-m A --gonito-host example.org --token=x --gonito-git-annex-remote y --selector a/b "
+    config("-m A --gonito-host example.org --token=x --gonito-git-annex-remote y "
            "--plot-graph graph.png --token z -p 2")  # fmt: skip
     task, settings = parse([])
     assert (task.metrics, settings.precision, set(settings.ignored)) == (("A",), 2, {*IGNORED, "--plot-graph"})

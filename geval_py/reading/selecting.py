@@ -1,0 +1,183 @@
+r"""Parts of JSON lines as the lines of answers and outputs: ``--selector``.
+
+    {"root": {"items": ["a b", {"y": 0.5, "x": 1}]}}    --selector root/items    "a␣b" {"x":1,"y":0.5}
+    {"root": {"name": "Oslo"}}                          --selector root/name     "Oslo"
+
+The keys of a selector lead from map to map. What is found is written as compact JSON with sorted keys, in GEval's way
+(GEval.Selector of 1.42.2, with the libraries aeson and aeson-pretty). The items of a list are the words of a line.
+White space inside an item becomes U+2423, so that it remains one word.
+
+:func:`selected_split` puts a :class:`Selected` in the place of the path of each file of JSON lines, so that whatever
+reads the file reads these lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from itertools import islice
+
+from geval_py.errors import MalformedLineError, UsageError
+from geval_py.reading.lines import read_lines
+from geval_py.reading.sources import Memory, name_of, parts_of, state_at
+from geval_py.text import SPACES, named, shorten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import json
+    from typing import Any
+
+    from geval_py.reading.sources import FileState
+    from geval_py.reading.splits import Split
+
+ENDING = ".jsonl"
+SPACE = "\u2423"  # OPEN BOX, in the place of white space inside an item
+REPLACEMENT = "\ufffd"
+LINES_AT_ONCE = 64
+_NUMBER = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
+_MOST_EXPONENT = 1_000_000  # a greater one is not a number that anyone means
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "<": "\\u003c", ">": "\\u003e"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED = re.compile(r'["\\<>\x00-\x1f]')
+
+
+class Selected(Memory):
+    """The selected parts of a file of JSON lines, in the place of its path."""
+
+    def __new__(cls, path: str, selector: str) -> Selected:
+        self = str.__new__(cls, path)
+        self.read = partial(_encoded_lines, path, selector)
+        self._selector = selector
+        return self
+
+    _selector: str
+
+    @property
+    def state(self) -> FileState:
+        states = tuple(map(state_at, parts_of(str(self))))
+        return (self._selector, *states), None, sum(state[2] for state in states), None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Selected, (str(self), self._selector)
+
+
+def selected_split(split: Split, selector: str) -> Split:
+    """Return a split whose answers and outputs, and input if it is of JSON lines, are what a selector finds in them.
+
+    Raises UsageError for answers and outputs that are no JSON lines.
+    """
+    outputs = tuple(of.replace(path=selected_file(of.path, selector)) for of in split.outputs)
+    given = split.input
+    if given is not None and _is_of_json(given):
+        given = selected_file(given, selector)
+    return split.replace(expected=selected_file(split.expected, selector), outputs=outputs, input=given)
+
+
+def selected_file(path: str, selector: str) -> str:
+    """Return what is read in place of a file of JSON lines; raises UsageError for another file."""
+    if isinstance(path, Selected):
+        return path
+    if not _is_of_json(path):
+        hint = f"--selector names parts of JSON lines, in files that end in {ENDING}"
+        raise UsageError(message=f"selectors not handled for TSVs\n  {named(path)}: {hint}")
+    return Selected(str(path), selector)
+
+
+def _is_of_json(path: str) -> bool:
+    return name_of(path).endswith(ENDING)
+
+
+def _encoded_lines(path: str, selector: str) -> Iterator[bytes]:
+    """Yield the selected parts, encoded and ended by LF, several lines in a piece."""
+    decoder, keys = _decoder(), selector.split("/")
+    with closing(read_lines(path)) as lines:
+        numbered = enumerate(lines, 1)
+        while piece := list(islice(numbered, LINES_AT_ONCE)):
+            yield "".join([f"{_selected(text, keys, decoder, line, path)}\n" for line, text in piece]).encode()
+
+
+def _decoder() -> json.JSONDecoder:
+    """Return a decoder that leaves numbers as they are written, and takes no NaN and no infinities."""
+    import json
+
+    def refused(name: str) -> None:
+        raise ValueError(f"{name} is no number in JSON")
+
+    return json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=refused)
+
+
+class _Number(str):
+    """A number as it is written in JSON."""
+
+    __slots__ = ()
+
+
+def _selected(text: str, keys: list[str], decoder: json.JSONDecoder, line: int, path: str) -> str:
+    def failed(hint: str) -> MalformedLineError:
+        return MalformedLineError(
+            path=path, line=line, column=1, reason="selector failed", token=shorten(text), text=text, hint=hint
+        )
+
+    try:
+        value = decoder.decode(text)
+        for place, key in enumerate(keys):
+            if not isinstance(value, dict) or key not in value:
+                raise failed(f"there is no {'/'.join(keys[: place + 1])}")
+            value = value[key]
+        if isinstance(value, list):
+            return " ".join(map(_item, value))
+        return _written(value)
+    except RecursionError:
+        raise failed("its lists and maps are nested too deeply") from None
+    except ValueError as error:
+        raise failed(f"it is not JSON: {error}") from None
+
+
+def _item(value: object) -> str:
+    text = _written(value).replace(SPACE, f"\\u{ord(SPACE):04x}")
+    return re.sub(f"[{SPACES}]", SPACE, text)
+
+
+def _written(value: object) -> str:
+    """Write a decoded value as compact JSON, with sorted keys."""
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{_quoted(key)}:{_written(value[key])}' for key in sorted(value))}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, _Number):
+        return _written_number(value)
+    if isinstance(value, str):
+        return _quoted(value)
+    return "null" if value is None else str(value).lower()
+
+
+def _quoted(text: str) -> str:
+    escaped = _ESCAPED.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}", text)
+    return '"' + _SURROGATE.sub(REPLACEMENT, escaped) + '"'
+
+
+def _written_number(written: str) -> str:
+    """Write a number as aeson does: whole ones up to 1e19 in full, others with a point, far ones by powers of ten.
+
+    >>> [_written_number(text) for text in ("12", "1e3", "12.50", "0.05", "-1e20", "12345678.5", "-0", "0.0")]
+    ['12', '1000', '12.5', '5.0e-2', '-1.0e20', '1.23456785e7', '0', '0.0']
+    """
+    match = _NUMBER.fullmatch(written)
+    sign, whole, fraction, power = match.groups() if match else ("", "0", None, None)
+    if power is not None and len(power) > len(str(_MOST_EXPONENT)):
+        raise ValueError(f"the exponent of {shorten(written)} is too far from 0")
+    exponent = int(power or 0) - len(fraction or "")
+    coefficient = (whole + (fraction or "")).lstrip("0")
+    digits = coefficient.rstrip("0") or "0"
+    point = len(coefficient) + exponent if coefficient else 0  # the value is 0.DIGITS times ten to this power
+    sign = sign if coefficient else ""
+    is_great = point > 20 or (point == 20 and digits > "1")  # above 1e19
+    if exponent >= 0 and not is_great:
+        return sign + (digits.ljust(point, "0") if coefficient else "0")
+    if is_great or point < 0 or point > 7:
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}e{point - 1}"
+    if point == 0:
+        return f"{sign}0.{digits}"
+    return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
