@@ -255,11 +255,10 @@ def _step(flag: Flag, scheme: EvaluationScheme) -> Step:
             return partial(_matches, pattern)
         case "t":
             return partial(_words_with, pattern)
-    template = _template(flag.arguments[1])
-    if any(isinstance(part, int) and part > pattern.groups for part in template):
-        hint = f"in the replacement of {visible(str(flag))}: its regular expression has {pattern.groups} groups"
-        raise _broken(flag, scheme, hint)
-    return partial(_replaced, pattern, template)
+    parts = _template(flag.arguments[1])
+    # As in GEval, a group that the expression lacks is empty: PolEval's challenges of punctuation have such a one.
+    there_are = (part for part in parts if isinstance(part, str) or part <= pattern.groups)
+    return partial(_replaced, pattern, tuple(there_are))
 
 
 def _compiled(flag: Flag, scheme: EvaluationScheme) -> re.Pattern[str]:
