@@ -408,7 +408,7 @@ def _per_class(metric: Metric, name: str, class_of: Late) -> Metric:
 
 
 MOST_MATCHINGS = 10
-_F_SCORE = re.compile(rf"((?:MultiLabel-)?F)({_NUMBER.pattern})")
+_F_SCORE = re.compile(r"((?:MultiLabel-)?F)([0-9]{1,9}(?:\.[0-9]{1,9})?)")
 _PER_CLASS = {"F": _late("classes", "is_wanted")} | dict.fromkeys(("RMSE", "MSE", "MAE", "SMAPE"), _NUMBER_LINE)
 _PREFIXED = (  # the most usual ones
     "Lower/Accuracy",
