@@ -169,7 +169,18 @@ def test_readme_of_exact_words():
 OF_WORD_GAPS = {*(name for name, metric in METRICS.items() if metric.is_of_words), "LikelihoodHashed20"}
 
 
-@pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20", "F0.5", "NDCG@3", "Improvement@-1"])
+OF_OTHER_TASKS = [
+    "F0.5",
+    "Improvement@-1",
+    "NDCG@3",
+    "MacroAvg/F2",
+    "Smart/Fuzzy/Accuracy",
+    "Mean/Lower/MultiLabel-F2",
+    "MacroAvg/SMAPE",
+]
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20", *OF_OTHER_TASKS])
 def test_what_is_written_is_valid_and_can_be_scored(metric, challenge):
     init(challenge, metric)
     assert validate_challenge(str(challenge)).faults == ()

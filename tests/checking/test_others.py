@@ -126,12 +126,15 @@ def test_a_certain_label(submission):
 SKEPTICS = "P\nS\n" * 10
 
 
-@pytest.mark.parametrize("metric", ["Accuracy", "Macro-F1", "MacroAvg/Accuracy", "Lower/Accuracy", "MultiLabel-F1"])
+LOWER = ["Lower/Accuracy", "MacroAvg/Lower/Accuracy", "Lower/MultiLabel-F1", "Mean/Lower/MultiLabel-F2"]
+
+
+@pytest.mark.parametrize("metric", ["Accuracy", "Macro-F1", "MacroAvg/Accuracy", "MultiLabel-F1", *LOWER])
 @pytest.mark.parametrize("answers", ["expected", "train"])
 def test_no_label_of_the_output_is_among_the_answers(submission, metric, answers):
     of_labels = {answers: SKEPTICS}
     message = "no label of the output is among the answers, such as `{}` and `{}`"
-    names = ("p", "s") if metric == "Lower/Accuracy" else ("P", "S")
+    names = ("p", "s") if metric in LOWER else ("P", "S")
     found = problems(submission(metric, "0.15\n0.85\n" * 10, **of_labels))
     assert found["W303"] == [(0, 0, "", message.format(*names))]
     assert "W303" not in problems(submission(metric, "0.15\n" * 19 + "S\n", **of_labels))
@@ -144,6 +147,9 @@ def test_no_label_of_the_output_is_among_the_answers(submission, metric, answers
         ("Accuracy", "0.15\n0.85\n" * 10, "0\n1\n" * 10),
         ("Accuracy", "P:0.9 S:0.1\n" * 20, SKEPTICS),
         ("Lower/Accuracy", "p\n" * 20, SKEPTICS),
+        ("Lower/MultiLabel-F1", "p\n" * 20, SKEPTICS),
+        ("Fuzzy/Accuracy", "x\n" * 20, SKEPTICS),
+        ("CutLabel/MultiLabel-F1", "a=P\n" * 20, SKEPTICS),
         ("MultiLabel-F1", "x:0.5 S:0.1\n" * 20, "P S\n" * 20),
         ("Accuracy:s<0.1><P>", "0.15\n" * 20, "P5\n" * 20),
         ("Accuracy", "no answer\n" * 20, "".join(f"sentence {n}\n" for n in range(20))),
