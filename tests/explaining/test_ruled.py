@@ -43,6 +43,12 @@ DATA = {
         [f"{one[0]}:1,1,2,{end}{one[1:]}" for one in of] for of, end in ((CLASSES, 4), (PROBABLE, 5), (DOUBTFUL, 6))
     ],
 }
+OF_CLASSES = {  # means over as many classes as there are numbers or texts
+    "MacroAvg/RMSE": ([f"{float(number):.0f}" for number in NUMBERS], NEAR, FAR),
+    "MacroAvg/Fuzzy/Accuracy": ([f"{one}{one}d" for one in CLASSES], GOOD, BAD),
+}
+DATA |= OF_CLASSES
+RULED += OF_CLASSES
 each = pytest.mark.parametrize("name", RULED)
 
 
