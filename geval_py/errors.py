@@ -250,7 +250,7 @@ class MalformedLineError(DataError):
     token: str
     hint: str
     text: str
-    role: Literal["output", "expected"] = "output"
+    role: Literal["output", "expected", "input"] = "output"
     prepared_by: str = ""
     is_numbered: bool = True
 

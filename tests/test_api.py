@@ -93,6 +93,19 @@ METRIC_TABLE = [
     ("MacroAvg/Likelihood", "probability", "higher"),
     ("Accuracy", "share", "higher"),
 ]
+NEAR_METRIC_TABLE = [
+    ("Hit@3", "share", "higher"),
+    ("MRR", "share", "higher"),
+    ("KeystrokesSaved@3", "share", "higher"),
+    ("ChoiceAccuracy", "share", "higher"),
+    ("ChoiceLogLoss", "nats", "lower"),
+    ("CrossEntropyToNormsHashed", "bits", "lower"),
+    ("KullbackLeiblerHashed", "bits", "lower"),
+    ("RankCorrelation", "correlation", "higher"),
+    ("BrierScore", "squared probability", "lower"),
+    ("CalibrationError", "probability", "lower"),
+    ("LogSkillScore", "share", "higher"),
+]
 TEXT_METRIC_TABLE = [
     ("BLEU", "share", "higher"),
     ("GLEU", "share", "higher"),
@@ -196,5 +209,5 @@ def test_fields_of_values():
 def test_the_table_of_metrics():
     found = [(name, metric.unit, metric.direction) for name, metric in METRICS.items()]
     assert found[: len(METRIC_TABLE)] == METRIC_TABLE
-    assert found[len(METRIC_TABLE) :] == TEXT_METRIC_TABLE
+    assert found[len(METRIC_TABLE) :] == [*NEAR_METRIC_TABLE, *TEXT_METRIC_TABLE]
     assert all(metric.name == name and metric.summary for name, metric in METRICS.items())

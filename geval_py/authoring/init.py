@@ -265,6 +265,64 @@ ABBREVIATIONS = Sample(
         (("no.\tThey live at no. 9.", "number\tnumber"), ("vols.\tA book in two vols.", "volumes\tvolume")),
     ),
 )
+CHOICES = Sample(
+    title="Choose the missing word",
+    task="Say which of four words is missing from a text.",
+    in_header=("LeftContext", "RightContext", "Options"),
+    out_header=("ChosenWord",),
+    how="Each line of `in.tsv` has the text left of the gap, the text right of it, and the options with spaces\n"
+    "between them, in the last column. The same line of `expected.tsv` is the right option.\n"
+    "Each line of an output has probabilities of options: `bridge:0.7 river:0.2 :0.1`.",
+    train=(
+        ("We crossed the river by the\tand walked on.\tbridge tide field lamp", "bridge"),
+        ("She closed the\tbecause of the wind.\twindow river letter coast", "window"),
+    ),
+    hidden=(
+        (("He put a stamp on the\tand posted it.\tletter field train ice", "letter"),
+         ("The train left the\tat noon.\tdesk station drawer soup", "station")),
+        (("They ate their\twith bread.\tdesk soup tide lamp", "soup"),
+         ("The boats wait for the high\tin the harbour.\ttide letter drawer bread", "tide")),
+    ),
+)  # fmt: skip
+NORMS = Sample(
+    title="Predict how people go on",
+    task="Give the distribution of the words with which people continue a text.",
+    in_header=("LeftContext",),
+    out_header=("Words",),
+    how="Each line of `expected.tsv` has the words that people wrote, each with its share: `tea:0.6 milk:0.4`.\n"
+    "Each line of an output has words with probabilities; the last entry, as in `tea:0.5 :0.5`, is for all others.",
+    train=(("He drank a cup of", "tea:0.6 coffee:0.3 milk:0.1"), ("The dog ran after the", "cat:0.7 ball:0.3")),
+    hidden=(
+        (("She opened the", "door:0.5 window:0.3 letter:0.2"), ("It rained all", "day:0.6 night:0.4")),
+        (("They sat down at the", "table:0.9 :0.1"), ("The ferry crossed the", "river:0.5 sea:0.3 lake:0.2")),
+    ),
+)
+LANGUAGES = Sample(
+    title="Recognise a language",
+    task="Say in which language a sentence is: de, en or pl.",
+    in_header=("Text",),
+    out_header=("Language",),
+    how="Each line of `expected.tsv` is the language of the sentence in `in.tsv`.\n"
+    "Each line of an output has languages with probabilities: `pl:0.7 en:0.2 de:0.1`.",
+    train=(("Es hat geregnet.", "de"), ("It has rained.", "en"), ("Padał deszcz.", "pl")),
+    hidden=(
+        (("The table is old.", "en"), ("Stół jest stary.", "pl")),
+        (("Der Tisch ist alt.", "de"), ("Who is there?", "en")),
+    ),
+)
+FORECASTS = Sample(
+    title="Forecast the weather",
+    task="Give the probabilities of rain, snow and neither of them.",
+    in_header=("Day", "Baseline"),
+    out_header=("Weather",),
+    how="The last column of `in.tsv` is the forecast of a baseline, `dry:0.7 rain:0.2 snow:0.1`, such as the shares\n"
+    "of past years; the same line of `expected.tsv` is what happened. An output has a forecast on each line.",
+    train=(("4 May\tdry:0.6 rain:0.4", "rain"), ("5 May\tdry:0.6 rain:0.4", "dry")),
+    hidden=(
+        (("6 January\tdry:0.5 rain:0.2 snow:0.3", "snow"), ("6 May\tdry:0.6 rain:0.4", "dry")),
+        (("7 January\tdry:0.5 rain:0.2 snow:0.3", "dry"), ("7 May\tdry:0.6 rain:0.4", "rain")),
+    ),
+)
 _NAMES = (
     (TRANSLATION, "BLEU GLEU SacreBLEU chrF chrF++ TER"),
     (TRANSCRIPTION, "WER WAR"),
@@ -283,6 +341,10 @@ _NAMES = (
     (INTERVALS, "RMSE-Against-Interval MSE-Against-Interval MAE-Against-Interval"),
     (SELECTION, "Improvement@"),
     (ABBREVIATIONS, "CustomMetric1"),
+    (CHOICES, "ChoiceAccuracy ChoiceLogLoss"),
+    (NORMS, "CrossEntropyToNormsHashed KullbackLeiblerHashed RankCorrelation"),
+    (LANGUAGES, "BrierScore CalibrationError"),
+    (FORECASTS, "LogSkillScore"),
 )
 _SAMPLES = {name: sample for sample, names in _NAMES for name in names.split()}
 

@@ -144,6 +144,7 @@ class FileRules:
         """Count the lines of the next block, and their scales."""
         self.lines += block.block.lines
         self._tabs.check(block)
+        self._check_vectors(block)
         for flags, lines in block.combinations.items():
             if flags & NO_CHOICE_OF_SCALE:
                 continue
@@ -155,6 +156,16 @@ class FileRules:
                 self._probability_lines += lines
                 first = block.number(block.flags.index(flags))
                 self._first_probability = min(self._first_probability or first, first)
+
+    def _check_vectors(self, block: FlaggedBlock) -> None:
+        """Report vectors, if a metric cannot read them."""
+        metric = self._target.reader
+        if metric is None or not block.has(kernel.VECTOR):
+            return
+        for index, flags in enumerate(block.flags):
+            if flags & kernel.VECTOR:
+                place = partial(places.vector, block.text(index), block.number(index), metric.name)
+                self._findings.add("E117", place)
 
     def for_later_lines(self, findings: Findings) -> FileRules:
         """Return the same rules for later lines."""

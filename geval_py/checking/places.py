@@ -144,6 +144,13 @@ def no_guess(text: str, line: int) -> Place:
     return _place(text, line, 1, text, "the rest alone: no word is more likely than another")
 
 
+def vector(text: str, line: int, metric: str) -> Place:
+    """Name the metric that cannot read a vector of buckets."""
+    token = text.partition(" ")[0]
+    message = f"{metric} compares words, which a vector of buckets does not have; write `word:probability` entries"
+    return _place(text, line, 1, token, message)
+
+
 def impossible_word(text: str, line: int, expected: str) -> Place:
     """Name the expected word, which has no mass."""
     message = f"the expected word `{visible(shorten(expected))}` has no mass: the loss is infinite"

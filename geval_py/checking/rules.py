@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
+    from geval_py.scoring.metrics.base import Metric
+
 Severity: TypeAlias = "Literal['error', 'warning']"
 MOST_SHOWN = 10  # problems at Python's prompt
 
@@ -325,6 +327,14 @@ def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()
     whole = {name.strip().casefold() for name in names}
     kept = {code for code in UNREADABLE if not {code.casefold(), RULES_BY_CODE[code].name} & whole}
     return frozenset((codes - ignored) | kept)
+
+
+def pointless_rules(metrics: Sequence[Metric]) -> frozenset[str]:
+    """Return the rules about the rest, and about the answer's mass, that have no meaning for metrics of entries."""
+    if any(metric.answers == "shares" for metric in metrics):
+        return frozenset()
+    is_loss = any(metric.measure.in_nats for metric in metrics)
+    return frozenset({"W204", "W214"} if is_loss else {"W204", "W214", "W301"})
 
 
 class Uncounted(Value):

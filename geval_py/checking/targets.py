@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from geval_py.checking.rules import RULES_BY_CODE, Place, Problem
+from geval_py.checking.rules import RULES_BY_CODE, Place, Problem, pointless_rules
 from geval_py.errors import DataError, MalformedLineError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading import compression, config, sources, splits, wordprobs
 from geval_py.reading.lines import LineReader, decode_lines
@@ -143,8 +143,9 @@ class Target(Value):
     challenge's metric changes the lines before it compares words, as the flag ``l`` (lower case) does: the lines as
     they are do not show then whether a word is found. ``metric`` is the challenge's first metric if none is of word
     gaps: other rules apply then; ``preparation`` changes lines before that metric reads them. ``is_text``: the metric
-    is not known, and lines are no distributions. ``training`` is the file with the training set's answers. ``notes``
-    say what is not known of the challenge, and what is checked therefore.
+    is not known, and lines are no distributions. ``training`` is the file with the training set's answers.
+    ``reader`` is a metric that cannot read vectors, ``pointless`` are the rules without a meaning for the metrics.
+    ``notes`` say what is not known of the challenge, and what is checked therefore.
     """
 
     output: str
@@ -160,6 +161,8 @@ class Target(Value):
     training: str | None = None
     preparation: Preparation | None = None
     is_text: bool = False
+    reader: Metric | None = None
+    pointless: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
     @property
@@ -390,12 +393,9 @@ def with_options(target: Target, challenge: str) -> Target:
         options, broken = config.config_task(challenge), None
     except (DataError, SchemeError) as error:  # a challenge that is broken is not the submission's fault
         options, broken = splits.Task(), error
-    if options.selector is not None:
-        path = named(os.path.join(challenge, config.CONFIG_FILE))
-        raise UsageError(message=f"{path} has --selector, and parts of JSON lines are not checked, only scored")
-    out_header = options.out_header or (splits.OUT_HEADER_FILE if _has_out_header(challenge) else None)
-    names = _header(challenge, out_header, notes)
-    inputs = _header(challenge, options.in_header, notes)
+    has_header = os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
+    out_header = options.out_header or (splits.OUT_HEADER_FILE if has_header else None)
+    names, inputs = (_header(challenge, name, notes) for name in (out_header, options.in_header))
     training = sources.find_file(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
     target = target.replace(
         header=names[0] if names else None,
@@ -405,10 +405,6 @@ def with_options(target: Target, challenge: str) -> Target:
     )
     target = _with_metric(target, options, challenge, broken, notes)
     return target.replace(notes=tuple(notes))
-
-
-def _has_out_header(challenge: str) -> bool:
-    return os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
 
 
 def _header(challenge: str, name: str | None, notes: list[str]) -> tuple[str, ...]:
@@ -424,6 +420,10 @@ def _with_metric(
 ) -> Target:
     """Choose the rules by the metrics or, with a note, where these are not known, by the output's first lines."""
     path = os.path.join(challenge, config.CONFIG_FILE)
+    if options.selector is not None:
+        raise UsageError(
+            message=f"{named(path)} has --selector, and parts of JSON lines are not checked, only scored"
+        )
     metrics: list[Metric] = []
     try:
         if broken is not None:
@@ -434,11 +434,17 @@ def _with_metric(
             reason = "names no metric" if sources.exists(path) else "is not there"
             notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
             return target
-        target = target.replace(words_are_plain=not schemes[0].text_flags)
+        of_shares = any(metric.answers == "shares" for metric in metrics)
+        target = target.replace(
+            words_are_plain=not (schemes[0].text_flags or of_shares),
+            reader=next((metric for metric in metrics if metric.has_entries), None),
+        )
         if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
             metrics = [_of_classes(metric) for metric in metrics]
         if any(metric.is_of_words for metric in metrics):
             return target
+        if any(metric.has_entries and not metric.has_classes for metric in metrics):
+            return target.replace(pointless=pointless_rules(metrics))
         (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
         return target.replace(metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
@@ -453,16 +459,9 @@ def _of_classes(metric: Metric) -> Metric:
     """Return a metric on exact words as it is where a line is the probability of the class 1."""
     if not metric.is_of_words:
         return metric
+    from geval_py.scoring.metrics.exact import class_or_entries
+
     return metric.replace(is_of_words=False, parse=class_or_entries)
-
-
-def class_or_entries(text: str, line: int) -> object:
-    """Read a line as a metric on exact words does where classes are expected; raises MalformedLineError."""
-    from geval_py.scoring.metrics.exact import is_class_line, read_number
-
-    if ":" in text and not is_class_line(text):
-        return wordprobs.parse_entries(text, line)
-    return read_number(text, line)
 
 
 def _has_classes(target: Target) -> bool:

@@ -94,7 +94,9 @@ class Selection:
         self._outputs = [self._outputs[n] for n in order]
         self._expected = [self._expected[n] for n in order]
 
-    def statistics(self, column: Column, output_path: str, expected_path: str) -> LineStatistics:
+    def statistics(
+        self, column: Column, output_path: str, expected_path: str, input_path: str | None = None
+    ) -> LineStatistics:
         """Score the selected lines; raises SchemeError if there are none, and MalformedLineError."""
         if not self.line_numbers:
             path = output_path if self.filter.is_of_outputs else ""
@@ -103,7 +105,7 @@ class Selection:
             return beside_input(column, self._inputs).statistics(_block(self._outputs), _block(self._expected), 1)
         except MalformedLineError as error:
             error.line = self.line_numbers[error.line - 1]
-            error.path = output_path if error.role == "output" else expected_path
+            error.path = {"output": output_path, "expected": expected_path, "input": input_path or ""}[error.role]
             raise
 
 
@@ -130,7 +132,7 @@ def statistics_of_selected(
         if choice is None:
             continue
         try:
-            found[choice, column] = selections[choice].statistics(column, output.path, split.expected)
+            found[choice, column] = selections[choice].statistics(column, output.path, split.expected, split.input)
         except SchemeError as error:
             if error.path != output.path:
                 raise

@@ -166,7 +166,11 @@ def test_readme_of_exact_words():
     assert "hashed" not in readme(CLASSES, scheme, "test-A")
 
 
-OF_WORD_GAPS = {*(name for name, metric in METRICS.items() if metric.is_of_words), "LikelihoodHashed20"}
+OF_WORD_GAPS = {
+    *(name for name, of in METRICS.items() if of.is_of_words or (of.has_entries and of.answers == "one")),
+    "LikelihoodHashed20",
+    "Hit@5",
+}
 
 
 OF_OTHER_TASKS = [
@@ -180,7 +184,7 @@ OF_OTHER_TASKS = [
 ]
 
 
-@pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20", *OF_OTHER_TASKS])
+@pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20", "Hit@5", *OF_OTHER_TASKS])
 def test_what_is_written_is_valid_and_can_be_scored(metric, challenge):
     init(challenge, metric)
     assert validate_challenge(str(challenge)).faults == ()

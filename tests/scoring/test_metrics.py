@@ -306,7 +306,7 @@ def test_a_column_has_a_loss_a_line(metric):
 
 def test_what_needs_a_vocabulary():
     names = {name for name, metric in METRICS.items() if metric.needs_vocabulary}
-    assert names == {"LogLoss", "Likelihood", "Perplexity", "CrossEntropy"}
+    assert names == {"LogLoss", "Likelihood", "Perplexity", "CrossEntropy", "BrierScore"}
 
 
 # Hashed words

@@ -1,6 +1,6 @@
-"""The table METRICS. Metrics of word gaps stand here, all others in :mod:`geval_py.scoring.metrics.texts`.
+"""The table METRICS. Metrics of word gaps stand here, others in ``near_tasks`` and ``texts`` of this folder.
 
-The table of the others, and columns that few metrics need, are imported when they are asked for.
+The tables of the others, and columns that few metrics need, are imported when they are asked for.
 """
 
 from __future__ import annotations
@@ -102,9 +102,10 @@ def __getattr__(name: str) -> Any:
     """Import the metrics of other tasks once METRICS is asked for."""
     if name != "METRICS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from geval_py.scoring.metrics.near_tasks import NEAR_METRICS
     from geval_py.scoring.metrics.texts import TEXT_METRICS
 
-    return globals().setdefault("METRICS", Metrics(_WORD_GAPS | TEXT_METRICS))
+    return globals().setdefault("METRICS", Metrics(_WORD_GAPS | NEAR_METRICS | TEXT_METRICS))
 
 
 def find_metric(name: str) -> Metric:
@@ -130,9 +131,10 @@ def find_metric(name: str) -> Metric:
 
 def _find_other(name: str) -> Metric:
     from geval_py.scoring.metrics import METRICS
+    from geval_py.scoring.metrics.near_tasks import find_near
     from geval_py.scoring.metrics.texts import find_numbered, find_prefixed
 
-    metric = METRICS.get(name) or find_numbered(name) or find_prefixed(name)
+    metric = METRICS.get(name) or find_numbered(name) or find_prefixed(name) or find_near(name)
     if metric is not None:
         return metric
     misapplied = _misapplied(name)

@@ -176,13 +176,15 @@ class Metric(Value):
     """A score of a whole output: the column of statistics that it is made from, and its measure.
 
     ``needs_input``: it compares lines of the input too. ``is_of_words``: output lines are distributions over words,
-    which most rules of the checker are about. ``has_free_input``: GEval lets the number of columns of its input vary.
-    ``has_classes``: output lines are classes of the training set.
-    ``is_tokenised``: the tokenizer splits its lines first, where GEval's isPreprocessable says so. ``answers``: an
-    expected line is one answer, or any of its columns is a right answer, or all of them are expected. ``perfect``
-    makes the right output line of an expected one, where it is another. ``matching`` holds the names before Accuracy
-    or MultiLabel-F that say how answers are compared. ``parse`` reads an output line with its number and raises
-    MalformedLineError. ``signature`` makes the signature of the library that computes the metric.
+    which most rules of the checker are about. ``has_entries``: output lines are such distributions, but the score is
+    another one than a loss of words. ``has_free_input``: GEval lets the number of columns of its input vary.
+    ``has_classes``: output lines are classes of the training set. ``is_tokenised``: the tokenizer splits its lines
+    first, where GEval's isPreprocessable says so. ``answers``: an expected line is one answer, or any of its columns
+    is a right answer, or all of them are expected, or it is itself a distribution, of the ``shares`` of many answers,
+    which may not reach the best score. ``perfect`` makes the right output line of an expected one, where it is
+    another. ``matching`` holds the names before Accuracy or MultiLabel-F that say how answers are compared. ``parse``
+    reads an output line with its number and raises MalformedLineError. ``signature`` makes the signature of the
+    library that computes the metric.
     """
 
     name: str
@@ -194,9 +196,10 @@ class Metric(Value):
     needs_input: bool = False
     has_free_input: bool = False
     is_of_words: bool = True
+    has_entries: bool = False
     has_classes: bool = False
     is_tokenised: bool = False
-    answers: Literal["one", "any", "all"] = "one"
+    answers: Literal["one", "any", "all", "shares"] = "one"
     matching: tuple[str, ...] = ()
     perfect: Callable[[str], str] | None = None
     parse: Callable[[str, int], object] | None = None

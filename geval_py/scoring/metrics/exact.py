@@ -74,6 +74,13 @@ def read_number(text: str, line: int) -> float:
         raise
 
 
+def class_or_entries(text: str, line: int) -> object:
+    """Read a line as a metric on exact words does where classes are expected; raises MalformedLineError."""
+    if ":" in text and not is_class_line(text):
+        return parse_entries(text, line)
+    return read_number(text, line)
+
+
 @dataclass(frozen=True, slots=True)
 class WordColumn:
     """The loss of the expected word itself, in nats.

@@ -133,10 +133,10 @@ def pearson(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], f
 
 def spearman(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
     """Return a function that correlates the ranks of the numbers of some lines."""
-    return _correlations(systems, _ranks)
+    return _correlations(systems, ranks)
 
 
-def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rank each row from 1; tied numbers share their mean rank. SciPy's rankdata takes a second to import."""
     import numpy as np
 

@@ -53,19 +53,20 @@ class RowColumn:
 
 @dataclass(frozen=True, slots=True)
 class InputColumn:
-    """Statistics that a function computes from a line of the input, the output line and the expected line.
+    """Statistics that a function computes from an input line, the output line, the expected line and their number.
 
     The ``inputs``, from line 1 on, are added once all lines are read.
     """
 
-    row: Callable[[str, str, str], tuple[float, ...]]
+    row: Callable[[str, str, str, int], tuple[float, ...]]
     width: int
     inputs: tuple[str, ...] = ()
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
         inputs = islice(self.inputs, first_line - 1, None)
-        rows = (self.row(given, text, answer) for given, (text, answer) in zip(inputs, pairs, strict=True))
+        lines = enumerate(zip(inputs, pairs, strict=True), first_line)
+        rows = (self.row(given, text, answer, line) for line, (given, (text, answer)) in lines)
         return LineStatistics(columns=columns_of(rows, self.width))
 
 
@@ -110,10 +111,15 @@ def _label(word: str) -> tuple[str, float]:
 
 def of_answer(parse: Parse, text: str, line: int) -> Any:
     """Parse an expected line; an error names the expected file."""
+    return of_role("expected", parse, text, line)
+
+
+def of_role(role: Literal["expected", "input"], parse: Parse, text: str, line: int) -> Any:
+    """Parse a line of another file than the output; an error names that file."""
     try:
         return parse(text, line)
     except MalformedLineError as error:
-        error.role = "expected"
+        error.role = role
         raise
 
 

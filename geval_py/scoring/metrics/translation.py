@@ -83,12 +83,13 @@ def right(totals: Sequence[float], lines: float) -> float:
     return 1 - error_rate(*totals)
 
 
-def corrections(given: str, text: str, expected: str) -> tuple[float, ...]:
+def corrections(given: str, text: str, expected: str, line: int) -> tuple[float, ...]:
     """Count the right corrections of an input line, the expected corrections, and the edits made.
 
     GEval's definition, which no library has: half of the edits that the way from the input to the answer through the
     output saves, compared with the sum of the expected and the made edits, were right.
     """
+    del line
     wanted, done, left = distance(given, expected), distance(given, text), distance(text, expected)
     return min(wanted, max(0, wanted + done - left) // 2), wanted, done
 

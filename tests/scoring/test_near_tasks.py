@@ -1,0 +1,608 @@
+"""The metrics of tasks near word gaps: what scikit-learn and SciPy answer, tables by hand, and the edges."""
+
+import math
+import pickle
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profiles import examples
+from scipy.special import log_softmax
+from scipy.stats import entropy, spearmanr
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    d2_log_loss_score,
+    label_ranking_average_precision_score,
+    log_loss,
+    top_k_accuracy_score,
+)
+
+import geval_py
+from geval_py.errors import MalformedLineError, SchemeError
+from geval_py.reading.wordprobs import parse_line
+from geval_py.scoring.metrics import METRICS, column_of, find_metric
+from geval_py.scoring.metrics.distributions import listed_of, skill
+from geval_py.scoring.metrics.near_tasks import NEAR_METRICS, NEAR_NUMBERED
+from geval_py.scoring.selection import beside_input
+
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
+LABELS = "abcde"
+each = pytest.mark.parametrize("metric", NEAR_METRICS.values(), ids=NEAR_METRICS)
+
+
+def block(lines):
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def statistics_of(name, outputs, expected, inputs=(), vocabulary=()):
+    column = beside_input(column_of(find_metric(name), frozenset(vocabulary)), inputs)
+    return column.statistics(block(outputs), block(expected), 1)
+
+
+def score(name, outputs, expected, **beside):
+    return find_metric(name).value(statistics_of(name, outputs, expected, **beside))
+
+
+def lines_of(name, *of, **beside):
+    return list(find_metric(name).line_scores(statistics_of(name, *of, **beside)))
+
+
+def error(name, output, expected, given=""):
+    with pytest.raises(MalformedLineError) as caught:
+        score(name, [output], [expected], inputs=[given])
+    return caught.value
+
+
+# The table
+
+
+def perfect(metric):
+    """Lines of three items: outputs that are as good as can be, answers and inputs."""
+    if metric.answers == "shares":
+        shares = ["a:0.5 b:0.3 c:0.2", "a:0.9 b:0.1", "c:0.75 :0.25"]
+        return shares, shares, ["x", "y", "z"]
+    column = "a:0.5 b:0.25 c:0.25" if metric.name == "LogSkillScore" else "a b c"
+    return ["a:1", "b:1", "c:1"], ["a", "b", "c"], [f"x\t{column}"] * 3
+
+
+@each
+def test_each_metric_says_what_it_is(metric):
+    measure = metric.measure
+    assert find_metric(metric.name) is METRICS[metric.name]
+    assert metric.summary
+    assert (measure.best > measure.worst) == (measure.direction == "higher")
+    assert (metric.is_of_words, metric.has_entries, measure.of_sums) == (False, True, True)
+    assert pickle.loads(pickle.dumps(metric)) == metric
+
+
+@each
+def test_what_is_right_has_the_best_score(metric):
+    outputs, expected, inputs = perfect(metric)
+    statistics = statistics_of(metric.name, outputs, expected, inputs)
+    assert len(statistics.columns) == len(metric.measure.columns)
+    if metric.name != "CrossEntropyToNormsHashed":  # which is the entropy of the norms at best
+        assert metric.value(statistics) == pytest.approx(metric.measure.best, abs=1e-12)
+    column = column_of(metric, frozenset("abc"))
+    assert pickle.loads(pickle.dumps(column)) == column == column_of(metric, frozenset("abc"))
+
+
+@each
+def test_a_score_of_arrays_is_that_of_each(metric):
+    _, expected, inputs = perfect(metric)
+    statistics = statistics_of(metric.name, ["a:0.5 b:0.25 :0.25"] * 3, expected, inputs)
+    found = metric.measure.formula([np.array(column) for column in statistics.columns], np.ones(3))
+    assert found.tolist() == pytest.approx(list(metric.line_scores(statistics)))
+
+
+@pytest.mark.parametrize(
+    "name", ["Hit@1", "Hit@20", "KeystrokesSaved@5", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20",
+             "CalibrationError15", "CalibrationError100"],
+)  # fmt: skip
+def test_a_number_may_end_a_name(name):
+    metric = find_metric(name)
+    assert metric.name == name
+    assert metric == find_metric(name)
+    assert column_of(metric, frozenset()) == column_of(find_metric(name), frozenset())
+
+
+@pytest.mark.parametrize(
+    "name", ["Hit@", "Hit@0", "Hit@1.5", "Hit@-1", "Hit@" + "9" * 10, "Hit3", "KeystrokesSaved", "MRR5",
+             "KullbackLeiblerHashed0", "KullbackLeiblerHashed25", "CalibrationError0", "CalibrationError101",
+             "RankCorrelationHashed8"],
+)  # fmt: skip
+def test_other_numbers_make_no_name(name):
+    with pytest.raises(SchemeError, match=r"^Unknown or broken metric definition: "):
+        find_metric(name)
+
+
+def test_the_numbered_ones_are_in_the_table():
+    assert {name.rstrip("0123456789") for name in NEAR_METRICS} >= set(NEAR_NUMBERED)
+
+
+# What the libraries say
+
+WEIGHTS = st.lists(st.integers(1, 9), min_size=len(LABELS), max_size=len(LABELS))
+ITEM = st.tuples(WEIGHTS, st.sampled_from(LABELS))
+ITEMS = st.lists(ITEM, min_size=1, max_size=8)
+
+
+def table(items):
+    """Return the probabilities of the labels, item by item, and the answers."""
+    weights = np.array([weights for weights, _ in items], float)
+    return weights / weights.sum(axis=1, keepdims=True), [label for _, label in items]
+
+
+def written(matrix, labels=LABELS):
+    return [
+        " ".join(f"{label}:{value!r}" for label, value in zip(labels, row, strict=True)) for row in matrix.tolist()
+    ]
+
+
+@PROPERTY
+@given(ITEMS, st.integers(1, 4))
+def test_hits_are_those_of_scikit_learn(items, first):
+    """With ties too: the greater label is first."""
+    weights, expected = np.array([weights for weights, _ in items]), [label for _, label in items]
+    theirs = top_k_accuracy_score(expected, weights, k=first, labels=list(LABELS))
+    outputs = written(weights / 50)
+    assert score(f"Hit@{first}", outputs, expected) == pytest.approx(theirs)
+    assert score("Hit@1", outputs, expected) == score("Accuracy", outputs, expected)
+
+
+@PROPERTY
+@given(st.lists(st.tuples(st.permutations(range(1, 6)), st.sampled_from(LABELS)), min_size=1, max_size=8))
+def test_the_mean_reciprocal_rank_is_that_of_scikit_learn(items):
+    probabilities, expected = table(items)
+    relevant = np.array([[label == answer for label in LABELS] for answer in expected])
+    theirs = label_ranking_average_precision_score(relevant, probabilities)
+    assert score("MRR", written(probabilities), expected) == pytest.approx(theirs)
+
+
+def typed(words, answer, first):
+    """Type a word, and look for it among the suggestions after each character; return the characters saved."""
+    for place in range(len(answer)):
+        shown = [word for word in words if word.startswith(answer[:place])][:first]
+        if answer in shown:
+            return len(answer) - place
+    return 0
+
+
+@PROPERTY
+@given(
+    st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=12, unique=True),
+    st.text("ab", min_size=1, max_size=4),
+    st.integers(1, 4),
+)
+def test_keystrokes_are_those_of_a_user_who_types(words, answer, first):
+    output = " ".join(f"{word}:{-rank}" for rank, word in enumerate(words, 1))
+    (saved,), (characters,) = statistics_of(f"KeystrokesSaved@{first}", [output], [answer]).columns
+    assert (saved, characters) == (typed(words, answer, first), len(answer))
+
+
+@PROPERTY
+@given(ITEMS, st.sets(st.sampled_from(LABELS), min_size=2))
+def test_choices_are_those_of_scikit_learn(items, options):
+    """Where the probabilities of the options are made to total 1."""
+    options = sorted(options)
+    probabilities, answers = table(items)
+    expected = [label if label in options else options[0] for label in answers]
+    chosen = probabilities[:, [LABELS.index(option) for option in options]]
+    chosen /= chosen.sum(axis=1, keepdims=True)
+    inputs = ["text\t" + " ".join(options)] * len(expected)
+    outputs = written(probabilities)
+    assert score("ChoiceLogLoss", outputs, expected, inputs=inputs) == pytest.approx(
+        log_loss(expected, chosen, labels=options)
+    )
+    best = [max(zip(row, options, strict=True))[1] for row in chosen.round(12).tolist()]
+    assert score("ChoiceAccuracy", outputs, expected, inputs=inputs) == accuracy_score(expected, best)
+
+
+@PROPERTY
+@given(st.lists(st.floats(-2000, -1), min_size=3, max_size=3), st.sampled_from("abc"))
+def test_choices_of_logarithms_are_a_softmax(values, answer):
+    """As of whole texts under a language model, which underflow as probabilities."""
+    output = " ".join(f"{word}:{value!r}" for word, value in zip("abc", values, strict=True))
+    want = -log_softmax(values)["abc".index(answer)]
+    assert score("ChoiceLogLoss", [output], [answer], inputs=["a b c"]) == pytest.approx(want, rel=1e-9, abs=1e-9)
+
+
+WORDS = ["tea", "milk", "water", "café", "x:y"]
+NORM = st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any)
+
+
+def shares(weights, rest):
+    whole = sum(weights) + rest
+    entries = [f"{word}:{weight / whole!r}" for word, weight in zip(WORDS, weights, strict=True) if weight]
+    return " ".join(entries + [f":{rest / whole!r}"] * (rest > 0))
+
+
+@PROPERTY
+@given(NORM, NORM, st.integers(0, 3), st.integers(1, 3), st.integers(1, 6), st.integers(1, 99))
+def test_norms_are_compared_as_scipy_compares_buckets(norm, given_, norm_rest, rest, bits, line):
+    expected, output = shares(norm, norm_rest), shares(given_, rest)
+    wanted, found = (np.array(parse_line(of).buckets(bits, line)) for of in (expected, output))
+    for name, theirs in (
+        ("KullbackLeiblerHashed", entropy(wanted, found, base=2)),
+        ("CrossEntropyToNormsHashed", entropy(wanted, base=2) + entropy(wanted, found, base=2)),
+    ):
+        metric = find_metric(f"{name}{bits}")
+        statistics = column_of(metric, frozenset()).statistics(block([output]), block([expected]), line)
+        assert metric.value(statistics) == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+
+
+@PROPERTY
+@given(st.lists(st.tuples(NORM, st.sampled_from(WORDS)), min_size=1, max_size=5))
+def test_a_norm_of_one_word_is_that_word(items):
+    outputs, words = [shares(weights, 1) for weights, _ in items], [word for _, word in items]
+    norms = [f"{word}:1" for word in words]
+    want = score("CrossEntropyHashed", outputs, words)
+    assert score("CrossEntropyToNormsHashed", outputs, norms) == pytest.approx(want, rel=1e-12)
+    assert score("KullbackLeiblerHashed", outputs, norms) == pytest.approx(want, rel=1e-12)
+
+
+@PROPERTY
+@given(st.lists(st.tuples(NORM, NORM), min_size=1, max_size=5))
+def test_rank_correlations_are_those_of_scipy(items):
+    want = []
+    for norm, other in items:
+        known = [place for place, weight in enumerate(norm) if weight]
+        pair = [[of[place] for place in known] for of in (norm, other)]
+        if len(set(pair[0])) > 1:
+            want.append(spearmanr(*pair).statistic if len(set(pair[1])) > 1 else 0.0)
+    expected, outputs = ([shares(of, 0) for of in column] for column in zip(*items, strict=True))
+    found = score("RankCorrelation", outputs, expected)
+    assert found == pytest.approx(np.mean(want) if want else 0.0, abs=1e-12)
+
+
+@PROPERTY
+@given(ITEMS)
+def test_the_brier_score_is_that_of_scikit_learn(items):
+    """The sum of the scores of each label against all others."""
+    probabilities, expected = table(items)
+    theirs = sum(
+        brier_score_loss([answer == label for answer in expected], column, pos_label=True)
+        for label, column in zip(LABELS, probabilities.T, strict=True)
+    )
+    assert score("BrierScore", written(probabilities), expected, vocabulary=LABELS) == pytest.approx(theirs)
+    assert score("LogLoss", written(probabilities), expected, vocabulary=LABELS) == pytest.approx(
+        log_loss(expected, probabilities, labels=list(LABELS))
+    )
+
+
+def test_the_brier_score_of_two_labels_is_twice_the_squared_error():
+    probabilities, answers = [0.25, 0.5, 1.0], ["1", "0", "1"]
+    outputs = [f"1:{p} 0:{1 - p}" for p in probabilities]
+    assert score("BrierScore", outputs, answers) == 2 * score("MSE", list(map(str, probabilities)), answers)
+
+
+@PROPERTY
+@given(ITEMS, st.integers(2, 12))
+def test_the_calibration_error_is_that_of_scikit_learns_curve(items, bins):
+    probabilities, expected = table(items)
+    sure = probabilities.max(axis=1)
+    guesses = [max(zip(row, LABELS, strict=True))[1] for row in probabilities.tolist()]
+    hits = np.array([guess == answer for guess, answer in zip(guesses, expected, strict=True)])
+    edges = np.linspace(0, 1, bins + 1)[1:-1]
+    if np.abs(sure[:, np.newaxis] - edges).min() < 1e-9:
+        return  # at an edge, rounding decides
+    found, claimed = calibration_curve(hits, sure, n_bins=bins)
+    counts = np.bincount(np.searchsorted(edges, sure), minlength=bins)
+    theirs = (np.abs(found - claimed) * counts[counts > 0]).sum() / len(hits)
+    assert score(f"CalibrationError{bins}", written(probabilities), expected) == pytest.approx(theirs, abs=1e-12)
+
+
+@PROPERTY
+@given(st.lists(ITEM, min_size=2, max_size=8).filter(lambda items: len({label for _, label in items}) > 1))
+def test_the_skill_is_that_of_scikit_learn(items):
+    """Its baseline is the share of each label among the answers."""
+    probabilities, expected = table(items)
+    climate = " ".join(f"{label}:{expected.count(label) / len(expected)!r}" for label in sorted(set(expected)))
+    theirs = d2_log_loss_score(expected, probabilities, labels=list(LABELS))
+    inputs = [f"day\t{climate}"] * len(expected)
+    assert score("LogSkillScore", written(probabilities), expected, inputs=inputs) == pytest.approx(theirs, abs=1e-9)
+
+
+# By hand
+
+
+@pytest.mark.parametrize(
+    ("output", "answer", "rank"),
+    [
+        ("a:0.5 b:0.3 :0.2", "b", 2),
+        ("a:0.5 b:0.3 :0.2", " b ", 2),
+        ("a:0.5 b:0.3 :0.2", "c", 0),
+        (":1", "a", 0),
+        ("a:0.2 b:0.3 a:0.2 :0.3", "a", 1),  # repeated words add up
+        ("a:-1 b:-2 a:-900", "b", 2),
+        ("a:0.25 b:0.25 c:0.25", "a", 3),  # of equal words, the greater is first
+        ("a:-900 b:-901", "a", 1),  # as probabilities, both would be 0
+        ("a:0.5 b:0", "b", 0),  # no mass: not listed
+        ("a:0 b:-1", "b", 2),  # logarithms
+        ("é:0.5 z:0.5", "é", 1),
+    ],
+)
+def test_ranks(output, answer, rank):
+    assert lines_of("MRR", [output], [answer]) == [1 / rank if rank else 0.0]
+    assert [lines_of(f"Hit@{k}", [output], [answer]) for k in (1, 2, 3)] == [
+        [float(0 < rank <= k)] for k in (1, 2, 3)
+    ]
+
+
+SUGGESTED = "the:0.4 then:0.2 there:0.15 to:0.1 a:0.05 :0.1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "first", "saved"),
+    [
+        ("the", 1, 3),
+        ("then", 1, 0),  # "the" is before it until it is typed to its end
+        ("then", 2, 4),
+        ("there", 2, 1),  # seen after "ther"
+        ("there", 3, 5),
+        ("to", 3, 0),
+        ("to", 4, 2),
+        ("a", 1, 0),
+        ("a", 5, 1),
+        ("thou", 3, 0),  # not listed
+        ("", 3, 0),
+    ],
+)
+def test_keystrokes_by_hand(answer, first, saved):
+    assert statistics_of(f"KeystrokesSaved@{first}", [SUGGESTED], [answer]).columns == (
+        pytest.approx([saved]),
+        pytest.approx([len(answer)]),
+    )
+
+
+def test_keystrokes_of_a_file_are_counted_over_all_characters():
+    assert score("KeystrokesSaved@3", [SUGGESTED] * 3, ["there", "to", "of"]) == 5 / 9
+    assert score("KeystrokesSaved@3", [":1"], [""]) == 1.0  # no character need be typed
+
+
+@pytest.mark.parametrize(
+    ("output", "answer", "probability", "hit"),
+    [
+        ("a:0.4 b:0.1 :0.5", "a", 0.4 / (0.4 + 0.1 + 0.5), 0),  # c has the rest, alone
+        ("a:0.6 b:0.1 :0.3", "a", 0.6, 1),
+        ("a:0.6 b:0.1 :0.3", "c", 0.3, 0),
+        ("a:0.4 x:0.4 :0.2", "b", 0.1 / 0.6, 0),  # b and c share the rest
+        (":1", "a", 1 / 3, 0),
+        (":1", "c", 1 / 3, 1),  # of equal options, the greatest
+        ("a:1", "b", 0.0, 0),
+        ("x:1", "c", 0.0, 0),  # no option has mass
+        ("a:-1000 b:-1001 c:-1001", "a", 1 / (1 + 2 / math.e), 1),
+        ("a:0.5 a:0.5", "a", 1.0, 1),
+    ],
+)
+def test_choices_by_hand(output, answer, probability, hit):
+    of = [output], [answer], ["text\ta b c a"]
+    assert lines_of("ChoiceLogLoss", *of) == pytest.approx([-math.log(probability) if probability else math.inf])
+    assert lines_of("ChoiceAccuracy", *of) == [hit]
+
+
+HALVES = math.log2(1024)
+
+
+@pytest.mark.parametrize(
+    ("output", "norm", "cross_entropy", "divergence"),
+    [
+        ("a:0.5 b:0.5", "a:0.5 b:0.5", 1.0, 0.0),
+        ("a:0.5 b:0.5", "a:1", 1.0, 1.0),
+        ("a:0.25 b:0.75", "a:0.5 b:0.5", (2 - math.log2(0.75)) / 2, (2 - math.log2(0.75)) / 2 - 1),
+        (":1", "a:1", HALVES, HALVES),
+        (":1", "a:0.5 b:0.5", HALVES, HALVES - 1),
+        (":1", ":1", HALVES, 0.0),
+        ("a:1", "a:0.5 b:0.5", math.inf, math.inf),  # b has no mass
+        ("a:1", "a:0.5 :0.5", math.inf, math.inf),
+        ("a:-2000 b:0", "a:1", 2000 / math.log(2), 2000 / math.log(2)),  # which no probability could say
+    ],
+)
+def test_norms_by_hand(output, norm, cross_entropy, divergence):
+    """With 1024 buckets, in which a and b do not collide on line 1."""
+    of = [output], [norm]
+    assert lines_of("CrossEntropyToNormsHashed", *of) == pytest.approx([cross_entropy], rel=1e-3, abs=1e-12)
+    assert lines_of("KullbackLeiblerHashed", *of) == pytest.approx([divergence], rel=1e-3, abs=1e-12)
+
+
+def test_what_is_exact_among_norms():
+    """The same entries in another order, and shares that are rounded, have no divergence."""
+    of = ["b:0.33 a:0.33 c:0.33"], ["a:0.33 b:0.33 c:0.33"]
+    assert lines_of("KullbackLeiblerHashed", *of) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("output", "norm", "row"),
+    [
+        ("a:0.5 b:0.3 c:0.2", "a:0.6 b:0.3 c:0.1", (1, 1)),
+        ("c:0.5 b:0.3 a:0.2", "a:0.6 b:0.3 c:0.1", (-1, 1)),
+        ("a:0.5 x:0.5", "a:0.6 b:0.3 c:0.1", (math.sqrt(3) / 2, 1)),  # b and c share the last rank
+        (":1", "a:0.6 b:0.4", (0, 1)),
+        ("a:0.5", "a:1", (0, 0)),
+        ("a:0.5", "a:0.5 b:0.5", (0, 0)),
+        ("a:0.5", ":1", (0, 0)),
+        ("a:-1e300 b:-1.7e308", "a:0.6 b:0.4", (1, 1)),
+    ],
+)
+def test_rank_correlations_by_hand(output, norm, row):
+    assert [column[0] for column in statistics_of("RankCorrelation", [output], [norm]).columns] == pytest.approx(row)
+
+
+@pytest.mark.parametrize(
+    ("output", "label", "want"),
+    [
+        ("a:0.6 b:0.3 :0.1", "a", 0.16 + 0.09 + 0.01),
+        ("a:0.6 b:0.3 :0.1", "c", 0.36 + 0.09 + 0.81),
+        ("a:0.6 :0.4", "b", 0.36 + 0.64 + 0.04),  # b and c share the rest
+        (":1", "a", 4 / 9 + 2 / 9),
+        ("a:0.5 z:0.5", "z", 0.25 + 0.25),
+        ("a:0.6 :0.4", "z", 0.36 + 0.04 + 0.04 + 1),  # neither listed nor known
+        ("b:1", "a", 2.0),
+        ("a:0.5 a:0.5", " a", 0.0),
+    ],
+)
+def test_brier_scores_by_hand(output, label, want):
+    ((found,),) = statistics_of("BrierScore", [output], [label], vocabulary="abc").columns
+    assert found == pytest.approx(want)
+
+
+def test_calibration_errors_by_hand():
+    """Two lines of one bin, of which one is right, and one of another, which is."""
+    outputs, expected = ["a:0.75 :0.25", "b:0.75 :0.25", "c:0.95 :0.05"], ["a", "a", "c"]
+    statistics = statistics_of("CalibrationError", outputs, expected)
+    assert [round(math.fsum(column), 12) for column in statistics.columns] == [0, 0, 0, 0, 0, 0, 0, 0.5, 0, -0.05]
+    assert score("CalibrationError", outputs, expected) == pytest.approx(0.55 / 3)
+    assert lines_of("CalibrationError", outputs, expected) == pytest.approx([0.25, 0.75, 0.05])
+    assert score("CalibrationError", [":1"], ["a"]) == 0.0  # no guess, and no confidence
+    assert score("CalibrationError1", outputs, expected) == pytest.approx((0.75 + 0.75 + 0.95 - 2) / 3)
+
+
+@pytest.mark.parametrize(
+    ("output", "answer", "baseline", "loss", "of_baseline"),
+    [
+        ("a:0.5 b:0.5", "a", "a:0.25 b:0.75", math.log(2), math.log(4)),
+        ("b:0.5 :0.5", "a", "a:0.25 b:0.5 c:0.25", math.log(4), math.log(4)),  # a and c share the rest
+        (":1", "a", "a:0.25 b:0.75", math.log(2), math.log(4)),
+        ("b:1", "a", "a:0.25 b:0.75", math.inf, math.log(4)),
+        ("a:1", "a", "a:1", 0, 0),
+        ("a:-1 b:-1", "a", "a:-2 b:-2 :-1e9", -math.log(math.exp(-1) / 1), math.log(2)),
+    ],
+)
+def test_losses_beside_a_baseline(output, answer, baseline, loss, of_baseline):
+    columns = statistics_of("LogSkillScore", [output], [answer], [f"x\t{baseline}"]).columns
+    assert [column[0] for column in columns] == pytest.approx([loss, of_baseline])
+
+
+@pytest.mark.parametrize(
+    ("loss", "baseline", "want"),
+    [(1.0, 2.0, 0.5), (3.0, 2.0, -0.5), (0.0, 0.0, 1.0), (1.0, 0.0, -math.inf), (math.inf, 1.0, -math.inf),
+     (math.inf, math.inf, -math.inf), (1.0, math.inf, 1.0)],
+)  # fmt: skip
+def test_skills(loss, baseline, want):
+    assert skill((loss, baseline), 1) == want
+
+
+def test_what_a_line_lists():
+    found = listed_of("a:-1 b:-2 a:-1 :-3", 1)
+    assert found.numbers == {"a": pytest.approx(math.log(2) - 1), "b": -2.0}
+    assert (found.logarithmic, found.guess()) == (True, "a")
+    assert listed_of(":1", 1).guess() is None
+    whole = [math.exp(found.log_mass(word)) for word in "ab"] + [math.exp(found.log_rest_mass)]
+    assert math.fsum(whole) == pytest.approx(1)
+
+
+# Faults
+
+OUTPUTS = [metric.name for metric in NEAR_METRICS.values()]
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize(
+    ("output", "column", "hint"),
+    [
+        ("", 1, "the line is empty; write `:1` where there is no guess"),
+        ("a", 1, "`a` has no probability; an entry is `word:probability`"),
+        ("-1.5 -2", 1, "`-1.5` has no probability; an entry is `word:probability`"),
+        ("a:0.5 b:x", 9, "`x` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3"),
+        ("a:0.5 b:0,5", 9, "`0,5` is not a number; write a decimal point, not a comma"),
+        ("a:0.5  b:0.5", 6, "a double space; entries are separated by exactly one space"),
+        ("a:0.5 b:1e999", 9, "`1e999` is too large for a double (the largest is about 1.8e308)"),
+    ],
+)
+def test_an_output_line_that_cannot_be_read(name, output, column, hint):
+    _, (answer, *_), (given_, *_) = perfect(find_metric(name))
+    caught = error(name, output, answer, given_)
+    assert (caught.line, caught.column, caught.role, caught.hint) == (1, column, "output", hint)
+    assert caught.text == output
+
+
+OTHERS = {
+    "a count": ("KullbackLeiblerHashed", "tea:3 milk:1", "", "expected", 1,
+                "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"),
+    "no share": ("RankCorrelation", "tea:0", "", "expected", 1,
+                 "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"),
+    "a word alone": ("CrossEntropyToNormsHashed", "tea:0.5 milk", "", "expected", 9,
+                     "`milk` has no probability; an entry is `word:probability`"),
+    "an empty norm": ("RankCorrelation", "", "", "expected", 1,
+                      "the line is empty; write `:1` where there is no guess"),
+    "no option": ("ChoiceLogLoss", "d", "x\ta b c", "expected", 1,
+                  "`d` is none of the input's options: a b c"),
+    "many options": ("ChoiceAccuracy", "", "x\ta b c d e f g h i", "expected", 1,
+                     "`` is none of the input's options: a b c d e f g h …"),
+    "one option": ("ChoiceLogLoss", "a", "x\ta a", "input", 3,
+                   "the last column has the options, at least 2, with spaces between them"),
+    "an empty column": ("ChoiceAccuracy", "a", "x\t", "input", 3,
+                        "the last column has the options, at least 2, with spaces between them"),
+    "no baseline": ("LogSkillScore", "a", "day\t", "input", 5,
+                    "the line is empty; write `:1` where there is no guess"),
+    "a malformed baseline": ("LogSkillScore", "a", "day\ta:0.5 b:y", "input", 13,
+                             "`y` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3"),
+    "a label without baseline": ("LogSkillScore", "c", "day\ta:0.5 b:0.5", "input", 5,
+                                 "the baseline in the last column gives the answer `c` no probability"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "expected", "given_", "role", "column", "hint"), OTHERS.values(), ids=OTHERS)
+def test_another_line_that_cannot_be_read(name, expected, given_, role, column, hint):
+    caught = error(name, "a:0.5 :0.5", expected, given_)
+    assert (caught.line, caught.column, caught.role, caught.hint) == (1, column, role, hint)
+    assert caught.text == (given_ if role == "input" else expected)
+
+
+def test_a_fault_of_the_input_names_its_file_and_line(tmp_path):
+    for name, text in {"in": "x\ta b\nx\ta\n", "expected": "a\na\n", "out": "a:1\na:1\n"}.items():
+        (tmp_path / f"{name}.tsv").write_text(text)
+    with pytest.raises(MalformedLineError) as caught:
+        geval_py.evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="ChoiceAccuracy")
+    assert str(caught.value) == (
+        "Line 2: Unexpected data [no choice of options]\n"
+        f"  `{tmp_path}/in.tsv`, line 2, column 3: the last column has the options, at least 2, with spaces between "
+        "them\n    x\\ta\n       ^"
+    )
+    with pytest.raises(MalformedLineError) as caught:
+        geval_py.evaluate([{"a": 1.0}] * 2, ["a", "a"], metrics="ChoiceAccuracy", inputs=["x\ta b", "x\ta"])
+    assert (caught.value.line, caught.value.path) == (2, "inputs")
+
+
+# Any order, and parts
+
+
+@each
+def test_any_order_gives_the_same_digits(metric):
+    rng = random.Random(1)
+    _, expected, inputs = perfect(metric)
+    rows = [(number, written(table([([rng.randint(1, 9) for _ in LABELS], "a")])[0])[0], n % 3)
+            for number, n in enumerate(range(60), 1)]  # fmt: skip
+    column = beside_input(column_of(metric, frozenset(LABELS)), [inputs[n] for *_, n in rows])
+
+    def value(order):
+        whole = column.statistics(block([text for _, text, _ in rows]), block([expected[n] for *_, n in rows]), 1)
+        return metric.value(whole.only(order))
+
+    want = value(range(60))
+    for _ in range(5):
+        assert value(rng.sample(range(60), 60)) == want
+    if not metric.needs_input:
+        halves = [geval_py.metric(metric.name, vocabulary=LABELS) for _ in range(2)]
+        for number, text, n in rng.sample(rows, 60):
+            halves[number % 2].update([text], [expected[n]], lines=number)
+        assert (halves[1] + halves[0]).compute() == want
+
+
+@pytest.mark.parametrize(
+    "entries", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)], ids=["many", "a million"]
+)
+@each
+def test_a_line_of_very_many_entries(metric, entries):
+    """In time and memory that rise with its length: as an output, an answer and an input."""
+    words = [f"w{n}" for n in range(entries)]
+    many = " ".join(f"{word}:{1 / entries!r}" for word in words)
+    logs = " ".join(f"{word}:-{n}" for n, word in enumerate(words, 1))
+    expected = many if metric.answers == "shares" else words[-1]
+    inputs = ["x\t" + (many if metric.name == "LogSkillScore" else " ".join(words))] * 2
+    statistics = statistics_of(metric.name, [many, logs], [expected] * 2, inputs, vocabulary=words)
+    assert statistics.lines == 2
+    assert all(math.isfinite(value) for column in statistics.columns for value in column)
