@@ -330,11 +330,13 @@ def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()
 
 
 def pointless_rules(metrics: Sequence[Metric]) -> frozenset[str]:
-    """Return the rules about the rest, and about the answer's mass, that have no meaning for metrics of entries."""
-    if any(metric.answers == "shares" for metric in metrics):
-        return frozenset()
-    is_loss = any(metric.measure.in_nats for metric in metrics)
-    return frozenset({"W204", "W214"} if is_loss else {"W204", "W214", "W301"})
+    """Return the rules about the rest, and about the answer's mass, that have no meaning for metrics of entries.
+
+    Choices need no rest, since the options have all mass; only a loss is infinite where the answer has no mass.
+    """
+    if not any(metric.measure.in_nats for metric in metrics):
+        return frozenset({"W204", "W214", "W301"})
+    return frozenset() if any(metric.answers == "shares" for metric in metrics) else frozenset({"W204", "W214"})
 
 
 class Uncounted(Value):

@@ -267,3 +267,85 @@ def test_lines_are_read_as_the_flags_of_the_metric_leave_them(submission):
     assert problems(submission("Macro-F1:l", "Noun\nVREB\n", "noun\nverb\n", "NOUN\nverb\n")) == {
         "W216": [(2, 1, "vreb", "the training set has no class `vreb`; did you mean `verb`?")]
     }
+
+
+# Distributions, but not of word gaps
+
+VECTOR = " ".join(["-6.9"] * 1024)
+OF_WORDS_NEAR = [
+    "Hit@3",
+    "MRR",
+    "KeystrokesSaved@5",
+    "ChoiceAccuracy",
+    "ChoiceLogLoss",
+    "LogSkillScore",
+    "RankCorrelation",
+    "KullbackLeiblerHashed",
+    "CrossEntropyToNormsHashed8",
+]
+OF_LABELS = ["BrierScore", "CalibrationError", "CalibrationError15"]
+
+
+@pytest.mark.parametrize("metric", OF_WORDS_NEAR)
+def test_the_rules_of_word_gaps_hold_for_other_scores_of_words(submission, metric):
+    expected = "a:1\n" * 4 if metric in OF_WORDS_NEAR[-3:] else "a\n" * 4
+    found = problems(
+        submission(metric, "a:0.5 :0.5\na:0,5 :0.5\na:0.5 b:0.25 c:-1e-9 :0.25\na:0.50 a:0.50 :0.10\n", expected)
+    )
+    assert {code: [place[:3] for place in places] for code, places in found.items()} == {
+        "E114": [(2, 3, "0,5")],
+        "W201": [(3, 16, "c:-1e-9")],
+        "W202": [(4, 1, "")],
+        "W206": [(4, 8, "a:0.50")],
+    }
+    assert problems(submission(metric, "a:0.5 :0.5\n" * 4, expected)) == {}
+
+
+@pytest.mark.parametrize("metric", [*OF_WORDS_NEAR, "Hit@3 --metric LogLossHashed"])
+def test_a_vector_has_no_words(submission, metric):
+    found = problems(submission(metric, f"a:0.5 :0.5\n{VECTOR}\n"))
+    name = metric.partition(" ")[0]
+    message = f"{name} compares words, which a vector of buckets does not have; write `word:probability` entries"
+    assert found == {"E117": [(2, 1, "-6.9", message)]}
+    assert problems(submission("LogLossHashed", f"a:0.5 :0.5\n{VECTOR}\n")) == {}
+
+
+@pytest.mark.parametrize(
+    ("metric", "codes"),
+    [
+        ("LogLossHashed", {"W204", "W214", "W301"}),
+        ("Hit@3 --metric LogLossHashed", {"W204", "W214", "W301"}),
+        ("Hit@3 --metric MRR", set()),
+        ("ChoiceAccuracy", set()),
+        ("ChoiceLogLoss", {"W301"}),
+        ("KullbackLeiblerHashed", {"W204", "W214"}),
+        ("RankCorrelation", set()),
+    ],
+)
+def test_the_rest_is_asked_for_where_a_loss_needs_it(submission, metric, codes):
+    assert set(problems(submission(metric, "b:1\n:1\n", "a\na\n"))) == codes
+
+
+@pytest.mark.parametrize("metric", OF_WORDS_NEAR[:5])
+def test_words_in_another_case(submission, metric):
+    assert "W302" in problems(submission(metric, "Oslo:0.5 :0.5\noslo:0.5 :0.5\n", "Oslo\nOslo\n"))
+
+
+def test_other_scores_of_words_are_mended(submission):
+    path = submission("Hit@3", "a:0.5  b:0.25 \n", "a\n")
+    assert main(["check", "--fix"]) == 0
+    assert (path / "dev-0/out.tsv").read_text() == "a:0.5 b:0.25\n"
+
+
+@pytest.mark.parametrize("metric", OF_LABELS)
+def test_the_rules_of_labels(submission, metric):
+    found = problems(submission(metric, "en:0.5 pl:0.5\nen\n\nEN:0.7 pl:0.3\n", "en\n" * 4, train="en\npl\nde\n"))
+    assert found == {
+        "E117": [
+            (2, 1, "en", "`en` has no probability; an entry is `word:probability`"),
+            (3, 1, "", "the line is empty; write `:1` where there is no guess"),
+        ],
+        "W216": [(4, 1, "EN", "the training set has no class `EN`")],
+    }
+    found = problems(submission(metric, "1:0.5 2:0.5\n" * 20, SKEPTICS))
+    assert set(found) == {"W303", "W216"}
