@@ -421,9 +421,7 @@ def _with_metric(
     """Choose the rules by the metrics or, with a note, where these are not known, by the output's first lines."""
     path = os.path.join(challenge, config.CONFIG_FILE)
     if options.selector is not None:
-        raise UsageError(
-            message=f"{named(path)} has --selector, and parts of JSON lines are not checked, only scored"
-        )
+        raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     metrics: list[Metric] = []
     try:
         if broken is not None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from translations import LINES
 
 from geval_py import evaluate
+from geval_py.authoring.validate import perfect_line
 from geval_py.explaining import losses
 from geval_py.explaining.significance import LEAST_LINES, Interval
 from geval_py.reports import loss_panels, quality_panels
@@ -31,7 +32,7 @@ from geval_py.reports.page import charts, page
 from geval_py.scoring.metrics import METRICS
 
 RULED_WITHOUT_LINES = {"NMI", "Pearson", "Spearman"}
-OF_EACH_KIND = {"Accuracy", "MultiLabel-F1", "Spearman", "RMSE", "WER", "MAP"}
+OF_EACH_KIND = {"Accuracy", "MultiLabel-F1", "Spearman", "RMSE", "WER", "MAP", "ChoiceLogLoss", "LogSkillScore"}
 
 
 def panels_of(text):
@@ -116,7 +117,7 @@ def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
     from geval_py.cli import main
 
     assert main(["--init", "--expected-directory", str(tmp_path / "new"), "--metric", metric]) == 0
-    found = overview(evaluate(tmp_path / "new", "test-A", out=str(perfect(tmp_path / "new", metric))))
+    found = overview(evaluate(tmp_path / "new", "test-A", out=str(perfect(tmp_path / "new", METRICS[metric]))))
     text = page(found, metric)
     assert {"quality"} <= set(panels_of(text))
     assert ("spread" in panels_of(text)) == (len(found.known) > 0) == ("culprits" in panels_of(text))
@@ -132,8 +133,7 @@ def perfect(folder, metric):
     """An output that is right on each line of a sample: the first of the answers."""
     lines = (folder / "test-A" / "expected.tsv").read_text(encoding="utf-8").splitlines()
     path = folder / "perfect.tsv"
-    make = METRICS[metric].perfect or str
-    path.write_text("".join(f"{make(line)}\n" for line in lines), encoding="utf-8")
+    path.write_text("".join(f"{perfect_line(line, metric)}\n" for line in lines), encoding="utf-8")
     return path
 
 

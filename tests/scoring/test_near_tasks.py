@@ -23,6 +23,7 @@ from sklearn.metrics import (
 
 import geval_py
 from geval_py.errors import MalformedLineError, SchemeError
+from geval_py.explaining.resampling import bootstrap_weights, scores_on, table_of
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.distributions import listed_of, skill
@@ -590,6 +591,35 @@ def test_any_order_gives_the_same_digits(metric):
         for number, text, n in rng.sample(rows, 60):
             halves[number % 2].update([text], [expected[n]], lines=number)
         assert (halves[1] + halves[0]).compute() == want
+
+
+@each
+def test_a_resample_is_scored_as_its_lines_are(metric):
+    """So intervals and tests need no more than the table of lines."""
+    _, expected, inputs = perfect(metric)
+    rng = np.random.default_rng(1)
+    both = [
+        statistics_of(metric.name, written(rng.dirichlet(np.ones(5), 30)), expected * 10, inputs * 10, LABELS)
+        for _ in range(2)
+    ]
+    (weights,) = bootstrap_weights(30, 5, seed=3)
+    found = scores_on(metric, table_of(metric, both).totals([weights]))
+    drawn = [np.repeat(np.arange(30), row.astype(int)).tolist() for row in weights]
+    assert found == pytest.approx(np.array([[metric.value(of.only(rows)) for of in both] for rows in drawn]))
+
+
+@each
+def test_all_that_explains_works(metric):
+    outputs, expected, inputs = perfect(metric)
+    outputs = ["a:0.6 b:0.3 :0.1", "b:0.2 c:0.7 :0.1", "a:0.3 b:0.3 c:0.3 :0.1"] * 4
+    good, bad = (
+        geval_py.evaluate(lines, expected * 4, metrics=metric.name, inputs=inputs * 4, vocabulary=LABELS)
+        for lines in (outputs, outputs[1:] + outputs[:1])
+    )
+    assert len(list(good.worst_features())) > 0
+    assert good.interval().low <= good.score <= good.interval().high
+    assert len(good.to_frame()) == 12
+    assert [row.score for row in geval_py.compare([good, bad]).to_frame().itertuples()]
 
 
 @pytest.mark.parametrize(
