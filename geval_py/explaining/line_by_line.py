@@ -94,11 +94,14 @@ class _Rows(formats.Listing):
     def _screen(self) -> Table:
         """Return the table for a terminal: the line's number, a short figure, the context, the answer, the guesses.
 
-        For a metric that is not of words, whole texts stand in place of the context and the guesses.
+        Where lines are no distributions, whole texts stand in place of the context and the guesses.
         """
-        of_words = self.evaluation.scores[0].metric.is_of_words
-        mark, fields = self.mark, features.Fields(self.evaluation.split.in_header)
-        left, right = _gap_columns(self.evaluation) if of_words else (-1, -1)
+        metric, header = self.evaluation.scores[0].metric, self.evaluation.split.in_header
+        of_words = metric.is_of_words or metric.has_entries
+        mark, fields = self.mark, features.Fields(header)
+        # Labels are of whole texts. Columns without names have the contexts last, unless the metric reads the last.
+        has_contexts = of_words and not metric.has_classes and bool(header or not metric.needs_input)
+        left, right = _gap_columns(self.evaluation) if has_contexts else (-1, -1)
         has_gap = max(left, right) >= 0
         names = ["guess" if of_words else "output", "other guess" if of_words else "other output"]
 

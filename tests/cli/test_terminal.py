@@ -115,6 +115,27 @@ def test_lines(columns, challenge, geval):
     assert geval("-o", "long", "-l", terminal=True, columns=columns)[1].splitlines() == LINES[columns]
 
 
+@pytest.mark.parametrize(
+    ("metric", "header", "context"),
+    [
+        ("Hit@3", "", "left ___ right"),
+        ("ChoiceAccuracy", "LeftContext\tRightContext\tOptions\n", "left ___ right"),
+        ("ChoiceAccuracy", "", "left<tab>right<tab>a b"),
+        ("CalibrationError", "", "left<tab>right"),
+    ],
+)
+def test_lines_of_other_scores_of_words(challenge, geval, metric, header, context):
+    """The best guess, and the gap in its context, if its columns are known."""
+    options = "\ta b" * (metric == "ChoiceAccuracy")
+    (challenge / "test-A/in.tsv").write_text(f"left\tright{options}\n" * 3)
+    (challenge / "in-header.tsv").write_text(header)
+    names = ["--in-header", "in-header.tsv"] * bool(header)
+    out = geval("-o", "long", "-l", "-a", metric, *names, terminal=True)[1].splitlines()
+    assert out[0].split()[-3:] == ["context" if "___" in context else "input", "expected", "guess"]
+    assert context in out[1]
+    assert out[1].split()[-2:] == ["a", "a"]
+
+
 def test_features_have_a_header(challenge, geval):
     out = geval("-o", "long", "-w", terminal=True)[1].splitlines()
     piped = geval("-o", "long", "-w")[1].splitlines()
