@@ -346,3 +346,44 @@ def test_an_input_that_cannot_be_read_is_a_fault(challenge):
     (challenge / "dev-0/in.tsv").unlink()
     (challenge / "dev-0/in.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 9)[:-9])
     assert faults()[0].startswith("Corrupt gzip file `C/dev-0/in.tsv.gz`: ")
+
+
+NEAR = {
+    "an answer that is no option": (
+        "ChoiceAccuracy",
+        "expected",
+        "pencil",
+        "Line 2: Unexpected data [the answer is not an option]\n  `C/dev-0/expected.tsv`, line 2, column 1: `pencil` is none "
+        "of the input's options: desk station drawer soup\n    pencil\n    ^",
+    ),
+    "no options": (
+        "ChoiceLogLoss",
+        "in",
+        "left\tright\t",
+        "Line 2: Unexpected data [no choice of options]\n  `C/dev-0/in.tsv`, line 2, column 12: the last column has the "
+        "options, at least 2, with spaces between them\n    left\\tright\\t\n                 ^",
+    ),
+    "counts": (
+        "RankCorrelation",
+        "expected",
+        "tea:3 milk:2",
+        "Line 2: Unexpected data [a share is from 0 to 1]\n  `C/dev-0/expected.tsv`, line 2, column 1: the shares of the "
+        "answers are from 0 to 1, and not all 0; divide counts by their sum\n    tea:3 milk:2\n    ^",
+    ),
+    "no baseline": (
+        "LogSkillScore",
+        "in",
+        "6 May\tdry:0.5 rain",
+        "Line 2: Unexpected data [colon expected]\n  `C/dev-0/in.tsv`, line 2, column 15: `rain` has no probability; an "
+        "entry is `word:probability`\n    6 May\\tdry:0.5 rain\n                   ^",
+    ),
+}
+
+
+@pytest.mark.parametrize(("metric", "file", "text", "fault"), NEAR.values(), ids=NEAR)
+def test_faults_of_answers_options_and_baselines(tmp_path, monkeypatch, metric, file, text, fault):
+    monkeypatch.chdir(tmp_path)
+    init_challenge(Task(expected_directory="C", metrics=(metric,)))
+    path = tmp_path / "C/dev-0" / f"{file}.tsv"
+    path.write_text(path.read_text().splitlines()[0] + f"\n{text}\n")
+    assert faults() == [fault]

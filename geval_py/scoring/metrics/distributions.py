@@ -268,7 +268,10 @@ def rank_correlation(text: str, expected: str, line: int) -> tuple[float, ...]:
 
     from geval_py.scoring.metrics.regression import ranks
 
-    table = np.asarray(np.corrcoef(ranks(np.array([list(norm.values()), numbers]))))
+    ranked = ranks(np.array([list(norm.values()), numbers]))
+    if np.array_equal(*ranked):
+        return 1.0, 1.0  # which rounding would miss
+    table = np.asarray(np.corrcoef(ranked))
     return float(table[0, 1]), 1.0
 
 
