@@ -22,6 +22,7 @@ from geval_py.reading import config, splits
 from geval_py.reading.sources import Memory, state_at
 from geval_py.scoring import blocks, scores
 from geval_py.tables import formats, numbers
+from geval_py.tables.layout import Legend
 from geval_py.tables.table import Bold, Column, Table, plain_table
 from geval_py.text import named, shown, some_of, visible
 
@@ -175,21 +176,29 @@ class Comparison(formats.Tabular):
             )
         if self.compared < self.lines and self.is_tested:
             what = "loss" if self.of_losses else "score"
-            yield (
-                f"score there, diff. [95 %], {self.first_test}, p rand: of the lines compared, with a finite "
-                f"{what} in the system and in the baseline; the rest is of all {self.lines}."
+            yield Legend(
+                (
+                    ("score there", DIFFERENCE, self.first_test, "p rand"),
+                    f"of the lines compared, with a finite {what} in the system and in the baseline",
+                ),
+                ((), f"the rest is of all {self.lines}"),
             )
-            yield "diff. [95 %]: none is shown where it favours the one of the two with more infinite lines."
+            yield Legend(([DIFFERENCE], "none is shown where it favours the one of the two with more infinite lines"))
         better = "a lower loss" if self.of_losses else "a better score"
-        yield f"won: lines with {better} than the baseline's; the score weighs by how much, so fewer may be better."
+        yield Legend(
+            (["won"], f"lines with {better} than the baseline's"),
+            ((), "the score weighs by how much, so fewer may be better"),
+        )
         if self.is_tested:
             first = "paired bootstrap test" if self.first_test == "p boot" else "paired t test"
-            yield f"{self.first_test}: {first}; p rand: approximate randomisation; two-sided, against the baseline."
-            decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
-            yield (
-                "group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, "
-                f"5 %{decided})."
+            yield Legend(
+                ([self.first_test], first),
+                (["p rand"], "approximate randomisation"),
+                ((), "two-sided, against the baseline"),
             )
+            decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
+            correction = f"(p rand of all pairs, Holm's correction, 5 %{decided})"
+            yield Legend((["group"], f"systems that share a letter cannot be told apart {correction}"))
         if self.marks:
             yield "bold: the best score."
         if self.marks and self.is_tested:
@@ -385,8 +394,9 @@ def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples
 
 _STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
+DIFFERENCE = "diff. [95 %]"
 MAY_GO = (  # where a terminal is too narrow, the last one first
-    *("infinite", "diff. [95 %]", "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
+    *("infinite", DIFFERENCE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
     "score there",
 )
 _LETTERS = string.ascii_letters
@@ -442,7 +452,7 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
         yield figure("compared", lambda system: str(system.compared))
         yield figure("score there", finite_score)
     if comparison.is_tested:
-        yield figure("diff. [95 %]", difference)
+        yield figure(DIFFERENCE, difference)
         yield figure(comparison.first_test, lambda system: numbers.p_value_text(system.p_bootstrap))
         yield figure("p rand", lambda system: numbers.p_value_text(system.p_randomisation))
     yield figure("won", lambda system: share_text(system.won))

@@ -27,6 +27,7 @@ from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics import base, hashed
 from geval_py.tables import formats, numbers
+from geval_py.tables.layout import Legend
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, some_of, visible
 
@@ -170,12 +171,13 @@ class Lucks(formats.Tabular):
 
     def legend(self) -> Iterator[str]:
         first = self.outputs[0]
-        measured = f"seeds: the mean of {first.seeds} other seeds; " if first.measured else ""
-        yield (
-            f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}; "
-            f"{measured}formula: computed, over all seeds."
+        of = f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}"
+        measured = [(["seeds"], f"the mean of {first.seeds} other seeds")] if first.measured else []
+        yield Legend(((), of), *measured, (["formula"], "computed, over all seeds"))
+        yield Legend(
+            (["sd"], "of one score's loss, in nats a word"),
+            (["z"], "by how many of them the loss is above the mean"),
         )
-        yield "sd: of one score's loss, in nats a word; z: by how many of them the loss is above the mean."
         yield ""
         for name, luck in zip(self.names, self.outputs, strict=True):
             yield from luck.sentences(name)

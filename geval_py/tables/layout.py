@@ -15,7 +15,7 @@ from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, TypeAlias
+    from typing import Literal, Self, TypeAlias
 
 # Where a text that is too long is cut. A context has GAP_MARK in it, and what is farthest from it is cut.
 Cut: TypeAlias = "Literal['end', 'middle', 'around', 'never']"
@@ -200,29 +200,40 @@ class _Fitted:
         """Yield a legend without what it says of columns that are not shown."""
         shown = {self._shapes[n].heading for n in self._kept}
         gone = {self._shapes[n].heading for n in self._gone} - shown
-        yield from lines if not gone else (of for line in lines for of in legend_without(line, gone, shown))
+        yield from legend_without(lines, gone)
 
 
-def legend_without(line: str, gone: Set[str], shown: Set[str]) -> list[str]:
-    """Leave some columns out of a line of a legend; return no line if it explains no other column.
+class Legend(str):
+    """A line of a legend that explains columns, in parts: the headings of some columns, and what they mean.
 
-    >>> legend_without("a, b: one test; c: another; two-sided.", {"b", "c"}, {"a"})
-    ['a: one test; two-sided.']
-    >>> legend_without("b, c: one test; two-sided.", {"b", "c"}, {"a"})
-    []
+    A part without columns goes with the others.
+
+    >>> line = Legend((["won", "lost"], "lines"), (["p"], "a test"), ((), "two-sided"))
+    >>> line, line.without({"lost", "p"}), line.without({"won", "lost", "p"})
+    ('won, lost: lines; p: a test; two-sided.', 'won: lines; two-sided.', None)
     """
-    kept: list[str] = []
-    are_shown: list[bool] = []  # the columns that are explained
-    for part in line.split("; "):
-        names, colon, meaning = part.partition(": ")
-        columns = names.split(", ") if colon and not (gone | shown).isdisjoint(names.split(", ")) else []
-        are_shown += [name not in gone for name in columns]
-        left = [name for name in columns if name not in gone]
-        kept += [", ".join(left) + colon + meaning] if left else [part] if not columns else []
-    if any(are_shown) or not are_shown or (kept and line.startswith(kept[0])):
-        text = "; ".join(kept)
-        return [text if text.endswith(".") or not line.endswith(".") else f"{text}."]
-    return []
+
+    __slots__ = ("parts",)
+    parts: tuple[tuple[Sequence[str], str], ...]
+
+    def __new__(cls, *parts: tuple[Sequence[str], str]) -> Self:
+        """Join the parts to a sentence."""
+        sayings = (f"{', '.join(columns)}: {meaning}" if columns else meaning for columns, meaning in parts)
+        line = super().__new__(cls, f"{'; '.join(sayings)}.")
+        line.parts = parts
+        return line
+
+    def without(self, gone: Set[str]) -> Legend | None:
+        """Leave out what it says of some columns; None if it explains no other, unless it begins with no column."""
+        left = [[name for name in columns if name not in gone] for columns, _ in self.parts]
+        kept = [(names, of[1]) for names, of in zip(left, self.parts, strict=True) if names or not of[0]]
+        return Legend(*kept) if any(left) or not self.parts[0][0] else None
+
+
+def legend_without(lines: Iterable[str], gone: Set[str]) -> list[str]:
+    """Leave out of a legend what it says of some columns."""
+    explained = (line.without(gone) if isinstance(line, Legend) else line for line in lines)
+    return [line for line in explained if line is not None]
 
 
 def _cell(cell: str, shape: Shape, width: int, *, is_head: bool) -> str:

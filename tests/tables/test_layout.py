@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from geval_py.tables.layout import (
     GAP_MARK,
+    Legend,
     Shape,
     cut_middle,
     cut_names,
@@ -106,16 +107,18 @@ def test_columns_that_went_are_not_explained():
     legend = (
         "score: of out.tsv; 5 samples.",
         "",
-        "won, lost: lines; p rand: a test; two-sided.",
-        "won: fewer may be better; a tie is none.",
+        Legend((["won", "lost"], "lines; or so"), (["p rand"], "a test"), ((), "two-sided")),
+        Legend((["won"], "fewer may be better"), ((), "a tie is none")),
+        Legend(((), "of p rand: all pairs"), (["lost"], "rarely")),
     )
     table = Table(columns, [[1.5, 0.5, 3, 4]])
-    assert list(table.terminal(80, legend=legend))[-5:] == ["\n", *(f"{line}\n" for line in legend)]
+    assert list(table.terminal(80, legend=legend))[-6:] == ["\n", *(f"{line}\n" for line in legend)]
     assert "".join(table.terminal(21, legend=legend)).partition("all.\n\n")[2].replace("\n  ", " ") == (
-        "score: of out.tsv; 5 samples.\n\nwon: lines; p rand: a test; two-sided.\nwon: fewer may be better; a tie is none.\n"
+        "score: of out.tsv; 5 samples.\n\nwon: lines; or so; p rand: a test; two-sided.\n"
+        "won: fewer may be better; a tie is none.\nof p rand: all pairs.\n"
     )
     assert "".join(table.terminal(12, legend=legend)).partition("all.\n\n")[2].replace("\n  ", " ") == (
-        "score: of out.tsv; 5 samples.\n\n"
+        "score: of out.tsv; 5 samples.\n\nof p rand: all pairs.\n"
     )
 
 

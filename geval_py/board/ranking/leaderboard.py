@@ -32,6 +32,7 @@ from geval_py.board.settings import (
 )
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
+from geval_py.tables.layout import Legend
 from geval_py.tables.numbers import figure, interval
 from geval_py.tables.table import Column, Table
 from geval_py.text import nearest, visible
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 LETTERS = string.ascii_letters
-HELD_LEGEND = "held back: the latest submission is not significantly better, so an earlier score is shown"
+HELD_LEGEND = "held back if the latest submission is not significantly better, so an earlier score is shown"
 WORSE = "a score worse than {}, the {} of knowing nothing, is shown as infinite"
 GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
@@ -280,16 +281,16 @@ def legend(standings: Standings) -> Iterator[str]:
     """Explain a leaderboard in sentences."""
     phase = f", {standings.phase}" if standings.phase else ""
     of = {"submitter": "a submitter", "submission": "a submission", "tag": "a submitter and tag"}[standings.by]
-    yield (
+    yield visible(
         f"{standings.metric} ({standings.unit}, {standings.direction} is better) of {standings.test}{phase}; "
         f"the best of {of}."
     )
     if not standings.digits:
         yield "No score is shown before the last deadline."
-    legends = [column.legend for column in _shown_columns(standings) if column.legend]
+    legends = [([column.name], column.legend) for column in _shown_columns(standings) if column.legend]
     if legends:
-        yield f"{'; '.join(legends)}."
-    yield from (f"Note: {note}." for note in standings.notes)
+        yield Legend(*legends)
+    yield from (visible(f"Note: {note}.") for note in standings.notes)
 
 
 # Columns
@@ -336,7 +337,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         name="range",
         text=range_text,
         alignment="centre",
-        legend="range: the places that cannot be told apart from this one",
+        legend="the places that cannot be told apart from this one",
         record=_values("first", "last"),
         heading="Range",
         key=attrgetter("first"),
@@ -362,7 +363,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     yield EntryColumn(
         name="group",
         text=groups_text,
-        legend="group: entries that share a letter cannot be told apart "
+        legend="entries that share a letter cannot be told apart "
         "(approximate randomisation of all pairs, Holm's correction, 5 %)",
         record={"groups": lambda entry: " ".join(map(str, entry.groups))},
         heading="Group",

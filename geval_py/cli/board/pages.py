@@ -69,7 +69,7 @@ def run_show(words: Sequence[str]) -> int:
         to_dict=lambda: leaderboard.standings_document(shown),
         table=lambda: leaderboard.standings_table(shown, board.settings.ties),
         records=lambda: leaderboard.standings_records(shown),
-        legend=lambda: map(visible, leaderboard.legend(shown)),
+        legend=lambda: leaderboard.legend(shown),
     )
     terminal.show(value, given)
     return 0
