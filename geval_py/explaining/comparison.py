@@ -22,7 +22,7 @@ from geval_py.reading import config, splits
 from geval_py.reading.sources import Memory, state_at
 from geval_py.scoring import blocks, scores
 from geval_py.tables import formats, numbers
-from geval_py.tables.layout import Legend
+from geval_py.tables.layout import Legend, shared_ends
 from geval_py.tables.table import Bold, Column, Table, plain_table
 from geval_py.text import named, shown, some_of, visible
 
@@ -77,7 +77,8 @@ class Comparison(formats.Tabular):
         return formats.Tabular.markdown(replace(self, marks=True))
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
-        return formats.Tabular.latex(replace(self, marks=True), caption, label)
+        shown = self if self.names else self.with_names(self._short_names())
+        return formats.Tabular.latex(replace(shown, marks=True), caption, label)
 
     def to_latex(
         self, caption: str | None = None, label: str | None = None, names: Mapping[str, str] | None = None
@@ -89,6 +90,12 @@ class Comparison(formats.Tabular):
         output that is not there, and for a label with other characters than letters, digits and ``:._/+-``.
         """
         return "".join(self.with_names(names or {}).latex(caption, checked_label(label)))
+
+    def _short_names(self) -> dict[str, str]:
+        """Return names for a paper, which has no room for what all of them begin and end with."""
+        names = [system.name for system in self.systems]
+        beginning, ending = shared_ends(names)
+        return {name: name[len(beginning) : len(name) - len(ending)] for name in names}
 
     def with_names(self, names: Mapping[str, str]) -> Comparison:
         """Return the same comparison, which tables for people show with other names; raises UsageError."""
@@ -150,7 +157,7 @@ class Comparison(formats.Tabular):
         """
         columns = list(_columns(self))
         rows = [[system] * len(columns) for system in self.systems]
-        return Table(columns, rows, may_go=MAY_GO)
+        return Table(columns, rows, may_go=MAY_GO, not_printed=[self.first_test, *NOT_PRINTED])
 
     def records(self) -> Table:
         rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
@@ -399,6 +406,7 @@ MAY_GO = (  # where a terminal is too narrow, the last one first
     *("infinite", DIFFERENCE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
     "score there",
 )
+NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
 _LETTERS = string.ascii_letters
 
 

@@ -41,7 +41,6 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-
 LEAST_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
 MOST_DISTINCT = 10  # features in a report
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
@@ -185,7 +184,6 @@ class FeatureListing(formats.Listing):
     for_terminal: bool = False
     with_q: bool = False
     in_all: int = 0
-
     write: Callable[[str], str] = str
 
     def table(self) -> Table:
@@ -206,6 +204,9 @@ class FeatureListing(formats.Listing):
         listing = replace(self, write=numbers.shorter) if width is not None and width < WIDE[self.with_q] else self
         return formats.Listing.text(listing, width) if width is not None or self.for_terminal else self._lines()
 
+    def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
+        return formats.Listing.latex(replace(self, write=numbers.shorter), caption, label)
+
     def _lines(self) -> Iterator[str]:
         for part in self._parts():
             names, ends = part.names, _written(self._figures(part), "\t{}\n".format)
@@ -223,8 +224,7 @@ class FeatureListing(formats.Listing):
         return [*figures, (part.q_values, _q)] if self.with_q else figures
 
     def _parts(self) -> Iterator[WorstFeatures]:
-        for start in range(0, len(self.features), _AT_ONCE):
-            yield self.features.at(slice(start, start + _AT_ONCE))
+        return (self.features.at(slice(n, n + _AT_ONCE)) for n in range(0, len(self.features), _AT_ONCE))
 
     def records(self) -> Table:
         return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.documents()))

@@ -62,29 +62,10 @@ class Tabular:
         yield from (f"{markdown_text(line)}\n" for line in (["", *below] if below else []))
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
-        r"""Write a LaTeX tabular and, as comments, the package it needs, the signatures, the legend and the notes.
+        """Write a LaTeX table, in a table environment if it has a caption or a label; see :mod:`.latex`."""
+        from geval_py.tables.latex import document
 
-        With a ``caption``, which is escaped, or a ``label`` it stands in a table environment, and the legend below it
-        is typeset. A label alone has an empty caption, without which ``\ref`` would show the section's number.
-        """
-        from geval_py.tables.escapes import latex_text
-        from geval_py.text import visible
-
-        yield "% needs \\usepackage{booktabs}\n"
-        yield from (f"% {line}\n" for line in self.signatures())
-        if caption is None and label is None:
-            yield from self.table().latex()
-            yield from (f"% {line}\n" for line in self._below())
-            return
-        yield f"\\begin{{table}}\n\\centering\n\\caption{{{latex_text(visible(caption or ''))}}}\n"
-        yield "" if label is None else f"\\label{{{label}}}\n"
-        yield from self.table().latex()
-        if legend := [f"{latex_text(line)}\n" for line in self.legend() if line]:
-            yield "\n\\smallskip\n\\begin{minipage}{\\linewidth}\n\\footnotesize\n"
-            yield from legend
-            yield "\\end{minipage}\n"
-        yield "\\end{table}\n"
-        yield from (f"% Note: {note}.\n" for note in self.notes)
+        yield from document(self.table(), self.legend(), self.notes, self.signatures(), caption, label)
 
     def html(self) -> Iterator[str]:
         """Write an HTML table, and below it the legend and the notes; all text is escaped."""

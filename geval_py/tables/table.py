@@ -6,7 +6,7 @@ Rows are written one by one, so a table may be of any length; only aligned text 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from geval_py.tables import escapes, numbers
@@ -69,7 +69,8 @@ class Table:
 
     Rows are written ``at_a_time``: one by one if they are still being computed, more at once if there are many.
     ``may_go`` names the columns that a terminal may leave out if it is too narrow, the last one first: without it,
-    all but the first. Each method yields pieces of text, of whole lines.
+    all but the first. ``not_printed`` are the headings of columns that a page of a paper has no room for. Each method
+    yields pieces of text, of whole lines.
     """
 
     def __init__(
@@ -78,9 +79,18 @@ class Table:
         rows: Iterable[Sequence[object]],
         at_a_time: int = 1,
         may_go: Sequence[str] | None = None,
+        not_printed: Sequence[str] = (),
     ) -> None:
         self.columns, self.rows, self.at_a_time = columns, rows, at_a_time
-        self.may_go = may_go
+        self.may_go, self.not_printed = may_go, not_printed
+
+    def without(self, headings: Collection[str]) -> Table:
+        """Return the table without some columns."""
+        if not headings:
+            return self
+        kept = [n for n, column in enumerate(self.columns) if column.heading not in headings]
+        rows = [[row[n] for n in kept] for row in self.rows]
+        return Table([self.columns[n] for n in kept], rows, self.at_a_time, self.may_go)
 
     def tabs(self) -> Iterator[str]:
         """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""

@@ -658,8 +658,10 @@ def test_infinite_losses_in_the_table(challenge, compared):
     escaped = legend.replace("[", r"\[").replace("]", r"\]")
     assert f"\n{escaped}\n" in compared("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
     latex = compared("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
-    assert f"\n% {legend}\n" in latex
-    assert r"out-model=two.tsv & $\infty$ [3.326, $\infty$] & 1 & 39 & 3.326 & $" in latex
+    assert f"\n% {legend.replace('score there, diff. [95 %], p boot, ', 'diff. [95 %], ')}\n" in latex
+    assert r"two & $\infty$ [3.326, $\infty$] & 1 & $" in latex
+    left_out = "compared, score there, p boot, won, lost, tied"
+    assert f"\n% Left out, since a page is narrow: {left_out}. CSV and JSON have them.\n" in latex
     assert err == (
         "geval: note: the loss of 1 of 40 lines is infinite for some system: "
         "two systems are compared on the lines that are finite in both\n"
@@ -703,27 +705,38 @@ def test_latex(hostile, compared):
     assert above.startswith("% needs \\usepackage{booktabs}\n% ")
     assert {line.partition(":P")[0] for line in above.splitlines()[1:]} == {f"% {name}" for name in signed}
     assert body.startswith(
-        "\\begin{tabular}{lrrrrrrrl}\n\\toprule\nsystem & score [95 \\%] & diff. [95 \\%] & p boot & "
+        "\\begin{tabular}{lrrrl}\n\\toprule\nsystem & score [95 \\%] & diff. [95 \\%] & p rand & group \\\\\n"
     )
     assert body.endswith("\\\\\n\\bottomrule\n\\end{tabular}\n")
-    assert all(row.count(" & ") == 8 for row in body.splitlines() if row.endswith(r"\\"))
+    assert all(row.count(" & ") == 4 for row in body.splitlines() if row.endswith(r"\\"))
     assert (
         r"out-[a\textbar{}b]\textasciigrave{}\textless{}i\textgreater{}\&\$\_\{x\}\textbackslash{}\%\#"
-        r"\textasciitilde{}\textasciicircum{}\textbackslash{}x1b\textbackslash{}u202e.tsv & "
+        r"\textasciitilde{}\textasciicircum{}\textbackslash{}x1b\textbackslash{}u202e & "
     ) in body
-    assert "\n{}[x].tsv & " in body
+    assert "\n{}[x] & " in body
     comments = below.splitlines()
-    assert len(comments) == 7
-    assert comments[-1].startswith("% Note: 50 samples are too few for any of 3 pairs")
+    assert [line.partition(" ")[2].partition(" ")[0] for line in comments] == [
+        "PerplexityHashed", "p", "group:", "bold:", "*", "Note:", "Left", "About",
+    ]  # fmt: skip
+    assert comments[-3].startswith("% Note: 50 samples are too few for any of 3 pairs")
+    assert re.fullmatch(
+        r"% About \d+ pt wide; the text of a page has 345 pt: take shorter names or smaller letters\.", comments[-1]
+    )
 
 
 def test_the_numbers_in_latex(challenge, compared):
     out = compared("-t", "dev-0", "--format", "latex", "--baseline", "one")[1]
     assert out.splitlines()[8:11] == [
-        r"out-model=good.tsv & \textbf{1.250 [1.215, 1.287]} & $-$2.47$^{***}$ [$-$3.16, $-$1.92] & $<$0.0001 & $<$0.0001 & 100 \% & 0 \% & 0 \% & a \\",
-        r"out-model=one.tsv & 3.72 [3.15, 4.49] & baseline &  &  &  &  &  & b \\",
-        r"out-model=two.tsv & 3.75 [3.20, 4.50] & $+$0.03 [$-$0.90, 0.96] & 0.9413 & 0.9385 & 50 \% & 50 \% & 0 \% & b \\",
-    ]  # fmt: skip
+        r"good & \textbf{1.250 [1.215, 1.287]} & $-$2.47$^{***}$ [$-$3.16, $-$1.92] & $<$0.0001 & a \\",
+        r"one & 3.72 [3.15, 4.49] & baseline &  & b \\",
+        r"two & 3.75 [3.20, 4.50] & $+$0.03 [$-$0.90, 0.96] & 0.9385 & b \\",
+    ]
+    assert "% Left out, since a page is narrow: p boot, won, lost, tied. CSV and JSON have them.\n" in out
+    assert out.endswith("% About 349 pt wide; the text of a page has 345 pt: take \\small.\n")
+    in_a_table = compared("-t", "dev-0", "--format", "latex", "--baseline", "one", "--caption", "A")[1]
+    assert "\\caption{A}\n\\small\n\\begin{tabular}" in in_a_table
+    assert "% About" not in in_a_table
+    assert "the baseline is one;" in out
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ LETTERS = string.ascii_letters
 HELD_LEGEND = "held back if the latest submission is not significantly better, so an earlier score is shown"
 WORSE = "a score worse than {}, the {} of knowing nothing, is shown as infinite"
 GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
+NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
 OF_PART = "the scores are of the {} part, {} lines"
@@ -245,6 +246,7 @@ def standings_table(standings: Standings, ties: str = "shared") -> Table:
         [Column(name=column.name, alignment=column.alignment, cut=column.cut) for column in shown],
         [[column.text(entry) for column in shown] for entry in standings.entries],
         may_go=["95 % interval", "group", "range", *standings.others, *GO_FIRST],
+        not_printed=NOT_PRINTED,
     )
 
 

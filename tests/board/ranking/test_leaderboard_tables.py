@@ -131,16 +131,19 @@ def test_as_markdown(board, capsys):
 
 def test_as_latex(board, capsys):
     text = shown(capsys, board, "--format", "latex")
-    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{rcllrcrlllll}\n\\toprule\nplace & ")
+    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{rcllrcrll}\n\\toprule\nplace & ")
     assert "\n4 & 4 & four &  & $\\infty$ & [$\\infty$, $\\infty$] & " in text
-    assert text.rstrip().endswith("(approximate randomisation of all pairs, Holm's correction, 5 %).")
+    legend, left_out, width = text.splitlines()[-3:]
+    assert legend.endswith("(approximate randomisation of all pairs, Holm's correction, 5 %).")
+    assert left_out == "% Left out, since a page is narrow: arrived, description, remark. CSV and JSON have them."
+    assert width.startswith("% About ")
     caption = ["--caption", "50 %", "--label", "tab:board"]
     in_a_table = shown(capsys, board, "--format", "latex", *caption)
     needs, tabular, comments = re.findall(r"(?:%.*\n)+|(?:[^%].*\n)+", text)
-    legend = comments.replace("% ", "").replace("5 %", "5 \\%")
+    typeset = comments.replace(f"{left_out}\n{width}\n", "").replace("% ", "").replace("5 %", "5 \\%")
     assert in_a_table == (
         f"{needs}\\begin{{table}}\n\\centering\n\\caption{{50 \\%}}\n\\label{{tab:board}}\n{tabular}\n\\smallskip\n"
-        f"\\begin{{minipage}}{{\\linewidth}}\n\\footnotesize\n{legend}\\end{{minipage}}\n\\end{{table}}\n"
+        f"\\begin{{minipage}}{{\\linewidth}}\n\\footnotesize\n{typeset}\\end{{minipage}}\n\\end{{table}}\n{left_out}\n{width}\n"
     )
 
 
