@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 
 import pytest
@@ -9,7 +10,8 @@ from warm import NOT_IMPORTED
 
 import geval_py
 
-NAMES = [m.name for m in pkgutil.walk_packages(geval_py.__path__, "geval_py.")]
+FOLDER = os.path.dirname(geval_py.__file__)  # an editable install has the folder above in its path, too
+NAMES = [m.name for m in pkgutil.walk_packages([FOLDER], "geval_py.")]
 MODULES = [name for name in NAMES if name not in NOT_IMPORTED]
 
 
