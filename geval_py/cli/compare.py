@@ -79,7 +79,7 @@ def run(words: Sequence[str]) -> int:
     own = {name: given.pop(name) for name in ("outputs", "metrics", "baseline", "samples", "digits")}
     task, settings = options.task_and_settings(given, own["metrics"], *options.BY_DOCUMENTS, "cluster")
     options.check_one_metric(task, own["metrics"], "compare")
-    task = task.replace(out_files=tuple(own["outputs"]), needs_items=settings.documents is not None)
+    task = task.replace(out_files=tuple(own["outputs"]))
     with score.blaming_config(task):
         sign = settings.format not in UNSIGNED
         split = _with_baseline(splits.locate(task), task, own["baseline"])

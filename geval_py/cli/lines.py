@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, compress, islice
 from math import isclose
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
+from geval_py.cli.options import FEATURES, Settings
 from geval_py.cli.score import evaluate_lines, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.errors import UsageError
@@ -28,10 +29,9 @@ from geval_py.reading.preparation import find_tokenizer, preparation_of
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.formats import FOR_PEOPLE
-from geval_py.text import colours_are_unwanted, shows_colours, visible
+from geval_py.text import colours_are_unwanted, named, shows_colours, visible
 
 if TYPE_CHECKING:
-    from geval_py.cli.options import Settings
     from geval_py.reading.splits import Task
     from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
@@ -44,7 +44,7 @@ Row = TypeVar("Row", line_by_line.Line, line_by_line.LineDifference)
 def show_worst(task: Task, settings: Settings) -> None:
     """Show the features that go with bad scores, by rising p."""
     with workers_at(settings.cluster, settings.threads) as workers:
-        (evaluation,) = evaluate_lines(task, settings, workers=workers)
+        (evaluation,) = _evaluated(task, settings, workers=workers)
         infinite = sum(map(math.isinf, evaluation.each_line_score()))
         if infinite:
             of = f"{infinite} of {evaluation.line_count} lines"
@@ -56,7 +56,7 @@ def show_worst(task: Task, settings: Settings) -> None:
 def show_worsening(task: Task, settings: Settings) -> None:
     """Show the features that go with being worse than another output, by rising p."""
     with workers_at(settings.cluster, settings.threads) as workers:
-        evaluation, other = evaluate_lines(task, settings, [settings.most_worsening_features or ""], workers=workers)
+        evaluation, other = _evaluated(task, settings, [settings.most_worsening_features or ""], workers=workers)
         differences = evaluation.score_differences(other)
         undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
         if undefined > _note_unscored(evaluation, other):
@@ -65,6 +65,19 @@ def show_worsening(task: Task, settings: Settings) -> None:
             note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
         features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
         _show(task, settings, [evaluation, other], features, len(differences) - undefined)
+
+
+def _evaluated(
+    task: Task, settings: Settings, others: Sequence[str] = (), *, workers: Workers | None = None
+) -> list[ScoredOutput]:
+    """Score one output, and the others named; say so if they are explained without the input."""
+    evaluations = evaluate_lines(task, settings, others, workers=workers)
+    split = evaluations[0].split
+    if split.input is None:
+        of_features = settings.mode in FEATURES
+        shown = "features are of answers and outputs alone" if of_features else "lines are shown without it"
+        note(f"there is no input {named(split.input_place)}: {shown}")
+    return evaluations
 
 
 def _note_unscored(evaluation: ScoredOutput, *others: ScoredOutput) -> int:
@@ -150,7 +163,7 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
 
 def show_lines(task: Task, settings: Settings) -> None:
     """Show every line: score, input, expected word, output."""
-    (evaluation,) = evaluate_lines(task, settings)
+    (evaluation,) = _evaluated(task, settings)
     prepared = _preparation(evaluation, task, settings)
     rows = _ordered(
         _filtered(line_by_line.read_lines(evaluation), evaluation, task, settings), "score", evaluation, settings
@@ -172,7 +185,7 @@ def show_lines(task: Task, settings: Settings) -> None:
 
 def show_difference(task: Task, settings: Settings) -> None:
     """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
-    evaluation, other = evaluate_lines(task, settings, [settings.diff or ""])
+    evaluation, other = _evaluated(task, settings, [settings.diff or ""])
     prepared = _preparation(evaluation, task, settings)
     rows = (
         row

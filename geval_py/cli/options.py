@@ -44,6 +44,7 @@ COMMANDS = {  # what each does, and its module, which has make_parser and run
 SCORES = "scores"  # the mode without an option
 LINES = ("line_by_line", "diff")
 FEATURES = ("worst_features", "most_worsening_features")
+SHOWING_LINES = (*LINES, *FEATURES)
 WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *config.AUTHORING)
 ORDERS = ("sort", "reverse_sort")
 # The headings of the help.
@@ -320,12 +321,6 @@ class Settings(Value):
         """What is shown: "scores", or the field of the option that asks for another thing."""
         return next(iter(self._modes()), SCORES)
 
-    @property
-    def needs_items(self) -> bool:
-        """Whether the input has to be there."""
-        by_document = self.documents is not None and self.bootstrap is not None
-        return self.mode in (*LINES, *FEATURES) or by_document
-
 
 def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     """Read the plain command line's words, and the challenge's config.txt before them.
@@ -352,7 +347,8 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
         if field in given and settings.mode == SCORES and settings.bootstrap is None:
             name = option_of(field).long_name
             raise UsageError(message=f"{name} goes with --bootstrap, --worst-features or geval compare")
-    return config.task_of(values | {"needs_items": settings.needs_items}), settings
+    needs_items = "input_file" in values and settings.mode in SHOWING_LINES  # else lines are shown without it
+    return config.task_of(values | {"needs_items": needs_items}), settings
 
 
 def parse_each(words: Sequence[str], challenges: Sequence[str]) -> Iterator[tuple[Task, Settings]]:

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from geval_py.errors import DataError, UsageError
+from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.explaining.resampling import line_values
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, combined_p, holm
 from geval_py.explaining.spread import Documents, alike_p, centred_ranks, spread_of_mean, widening
 from geval_py.reading import features, sources
-from geval_py.text import visible
+from geval_py.text import named, visible
 
 if TYPE_CHECKING:
+    from geval_py.reading.splits import Split
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 
@@ -75,11 +76,11 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
     ``column`` is the name of a column of the input or its number, from 1. A line without the column counts as a line
     with an empty one.
 
-    Raises UsageError if there is no input file or no such column, and LineCountError for an input with another
-    number of lines.
+    Raises MissingFileError if there is no input file, UsageError if there is no such column, or no input of lines in
+    memory, and LineCountError for an input with another number of lines.
     """
     if evaluation.split.input is None:
-        raise UsageError(message="documents are given by a column of the input, and there is no input file")
+        raise _no_input(evaluation.split)
     header = evaluation.split.in_header
     try:
         field = features.Fields(header).find(str(column))
@@ -91,6 +92,14 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
     if not cells.found:
         raise _no_column(str(column), header)
     return documents
+
+
+def _no_input(split: Split) -> MissingFileError | UsageError:
+    what = "documents are given by a column of the input"
+    if not split.input_place:
+        return UsageError(message=f"{what}, and there is none: name no documents, or give", arguments=("inputs",))
+    hint = f"{what}: put the file there, or name no documents"
+    return MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
 
 
 class _Cells:
@@ -121,13 +130,14 @@ class Dependence:
 
     Intervals by them are up to ``widening`` times as wide as by lines. ``coarse`` are the names of columns whose
     lines are alike too, with their numbers of values, which are too few. ``tested`` are the names of all columns with
-    enough documents.
+    enough documents. ``missing`` is the path of an input that is not there: no column could be looked at.
     """
 
     documents: Documents | None = field(repr=False)
     widening: float = 1.0
     coarse: tuple[tuple[str, int], ...] = ()
     tested: tuple[str, ...] = ()
+    missing: str = ""
 
     @property
     def column(self) -> str:
@@ -140,12 +150,14 @@ class Dependence:
         return f"up to {self.widening:.1f} times as wide as by line"
 
     def notes(self, consequence: str) -> Iterator[str]:
-        """Yield a note on the column, if there is one, and on each column that is too coarse."""
+        """Yield a note on the column, if there is one, on each that is too coarse, and on a missing input."""
         if self.documents is not None:
             yield f"lines with the same {visible(self.column)} are alike: {consequence}"
         for column, values in self.coarse:
             alike = f"lines with the same {visible(column)} are alike{'' if self.documents is None else ', too'}"
             yield f"{alike}: {values} are too few to know how another would score"
+        if self.missing:
+            yield f"there is no input {named(self.missing)}: each line counts as a document of its own"
 
 
 def choose_documents(
@@ -198,6 +210,7 @@ def find_dependence(
         widening=wider,
         coarse=tuple(_coarse(rest, chosen, figures)),
         tested=tuple(of.column for of, _, _ in fine),
+        missing=evaluations[0].split.input_place if figures and evaluations[0].split.input is None else "",
     )
 
 

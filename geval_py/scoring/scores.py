@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from geval_py.errors import DataError, LineCountError, MalformedLineError, SchemeError, UsageError
+from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import InputText, ScoredItem, Texts
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Output, Split
@@ -237,9 +237,16 @@ class ScoredOutput(Value):
         return map(of_number.__getitem__, self.line_numbers)
 
     def select(self, filter: ItemFilter) -> list[bool]:
-        """Return for each scored line whether it has the features of a filter; raises UsageError if none has."""
+        """Return for each scored line whether it has the features of a filter.
+
+        Raises UsageError if none has, or if the filter needs an input that lines in memory lack; MissingFileError if
+        the file is not there.
+        """
         if filter.needs_input and self.split.input is None:
-            raise UsageError(message="a feature of the input was asked for, and there is no input file")
+            what, place = "a feature of the input was asked for", self.split.input_place
+            if place:
+                raise MissingFileError(what="No file with the input", path=place, hint=what)
+            raise UsageError(message=f"{what}, and there is no input: give", arguments=("inputs",))
         selected = [filter.selects(item) for item in self.read_items()]
         if not any(selected):
             raise UsageError(message=filter.nothing_found(self.read_items()))

@@ -130,6 +130,7 @@ def test_a_near_tie_is_noted(geval, challenge):
         lines = [" ".join(f"{name}{line}w{n}:0.04" for n in range(15)) + " :0.4\n" for line in range(40)]
         (challenge / f"{name}.tsv").write_text("".join(lines))
     (challenge / "answers.tsv").write_text("asked\n" * 40)
+    (challenge / "in.tsv").write_text("".join(f"{line}\n" for line in range(40)))
     words = ["compare", "one.tsv", "two.tsv", "-e", "answers.tsv", "-m", "LogLossHashed", "--samples", "100"]
     status, out, err = geval(*words, "--format", "json")
     assert status == 0

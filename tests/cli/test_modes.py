@@ -115,11 +115,31 @@ def test_an_input_of_another_length(challenge, geval):
 
 
 @pytest.mark.parametrize("words", [["-l"], ["-w"], ["-d", "other"], ["--most-worsening-features", "other"]], ids=str)
-def test_modes_that_need_the_input(words, challenge, geval):
+def test_without_an_input(words, challenge, geval):
+    """GEval stops. Here answers and outputs are shown, since they say much alone; a file that is named must exist."""
+    whole = geval(*words)[1]
     (challenge / "test-A/in.tsv").unlink()
+    shown = "lines are shown without it" if words[0] in ("-l", "-d") else "features are of answers and outputs alone"
     status, out, err = geval(*words)
-    assert (status, out) == (1, "")
-    assert err.startswith("geval: No file with the input: `./test-A/in.tsv`\n")
+    assert (status, err.splitlines()[0]) == (0, f"geval: note: there is no input `./test-A/in.tsv`: {shown}")
+    if words[0] in ("-l", "-d"):
+        blank = ["\t".join([cells[0], "", *cells[2:]]) for cells in (line.split("\t") for line in whole.splitlines())]
+        assert out.splitlines() == blank
+    else:
+        assert out.splitlines() == [line for line in whole.splitlines() if not line.startswith("in")]
+    assert geval(*words, "-i", "other.tsv") == (
+        1,
+        "",
+        "geval: No file with the input: `./test-A/other.tsv`\n"
+        "  did you mean out.tsv? `./test-A` holds expected.tsv, other, out.tsv\n",
+    )
+
+
+def test_a_filter_of_a_missing_input(challenge, geval):
+    (challenge / "test-A/in.tsv").unlink()
+    assert geval("-l", "--filter", "in<1>:the")[2].endswith(
+        "geval: No file with the input: `./test-A/in.tsv`\n  a feature of the input was asked for\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,7 @@ def test_compare(challenge, capsys):
 
 def test_documents_and_none_of_them(challenge, capsys):
     message = "geval: --documents and --no-documents are opposites: take one\n"
-    for words in (["-B", "9"], ["compare"], ["calibration", "-o", "one"], ["tune", "-o", "one"]):
+    for words in (["-B", "9"], ["compare"], ["calibration", "-o", "out-one.tsv"]):
         assert run(capsys, *words, "--documents", "FileId", "--no-documents") == (2, "", message)
     assert run(capsys, "-B", "9", "--no-documents")[2] == ""
     config = (challenge / "config.txt").read_text()
@@ -433,10 +433,16 @@ def test_a_wrong_command_line(words, status, message, challenge, capsys):
 def test_without_an_input(challenge, capsys):
     (challenge / "dev-0/in.tsv").unlink()
     missing = (
-        "geval: No file with the input: `./dev-0/in.tsv`\n  `./dev-0` holds expected.tsv, out-one.tsv, out-two.tsv\n"
+        "geval: No file with the input: `./dev-0/in.tsv`\n"
+        "  documents are given by a column of the input: put the file there, or name no documents\n"
     )
-    assert run(capsys, "-B", "9", "--documents", "FileId") == (1, "", missing)
-    assert run(capsys, "-B", "9")[2] == ""
+    note = "geval: note: there is no input `./dev-0/in.tsv`: each line counts as a document of its own\n"
+    for words in (["-B", "9"], ["compare"], ["-o", "out-one.tsv", "-w"], ["calibration", "-o", "out-one.tsv"]):
+        status, out, err = run(capsys, *words, "--documents", "FileId")
+        assert (status, out, err.endswith(missing)) == (1, "", True)
+    for words in (["-B", "9"], ["compare"], ["calibration", "-o", "out-one.tsv"]):
+        assert note in run(capsys, *words)[2]
+        assert note not in run(capsys, *words, "--no-documents")[2]
 
 
 @pytest.mark.parametrize("damage", ["short", "broken"])

@@ -41,6 +41,7 @@ def challenge(tmp_path, monkeypatch):
     """Three outputs: the second better by luck alone, the third by far."""
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --precision 2\n")
     (tmp_path / "dev-0").mkdir()
+    (tmp_path / "dev-0/in.tsv").write_text("".join(f"{n}\n" for n in range(LINES)))
     (tmp_path / "dev-0/expected.tsv").write_text("".join(f"{WORDS[n % 10]}\n" for n in range(LINES)))
     write(tmp_path, "out-model=good.tsv", guess(lambda n: 0.8 + 0.1 * math.sin(n)))
     write(tmp_path, "out-model=one.tsv", guess(lambda n: 0.3 + 0.2 * math.sin(n)))
@@ -818,7 +819,7 @@ def test_wide_names_are_aligned(challenge, compared):
 
 ERRORS = [
     (["out-model=one.tsv"], 2, "a comparison takes two outputs or more; there is 1"),
-    (["no.tsv", "out-model=one.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
+    (["no.tsv", "out-model=one.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"),
     (["empty", "out-model=one.tsv"], 1, "No file with the test results: `empty/out.tsv`\n  `empty` holds no file"),
     (["-m", "Foo"], 2, "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known"),
     (["-m", "{LogLoss,Perplexity}Hashed"], 2, "geval compare takes one metric; 2 were given"),

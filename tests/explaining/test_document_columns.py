@@ -2,7 +2,7 @@
 
 import pytest
 
-from geval_py import LineCountError, UsageError, evaluate
+from geval_py import LineCountError, MissingFileError, UsageError, evaluate
 from geval_py.explaining.documents import _possible_documents, documents_in, documents_of
 
 INPUT = "one\tx\ntwo\ty\none\tx\nthree\n"
@@ -57,9 +57,18 @@ def test_what_is_no_column(column, message, challenge):
 
 def test_there_has_to_be_an_input(challenge):
     (challenge / "dev-0/in.tsv").unlink()
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(MissingFileError) as caught:
         documents_of(evaluate(challenge, "dev-0"), "FileId")
-    assert str(caught.value) == "documents are given by a column of the input, and there is no input file"
+    assert str(caught.value) == (
+        f"No file with the input: `{challenge}/dev-0/in.tsv`\n"
+        "  documents are given by a column of the input: put the file there, or name no documents"
+    )
+    in_memory = evaluate(["a:0.5 :0.5"], ["a"], metrics="LogLossHashed")
+    with pytest.raises(UsageError) as refused:
+        documents_of(in_memory, "FileId")
+    assert str(refused.value) == (
+        "documents are given by a column of the input, and there is none: name no documents, or give inputs=…"
+    )
 
 
 @pytest.mark.parametrize("metric", ["LogLossHashed", "LogLossHashed:f<exp:b>"])

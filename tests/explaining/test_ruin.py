@@ -51,7 +51,8 @@ def test_it_is_said_beside_intervals(tmp_path, geval, monkeypatch):
     assert (status, said) == (
         0,
         "geval: note: a line of `out.tsv` could lose up to 698 nats, and none lost more than 8.5\n"
-        "  one such line would move the score far beyond its interval: leave more to the rest\n",
+        "  one such line would move the score far beyond its interval: leave more to the rest\n"
+        "geval: note: there is no input `in.tsv`: each line counts as a document of its own\n",
     )
     (tmp_path / "other.tsv").write_text("a:0.6 b:0.4\n" * 61)
     _, _, said = geval("compare", "out.tsv", "other.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed")

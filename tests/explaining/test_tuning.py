@@ -415,7 +415,6 @@ REFUSED = {
     ),
     "documents": ({"documents": [1, 2]}, "2 documents, but 120 lines: give one number for each line"),
     "one document": ({"documents": [7] * 120}, "all lines are of one document: none can be held out"),
-    "no input": ({"documents": "FileId"}, "documents are given by a column of the input, and there is no input file"),
     "seed": ({"seed": -1}, "the seed is a whole number from 0 on"),
 }
 
@@ -465,6 +464,7 @@ def test_few_lines(tmp_path):
     tuning = tune(evaluation, force=True)
     assert tuning.notes == (
         "99 lines are few to tune on: what is found may be luck",
+        f"there is no input `{tmp_path}/dev-0/in.tsv`: each line counts as a document of its own",
         "there is no train/expected.tsv, whose commonest words nu would be for: it is left out",
     )
 
