@@ -203,16 +203,10 @@ class Scores(Tabular):
         return signature_lines(what_is_scored(self.results))
 
     def _cell(self, score: MetricScore | None) -> str:
-        from geval_py.scoring.score_tables import FAILED
-        from geval_py.tables.numbers import number, with_half_width
+        from geval_py.scoring.score_tables import score_cell
 
-        if score is None:
-            return FAILED
         precision, percentage = self._settings.precision, self._settings.percentage
-        if self._interval is None:
-            return number(score.value, precision, percentage=percentage)
-        ends = self._interval(score)
-        return with_half_width(ends.middle, ends.half_width, precision, percentage=percentage)
+        return score_cell(score, self._interval, precision, percentage=percentage)
 
     def legend(self) -> Iterator[str]:
         settings = self._settings

@@ -421,7 +421,7 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
         return numbers.fixed(value, _decimals(value, interval))
 
     def measured(value: float | None, interval: Interval | None, stars: str = "") -> str:
-        if value is None or interval is None:
+        if value is None or interval is None or math.isnan(interval.low):
             return "" if value is None else number(value, interval) + stars
         return (
             f"{number(value, interval)}{stars} [{number(interval.low, interval)}, {number(interval.high, interval)}]"

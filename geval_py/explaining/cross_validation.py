@@ -19,6 +19,7 @@ from geval_py.explaining.guesses import Guesses, hashed_bits, logistic
 from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.spread import Documents, spread_of_mean
 from geval_py.reading.derived import BY_LINE, LEAST_PART, LEAST_SCALE, MOST_PART, ByLine, Parameters
+from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables import numbers, table
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def notes_on_lines(evaluation: ScoredOutput, force: bool) -> list[str]:
 class Change:
     """A mean difference of losses in nats, negative if the score improves, and its 95 % interval; may be infinite.
 
+    The ends are NaN if all lines change alike: nothing then shows how far the true change may be.
     ``p_value`` is a bound of how often lines would change so much for the better by luck, in (0, 1].
     """
 
@@ -140,7 +142,7 @@ class Change:
 
     def cells(self) -> tuple[str, str, str]:
         """Return the mean, the interval and the p-value as text."""
-        ends = f"[{numbers.fixed(self.low, 4)}, {numbers.fixed(self.high, 4)}]"
+        ends = "" if math.isnan(self.low) else f"[{numbers.fixed(self.low, 4)}, {numbers.fixed(self.high, 4)}]"
         return numbers.fixed(self.mean, 4), ends, numbers.p_value_text(self.p_value)
 
 
@@ -164,7 +166,7 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     mean, lines = float(differences.mean()), len(differences)
     spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines
     more = max(1.0, spread.deviation**2 / by_line) if by_line > 0.0 else 1.0
-    half = spread.half_width
+    half = spread.half_width if spread.half_width > NOISE * abs(mean) else math.nan
     return Change(mean=mean, low=mean - half, high=mean + half, p_value=math.exp(min(0.0, mean * lines / more)))
 
 

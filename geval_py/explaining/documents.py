@@ -22,6 +22,7 @@ from geval_py.explaining.resampling import line_values
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, combined_p, holm
 from geval_py.explaining.spread import Documents, alike_p, centred_ranks, spread_of_mean, widening
 from geval_py.reading import features, sources
+from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -41,11 +42,13 @@ DocumentsBy: TypeAlias = "str | int | Literal[False] | None"
 
 
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:
-    """Yield a note on intervals by few lines, or by documents of which few large ones decide.
+    """Yield a note on a missing interval, on intervals by few lines, or by documents of which few large ones decide.
 
     The documents are of all lines of the file; None for intervals by lines. Skewed losses are no reason for a note:
     an interval fails in the samples that lack the great losses, which do not look skewed.
     """
+    all_scores = list(all_scores)
+    yield from dict.fromkeys(filter(None, map(_without_interval, all_scores)))
     if documents is None or documents.are_lines:
         of_losses = [score.statistics.lines for score in all_scores if score.metric.measure.of_losses]
         lines = min(of_losses, default=FEW_LINES)
@@ -63,6 +66,18 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
                 sizes = f"of the {kept.count} documents, a few large ones decide"
                 yield f"{sizes}: an interval by them is wide, and unsure"
                 return
+
+
+def _without_interval(score: MetricScore) -> str | None:
+    """Return why a score has no interval, if its lines are the reason."""
+    lines, unknown = score.statistics.lines, "how far the true score may be is not known, and no interval is shown"
+    if lines == 1:
+        return f"there is 1 line: {unknown}"
+    column = line_values(score.metric, score.statistics)
+    if column is None or not np.isfinite(column).all() or not np.allclose(column, column[0], rtol=NOISE, atol=0.0):
+        return None
+    what = "loss" if score.metric.measure.of_losses else "score"
+    return f"where all {lines} lines have the same {what}, {unknown}"
 
 
 def documents_of(evaluation: ScoredOutput, column: str | int) -> Documents:
@@ -97,7 +112,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
 def _no_input(split: Split) -> MissingFileError | UsageError:
     what = "documents are given by a column of the input"
     if not split.input_place:
-        return UsageError(message=f"{what}, and there is none: name no documents, or give", arguments=("inputs",))
+        return UsageError(message=f"{what}, and there is none: name no documents, or give inputs=…")
     hint = f"{what}: put the file there, or name no documents"
     return MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
 

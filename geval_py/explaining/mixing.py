@@ -123,7 +123,7 @@ class Mixture(formats.Tabular):
         best = visible(self.names.get(self.best, self.best))
         yield (
             f"Mixed, {cross_validation.score_text(self.held_out)}; against {best} alone, "
-            f"{cross_validation.score_text(self.score)}, a change of {change} nats {ends}, p {p}: "
+            f"{cross_validation.score_text(self.score)}, a change of {change} nats{ends and ' '}{ends}, p {p}: "
             f"{cross_validation.VERDICTS[self.taken]}."
         )
 

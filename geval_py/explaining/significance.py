@@ -101,8 +101,9 @@ def t_quantile(degrees: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A 95 % interval: low <= high, in the unit of the score, both possibly inf, or both NaN.
+    """A 95 % interval: low < high, in the unit of the score, or both inf; both NaN if there is none.
 
+    There is none where no line differs from another: nothing then shows how far the true score may be.
     ``samples`` is the number of resamples, ``seed`` the seed of the random numbers; both are None for an interval
     without resampling. ``documents`` is the number of documents, None for an interval by lines.
     """
@@ -125,16 +126,22 @@ class Interval:
     ) -> Interval:
         """Cut a ``tail`` from each end of the scores on resamples (at least one).
 
-        An interval as narrow as rounding noise gets width 0. Undefined scores (NaN) are left out; if all are
-        undefined, both ends are NaN.
+        Undefined scores (NaN) are left out. If all are undefined, or the same up to rounding noise, there is none.
         """
-        low, high = percentile_bounds([value for value in values if not math.isnan(value)] or [math.nan], tail)
-        return cls(low=low, high=_without_noise(low, high), samples=samples, seed=seed, documents=documents)
+        ends = percentile_bounds([value for value in values if not math.isnan(value)] or [math.nan], tail)
+        low, high = _known(*ends)
+        return cls(low=low, high=high, samples=samples, seed=seed, documents=documents)
 
     @classmethod
     def between(cls, low: float, high: float, *, documents: int | None) -> Interval:
-        """Make an interval from computed ends; one as narrow as rounding noise gets width 0."""
-        return cls(low=low, high=_without_noise(low, high), documents=documents)
+        """Make an interval from computed ends; for one as narrow as rounding noise, both are NaN."""
+        low, high = _known(low, high)
+        return cls(low=low, high=high, documents=documents)
+
+    @property
+    def ends(self) -> tuple[float, float] | tuple[None, None]:
+        """Both ends; None if there is no interval."""
+        return (None, None) if math.isnan(self.low) else (self.low, self.high)
 
     @property
     def confidence(self) -> float:
@@ -148,7 +155,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the distance between the ends: 0 for equal ends, otherwise inf if the upper end is infinite."""
+        """Half the distance between the ends: 0 if both are inf, otherwise inf if the upper end is."""
         return 0.0 if self.low == self.high else self.high / 2 - self.low / 2
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,8 +169,9 @@ class Interval:
         return shown if self.documents is None else shown | {"documents": self.documents}
 
 
-def _without_noise(low: float, high: float) -> float:
-    return low if math.isclose(low, high, rel_tol=NOISE) else high
+def _known(low: float, high: float) -> tuple[float, float]:
+    is_narrow = math.isfinite(low) and math.isclose(low, high, rel_tol=NOISE)
+    return (math.nan, math.nan) if is_narrow else (low, high)
 
 
 def expansion(units: int) -> float:

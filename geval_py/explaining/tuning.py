@@ -150,7 +150,7 @@ class Tuning(Tabular):
         words = f", for the {frequent} commonest words of train" if frequent else ""
         predicted = cross_validation.score_text(self.predicted)
         yield f"Take {', '.join(values)}{words}: {predicted} on {visible(self.test)}."
-        if any(trial.taken and trial.change.high >= 0 for trial in self.trials):
+        if any(trial.taken and not trial.change.high < 0 for trial in self.trials):
             yield "p, of a likelihood ratio, sees smaller gains than the interval: either is enough."
 
     def has_more_words(self, trial: Trial) -> bool:

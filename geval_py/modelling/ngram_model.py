@@ -399,11 +399,11 @@ def perplexity_table(
     precision: int | None = None,
 ) -> table.Table:
     """Return a table of the perplexities in the words of KenLM's query, with 95 % intervals if they are given."""
-    including, excluding = score.perplexity_including_oov, score.perplexity_excluding_oov
-    if intervals is None:
-        shown = [numbers.number(value, precision) for value in (including, excluding)]
-    else:
-        shown = [numbers.with_half_width(interval.middle, interval.half_width, precision) for interval in intervals]
+    values = (score.perplexity_including_oov, score.perplexity_excluding_oov)
+    shown = [numbers.number(value, precision) for value in values]
+    for n, interval in enumerate(intervals or ()):
+        if not math.isnan(interval.middle):
+            shown[n] = numbers.with_half_width(interval.middle, interval.half_width, precision)
     rows = [
         ("Perplexity including OOVs", shown[0]),
         ("Perplexity excluding OOVs", shown[1]),

@@ -409,8 +409,8 @@ def _parts_panel(overview: Overview, of: ScoredParts, palette: Palette, key: str
         Row(
             label=part.label,
             value=part.score,
-            low=None if part.interval is None else part.interval.low,
-            high=None if part.interval is None else part.interval.high,
+            low=None if part.interval is None else part.interval.ends[0],
+            high=None if part.interval is None else part.interval.ends[1],
             lines=part.lines,
             said=f"{short(part.label)}: {figure(part.score)}, {part.lines:,} lines",
         )

@@ -83,7 +83,11 @@ def score_panel(
 
 def _meanings(score: MetricScore, interval: Interval) -> Iterator[str]:
     """Yield what an interval says of the true score, and of the score of another set, which varies, too."""
-    low, high, value = interval.low, interval.high, score.value
+    low, high = interval.ends
+    if low is None or high is None:
+        yield "How far the true score may be is not known: no line differs from another."
+        return
+    value = score.value
     yield f"The true score, on endlessly many such lines, is {figure(low)} to {figure(high)} (95 %)."
     if not 0.0 < low <= value <= high < math.inf:
         return
@@ -130,8 +134,8 @@ def output_rows(report: Report | Overview, unit: str, palette: Palette) -> Itera
 
 def score_row(label: str, value: float, unit: str, interval: Interval | None, colour: str = "") -> Row:
     """Return the row of a score, with its interval, as perplexities."""
-    ends = [] if interval is None else sorted(as_perplexity(end, unit) for end in (interval.low, interval.high))
-    low, high = ends or (None, None)
+    ends = () if interval is None else interval.ends
+    low, high = sorted(as_perplexity(end, unit) for end in ends if end is not None) or (None, None)
     shown = as_perplexity(value, unit)
     return Row(label=label, value=shown, low=low, high=high, said=f"{short(label)}: {figure(shown)}", colour=colour)
 
@@ -197,7 +201,7 @@ def _difference(system: paired.System, comparison: Comparison, palette: Palette)
     interval = system.difference_interval
     if system.difference is None:
         return None
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    low, high = (None, None) if interval is None else interval.ends
     return Row(
         label=brief(system.name),
         value=system.difference,
@@ -217,7 +221,7 @@ def _is_better(system: paired.System, comparison: Comparison) -> bool | None:
 
 def _comparison_row(system: paired.System) -> tuple[object, ...]:
     interval = system.difference_interval
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    low, high = (None, None) if interval is None else interval.ends
     p = None if system.p_randomisation is None else p_text(system.p_randomisation)
     shares = (system.won, system.lost, system.tied)
     return short(system.name, 60), system.score, system.difference, low, high, p, *shares

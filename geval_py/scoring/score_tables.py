@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -39,14 +40,9 @@ def scores_text(
     ``width`` they are aligned, and the outputs' names stand in place of more parameters than fit.
     """
 
-    def cell(score: MetricScore) -> str:
-        if interval is None:
-            return number(score.value, precision, percentage=percentage)
-        ends = interval(score)
-        return with_half_width(ends.middle, ends.half_width, precision, percentage=percentage)
-
     def cells(result: ScoredOutput | Failure) -> list[str]:
-        return [FAILED if score is None else cell(score) for score in each_score(result, len(shown))]
+        found = each_score(result, len(shown))
+        return [score_cell(score, interval, precision, percentage=percentage) for score in found]
 
     scores = (result.scores for result in results if not isinstance(result, Failure))
     shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
@@ -64,6 +60,22 @@ def scores_text(
     return "\n".join(
         _rows(block, width, has_head=len(block[0]) > 2) for block in _metric_blocks(shown, cells(results[0]))
     )
+
+
+def score_cell(
+    score: MetricScore | None,
+    interval: Callable[[MetricScore], Interval] | None,
+    precision: int | None,
+    *,
+    percentage: bool,
+) -> str:
+    """Write a score or, if intervals are computed and there is one, its interval."""
+    if score is None:
+        return FAILED
+    ends = None if interval is None else interval(score)
+    if ends is None or math.isnan(ends.middle):
+        return number(score.value, precision, percentage=percentage)
+    return with_half_width(ends.middle, ends.half_width, precision, percentage=percentage)
 
 
 def evaluation_text(evaluation: ScoredOutput) -> str:

@@ -246,7 +246,7 @@ class ScoredOutput(Value):
             what, place = "a feature of the input was asked for", self.split.input_place
             if place:
                 raise MissingFileError(what="No file with the input", path=place, hint=what)
-            raise UsageError(message=f"{what}, and there is no input: give", arguments=("inputs",))
+            raise UsageError(message=f"{what}, and there is no input: give inputs=…")
         selected = [filter.selects(item) for item in self.read_items()]
         if not any(selected):
             raise UsageError(message=filter.nothing_found(self.read_items()))

@@ -288,8 +288,8 @@ def _with_losses(scored: Scored, score: scores.MetricScore, seed: int) -> Scored
     """Add the line statistics or, for a metric that is no function of their sums, the 95 % interval."""
     if score.metric.measure.of_sums and not score.statistics.classes:
         return replace(scored, losses=submission.pack(score.statistics.columns))
-    from geval_py.board.ranking.uncertainty import SAMPLES, interval_ends
+    from geval_py.board.ranking.uncertainty import SAMPLES
     from geval_py.explaining.resampling import interval
 
-    low, high = interval_ends(interval(score.metric, score.statistics, samples=SAMPLES, seed=seed))
+    low, high = interval(score.metric, score.statistics, samples=SAMPLES, seed=seed).ends
     return replace(scored, low=low, high=high)

@@ -29,7 +29,7 @@ from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import NOISE, LineStatistics
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Interval
+    from geval_py.explaining.significance import Array
 
 
 SAMPLES = 1000  # of the bootstrap
@@ -53,14 +53,8 @@ def with_interval(scored: Scored, seed: int) -> Scored:
         return scored
     metric = find_metric(parse_schemes(scored.metric)[0].metric)
     statistics = LineStatistics(unpack(scored.losses, scored.lines))
-    low, high = interval_ends(resampling.interval(metric, statistics, samples=SAMPLES, seed=seed))
+    low, high = resampling.interval(metric, statistics, samples=SAMPLES, seed=seed).ends
     return replace(scored, low=low, high=high)
-
-
-def interval_ends(interval: Interval) -> tuple[float | None, float | None]:
-    """Return the ends of an interval, None for NaN."""
-    low, high = (None if math.isnan(end) else end for end in (interval.low, interval.high))
-    return low, high
 
 
 # Approximate randomisation of two systems
