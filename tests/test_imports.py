@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 UNUSED = (
@@ -175,3 +177,17 @@ def test_the_installed_package_is_tested():
     import geval_py
 
     assert "site-packages" in geval_py.__file__
+
+
+def test_parquet_is_scored_without_numpy(tmp_path):
+    """pyarrow imports numpy if it can, which takes longer than to import pyarrow."""
+    (tmp_path / "expected.tsv").write_text("a\n")
+    pq.write_table(pa.table({"words": [["a", ""]], "probabilities": [[0.5, 0.5]]}), tmp_path / "out.parquet")
+    command = ["geval_py", "-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed", "-p", "2"]
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", *command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    imported = {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}
+    assert "pyarrow.lib" in imported
+    assert not imported & {*HEAVY, "pyarrow.parquet", "numpy.linalg"}
+    assert run.stdout == "2.00\n"

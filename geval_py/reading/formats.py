@@ -15,7 +15,7 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 
-from geval_py.errors import EmptyFileError, MissingFileError, UsageError
+from geval_py.errors import EmptyFileError, MissingFileError, TooLargeError, UsageError
 from geval_py.reading import rewriting, rows
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import read_lines
@@ -37,13 +37,14 @@ LINES_AT_ONCE = 64
 class FormatIn(Value):
     """A format of outputs: the ending of its files, and the functions that read and write its lines.
 
-    ``read`` yields a file's lines, in the grammar of an output; ``write`` writes rows (their lines, parsed).
+    ``read`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a compressed file
+    that unpacks to more bytes than its second argument. ``write`` writes rows (their lines, parsed).
     ``is_binary`` means that the format compresses by itself.
     """
 
     name: str
     ending: str
-    read: Callable[[str], Lines]
+    read: Callable[[str, int | None], Lines]
     write: Callable[[Parsed, Writable], None]
     is_binary: bool = False
 
@@ -55,6 +56,9 @@ class Converted(Memory):
         self = str.__new__(cls, path)
         self.read = partial(encoded_lines, path)
         return self
+
+    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
+        return encoded_lines(str(self), max_bytes)
 
     @property
     def state(self) -> FileState:
@@ -77,12 +81,20 @@ def format_of(path: str) -> FormatIn | None:
     return next((known for known in FORMATS_IN if name.endswith(known.ending)), None)
 
 
-def encoded_lines(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file in another format, encoded and ended by LF, several in a piece."""
+def encoded_lines(path: str, max_bytes: int | None = None) -> Iterator[bytes]:
+    """Yield the lines of a file in another format, encoded and ended by LF, several in a piece.
+
+    Raises TooLargeError for a file that unpacks to more than ``max_bytes``.
+    """
     (format,) = (known for known in FORMATS_IN if known is format_of(path))
-    with closing(format.read(path)) as lines:
+    size = 0
+    with closing(format.read(path, max_bytes)) as lines:
         while piece := list(islice(lines, LINES_AT_ONCE)):
-            yield "".join([f"{line}\n" for line in piece]).encode()
+            encoded = "".join([f"{line}\n" for line in piece]).encode()
+            size += len(encoded)
+            if format.is_binary and max_bytes is not None and size > max_bytes:
+                raise TooLargeError(path=path, max_bytes=max_bytes)
+            yield encoded
 
 
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
@@ -137,7 +149,7 @@ def _found(name: str) -> str:
     return found if format_of(found) is None else Converted(found)
 
 
-def _read_parquet(path: str) -> Lines:
+def _read_parquet(path: str, _: int | None) -> Lines:
     from geval_py.reading.parquet import read_parquet
 
     return read_parquet(path)

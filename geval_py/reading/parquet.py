@@ -7,13 +7,17 @@ and writes them, of the extra parquet.
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Iterator
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.reading import rows
+from geval_py.reading.lines import MOST_LINE_BYTES
+from geval_py.reading.parquet_pages import Pages, damaged, pages_of
 from geval_py.reading.sources import is_regular, is_remote, naming
 from geval_py.version import installs
 
@@ -21,15 +25,21 @@ if TYPE_CHECKING:
     from geval_py.reading.rewriting import Writable
 
 KEYS = (rows.WORDS, rows.PROBABILITIES, rows.LOGARITHMS, rows.BUCKETS)
-ROWS_AT_ONCE = 16384
+ROWS_AT_ONCE, BYTES_AT_ONCE = 16384, 1 << 23
 ROWS_OF_TEXT = 64
+ROWS_OF_GROUP, BYTES_OF_GROUP = 1 << 20, 1 << 26  # that are written
+MOST_FOOTER_BYTES = 1 << 24
+MOST_IN_A_LIST = 1 << 17  # of the footer
+BUFFER_BYTES = 1 << 18
+BYTES_OF_OBJECT = 32  # of Python's, for an entry of a list
+BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number or code, and its place in lists
+MOST_UNPACKED_BYTES, MOST_RATIO = 1 << 28, 256  # of a row group; a larger one may not be packed more tightly
 
 
 def pyarrow() -> Any:
-    """Import pyarrow and its Parquet; raises UsageError with the command that installs it."""
+    """Import pyarrow; raises UsageError with the command that installs it."""
     try:
         import pyarrow as pa
-        import pyarrow.parquet
     except ImportError as error:
         raise UsageError(
             message=f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
@@ -37,25 +47,130 @@ def pyarrow() -> Any:
     return pa
 
 
-@contextmanager
-def opened(path: str) -> Iterator[tuple[Any, Any]]:
-    """Open a Parquet file on this machine; raises UnreadableFileError.
+def import_without_numpy() -> None:
+    """Import pyarrow without numpy, which it would import if it is there, and which takes longer than all the rest.
 
-    Yields two readers: the first keeps words as numbers of a dictionary, which is fast but not always possible.
+    pyarrow then has no numpy for as long as the process lives. So this is for the process of the command alone, where
+    it only scores; anywhere else it does nothing.
     """
-    pa = pyarrow()
+    command = getattr(sys.modules["__main__"], "__spec__", None)
+    is_command = "geval_py.__main__" in sys.modules or (command is not None and command.name == "geval_py.__main__")
+    if not is_command or "pyarrow" in sys.modules or "numpy" in sys.modules:
+        return
+    hidden: Any = sys.modules
+    hidden["numpy"] = None  # an import of it fails
+    try:
+        pyarrow()
+    finally:
+        del hidden["numpy"]
+
+
+class ParquetFile:
+    """An opened Parquet file on this machine: its known columns, in batches of rows; raises UnreadableFileError.
+
+    pyarrow's own class of this name is built upon the same reader, and takes a third longer to import.
+    """
+
+    def __init__(self, path: str, file: BinaryIO) -> None:
+        self._path, self._file, self._pa = path, file, pyarrow()
+        self._check_footer()
+        with reading(path):
+            self._plain = self._reader()
+            self._metadata, schema = self._plain.metadata, self._plain.schema_arrow
+        self.names = schema.names
+        self._known = [name for name in KEYS if name in self.names]
+        _check_types(path, schema, self._pa.types)
+        if not self._known:
+            wanted = f"{rows.WORDS} and {rows.PROBABILITIES}, or {rows.LOGARITHMS}"
+            found = ", ".join(self.names[:8])
+            raise UnreadableFileError(path=path, reason=f"its columns are {found}; {wanted} are wanted")
+        paths = self._plain.column_paths
+        self._leaves = [number for number, leaf in enumerate(paths) if leaf[0] in self._known]
+        self._words = [number for number in self._leaves if paths[number][0] == rows.WORDS]
+        self._coded = None
+
+    def _check_footer(self) -> None:
+        size = self._file.seek(0, os.SEEK_END)
+        self._file.seek(max(0, size - 8))
+        length = int.from_bytes(self._file.read(4), "little")
+        if size >= 12 and length > MOST_FOOTER_BYTES:
+            raise damaged(self._path, f"its footer has {length} bytes")
+
+    def _reader(self, **options: Any) -> Any:
+        from pyarrow._parquet import ParquetReader
+
+        reader = ParquetReader()
+        reader.open(
+            self._file,
+            buffer_size=BUFFER_BYTES,
+            pre_buffer=False,
+            thrift_string_size_limit=MOST_FOOTER_BYTES,
+            thrift_container_size_limit=MOST_IN_A_LIST,
+            **options,
+        )
+        return reader
+
+    def batches(self) -> Iterator[Any]:
+        """Yield record batches with the known columns."""
+        for number in range(self._plain.num_row_groups):
+            with reading(self._path):
+                group = self._metadata.row_group(number)
+                pages = {leaf: pages_of(self._path, self._file, group.column(leaf)) for leaf in self._leaves}
+            yield from self._of_group(number, pages, group.num_rows)
+
+    def _of_group(self, number: int, pages: dict[int, Pages], count: int) -> Iterator[Any]:
+        coded = self._words and all(pages[leaf].coded == {True} for leaf in self._words)
+        unpacked = sum(of.values * BYTES_OF_VALUE + of.unpacked for of in pages.values())
+        for leaf in self._words if not coded else ():
+            if pages[leaf].dictionary:
+                unpacked += pages[leaf].values * self._longest_word(number, leaf)
+        stored = sum(of.stored for of in pages.values())
+        if unpacked > max(MOST_UNPACKED_BYTES, MOST_RATIO * stored):
+            reason = f"row group {number + 1} would unpack to {unpacked} bytes, from {stored}"
+            raise UnreadableFileError(path=self._path, reason=reason)
+        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * count // max(1, unpacked)))
+        reader = self._coded_reader() if coded else self._plain
+        with reading(self._path):
+            stream = reader.iter_batches(at_once, [number], self._leaves, use_threads=False)
+        while True:
+            with reading(self._path):
+                batch = next(stream, None)
+                if batch is None:
+                    return
+                batch.validate()
+            yield batch
+
+    def _coded_reader(self) -> Any:
+        """Return a reader that keeps words as numbers of a dictionary."""
+        if self._coded is None:
+            with reading(self._path):
+                self._coded = self._reader(read_dictionary=self._words, metadata=self._metadata)
+        return self._coded
+
+    def _longest_word(self, group: int, leaf: int) -> int:
+        """Return the size of the longest word of a dictionary, of which a part of the words are numbers."""
+        with reading(self._path):
+            first = next(self._coded_reader().iter_batches(1, [group], [leaf], use_threads=False))
+            words = first.column(0).flatten().dictionary
+        return max(map(len, words.cast(self._pa.binary()).to_pylist()), default=0)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[ParquetFile]:
+    """Open a Parquet file; raises UnreadableFileError, and UsageError without pyarrow."""
+    pyarrow()
     if not is_regular(path) or is_remote(path):
         raise UnreadableFileError(path=path, reason="Parquet is read from one file on this machine")
     with naming(path):
         raw = open(path, "rb")
     with raw:
-        with reading(path):
-            plain = pa.parquet.ParquetFile(raw)
-            leaves = (plain.schema.column(n).path for n in range(len(plain.schema)))
-            words = [leaf for leaf in leaves if leaf.startswith(f"{rows.WORDS}.")]
-            coded = pa.parquet.ParquetFile(raw, read_dictionary=words)
-        _check_types(path, plain.schema_arrow, pa.types)
-        yield coded, plain
+        yield ParquetFile(path, raw)
+
+
+def batches(path: str) -> Iterator[Any]:
+    """Yield record batches with the known columns; raises as :func:`opened`."""
+    with opened(path) as file:
+        yield from file.batches()
 
 
 def _check_types(path: str, schema: Any, types: Any) -> None:
@@ -93,35 +208,6 @@ def reading(path: str) -> Iterator[None]:
         raise UnreadableFileError(path=path, reason=f"it is not well-formed Parquet: {reason}") from error
 
 
-def batches(path: str) -> Iterator[Any]:
-    """Yield record batches with the known columns; raises UnreadableFileError."""
-    pa = pyarrow()
-    with opened(path) as (coded, plain):
-        names = [name for name in KEYS if name in plain.schema_arrow.names]
-        if not names:
-            wanted = f"{rows.WORDS} and {rows.PROBABILITIES}, or {rows.LOGARITHMS}"
-            found = ", ".join(plain.schema_arrow.names[:8])
-            raise UnreadableFileError(path=path, reason=f"its columns are {found}; {wanted} are wanted")
-        for group in range(plain.num_row_groups):
-            given = 0
-            try:
-                for batch in _of_group(path, coded, group, names):
-                    given += 1
-                    yield batch
-            except pa.ArrowNotImplementedError:  # the dictionary was too large for the whole group
-                yield from islice(_of_group(path, plain, group, names), given, None)
-
-
-def _of_group(path: str, file: Any, group: int, names: list[str]) -> Iterator[Any]:
-    stream = file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=names, use_threads=False)
-    while True:
-        with reading(path):
-            batch = next(stream, None)
-        if batch is None:
-            return
-        yield batch
-
-
 def read_parquet(path: str) -> Generator[str]:
     """Yield the lines of a Parquet file; raises UnreadableFileError, with the row and the column."""
     number = 1
@@ -132,13 +218,66 @@ def read_parquet(path: str) -> Generator[str]:
 
 def lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
     """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
-    for start in range(0, batch.num_rows, ROWS_OF_TEXT):
+    with reading(path):
+        sizes = _sizes_of_rows(batch)
+    start = 0
+    while start < batch.num_rows:
+        count, size = 0, 0
+        while start + count < batch.num_rows and count < ROWS_OF_TEXT and (size < BYTES_AT_ONCE or not count):
+            of_row = sizes[start + count]
+            if of_row > MOST_LINE_BYTES:
+                row = rows.Row(path=path, number=number + start + count)
+                raise row.error("", f"it unpacks to {of_row} bytes, more than {MOST_LINE_BYTES}")
+            size, count = size + of_row, count + 1
         with reading(path):
-            found = batch.slice(start, ROWS_OF_TEXT).to_pylist()
+            found = batch.slice(start, count).to_pylist()
         for values in found:
-            row = rows.Row(path=path, number=number)
+            row = rows.Row(path=path, number=number + start)
             yield rows.line_of(row, {name: _as_map(value, row) for name, value in values.items()})
-            number += 1
+            start += 1
+
+
+def _sizes_of_rows(batch: Any) -> list[int]:
+    """Compute how many bytes Python's objects of each row take, at least, before they are made."""
+    found = [0] * batch.num_rows
+    for column in batch.columns:
+        items = column.keys if hasattr(column, "keys") else column.values
+        offsets = numbers_in(column.offsets)
+        size_of = _size_of_words(items) if hasattr(items, "dictionary") or "string" in str(items.type) else None
+        for row, (start, stop) in enumerate(pairwise(offsets)):
+            found[row] += (stop - start) * BYTES_OF_OBJECT + (size_of(start, stop) if size_of else 0)
+    return found
+
+
+def _size_of_words(words: Any) -> Callable[[int, int], int]:
+    """Return a function that bounds the bytes of the words from a place to before another."""
+    if not hasattr(words, "dictionary"):
+        starts = starts_in(words)
+        return lambda start, stop: starts[stop] - starts[start]
+    sizes = [stop - start for start, stop in pairwise(starts_in(words.dictionary))]
+    longest = max(sizes, default=0)
+
+    def size(start: int, stop: int) -> int:
+        if (stop - start) * longest <= BYTES_AT_ONCE:
+            return (stop - start) * longest
+        codes = words.indices.slice(start, stop - start).to_pylist()
+        return sum(sizes[code] for code in codes if code is not None)
+
+    return size
+
+
+def numbers_in(numbers: Any) -> memoryview[Any]:
+    """Return the buffer of an array of int32, int64, float or double; ``to_numpy`` would need numpy."""
+    kind: Any = {"int32": "i", "int64": "q", "float": "f", "double": "d"}[str(numbers.type)]
+    buffer: memoryview[Any] = memoryview(numbers.buffers()[1] or b"").cast("B").cast(kind)
+    return buffer[numbers.offset : numbers.offset + len(numbers)]
+
+
+def starts_in(words: Any) -> memoryview[int]:
+    """Return where the words of an array begin in its buffer of text, and where the last one ends."""
+    kind: Any = "q" if str(words.type).startswith("large") else "i"
+    buffer: memoryview[int] = memoryview(words.buffers()[1] or bytes(8)).cast("B").cast(kind)
+    return buffer[words.offset : words.offset + len(words) + 1]
 
 
 def _as_map(value: Any, row: rows.Row) -> Any:
@@ -158,11 +297,20 @@ def write_parquet(parsed: rows.Parsed, file: Writable) -> None:
     types = {name: pa.list_(pa.string()) if name == rows.WORDS else numbers for name in KEYS}
     schema = pa.schema(list(types.items()))
     taking = iter(parsed)
-    with pa.parquet.ParquetWriter(_Sink(file), schema) as writer:
+    from pyarrow.parquet import ParquetWriter
+
+    with ParquetWriter(_Sink(file), schema) as writer:
+        group, size = [], 0
         while some := list(islice(taking, ROWS_AT_ONCE)):
             values = [rows.values_of(one) for _, one in some]
             arrays = [pa.array([of.get(name) for of in values], types[name]) for name in types]
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            group.append(pa.record_batch(arrays, schema=schema))
+            size += group[-1].nbytes
+            if size >= BYTES_OF_GROUP or len(group) * ROWS_AT_ONCE >= ROWS_OF_GROUP:
+                writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
+                group, size = [], 0
+        if group:
+            writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
 
 
 class _Sink(io.RawIOBase):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines
@@ -29,7 +29,7 @@ WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs"
 UNITS = (PROBABILITIES, LOGARITHMS)
 ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
 MOST_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
-MOST_FIELD = 1 << 17  # characters of a field of CSV
+MOST_ENTRIES = 1 << 22  # rows of CSV that are one line
 
 
 class Row(Value):
@@ -160,7 +160,7 @@ def values_of(row: WordProbs) -> dict[str, list[Any]]:
 # JSON lines
 
 
-def json_rows(path: str) -> Iterator[tuple[Row, Any]]:
+def json_rows(path: str, max_bytes: int | None = None) -> Iterator[tuple[Row, Any]]:
     """Yield the objects of JSON lines; raises UnreadableFileError for anything else."""
     import json
 
@@ -173,7 +173,7 @@ def json_rows(path: str) -> Iterator[tuple[Row, Any]]:
 
     decode = json.JSONDecoder(object_pairs_hook=unique).decode
     number = 0
-    with LineReader(path) as reader:
+    with LineReader(path, max_bytes=max_bytes) as reader:
         while block := reader.block():
             for text in decode_lines(block):
                 number += 1
@@ -194,9 +194,9 @@ def json_rows(path: str) -> Iterator[tuple[Row, Any]]:
                 yield row, value
 
 
-def read_json_lines(path: str) -> Lines:
+def read_json_lines(path: str, max_bytes: int | None = None) -> Lines:
     """Yield the lines of JSON lines: distributions, or rows that other tools log, as their keys show."""
-    for row, values in json_rows(path):
+    for row, values in json_rows(path, max_bytes):
         write = next((LOGGED[key] for key in LOGGED if key in values), line_of)
         yield write(row, values)
 
@@ -286,14 +286,14 @@ LOGGED: dict[str, Callable[[Row, Mapping[str, Any]], str]] = {  # by the key tha
 # CSV of class probabilities
 
 
-def read_csv(path: str) -> Lines:
+def read_csv(path: str, max_bytes: int | None = None) -> Lines:
     """Yield the lines of a CSV with a header: ``id,label,p``, or a column for each label.
 
     With ``id,label,p``, or ``id,label,logprob``, the rows of one id, which follow each other, are a line. With a
     column for each label, as pandas writes scikit-learn's ``predict_proba``, a row is a line; a first column with the
     name id, in capitals or not, or without a name, is left out.
     """
-    rows = _csv_rows(path)
+    rows = _csv_rows(path, max_bytes)
     row, header = next(rows, (None, None))
     if row is None or header is None:
         return
@@ -316,7 +316,7 @@ def read_csv(path: str) -> Lines:
 
 def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], of_number: str) -> Lines:
     unit = PROBABILITIES if of_number == P else LOGARITHMS
-    seen: set[str] = set()
+    seen: set[int] = set()  # hashes, since strangers' ids may be long
 
     def checked(item: tuple[Row, list[str]]) -> str:
         row, fields = item
@@ -325,18 +325,20 @@ def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], of_number: str) -> Line
         return fields[0]
 
     for identity, of_id in groupby(rows, key=checked):
-        group = list(of_id)
+        group = list(islice(of_id, MOST_ENTRIES + 1))
         row = group[0][0]
-        if identity in seen:
+        if hash(identity) in seen:
             raise row.error(f"column {ID}", f"the rows of {_short(identity)} do not follow each other")
-        seen.add(identity)
+        if len(group) > MOST_ENTRIES:
+            raise row.error(f"column {ID}", f"more than {MOST_ENTRIES} rows are of {_short(identity)}")
+        seen.add(hash(identity))
         numbers = [_parsed(fields[2], of, f"column `{of_number}`") for of, fields in group]
         yield line_of_entries(
             row, [fields[1] for _, fields in group], numbers, unit, lambda n: f"entry {n + 1}, column {of_number}"
         )
 
 
-def _csv_rows(path: str) -> Iterator[tuple[Row, list[str]]]:
+def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]]]:
     """Yield the header and the rows of a CSV; raises UnreadableFileError."""
     import csv
 
@@ -344,7 +346,7 @@ def _csv_rows(path: str) -> Iterator[tuple[Row, list[str]]]:
         while block := reader.block():
             yield from (f"{line}\n" for line in decode_lines(block))
 
-    with LineReader(path) as reader:
+    with LineReader(path, max_bytes=max_bytes) as reader:
         rows, number = csv.reader(texts(reader), strict=True), 0
         while True:
             row = Row(path=path, number=number + 1)

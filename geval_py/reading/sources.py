@@ -60,6 +60,11 @@ class Memory(str):
         self._state = (uuid4().hex, None, 0, None)
         return self
 
+    def pieces(self, max_bytes: int | None) -> Iterable[bytes]:
+        """Read the lines; raises TooLargeError if they are unpacked from a file, to more than ``max_bytes``."""
+        del max_bytes
+        return self.read()
+
     @property
     def state(self) -> FileState:
         """A value that differs once the lines do."""
@@ -82,7 +87,7 @@ class Source:
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
         if isinstance(path, Memory):
-            self.stream = self._file = _Pieces(path.read())
+            self.stream = self._file = _Pieces(path.pieces(max_bytes))
             self.is_here, self.state, self.size, self.compression = False, path.state, None, None
             return
         self._file, regular = _open_raw(path)

@@ -130,16 +130,16 @@ def score_output(
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     if output.fault is not None:
         raise output.fault
+    columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
+    needs_text = sign or keep_texts or bool(selections) or not workers.are_here
     with (
-        LineReader(output.path, header=split.output_header, digest=sign and workers.are_here) as outputs,
+        _opened(output, split, () if needs_text else columns, digest=sign and workers.are_here) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
         again = reread or not workers.are_here
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(split, input_text, schemes, selections.values())
-        columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-        needs_text = sign or keep_texts or bool(selections) or not workers.are_here
-        scorer = None if needs_text else _scorer_of_arrays(output, outputs, expected, columns)
+        scorer = _batch_scorer(outputs, expected, columns, workers)
         scorer = scorer or workers.scorer(outputs, expected, columns, digest=sign, selects=bool(selections))
         statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
     found: dict[Key, Found] = {**statistics}
@@ -165,16 +165,26 @@ def score_output(
     return failure_of(evaluation, results) or evaluation
 
 
-def _scorer_of_arrays(
-    output: Output, outputs: LineReader, expected: LineReader, columns: Sequence[Column]
+def _opened(output: Output, split: Split, columns: Sequence[Column], *, digest: bool) -> LineReader:
+    """Open an output; Parquet that is scored for these columns, all of hashed words, without reading its lines."""
+    of_words = bool(columns) and all(isinstance(column, HashedColumn) for column in columns)
+    if not of_words or not isinstance(output.path, Memory) or not output.name.endswith(".parquet"):
+        return LineReader(output.path, header=split.output_header, digest=digest)
+    from geval_py.scoring.batches import UnreadRows
+
+    return UnreadRows(output.path)
+
+
+def _batch_scorer(
+    outputs: LineReader, expected: LineReader, columns: Sequence[Column], workers: Workers
 ) -> Scorer | None:
-    """Return a scorer of Parquet by metrics on hashed words; None for another format or metric."""
-    hashed = [column for column in columns if isinstance(column, HashedColumn)]
-    if len(hashed) < len(columns) or not isinstance(output.path, Memory) or not output.name.endswith(".parquet"):
+    """Return a scorer of an output that was opened without reading its lines; None for another."""
+    if type(outputs) is LineReader:
         return None
     from geval_py.scoring.batches import BatchScorer
 
-    return BatchScorer(outputs, expected, hashed)
+    hashed = [column for column in columns if isinstance(column, HashedColumn)]
+    return BatchScorer(outputs, expected, hashed, workers.at_once)
 
 
 def _inputs(

@@ -49,6 +49,17 @@ def array_losses(
     bits: int,
     unit: int,
 ) -> tuple[bytes, float, int]: ...
+def row_losses(
+    offsets: memoryview[int],
+    starts: memoryview[int],
+    text: Bytes,
+    codes: memoryview[int] | None,
+    values: memoryview[float],
+    probabilities: bool,
+    expected: bytes,
+    bits: int,
+    first_line: int,
+) -> tuple[bytes, float, int]: ...
 def isotonic(values: Doubles, weights: Doubles) -> bytes: ...
 def token_table() -> object: ...
 def number_tokens(table: object, text: bytes, separators: bytes) -> tuple[bytes, bytes]: ...

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.reading.lines import Bytes
+    from geval_py.scoring.kernel.listed_rows import ListedRows
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
     from geval_py.scoring.kernel.reference import Doubles, Guesses, TokenTable
 
@@ -39,6 +40,7 @@ __all__ = [
     "isotonic",
     "line_profiles",
     "pack_words",
+    "row_losses",
     "score_lines",
     "token_table",
 ]
@@ -173,6 +175,15 @@ def array_losses(
         words, values, ids, offsets, rests, expected, lines, bits, unit
     )
     return found
+
+
+def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
+    """Score rows in buffers; see :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel.native import row_losses as score
+    else:
+        from geval_py.scoring.kernel.listed_rows import row_losses as score
+    return score(rows, expected, bits, first_line)
 
 
 def _of_arrays() -> ModuleType:

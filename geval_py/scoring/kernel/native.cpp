@@ -154,8 +154,19 @@ inline std::uint32_t mix_block(std::uint32_t h, std::uint64_t bytes) {
     return rotate(h ^ scramble(static_cast<std::uint32_t>(bytes)), 13) * 5 + 0xe6546b64u;
 }
 
-// The hash of a word in a padded text. Most words are shorter than eight bytes: they are hashed without a branch that
-// depends on their length, which processors could not predict.
+// Mixes in the last bytes, fewer than eight, with zeros after them. Most words have no others: they are hashed without a
+// branch that depends on their length, which processors could not predict.
+inline std::uint32_t murmur3_end(std::uint32_t h, std::uint64_t bytes, int left, std::size_t size) {
+    const std::uint32_t mixed = mix_block(h, bytes);
+    h = left >= 4 ? mixed : h;
+    bytes = left >= 4 ? bytes >> 32 : bytes;
+    h ^= scramble(static_cast<std::uint32_t>(bytes)) ^ static_cast<std::uint32_t>(size);
+    h = (h ^ (h >> 16)) * 0x85ebca6bu;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+    return h ^ (h >> 16);
+}
+
+// The hash of a word in a padded text.
 inline std::uint32_t murmur3(Text word, std::uint32_t seed) {
     std::uint32_t h = seed;
     const char* p = word.begin;
@@ -164,14 +175,7 @@ inline std::uint32_t murmur3(Text word, std::uint32_t seed) {
         h = mix_block(mix_block(h, bytes), bytes >> 32);
     }
     const int left = static_cast<int>(word.end - p);
-    std::uint64_t bytes = load8(p) & ((std::uint64_t{1} << 8 * left) - 1);
-    const std::uint32_t mixed = mix_block(h, bytes);
-    h = left >= 4 ? mixed : h;
-    bytes = left >= 4 ? bytes >> 32 : bytes;
-    h ^= scramble(static_cast<std::uint32_t>(bytes)) ^ static_cast<std::uint32_t>(word.size());
-    h = (h ^ (h >> 16)) * 0x85ebca6bu;
-    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
-    return h ^ (h >> 16);
+    return murmur3_end(h, load8(p) & ((std::uint64_t{1} << 8 * left) - 1), left, word.size());
 }
 
 // ---- numbers -----------------------------------------------------------------------------------------------------
@@ -644,6 +648,13 @@ struct Hashed {
     std::uint32_t hash;
 };
 
+// An entry of a row (listed_rows.hpp): its number, whether it is the rest, and its word's hash under the row's seed.
+struct ListedEntry {
+    std::uint32_t seed, hash;
+    double value;
+    bool is_rest;
+};
+
 constexpr std::uint32_t NO_WORD = ~std::uint32_t{0};
 
 class Line {
@@ -668,6 +679,37 @@ class Line {
         }
         flags = byte_flags_only | MALFORMED | error_kind(line);
         return std::numeric_limits<double>::quiet_NaN();
+    }
+
+    // Scores the line that has the entries from a place to before another: `take(place, entry)` finds each. False if it
+    // cannot, if a number is not finite, or if the numbers are not the probabilities, or logarithms, that they should be.
+    template <typename Take>
+    bool score_entries(const Take& take, std::size_t start, std::size_t stop, Text expected, const char* expected_limit,
+                       std::uint32_t seed, bool probabilities, double& loss) {
+        expected = decode(expected, expected_limit, expected_copy_);
+        const std::uint32_t mask = mask_, bucket = murmur3(expected, seed) & mask;
+        values_.clear(), hits_.clear(), rests_.clear();
+        double least = INFINITE, most = -INFINITE, total = 0;
+        for (std::size_t place = start; place < stop; ++place) {
+            ListedEntry entry{seed, 0, 0, false};
+            if (!take(place, entry)) return false;
+            if (!probabilities) {
+                if (!std::isfinite(entry.value)) return false;
+                values_.add(entry.value);
+            }
+            least = std::min(least, entry.value), most = std::max(most, entry.value);
+            total += entry.value;
+            if (entry.is_rest)
+                rests_.add(entry.value);
+            else if ((entry.hash & mask) == bucket)
+                hits_.add(entry.value);
+        }
+        total_ = total;
+        probabilities_ = least >= 0 && most > 0 && most <= 1;
+        if (probabilities_ != probabilities || total != total) return false;
+        unsigned flags = 0;
+        loss = entries_loss(flags);
+        return true;
     }
 
     // The loss of the line read last, for seeds, under another seed.
@@ -978,6 +1020,7 @@ std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines,
 
 #include "guesses.hpp"
 #include "packed_words.hpp"
+#include "listed_rows.hpp"
 #include "formatting.hpp"
 #include "tokens.hpp"
 #include "isotonic.hpp"
@@ -1403,6 +1446,52 @@ PyObject* raise_value_error(const char* message) {
     return nullptr;
 }
 
+// The numbers of a buffer; false if an error is set.
+bool places_of(PyObject* object, Buffer& buffer, Places& places) {
+    if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
+    const Py_ssize_t size = buffer.view.itemsize;
+    if (size == 4 || size == 8) {
+        places = {static_cast<const char*>(buffer.view.buf), static_cast<std::size_t>(buffer.view.len / size), size == 8};
+        return true;
+    }
+    PyErr_SetString(PyExc_ValueError, "offsets, codes and values have four or eight bytes");
+    return false;
+}
+
+PyObject* row_losses(PyObject*, PyObject* arguments) {
+    PyObject *offsets_object, *starts_object, *codes_object, *values_object;
+    Buffer offsets, starts, text, codes, values, expected;
+    int probabilities, bits;
+    unsigned long long first_line;
+    ListedRows rows{};
+    if (!PyArg_ParseTuple(arguments, "OOy*OOpy*iK", &offsets_object, &starts_object, &text.view, &codes_object,
+                          &values_object, &probabilities, &expected.view, &bits, &first_line) ||
+        !check_bits(bits))
+        return nullptr;
+    rows.coded = codes_object != Py_None;
+    if (!places_of(offsets_object, offsets, rows.offsets) || !places_of(starts_object, starts, rows.starts) ||
+        !places_of(values_object, values, rows.values) || (rows.coded && !places_of(codes_object, codes, rows.codes)))
+        return nullptr;
+    rows.text = text.text();
+    rows.probabilities = probabilities;
+    const std::size_t count = rows.offsets.count - (rows.offsets.count > 0);
+    if (!rows.offsets.count || count_lines(expected.text()) != count) return wrong_lines();
+    PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count * sizeof(double)));
+    if (!losses) return nullptr;
+    auto* found = reinterpret_cast<double*>(PyBytes_AsString(losses));
+    std::ptrdiff_t fault = NONE;
+    double bound = 0;
+    if (!without_gil([&] {
+            ListedScorer scorer(rows, bits);
+            fault = scorer.score(expected.text(), first_line, found);
+            bound = scorer.bound();
+        })) {
+        Py_DECREF(losses);
+        return nullptr;
+    }
+    return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
+}
+
 template <typename Number>
 const Number* numbers_of(const Buffer& buffer) {
     return static_cast<const Number*>(buffer.view.buf);
@@ -1594,6 +1683,9 @@ PyMethodDef METHODS[] = {
     {"array_losses", array_losses, METH_VARARGS,
      "array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit) -> (losses, bound, index of the first "
      "row at fault or -1)"},
+    {"row_losses", row_losses, METH_VARARGS,
+     "row_losses(offsets, starts, text, codes, values, probabilities, expected, bits, first_line) -> (losses, bound, index "
+     "of the first row that is no line or -1)"},
     {"score_probing", score_probing, METH_VARARGS,
      "score_probing(model, counts, multiplier, text, marks) -> (log10 of the tokens, whether unknown, tokens by line)"},
     {"word_table", word_table, METH_VARARGS, "word_table(words, alias) -> a table that numbers words"},

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from geval_py.scoring.kernel.listed_rows import ListedRows
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
     from geval_py.scoring.kernel.reference import Doubles, Guesses
 
@@ -34,6 +35,7 @@ __all__ = [
     "pack_words",
     "read_guesses",
     "reseeded_losses",
+    "row_losses",
     "score_lines",
     "score_probing",
 ]
@@ -114,6 +116,12 @@ def array_losses(
 ) -> tuple[array[float], float, int]:
     """Score rows of numbers; see :func:`geval_py.scoring.kernel.packed_words.array_losses`."""
     losses, bound, fault = _native.array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit)
+    return array("d", losses), bound, fault
+
+
+def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
+    """Score rows in buffers; see :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
+    losses, bound, fault = _native.row_losses(*rows, expected, bits, first_line)
     return array("d", losses), bound, fault
 
 

@@ -1,0 +1,133 @@
+"""Parquet from strangers is refused before it unpacks to more than memory holds."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from geval_py import read_output
+from geval_py.checking.check import unreadable_output
+from geval_py.errors import UnreadableFileError
+from geval_py.reading import formats, parquet, parquet_pages, splits
+
+
+def reason_of(path):
+    with pytest.raises(UnreadableFileError) as caught:
+        list(read_output(path))
+    return caught.value.reason
+
+
+def write_row(path, entries, word="a", **options):
+    """Write one row that has the same entry many times."""
+    offsets = pa.array([0, entries], pa.int32())
+    words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(entries, np.int32)), [word])
+    numbers = pa.array(np.full(entries, 0.5))
+    columns = [pa.ListArray.from_arrays(offsets, words), pa.ListArray.from_arrays(offsets, numbers)]
+    pq.write_table(pa.table(columns, names=["words", "probabilities"]), path, store_schema=False, **options)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_are_read_from_their_headers(version, tmp_path):
+    path = tmp_path / "out.parquet"
+    words = [[f"w{n % 100}", ""] for n in range(3000)]
+    table = pa.table({"words": words, "probabilities": [[0.25, 0.75]] * 3000})
+    pq.write_table(table, path, data_page_size=1000, data_page_version=version, compression="zstd")
+    metadata = pq.read_metadata(path).row_group(0)
+    with path.open("rb") as file:
+        for number in range(2):
+            column = metadata.column(number)
+            pages = parquet_pages.pages_of(str(path), file, column)
+            assert pages.values == column.num_values == 6000
+            assert pages.coded == {True}
+            assert 0 < pages.dictionary < pages.unpacked <= column.total_uncompressed_size
+            assert 0 < pages.stored <= column.total_compressed_size
+
+
+def test_a_footer_that_lies(tmp_path):
+    path = tmp_path / "out.parquet"
+    write_row(path, 5000)
+    column = pq.read_metadata(path).row_group(0).column(0)
+    names = ("data_page_offset", "dictionary_page_offset", "has_dictionary_page")
+    lie = SimpleNamespace(num_values=1, total_compressed_size=1, **{name: getattr(column, name) for name in names})
+    with path.open("rb") as file:
+        honest = parquet_pages.pages_of(str(path), file, column)
+        lie.total_compressed_size = column.total_compressed_size
+        assert parquet_pages.pages_of(str(path), file, lie) == honest
+
+
+def test_a_row_group_that_unpacks_to_too_much(tmp_path, monkeypatch):
+    path = tmp_path / "out.parquet"
+    write_row(path, 1_000_000)
+    monkeypatch.setattr(parquet, "MOST_UNPACKED_BYTES", 1 << 20)
+    assert reason_of(path).startswith("row group 1 would unpack to 24")
+
+
+def test_a_row_of_long_words(tmp_path, monkeypatch):
+    path = tmp_path / "out.parquet"
+    write_row(path, 1000, "long" * 1000)
+    monkeypatch.setattr(parquet, "MOST_LINE_BYTES", 4_000_000)
+    monkeypatch.setattr(parquet, "BYTES_AT_ONCE", 1 << 20)
+    assert reason_of(path) == "row 1: it unpacks to 4064000 bytes, more than 4000000"
+
+
+def test_a_word_that_is_repeated_beside_others(tmp_path, monkeypatch):
+    """Where pages without a dictionary follow, pyarrow copies the words, so the longest one counts."""
+    path = tmp_path / "out.parquet"
+    words = [["long" * 1000] * 1000, [f"w{n}" for n in range(1000)]]
+    table = pa.table({"words": words, "probabilities": [[0.5] * 1000] * 2})
+    pq.write_table(table, path, dictionary_pagesize_limit=1000, data_page_size=100)
+    assert len(list(read_output(path))) == 2
+    monkeypatch.setattr(parquet, "MOST_UNPACKED_BYTES", 1 << 20)
+    assert reason_of(path).startswith("row group 1 would unpack to 8")
+
+
+def test_words_that_share_their_beginnings(tmp_path):
+    path = tmp_path / "out.parquet"
+    table = pa.table({"words": [["abc", "abd"]], "probabilities": [[0.5, 0.5]]})
+    encodings = {"words.list.element": "DELTA_BYTE_ARRAY"}
+    pq.write_table(table, path, use_dictionary=False, column_encoding=encodings)
+    assert reason_of(path) == "it is not well-formed Parquet: the encoding DELTA_BYTE_ARRAY is not read"
+
+
+def test_a_footer_too_long(tmp_path):
+    path = tmp_path / "out.parquet"
+    write_row(path, 2)
+    data = path.read_bytes()
+    path.write_bytes(data[:-8] + (1 << 30).to_bytes(4, "little") + b"PAR1")
+    assert reason_of(path) == f"it is not well-formed Parquet: its footer has {1 << 30} bytes"
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl.xz", ".csv.gz"])
+def test_the_checker_has_a_limit_of_bytes(ending, tmp_path):
+    (tmp_path / "out.tsv").write_text("the:0.5 :0.5\n" * 1000)
+    path = str(tmp_path / f"new{ending}")
+    formats.convert(str(tmp_path / "out.tsv"), path)
+    output = splits.output_at(path).path
+    problem = unreadable_output(output, max_bytes=5000)
+    assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 5000 bytes")
+    assert unreadable_output(output) is None
+
+
+BOUNDED = """
+import resource, sys
+from geval_py.cli import main
+resource.setrlimit(resource.RLIMIT_DATA, (1_500_000_000,) * 2)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", [["-e", "expected.tsv", "-m", "PerplexityHashed", "-o"], ["check"]])
+def test_a_billion_entries_in_a_few_bytes(command, tmp_path):
+    write_row(tmp_path / "out.parquet", 100_000_000)
+    assert (tmp_path / "out.parquet").stat().st_size < 200_000
+    (tmp_path / "expected.tsv").write_text("a\n")
+    run = subprocess.run(
+        [sys.executable, "-c", BOUNDED, *command, "out.parquet"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 1
+    assert "row group 1 would unpack to" in run.stdout + run.stderr
