@@ -19,7 +19,16 @@ from geval_py.errors import EmptyFileError, MissingFileError, TooLargeError, Usa
 from geval_py.reading import rewriting, rows
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import STANDARD_INPUT, Memory, find_file, is_address, name_of, parts_of, state_at
+from geval_py.reading.sources import (
+    STANDARD_INPUT,
+    Memory,
+    absolute,
+    find_file,
+    is_address,
+    name_of,
+    parts_of,
+    state_at,
+)
 from geval_py.reading.wordprobs import WordProbs
 from geval_py.values import Value
 
@@ -59,6 +68,9 @@ class Converted(Memory):
 
     def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
         return encoded_lines(str(self), max_bytes)
+
+    def absolute(self) -> Converted:
+        return Converted(absolute(str(self)))
 
     @property
     def state(self) -> FileState:

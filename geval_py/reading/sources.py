@@ -65,6 +65,10 @@ class Memory(str):
         del max_bytes
         return self.read()
 
+    def absolute(self) -> Memory:
+        """Return the same lines, in the place of a path that does not depend on the current folder."""
+        return self
+
     @property
     def state(self) -> FileState:
         """A value that differs once the lines do."""
@@ -313,6 +317,8 @@ def join(folder: str, path: str) -> str:
 
 def absolute(path: str) -> str:
     """Return a path that does not depend on the current folder."""
+    if isinstance(path, Memory):
+        return path.absolute()
     return path if is_remote(path) else os.path.abspath(path)
 
 
@@ -423,6 +429,15 @@ def name_of(name: str) -> str:
     if part is not None and part.number is None:
         return part.whole
     return next((name.removesuffix(ending) for ending in COMPRESSED_ENDINGS if name.endswith(ending)), name)
+
+
+def format_ending(name: str) -> str:
+    """Return the ending of a file's format, other than TSV, without that of a compression; "" for any other file.
+
+    >>> format_ending("out-lr=0.1.jsonl.xz"), format_ending("out.tsv")
+    ('.jsonl', '')
+    """
+    return next((ending for ending in FORMAT_ENDINGS if name_of(name).endswith(ending)), "")
 
 
 def wholes_among(names: Iterable[str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from uuid import uuid4
 
 from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader, Range
-from geval_py.reading.sources import absolute, state_at
+from geval_py.reading.sources import Memory, absolute, state_at
 from geval_py.scoring.blocks import (
     Block,
     BlockReader,
@@ -228,19 +228,20 @@ class PieceReader(BlockReader):
 
     ``last`` is the piece of the last block, with the Future of the task that counted it.
 
-    All workers can read the output's files under the same paths. Raises UsageError for an output that can be read
-    only once, such as standard input.
+    All workers can read the output's files under the same paths. One worker reads all of an output in another format
+    than TSV. Raises UsageError for an output that can be read only once, such as standard input.
     """
 
     last: tuple[Piece, Any]
 
     def __init__(self, outputs: LineReader, expected: LineReader | None, cluster: Cluster) -> None:
-        if outputs.size is None:
+        size = _stored_size(outputs.path) if isinstance(outputs.path, Memory) else outputs.size
+        if size is None:
             raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: give a file")
         super().__init__(outputs, expected)
-        self._cluster, self._size = cluster, outputs.size
+        self._cluster, self._size = cluster, size
         shares = cluster.threads * max(min(MOST_SHARES // cluster.threads, SHARES_A_THREAD), 1)
-        self._share_bytes = min(max(_divided(outputs.size, shares), LEAST_SHARE_BYTES), MOST_SHARE_BYTES)
+        self._share_bytes = min(max(_divided(size, shares), LEAST_SHARE_BYTES), MOST_SHARE_BYTES)
         self._far_share_bytes = min(self._share_bytes, MOST_FAR_SHARE_BYTES)
         self._run, self._keepers = uuid4().hex, set[str]()
         self._paths = {absolute(part): part for part in outputs.parts} | {absolute(outputs.path): outputs.path}
@@ -356,12 +357,12 @@ class PieceReader(BlockReader):
         reader, before = self._outputs, 0
         while True:
             source = reader.source
-            size = source.size or 0
+            size = source.size or _stored_size(source.path) or 0
             whole = Piece(
                 path=absolute(source.path), range=None, start=0, size=size, header=reader.header,
                 max_bytes=reader.max_bytes, run=self._run,
             )  # fmt: skip
-            if source.compression is not None:
+            if source.compression is not None or isinstance(source.path, Memory):
                 yield whole, before + size
             else:
                 near = source.is_here
@@ -375,6 +376,11 @@ class PieceReader(BlockReader):
             before += size
             if not reader.next_part():
                 return
+
+
+def _stored_size(path: str) -> int | None:
+    """Return the number of bytes of the file of an output; None for lines in memory."""
+    return state_at(path)[2] or None
 
 
 def _divided(whole: int, parts: int) -> int:

@@ -22,9 +22,10 @@ from random_outputs import result as result_of
 
 import geval_py
 from geval_py.errors import ClusterError, UsageError
+from geval_py.reading.formats import convert
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Task
+from geval_py.reading.splits import Task, output_at
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring import pieces
 from geval_py.scoring.blocks import Block, Threads
@@ -150,6 +151,14 @@ def test_a_challenge(cluster):
     assert here.line_losses == there.line_losses
     assert here.to_frame().equals(there.to_frame())
     assert geval_py.evaluate_all(GAZETTE, "dev-0", cluster=cluster.client) == geval_py.evaluate_all(GAZETTE, "dev-0")
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv.gz", ".parquet"])
+def test_one_worker_reads_another_format(ending, cluster, tmp_path):
+    split = write(tmp_path, b"the:0.5 a:0.25 :0.25\nb:0.5\n" * 300, 0)
+    convert(split.outputs[0].path, f"{tmp_path}/new{ending}")
+    split = split.replace(outputs=(output_at(f"{tmp_path}/new{ending}"),))
+    assert result(split, workers=cluster) == result(split, workers=Threads(1))
 
 
 def test_metrics_that_select_lines_need_their_texts(cluster):

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Protocol
 
 from geval_py.board.submission import FailedError, ReceivedFile, RejectedError
+from geval_py.reading.sources import format_ending
 from geval_py.text import natural_order, shorten, visible
 
 MOST_NAME = 500  # characters
@@ -114,7 +115,7 @@ class Budget:
 def copy_members(
     source: Source, names: Mapping[str, str], place: str, budget: Budget, most: Mapping[str, int]
 ) -> list[ReceivedFile]:
-    """Copy some members to 000, 001 … in a place; return them sorted by the names that they are stored under.
+    """Copy some members to 000, 001.jsonl … in a place; return them sorted by the names that they are stored under.
 
     ``most`` has the most bytes of some members. Raises RejectedError, FailedError.
     """
@@ -132,11 +133,16 @@ def copy_if_possible(
     return sorted(files, key=lambda file: file.name)
 
 
+def numbered_path(place: str, number: int, name: str) -> str:
+    """Return where the file with a name is copied to: its number, and the ending of its format."""
+    return os.path.join(place, f"{number:03}{format_ending(name)}")
+
+
 def _copies(
     source: Source, names: Mapping[str, str], place: str, budget: Budget, start: int, most: Mapping[str, int]
 ) -> Iterator[ReceivedFile]:
     for number, (name, member) in enumerate(source.walk(names.__contains__), start):
-        path = os.path.join(place, f"{number:03}")
+        path = numbered_path(place, number, names[name])
         digest, size = _copy(name, member, path, budget, most.get(name))
         yield ReceivedFile(name=names[name], path=path, sha256=digest, bytes=size)
 

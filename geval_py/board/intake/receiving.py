@@ -45,7 +45,7 @@ MOST_PROBLEMS = 10  # that are named
 SETS = ("dev-", "test-", "train")  # how the names of sets begin; a folder around a submission has no such name
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
 _TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
-_OUTPUT = re.compile(r"out(?:-(.*))?\.tsv(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)
+_OUTPUT = re.compile(r"out(?:-(.*))?\.(?:tsv|jsonl|parquet|csv)(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

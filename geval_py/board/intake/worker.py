@@ -25,7 +25,7 @@ from geval_py.board.submission import (
     RejectedError,
     Scored,
 )
-from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError
+from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError, UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring import evaluate, scores
@@ -158,7 +158,12 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
     problems: list[Document] = []
     for output in parcel.outputs:
         target = _target(output, paths[output.file], challenge, answers)
-        report = check_targets([target], rules, max_bytes=max_bytes)
+        try:
+            report = check_targets([target], rules, max_bytes=max_bytes)
+        except UsageError as error:  # this machine lacks what reads the format
+            raise FailedError(
+                reason=f"`{visible(output.file)}` cannot be read here: {visible(str(error))}"
+            ) from error
         if report.unreadable:
             raise _challenge_fault(report.unreadable[0], output.test)
         problems += (problem_document(one.replace(path=output.file)) for one in report.problems)
@@ -173,7 +178,8 @@ def _target(output: ReceivedOutput, path: str, challenge: str, answers: str) -> 
         expected = expected_of(challenge, answers, output.test)
     except DataError as error:
         raise _challenge_fault(error, output.test) from error
-    return with_options(Target(output=path, expected=expected), challenge).replace(words_are_plain=False)
+    target = Target(output=splits.output_at(path).path, expected=expected)
+    return with_options(target, challenge).replace(words_are_plain=False)
 
 
 def _reason(problems: Sequence[Document]) -> str:

@@ -6,7 +6,6 @@ the reason. The last part finds the places that this moves.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.database import schema
 from geval_py.board.database.schema import FAILED, SCORED, files, history, outputs, scores, submissions
 from geval_py.board.database.store import Board, escape_unstorable, remember
+from geval_py.board.intake.members import numbered_path
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import Scorer, end_children, scorer_on
 from geval_py.board.intake.workspace import workspace
@@ -211,7 +211,7 @@ def _stored_parcel(connection: Connection, number: int, place: str, to_come: Seq
     row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
     stored = connection.execute(select(files).where(files.c.submission_id == number).order_by(files.c.id)).all()
     received = tuple(
-        ReceivedFile(name=file.name, path=os.path.join(place, f"{n:03}"), sha256=file.sha256, bytes=file.bytes)
+        ReceivedFile(name=file.name, path=numbered_path(place, n, file.name), sha256=file.sha256, bytes=file.bytes)
         for n, file in enumerate(stored)
     )
     digest = digest_of([file for file in received if test_by_folder(file.name, to_come) is None])

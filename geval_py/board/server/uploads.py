@@ -28,6 +28,7 @@ from geval_py.board.server import accounts, queue, receipts
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.settings import Settings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 DONE = "done"  # the state of an upload that has become a submission, or that was checked
 NUMBER_BYTES = 8
 LONGEST_NAME = 200  # characters of a file's name
-OUTPUT_ENDINGS = tuple(f".tsv{ending}" for ending in ("", *COMPRESSED_ENDINGS))
+OUTPUT_ENDINGS = tuple(f"{of}{ending}" for of in (".tsv", *FORMAT_ENDINGS) for ending in ("", *COMPRESSED_ENDINGS))
 KNOWN = "the same file was uploaded before: this is its receipt"
 
 

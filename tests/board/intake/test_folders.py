@@ -43,6 +43,9 @@ def test_the_digest_is_of_names_and_contents_alone(receiving, folder, tmp_path):
     [
         ("test-A/out.tsv", ["test-A"], ("test-A", "")),
         ("test-A/out-a.tsv.zst", ["test-A"], ("test-A", "a")),
+        ("test-A/out-a.jsonl.xz", ["test-A"], ("test-A", "a")),
+        ("test-A/out.parquet", ["test-A"], ("test-A", "")),
+        ("test-A/out.csv", ["test-A"], ("test-A", "")),
         ("test-A/out-a.tsv.zip", ["test-A"], None),
         ("test-A/output.tsv", ["test-A"], None),
         ("test-A/more/out.tsv", ["test-A"], None),

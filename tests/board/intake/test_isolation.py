@@ -26,6 +26,7 @@ from geval_py.board.settings import Limits, Settings, Test
 from geval_py.board.submission import FailedError, RejectedError, unpack
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading.config import DEFAULT_SEED
+from geval_py.reading.formats import convert
 
 GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
 BIGRAM = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes()
@@ -101,6 +102,33 @@ def test_what_is_received_and_scored(look):
     assert round(findings.scored[2].score, 6) == 1024
     assert [problem["rule"] for problem in findings.problems] == ["W214"]
     assert [problem["path"] for problem in findings.problems] == ["dev-0/out-model=unigram.tsv.zst"]
+
+
+def test_other_formats_are_received_and_scored(look, tmp_path):
+    """A child reads them within its limits, and the score is that of the TSV."""
+    (tmp_path / "out.tsv").write_bytes(BIGRAM)
+    files = {OUT: BIGRAM}
+    for ending in (".jsonl.xz", ".parquet", ".csv"):
+        convert(str(tmp_path / "out.tsv"), str(tmp_path / f"new{ending}"))
+        files[f"dev-0/out-of={ending[1:]}{ending}"] = (tmp_path / f"new{ending}").read_bytes()
+    findings = look(files)
+    assert [problem["severity"] for problem in findings.problems if problem["severity"] == "error"] == []
+    assert len({one.score for one in findings.scored if one.metric == METRICS[0]}) == 1
+    assert len(findings.scored) == 8
+    assert len({digest for name, digest in findings.digests.items() if name != OUT}) == 1  # of the lines
+
+
+BAD_FORMATS = {
+    "jsonl": (b'{"words": ["a b"], "probabilities": [1]}\n', "row 1, words[0]: the word `a b` has a space in it, which would split the line"),
+    "csv": (b"id,label,p\n1,a,x\n", "row 2, column `p`: `x` is not a number"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", [*BAD_FORMATS, "parquet"])
+def test_bad_files_in_other_formats_are_rejected(look, ending):
+    data, reason = BAD_FORMATS.get(ending, (b"PAR1" * 9, "it is not well-formed Parquet: "))
+    findings = look({f"dev-0/out.{ending}": data})
+    assert findings.reason.startswith(f"`dev-0/out.{ending}`: the output cannot be read: {reason}")
 
 
 def _zst(data):

@@ -267,6 +267,7 @@ def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
     ("path", "reason"),
     [
         ("/upload/out.tsv", "an output needs its test set: test-A, dev-0"),
+        ("/upload/out.jsonl.xz", "an output needs its test set: test-A, dev-0"),
         ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0"),
         ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0"),
         ("/upload/..%2F..%2Fout.sh?test=test-A", None),
