@@ -13,7 +13,8 @@ from geval_py.text import named
 
 DESCRIPTION = """\
 Write an output in another format, which the ending of the new file names: .tsv, .jsonl (JSON lines),
-.parquet or .csv; all but Parquet may be compressed, by one more ending (.xz, .gz, .bz2 or .zst)."""
+.parquet or .csv; all but Parquet may be compressed, by one more ending (.xz, .gz, .bz2 or .zst). N-best lists
+(.nbest, .words.nbest) and predictions of BabyLM (.predictions.json) are only read."""
 EXAMPLES = """\
   geval convert out.tsv out.parquet    a row a line, with lists of words and of probabilities
   geval convert predictions.csv out.tsv.xz

@@ -48,13 +48,13 @@ class FormatIn(Value):
 
     ``read`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a compressed file
     that unpacks to more bytes than its second argument. ``write`` writes rows (their lines, parsed).
-    ``is_binary`` means that the format compresses by itself.
+    Without ``write`` the format is only read. ``is_binary`` means that the format compresses by itself.
     """
 
     name: str
     ending: str
     read: Callable[[str, int | None], Lines]
-    write: Callable[[Parsed, Writable], None]
+    write: Callable[[Parsed, Writable], None] | None
     is_binary: bool = False
 
 
@@ -91,6 +91,15 @@ def format_of(path: str) -> FormatIn | None:
     """
     name = name_of(path)
     return next((known for known in FORMATS_IN if name.endswith(known.ending)), None)
+
+
+def format_ending(name: str) -> str:
+    """Return the ending of a file's format, other than TSV, without that of a compression; "" for any other file.
+
+    >>> format_ending("out-lr=0.1.jsonl.xz"), format_ending("out.tsv")
+    ('.jsonl', '')
+    """
+    return next((known.ending for known in FORMATS_IN if name_of(name).endswith(known.ending)), "")
 
 
 def encoded_lines(path: str, max_bytes: int | None = None) -> Iterator[bytes]:
@@ -140,8 +149,10 @@ def convert(source: str, target: str) -> int:
     compression = compression_by_ending(target)
     if compression is not None and format is not None and format.is_binary:
         raise UsageError(message=f"{format.name} compresses by itself: leave the ending of {compression} out")
+    if format is not None and format.write is None:
+        raise UsageError(message=f"{format.ending} is only read: it cannot be written")
     with closing(read_lines(path)) as lines, rewriting.written_whole(target, compression=compression) as file:
-        if format is not None:
+        if format is not None and format.write is not None:
             format.write(rows.rows_of_lines(path, counted(lines)), file)
         else:
             for line in counted(lines):
@@ -173,8 +184,21 @@ def _write_parquet(parsed: Parsed, file: Writable) -> None:
     write_parquet(parsed, file)
 
 
+def _read_by(name: str) -> Callable[[str, int | None], Lines]:
+    def read(path: str, max_bytes: int | None) -> Lines:
+        from geval_py.reading import tool_files
+
+        found: Lines = getattr(tool_files, name)(path, max_bytes)
+        return found
+
+    return read
+
+
 FORMATS_IN = (
     FormatIn(name="jsonl", ending=".jsonl", read=rows.read_json_lines, write=rows.write_json_lines),
     FormatIn(name="parquet", ending=".parquet", read=_read_parquet, write=_write_parquet, is_binary=True),
     FormatIn(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv),
+    FormatIn(name="words of n-best lists", ending=".words.nbest", read=_read_by("read_nbest_words"), write=None),
+    FormatIn(name="n-best lists", ending=".nbest", read=_read_by("read_best"), write=None),
+    FormatIn(name="BabyLM", ending=".predictions.json", read=_read_by("read_predictions"), write=None),
 )

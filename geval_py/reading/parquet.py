@@ -1,7 +1,8 @@
 """Outputs in Parquet, a row a line: columns of lists, of words and of their numbers, or a column of maps.
 
 The columns have the keys of JSON lines (:mod:`geval_py.reading.formats`); other columns are left out. pyarrow reads
-and writes them, of the extra parquet.
+and writes them, of the extra parquet. The details that lighteval logs (``details_TASK_DATE.parquet``) are read, too:
+the choices of its ``doc``, with the logarithms of its ``model_response``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from geval_py.reading.rewriting import Writable
 
 KEYS = (rows.WORDS, rows.PROBABILITIES, rows.LOGARITHMS, rows.BUCKETS)
+DOC, CHOICES, RESPONSE = "doc", "choices", "model_response"  # columns of lighteval's details, and a field
 ROWS_AT_ONCE, BYTES_AT_ONCE = 16384, 1 << 23
 ROWS_OF_TEXT = 64
 ROWS_OF_GROUP, BYTES_OF_GROUP = 1 << 20, 1 << 26  # that are written
@@ -79,13 +81,17 @@ class ParquetFile:
             self._metadata, schema = self._plain.metadata, self._plain.schema_arrow
         self.names = schema.names
         self._known = [name for name in KEYS if name in self.names]
+        self._is_lighteval = not self._known and {DOC, RESPONSE} <= {*self.names}
         _check_types(path, schema, self._pa.types)
-        if not self._known:
+        if self._is_lighteval:
+            _check_lighteval(path, schema, self._pa.types)
+        elif not self._known:
             wanted = f"{rows.WORDS} and {rows.PROBABILITIES}, or {rows.LOGARITHMS}"
             found = ", ".join(self.names[:8])
             raise UnreadableFileError(path=path, reason=f"its columns are {found}; {wanted} are wanted")
         paths = self._plain.column_paths
-        self._leaves = [number for number, leaf in enumerate(paths) if leaf[0] in self._known]
+        inner = {(DOC, CHOICES), (RESPONSE, rows.LOGARITHMS)} if self._is_lighteval else set()
+        self._leaves = [n for n, leaf in enumerate(paths) if leaf[0] in self._known or tuple(leaf[:2]) in inner]
         self._words = [number for number in self._leaves if paths[number][0] == rows.WORDS]
         self._coded = None
 
@@ -138,6 +144,9 @@ class ParquetFile:
                 if batch is None:
                     return
                 batch.validate()
+                if self._is_lighteval:
+                    columns = [batch.column(DOC).field(0), batch.column(RESPONSE).field(0)]
+                    batch = self._pa.RecordBatch.from_arrays(columns, [CHOICES, rows.LOGARITHMS])
             yield batch
 
     def _coded_reader(self) -> Any:
@@ -195,6 +204,18 @@ def _check_types(path: str, schema: Any, types: Any) -> None:
             raise UnreadableFileError(path=path, reason=f"column {name}: {wanted} is wanted, not {found}")
 
 
+def _check_lighteval(path: str, schema: Any, types: Any) -> None:
+    """Raise UnreadableFileError unless lighteval's details are of a multiple-choice task."""
+    for of, key, kinds in ((DOC, CHOICES, ("string", "large_string")), (RESPONSE, rows.LOGARITHMS, ("double",))):
+        found = schema.field(of).type
+        names = [field.name for field in found] if types.is_struct(found) else []
+        inner = found.field(key).type if key in names else None
+        is_list = inner is not None and (types.is_list(inner) or types.is_large_list(inner))
+        if inner is None or not is_list or str(inner.value_type) not in kinds:
+            reason = f"column {of}.{key}: lighteval's details of a multiple-choice task have a list there"
+            raise UnreadableFileError(path=path, reason=reason)
+
+
 @contextmanager
 def reading(path: str) -> Iterator[None]:
     """Turn pyarrow's errors into an UnreadableFileError."""
@@ -233,6 +254,8 @@ def lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
             found = batch.slice(start, count).to_pylist()
         for values in found:
             row = rows.Row(path=path, number=number + start)
+            if CHOICES in values:
+                values = {rows.WORDS: [str(one).strip(" ") for one in values.pop(CHOICES) or ()], **values}
             yield rows.line_of(row, {name: _as_map(value, row) for name, value in values.items()})
             start += 1
 

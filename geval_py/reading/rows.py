@@ -75,11 +75,11 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
         if words is not None:
             raise row.error(WORDS, f"{unit} is a map and has the words, so there are no {WORDS} beside it")
         return line_of_entries(
-            row, list(numbers), list(numbers.values()), unit, lambda n: f"{unit}[{_short(list(numbers)[n])}]"
+            row, list(numbers), list(numbers.values()), unit, lambda n: f"{unit}[{quoted(list(numbers)[n])}]"
         )
     for key, value in ((WORDS, words), (unit, numbers)):
         if not isinstance(value, list):
-            raise row.error(key, f"a list is wanted, not {_kind(value)}")
+            raise row.error(key, f"a list is wanted, not {kind_of(value)}")
     if len(words) != len(numbers):
         raise row.error(unit, f"{len(numbers)} numbers for {len(words)} words")
     return line_of_entries(row, words, numbers, unit, lambda n: f"{unit}[{n}]", lambda n: f"{WORDS}[{n}]")
@@ -116,10 +116,10 @@ def line_of_entries(
 def word_fault(word: Any) -> str | None:
     """Return why a line cannot hold a word; None if it can."""
     if not isinstance(word, str):
-        return f"a word is a string, not {_kind(word)}"
+        return f"a word is a string, not {kind_of(word)}"
     if " " in word or "\n" in word or "\r" in word:
         what = "a space" if " " in word else "a line end" if "\n" in word else "a carriage return"
-        return f"the word {_short(word)} has {what} in it, which would split the line"
+        return f"the word {quoted(word)} has {what} in it, which would split the line"
     if not word.isascii():
         try:
             word.encode()
@@ -130,7 +130,7 @@ def word_fault(word: Any) -> str | None:
 
 def _number(value: Any, row: Row, key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise row.error(key, f"a number is wanted, not {_kind(value)}")
+        raise row.error(key, f"a number is wanted, not {kind_of(value)}")
     try:
         number = float(value)
     except OverflowError:
@@ -140,12 +140,14 @@ def _number(value: Any, row: Row, key: str) -> float:
     return number
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Name the kind of a value of JSON, for errors."""
     known = {dict: "a map", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return "nothing" if value is None else known.get(type(value), "a number")
 
 
-def _short(word: object) -> str:
+def quoted(word: object) -> str:
+    """Quote a stranger's word in an error, shortened."""
     return f"`{visible(shorten(str(word)))}`"
 
 
@@ -168,7 +170,7 @@ def json_rows(path: str, max_bytes: int | None = None) -> Iterator[tuple[Row, An
         found = dict(pairs)
         if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
-            raise ValueError(f"the key {_short(next(key for key in keys if keys.count(key) > 1))} is there twice")
+            raise ValueError(f"the key {quoted(next(key for key in keys if keys.count(key) > 1))} is there twice")
         return found
 
     decode = json.JSONDecoder(object_pairs_hook=unique).decode
@@ -190,12 +192,14 @@ def json_rows(path: str, max_bytes: int | None = None) -> Iterator[tuple[Row, An
                     reason = "a number has too many digits" if "digits" in str(error) else str(error)
                     raise row.error("", reason) from None
                 if not isinstance(value, dict):
-                    raise row.error("", f"a map of keys is wanted, not {_kind(value)}")
+                    raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
                 yield row, value
 
 
 def read_json_lines(path: str, max_bytes: int | None = None) -> Lines:
     """Yield the lines of JSON lines: distributions, or rows that other tools log, as their keys show."""
+    from geval_py.reading.tool_files import LOGGED
+
     for row, values in json_rows(path, max_bytes):
         write = next((LOGGED[key] for key in LOGGED if key in values), line_of)
         yield write(row, values)
@@ -207,80 +211,6 @@ def write_json_lines(rows: Parsed, file: Writable) -> None:
 
     for _, row in rows:
         file.write((json.dumps(values_of(row), ensure_ascii=False) + "\n").encode())
-
-
-# Rows that other tools log
-
-
-def line_of_lm_eval(row: Row, sample: Mapping[str, Any]) -> str:
-    """Write a sample of a multiple-choice task that lm-evaluation-harness logs (``--log_samples``) as a line.
-
-    The words are the choices, without the space before them; their numbers are the logarithms that the model gave.
-    """
-    if sample.get("doc_id") != row.number - 1:
-        raise row.error("doc_id", f"{row.number - 1} is wanted: a row for each document, in order, and one filter")
-    arguments, answers = sample.get("arguments"), sample.get(LM_EVAL)
-    if not isinstance(arguments, dict) or not isinstance(answers, list) or len(arguments) != len(answers):
-        raise row.error("arguments", f"an argument is wanted for each of the {LM_EVAL}")
-    words: list[str] = []
-    numbers: list[float] = []
-    for n, (argument, answer) in enumerate(zip(arguments.values(), answers, strict=True)):
-        choice = argument.get("arg_1") if isinstance(argument, dict) else None
-        if not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
-            raise row.error(f"{LM_EVAL}[{n}]", "it is no log-probability of a choice: the task is no multiple choice")
-        words.append(choice.strip(" "))
-        numbers.append(_parsed(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
-    if len(set(words)) < len(words) or "" in words:
-        raise row.error("arguments", "the choices are empty or alike: the contexts differ, and no words are compared")
-    return line_of_entries(
-        row, words, numbers, LOGARITHMS, lambda n: f"{LM_EVAL}[{n}]", lambda n: f"arguments[{n}].arg_1"
-    )
-
-
-def line_of_openai(row: Row, response: Mapping[str, Any]) -> str:
-    """Write the first token's alternatives in a response of an OpenAI-style server (``top_logprobs``) as a line.
-
-    Chats have ``choices[0].logprobs.content[0].top_logprobs``, completions ``choices[0].logprobs.top_logprobs[0]``.
-    Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
-    """
-    place, found = OPENAI, response[OPENAI]
-    chat = ("0", "logprobs", "content", "0", "top_logprobs")
-    logged = _inside(_inside(found, ("0", "logprobs")), ("content",)) is not None
-    path = chat if logged else ("0", "logprobs", "top_logprobs", "0")
-    found = _inside(found, path)
-    place += "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in path)
-    if isinstance(found, dict):
-        found = [{"token": token, "logprob": number} for token, number in found.items()]
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise row.error(place, "the alternatives of the first token are wanted: ask the server for top_logprobs")
-    words: list[Any] = []
-    numbers: list[Any] = []
-    for one in found:
-        token = one.get("token")
-        word = token.strip() if isinstance(token, str) else token
-        if word != "":
-            words.append(word)
-            numbers.append(one.get("logprob"))
-    return line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"{place}: {_short(words[n])}")
-
-
-def _inside(value: Any, path: Sequence[str]) -> Any:
-    """Return what stands in maps and lists, by keys and places; None if it is not there."""
-    for step in path:
-        if isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return None
-    return value
-
-
-LM_EVAL, OPENAI = "filtered_resps", "choices"
-LOGGED: dict[str, Callable[[Row, Mapping[str, Any]], str]] = {  # by the key that only such rows have
-    LM_EVAL: line_of_lm_eval,
-    OPENAI: line_of_openai,
-}
 
 
 # CSV of class probabilities
@@ -308,10 +238,10 @@ def read_csv(path: str, max_bytes: int | None = None) -> Lines:
         if len(fields) != len(header):
             raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")
         numbers = [
-            _parsed(field, row, f"column {_short(label)}")
+            parsed_number(field, row, f"column {quoted(label)}")
             for field, label in zip(fields[first:], labels, strict=True)
         ]
-        yield line_of_entries(row, labels, numbers, PROBABILITIES, lambda n: f"column {_short(labels[n])}")
+        yield line_of_entries(row, labels, numbers, PROBABILITIES, lambda n: f"column {quoted(labels[n])}")
 
 
 def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], of_number: str) -> Lines:
@@ -328,11 +258,11 @@ def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], of_number: str) -> Line
         group = list(islice(of_id, MOST_ENTRIES + 1))
         row = group[0][0]
         if hash(identity) in seen:
-            raise row.error(f"column {ID}", f"the rows of {_short(identity)} do not follow each other")
+            raise row.error(f"column {ID}", f"the rows of {quoted(identity)} do not follow each other")
         if len(group) > MOST_ENTRIES:
-            raise row.error(f"column {ID}", f"more than {MOST_ENTRIES} rows are of {_short(identity)}")
+            raise row.error(f"column {ID}", f"more than {MOST_ENTRIES} rows are of {quoted(identity)}")
         seen.add(hash(identity))
-        numbers = [_parsed(fields[2], of, f"column `{of_number}`") for of, fields in group]
+        numbers = [parsed_number(fields[2], of, f"column `{of_number}`") for of, fields in group]
         yield line_of_entries(
             row, [fields[1] for _, fields in group], numbers, unit, lambda n: f"entry {n + 1}, column {of_number}"
         )
@@ -360,11 +290,12 @@ def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]
             yield row, fields
 
 
-def _parsed(field: str, row: Row, key: str) -> float:
+def parsed_number(field: str, row: Row, key: str) -> float:
+    """Parse a finite number; raises UnreadableFileError."""
     try:
         return _number(float(field), row, key)
     except ValueError:
-        raise row.error(key, f"{_short(field)} is not a number") from None
+        raise row.error(key, f"{quoted(field)} is not a number") from None
 
 
 def write_csv(rows: Parsed, file: Writable) -> None:

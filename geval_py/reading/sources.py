@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     FileState: TypeAlias = tuple[object, object, int, object]
 
 STANDARD_INPUT = "-"
-FORMAT_ENDINGS = (".jsonl", ".parquet", ".csv")  # of outputs that geval_py.reading.formats reads
+FORMAT_ENDINGS = (
+    ".jsonl",
+    ".parquet",
+    ".csv",
+    ".words.nbest",
+    ".nbest",
+    ".predictions.json",
+)  # of formats.FORMATS_IN
+ANY_FORMAT = "|".join((".tsv", *FORMAT_ENDINGS)).replace(".", r"\.")  # of a regular expression
 MOST_NAMED = 5  # missing parts in a message
 _ANY_COMPRESSION = "|".join(COMPRESSED_ENDINGS).replace(".", r"\.")
 _REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
@@ -429,15 +437,6 @@ def name_of(name: str) -> str:
     if part is not None and part.number is None:
         return part.whole
     return next((name.removesuffix(ending) for ending in COMPRESSED_ENDINGS if name.endswith(ending)), name)
-
-
-def format_ending(name: str) -> str:
-    """Return the ending of a file's format, other than TSV, without that of a compression; "" for any other file.
-
-    >>> format_ending("out-lr=0.1.jsonl.xz"), format_ending("out.tsv")
-    ('.jsonl', '')
-    """
-    return next((ending for ending in FORMAT_ENDINGS if name_of(name).endswith(ending)), "")
 
 
 def wholes_among(names: Iterable[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, nearest, some_of, suggestion, visible
 
 OUTPUT_FILE = "out.tsv"
-_VARIANT = r"(out(?:-.*)?\.(?:tsv|jsonl|parquet|csv))(?:\.(?:xz|gz|bz2|zst))?"
+_VARIANT = rf"(out(?:-.*)?(?:{sources.ANY_FORMAT}))(?:\.(?:xz|gz|bz2|zst))?"
 
 
 class Output(values.Value):
@@ -78,7 +78,7 @@ def parse_parameters(name: str) -> dict[str, str]:
     """
     if "=" not in name:
         return {}
-    match = re.fullmatch(r"[^-]+-(.*?)(?:\.(?:tsv|jsonl|parquet|csv))?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
+    match = re.fullmatch(rf"[^-]+-(.*?)(?:{sources.ANY_FORMAT})?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
     pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
     if not all(key.strip() and equals for key, equals, _ in pairs):
         return {}
@@ -139,7 +139,7 @@ def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what
 
 
 def _file_names(output: Output) -> set[str]:
-    stem = re.sub(r"\.(?:tsv|jsonl|parquet|csv)$", "", output.name)
+    stem = re.sub(rf"(?:{sources.ANY_FORMAT})$", "", output.name)
     return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
 
 

@@ -25,6 +25,7 @@ from geval_py.board.settings import VARIANTS
 from geval_py.board.strict_yaml import Document, Fields, Reader, WrongValueError, read_mapping
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ConfigError
+from geval_py.reading.sources import ANY_FORMAT
 from geval_py.reading.splits import OUT_HEADER_FILE, parse_parameters
 from geval_py.text import visible
 
@@ -45,7 +46,7 @@ MOST_PROBLEMS = 10  # that are named
 SETS = ("dev-", "test-", "train")  # how the names of sets begin; a folder around a submission has no such name
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
 _TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
-_OUTPUT = re.compile(r"out(?:-(.*))?\.(?:tsv|jsonl|parquet|csv)(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)
+_OUTPUT = re.compile(rf"out(?:-(.*?))?(?:{ANY_FORMAT})(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,200 @@
+"""Files that other tools write, as lines of an output: logs of evaluators and servers, n-best lists, predictions.
+
+Samples of lm-evaluation-harness and responses of servers are JSON lines, and are known by a key. N-best lists of
+Moses and Marian, and predictions of BabyLM's evaluation, have endings of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+
+from geval_py.errors import TooLargeError, UnreadableFileError
+from geval_py.reading import rows
+from geval_py.reading.lines import LineReader, decode_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from geval_py.reading.rows import Lines
+
+MOST_HYPOTHESES = 1 << 20  # of a list
+SEPARATOR = "|||"
+PREDICTIONS, PREDICTION = "predictions", "pred"
+
+
+def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
+    """Write a sample of a multiple-choice task that lm-evaluation-harness logs (``--log_samples``) as a line.
+
+    The words are the choices, without the space before them; their numbers are the logarithms that the model gave.
+    """
+    if sample.get("doc_id") != row.number - 1:
+        raise row.error("doc_id", f"{row.number - 1} is wanted: a row for each document, in order, and one filter")
+    arguments, answers = sample.get("arguments"), sample.get(LM_EVAL)
+    if not isinstance(arguments, dict) or not isinstance(answers, list) or len(arguments) != len(answers):
+        raise row.error("arguments", f"an argument is wanted for each of the {LM_EVAL}")
+    words: list[str] = []
+    numbers: list[float] = []
+    for n, (argument, answer) in enumerate(zip(arguments.values(), answers, strict=True)):
+        choice = argument.get("arg_1") if isinstance(argument, dict) else None
+        if not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
+            raise row.error(f"{LM_EVAL}[{n}]", "it is no log-probability of a choice: the task is no multiple choice")
+        words.append(choice.strip(" "))
+        numbers.append(rows.parsed_number(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
+    if len(set(words)) < len(words) or "" in words:
+        raise row.error("arguments", "the choices are empty or alike: the contexts differ, and no words are compared")
+    return rows.line_of_entries(
+        row, words, numbers, rows.LOGARITHMS, lambda n: f"{LM_EVAL}[{n}]", lambda n: f"arguments[{n}].arg_1"
+    )
+
+
+def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
+    """Write the first token's alternatives in a response of an OpenAI-style server (``top_logprobs``) as a line.
+
+    Chats have ``choices[0].logprobs.content[0].top_logprobs``, completions ``choices[0].logprobs.top_logprobs[0]``.
+    Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
+    """
+    place, found = OPENAI, response[OPENAI]
+    chat = ("0", "logprobs", "content", "0", "top_logprobs")
+    logged = _inside(_inside(found, ("0", "logprobs")), ("content",)) is not None
+    path = chat if logged else ("0", "logprobs", "top_logprobs", "0")
+    found = _inside(found, path)
+    place += "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in path)
+    if isinstance(found, dict):
+        found = [{"token": token, "logprob": number} for token, number in found.items()]
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise row.error(place, "the alternatives of the first token are wanted: ask the server for top_logprobs")
+    words: list[Any] = []
+    numbers: list[Any] = []
+    for one in found:
+        token = one.get("token")
+        word = token.strip() if isinstance(token, str) else token
+        if word != "":
+            words.append(word)
+            numbers.append(one.get("logprob"))
+    return rows.line_of_entries(row, words, numbers, rows.LOGARITHMS, lambda n: f"{place}: {rows.quoted(words[n])}")
+
+
+def _inside(value: Any, path: Sequence[str]) -> Any:
+    """Return what stands in maps and lists, by keys and places; None if it is not there."""
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+LM_EVAL, OPENAI = "filtered_resps", "choices"
+LOGGED: dict[str, Callable[[rows.Row, Mapping[str, Any]], str]] = {  # by the key that only such rows have
+    LM_EVAL: line_of_lm_eval,
+    OPENAI: line_of_openai,
+}
+
+
+# N-best lists: a hypothesis a line, as Moses (-n-best-list) and Marian (--n-best) write them
+
+
+def read_best(path: str, max_bytes: int | None = None) -> Lines:
+    """Yield the hypothesis with the highest score of each list; of equal ones the first."""
+    for _, hypotheses in _nbest_lists(path, max_bytes):
+        yield max(hypotheses, key=lambda one: one[2])[1]
+
+
+def read_nbest_words(path: str, max_bytes: int | None = None) -> Lines:
+    """Yield each list as a line: the hypotheses are words, and their scores are logarithms."""
+    for row, hypotheses in _nbest_lists(path, max_bytes):
+        for of_word, word, _ in hypotheses:
+            if (reason := rows.word_fault(word)) is not None:
+                raise of_word.error("", f"{reason}; a list of texts ends in .nbest, without .words")
+        words, numbers = [word for _, word, _ in hypotheses], [number for _, _, number in hypotheses]
+        yield rows.line_of_entries(row, words, numbers, rows.LOGARITHMS, lambda n: f"hypothesis {n + 1}")
+
+
+def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[rows.Row, list[tuple[rows.Row, str, float]]]]:
+    """Yield the first row of each list and its hypotheses: their row, text and score.
+
+    Lists are numbered from 0; one without hypotheses is missing, which is an error.
+    """
+    for wanted, (number, group) in enumerate(groupby(_hypotheses(path, max_bytes), key=lambda one: one[0])):
+        hypotheses = [one[1:] for one in islice(group, MOST_HYPOTHESES + 1)]
+        row = hypotheses[0][0]
+        if number != str(wanted):
+            raise row.error("number", f"{wanted} is wanted, not {rows.quoted(number)}: lists are numbered from 0")
+        if len(hypotheses) > MOST_HYPOTHESES:
+            raise row.error("", f"the list has more than {MOST_HYPOTHESES} hypotheses")
+        yield row, hypotheses
+
+
+def _hypotheses(path: str, max_bytes: int | None) -> Iterator[tuple[str, rows.Row, str, float]]:
+    number = 0
+    with LineReader(path, max_bytes=max_bytes) as reader:
+        while block := reader.block():
+            for line in decode_lines(block):
+                number += 1
+                row = rows.Row(path=path, number=number)
+                fields = line.split(SEPARATOR)
+                if len(fields) < 4:
+                    raise row.error("", "`number ||| text ||| features ||| score` is wanted")
+                yield fields[0].strip(), row, fields[1].strip(), rows.parsed_number(fields[3].strip(), row, "score")
+
+
+# Predictions of BabyLM's evaluation (evaluation-pipeline-2025, --save_predictions, and its collated submissions)
+
+
+def read_predictions(path: str, max_bytes: int | None = None) -> Lines:
+    """Yield the predictions of all tasks, in the order of the file, as texts without the spaces around them.
+
+    ``{TASK: {"predictions": [{"id": "TASK_0", "pred": …}, …]}}``, or such maps in a map of benchmarks. A prediction
+    is a text, or the number of a class.
+    """
+    import json
+
+    with LineReader(path, max_bytes=max_bytes) as reader:
+        text = bytearray()
+        while block := reader.block():
+            text += block
+            if len(text) > rows.MOST_ROW_BYTES:
+                raise TooLargeError(path=path, max_bytes=rows.MOST_ROW_BYTES)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = "its maps are nested too deeply" if isinstance(error, RecursionError) else f"it is not JSON: {error}"
+        raise UnreadableFileError(path=path, reason=reason) from None
+    for task, predictions in _tasks(path, found):
+        for n, one in enumerate(predictions):
+            place = f"{task}, {PREDICTIONS}[{n}]"
+            identity = one.get("id") if isinstance(one, dict) else None
+            if not isinstance(identity, str) or not identity.endswith(f"_{n}"):
+                raise UnreadableFileError(path=path, reason=f"{place}.id: an id that ends in _{n} is wanted")
+            yield _prediction(path, f"{place}.{PREDICTION}", one.get(PREDICTION))
+
+
+def _tasks(path: str, found: Any) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the name of each task, visible, and its predictions."""
+    if isinstance(found, dict) and not any(_is_task(value) for value in found.values()):
+        found = {task: value for of in found.values() if isinstance(of, dict) for task, value in of.items()}
+    if not isinstance(found, dict) or not found:
+        raise UnreadableFileError(path=path, reason=f"a map of tasks is wanted, each with {PREDICTIONS}")
+    for task, value in found.items():
+        if not _is_task(value):
+            raise UnreadableFileError(path=path, reason=f"{rows.quoted(task)}: a list of {PREDICTIONS} is wanted")
+        yield rows.quoted(task), value[PREDICTIONS]
+
+
+def _is_task(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(PREDICTIONS), list)
+
+
+def _prediction(path: str, place: str, value: Any) -> str:
+    if isinstance(value, str):
+        text = value.strip()
+        if "\n" not in text and "\r" not in text and text.isprintable():
+            return text
+        raise UnreadableFileError(path=path, reason=f"{place}: {rows.quoted(value)} is not a line of text")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UnreadableFileError(path=path, reason=f"{place}: a text or a whole number is wanted")
+    return str(value)
