@@ -1,0 +1,392 @@
+"""What a model of a board is compared with: a board in a folder, submissions to send, faults, and all its tables.
+
+Everything is done in this process and in one thread, so that the same steps always do the same.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from unittest.mock import patch
+from zipfile import ZipFile
+
+from board_model import HIDDEN, SEED, VISIBLE, Content, Settings
+from crashes import Crashes
+from samples import NOW, write
+from sqlalchemy import delete, select
+from story import run_here
+
+from geval_py.board.answers import references_of
+from geval_py.board.database.schema import METADATA
+from geval_py.board.database.store import CREATED, Board, migrate, remember, rows, stored_moment
+from geval_py.board.exports import import_board
+from geval_py.board.intake import sandbox
+from geval_py.board.intake.identity import fingerprint, unopened_digest
+from geval_py.board.operations import creation, pipeline, rescoring, submissions
+from geval_py.board.server import delivery, worker
+from geval_py.board.submission import FailedError, ReceivedFile, digest_of
+
+WORDS = ("ant", "bee", "cat", "dog")
+ANSWERS = (("ant", "bee", "cat", "ant"), ("ant", "dog", "cat", "bee"), ("ant", "bee", "cat", "ant", "bee"))
+PUBLIC = ("bee", "ant", "dog")
+FORMS = ("folder", "archive", "git")
+KEYS = {
+    "title": "Machine",
+    "challenge": "challenge",
+    "answers": "answers",
+    "seed": SEED,
+    "samples": 8,
+    "transports": "[https, file]",
+    "server": "{uploads_an_hour: 1_000_000, webhooks: [{name: hook, url: HOOK}]}",
+}
+
+
+def lines_of(chance, number, skill):
+    return [(word if chance.random() < skill else chance.choice(WORDS), chance.choice((0.2, 0.5, 0.8))) for word in ANSWERS[2][:number]]  # fmt: skip
+
+
+def contents():
+    """Make the outputs of all submissions: good and bad ones, some for another number of lines, some malformed."""
+    chance = random.Random(1)
+    hidden = [[lines_of(chance, 4, number / 10)] for number in range(11)]
+    hidden += [[lines_of(chance, 5, number / 3)] for number in range(4)]
+    hidden += [[lines_of(chance, 4, 0.5), lines_of(chance, 4, 0.7)] for _ in range(3)]
+    hidden += [[lines_of(chance, 4, skill) for skill in (0.2, 0.4, 0.6)], [None], [lines_of(chance, 3, 0.5)]]
+    hidden += [[[("ant", 0)] * 4]]
+    found = [{HIDDEN: of} for of in hidden]
+    found += [{HIDDEN: [lines_of(chance, 4, 0.6)], VISIBLE: [lines_of(chance, 3, skill)]} for skill in (0, 0.5, 1)]
+    return [*found, {VISIBLE: [lines_of(chance, 3, 0.5)]}, {VISIBLE: [lines_of(chance, 2, 0.5)]}]
+
+
+def text_of(lines):
+    if lines is None:
+        return "ant:x\n" * 4
+    return "".join(f"{word}:{share} :{round(1 - share, 1)}\n" for word, share in lines)
+
+
+class Inline:
+    """An executor that does at once, in this thread, what it is given."""
+
+    def __init__(self, *_):
+        pass
+
+    def submit(self, function, *arguments):
+        future = Future()
+        try:
+            future.set_result(function(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, **_):
+        pass
+
+
+class World:
+    """A board, on one of two databases of a kind, and what is around it; ``others`` is for boards on the other kind."""
+
+    def __init__(self, root, databases, other):
+        self.root, self.databases, self.other = Path(root), databases, other
+        self.scanned, self.temporary, self.incoming = (self.root / name for name in ("scanned", "tmp", "incoming"))
+        self.board = None
+        self.crashes = Crashes()
+        self.crashes.folder = str(self.root)
+        self.jam, self.heavy, self.deaf = "", frozenset(), False
+        self.failed, self.delivered = set(), []
+        self.interlude = None
+        self.meanings = {}
+        self.steps = 0
+        for folder in (self.temporary, self.root / "boards", self.root / "pool"):
+            folder.mkdir()
+        self._make_template()
+        self._make_pool()
+        for database in (*databases, other or ""):
+            if "://" in database:
+                migrate(Board("", None, database).engine)
+        self._patches = ExitStack()
+        for module in (submissions, rescoring, worker):
+            self._patches.enter_context(patch.object(module, "ThreadPoolExecutor", Inline))
+        self._patches.enter_context(patch.object(sandbox, "run_in_sandbox", self._run))
+        self._patches.enter_context(patch.object(delivery, "_call", self._call))
+        self._patches.enter_context(patch.object(tempfile, "tempdir", str(self.temporary)))
+        self._patches.enter_context(patch.object(os, "cpu_count", lambda: 1))
+        quiet = classmethod(lambda *_, **__: None)  # the folders of killed runs are left
+        self._patches.enter_context(patch.object(tempfile.TemporaryDirectory, "_cleanup", quiet))
+
+    def close(self):
+        self._patches.close()
+        self.crashes.close()
+
+    def _make_template(self):
+        folder = self.root / "template"
+        write(folder / "challenge/README.md", "Guess\n")
+        write(folder / "challenge/config.txt", "--metric PerplexityHashed\n")
+        write(folder / "challenge" / VISIBLE / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(3)))
+        write(folder / "challenge" / VISIBLE / "expected.tsv", "".join(f"{word}\n" for word in PUBLIC))
+        self._write_answers(folder, ANSWERS[0])
+        board = creation.create(folder, challenge=folder / "challenge", answers=folder / "answers")
+        with board.writing() as connection:
+            remember(connection, CREATED, NOW.isoformat())
+        with board.engine.connect() as connection:
+            connection.exec_driver_sql("COMMIT")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @staticmethod
+    def _write_answers(folder, answers):
+        write(folder / "challenge" / HIDDEN / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(len(answers))))
+        write(folder / "answers" / HIDDEN / "expected.tsv", "".join(f"{word}\n" for word in answers))
+
+    def _make_pool(self):
+        """Write all contents as folders, as archives and as branches of a repository."""
+        pool, self.contents = self.root / "pool", []
+        git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-C", str(pool / "repository")]
+        subprocess.run(["git", "init", "-q", str(pool / "repository")], check=True)
+        for number, tests in enumerate(contents()):
+            folder, archive = pool / f"c{number}", pool / f"c{number}.zip"
+            for test, of in tests.items():
+                for variant, lines in enumerate(of):
+                    name = "out.tsv" if len(of) == 1 else f"out-v={variant}.tsv"
+                    write(folder / test / name, text_of(lines))
+            files = sorted(path for path in folder.rglob("*") if path.is_file())
+            with ZipFile(archive, "w") as opened:
+                for path in files:
+                    opened.write(path, path.relative_to(folder).as_posix())
+            for words in (["checkout", "-q", "--orphan", f"c{number}"], ["rm", "-rfq", "--ignore-unmatch", "."]):
+                subprocess.run([*git, *words], check=True)
+            shutil.copytree(folder, pool / "repository", dirs_exist_ok=True)
+            for words in (["add", "."], ["commit", "-qm", "x"]):
+                subprocess.run([*git, *words], check=True)
+            received = [
+                ReceivedFile(
+                    name=path.relative_to(folder).as_posix(),
+                    path="",
+                    sha256=sha256(path.read_bytes()).hexdigest(),
+                    bytes=path.stat().st_size,
+                )
+                for path in files
+            ]
+            digests = {"received": digest_of(received)}
+            self.contents.append(Content(tests, digests, number))
+            digests |= {form: unopened_digest(self.source(self.contents[-1], form)) for form in FORMS}
+        assert len({one.digests["received"] for one in self.contents}) == len(self.contents)
+
+    def source(self, content, form):
+        """Return the path or address of a submission."""
+        pool, name = self.root / "pool", f"c{content.number}"
+        git = f"git+file://{pool}/repository@{name}"
+        return {"folder": str(pool / name), "archive": f"{pool / name}.zip", "git": git}[form]
+
+    # The board
+
+    def begin(self):
+        """Begin with an empty board."""
+        self.jam, self.heavy, self.deaf = "", frozenset(), False
+        self.delivered, self.interlude, self.meanings = [], None, {}
+        for folder in (self.scanned, self.temporary, self.root / "boards"):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        folder = self.root / "boards" / "0"
+        shutil.copytree(self.root / "template", folder)
+        database = self.databases[0]
+        if "://" in database:
+            (folder / "board.sqlite").unlink()
+            clean(database)
+            with Board("", None, database).writing() as connection:
+                remember(connection, CREATED, NOW.isoformat())
+        self.board = Board(str(folder), None, database)
+
+    def open(self, model, folder=None):
+        """Write the settings of a model into board.yaml, and open the board; remember what they are called there."""
+        folder = Path(folder or self.board.folder)
+        of, database = model.settings, self.board.place
+        phases = ", ".join(f"{{name: {name}, until: {until.isoformat()}}}" for name, until in of.phases)
+        split = "split: 50 %, " if of.split else ""
+        keys = KEYS | {
+            "database": database if "://" in database else "board.sqlite",
+            "metric": of.metric,
+            "tests": f"{{{HIDDEN}: {{{split}disclosed: {of.digits}}}, {VISIBLE}: {{visible: true, disclosed: {of.digits}}}}}",
+            "phases": f"[{phases}]",
+            "zone": of.zone,
+            "submissions_a_day": of.quota,
+            "variants": of.variants,
+            "finals": of.finals,
+        }  # fmt: skip
+        write(folder / "board.yaml", "".join(f"{key}: {value}\n" for key, value in keys.items()))
+        self.board = Board.open(folder)
+        self._learn(model)
+
+    def write_answers(self, answers):
+        self._write_answers(Path(self.board.folder), answers)
+
+    def _learn(self, model):
+        """Remember what the digests of now mean."""
+        settings = self.board.settings
+        references = references_of(settings)
+        for (test, _), digest in references.items():
+            self.meanings[digest] = (test, model.reference(test))
+        self.meanings[pipeline.references_digest(settings, references)] = model.references
+        self.meanings[pipeline.settings_digest(settings)] = model.received_with
+        self.meanings[pipeline.tried_with(settings, references)] = model.tried_with
+
+    def send(self, name, content, form):
+        """Put a submission into the folder that is scanned; returns what tells that it has changed."""
+        for path in (self.scanned / name, self.scanned / f"{name}.zip"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        source, path = self.source(content, form), self.scanned / name
+        if form == "archive":
+            path = shutil.copyfile(source, self.scanned / f"{name}.zip")
+        else:
+            shutil.copytree(source, path)
+        return str(path), fingerprint(str(path))
+
+    def imported(self, file, name, database, kill):
+        """Import an export into a new board, perhaps after an import that is killed."""
+        folder = self.root / "boards" / name
+        for steps in (kill, None):
+            is_last = steps is None
+            if folder.exists():
+                break
+            if database is not None and "://" in database:
+                clean(database)
+            where = None if database is None or "://" not in database else database
+            if is_last:
+                return import_board(str(file), str(folder), database=where)
+            with self.crashes.killing(steps):
+                import_board(str(file), str(folder), database=where)
+        return Board.open(folder)
+
+    @contextmanager
+    def noting(self, failed):
+        """Note in a set the digests of the submissions whose scoring fails in the block."""
+        before, self.failed = self.failed, failed
+        try:
+            yield
+        finally:
+            self.failed = before
+
+    # The sandbox, and receivers of notices
+
+    def _run(self, job, arguments, *, limits, place):
+        if self.interlude is not None:
+            act, self.interlude = self.interlude, None
+            act()
+        if self.jam == job == "receive":
+            raise FailedError(path=place, reason="it took more than 600 seconds")
+        if self.jam == job == "score" and arguments["parcel"]["digest"] in self.heavy:
+            self.failed.add(arguments["parcel"]["digest"])
+            raise FailedError(path=place, reason="it needs more than 4000000000 bytes of memory")
+        return run_here(job, arguments, limits=limits, place=place)
+
+    def _call(self, _, __, row, ___):
+        if self.deaf:
+            raise delivery.DeliveryError(reason="no answer (ConnectError)")
+        self.delivered.append(row.number)
+
+    # What can be seen
+
+    def observe(self):
+        """Return all that is stored, as Model.view does."""
+        with self.board.reading_rows() as connection:
+            return Observed(connection, self.meanings).view()
+
+
+class Observed:
+    """The tables of a board, read by one connection."""
+
+    def __init__(self, connection, meanings):
+        self._connection, self._meanings = connection, meanings
+        found = self._rows(
+            "SELECT submissions.id, submitters.key, digest, state, cost, arrived, baseline, withdrawn, final, remark, "
+            "code, charged FROM submissions JOIN submitters ON submitters.id = submitter_id ORDER BY submissions.id"
+        )
+        self._place = {row[0]: place for place, row in enumerate(found)}
+        assert all(bool(row[11]) == (row[4] > 0) for row in found)
+        self.codes = [row[10] for row in found]
+        self._submissions = found
+
+    def _rows(self, sql):
+        return rows(self._connection, sql)
+
+    def view(self):
+        uploads = self._rows(
+            "SELECT submitters.key, arrived, dry, state, submission_id FROM uploads "
+            "JOIN submitters ON submitters.id = submitter_id ORDER BY uploads.id"
+        )
+        notices = self._rows("SELECT CAST(event AS TEXT), state, due, tries FROM notices ORDER BY id")
+        return {
+            "submissions": [
+                (*row[1:6], bool(row[6]), row[7] is not None, row[8], row[9]) for row in self._submissions
+            ],
+            "scores": self._scores(),
+            "checked": self._checked(),
+            "names": dict(map(tuple, self._rows("SELECT key, name FROM submitters"))),
+            "uploads": [(*row[:2], bool(row[2]), row[3], self._place.get(row[4])) for row in uploads],
+            "jobs": list(
+                map(tuple, self._rows("SELECT state, lease, deaths, leased_until, started FROM jobs ORDER BY upload_id"))
+            ),
+            "notices": [(event_of(row[0]), *row[1:]) for row in notices],
+            "announcements": [row[0] for row in self._rows("SELECT text FROM announcements ORDER BY id")],
+            "scanned": self._scanned(),
+        }  # fmt: skip
+
+    def _scores(self):
+        """Return, for each submission with outputs, what each score was made with."""
+        found = {}
+        for row in self._rows(
+            "SELECT submission_id, evaluations.reference, scores.metric FROM outputs LEFT JOIN scores ON scores.output_id = outputs.id "
+            "LEFT JOIN evaluations ON evaluations.id = scores.evaluation_id"
+        ):
+            own = found.setdefault(self._place[row[0]], set())
+            if row[1] is not None:
+                own.add((row[2], *self._meanings[row[1]]))
+        return found
+
+    def _facts(self, beginning):
+        pattern = f"{beginning} %"
+        sql = "SELECT name, value FROM facts WHERE name LIKE :pattern"
+        return {
+            name.removeprefix(f"{beginning} "): value
+            for name, value in rows(self._connection, sql, pattern=pattern)
+        }  # fmt: skip
+
+    def _checked(self):
+        found = {self._place[int(number)]: self._meanings[value] for number, value in self._facts("checked").items()}
+        return [found[place] for place in range(len(self._submissions))]
+
+    def _scanned(self):
+        told = {}
+        for path, value in self._facts("scanned").items():
+            found, how = value.split(" ", 1)
+            how = self._meanings.get(how.removeprefix("failed "), how)
+            told[path] = found, how
+        return told
+
+
+def event_of(text):
+    event = json.loads(text)
+    return f"{event['event']} {event.get('state', '')}"
+
+
+def clean(database):
+    """Empty a database of PostgreSQL."""
+    with Board("", None, database).engine.begin() as connection:
+        for table in reversed(METADATA.sorted_tables):
+            connection.execute(delete(table))
+        for table in METADATA.sorted_tables:
+            if "id" in table.c:
+                connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), 1, false)")
+
+
+def dump(board):
+    """Return all rows of all tables, but for what only one database needs."""
+    with board.reading() as connection:
+        return {
+            table.name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
+            for table in METADATA.sorted_tables
+        }

@@ -1,0 +1,578 @@
+"""A board and its server against a model: random steps, any of which may be killed, on SQLite and PostgreSQL.
+
+The model (board_model.py) says after each step what all tables must hold. A killed step must leave a state between
+two of its transactions, with which everything goes on. While a submission is opened, another step may be made, as by
+another process. At the end of each run of steps, what is left is worked off, the leaderboards are made anew, and an
+export must give an equal board.
+"""
+
+import math
+import os
+import shutil
+import time
+from collections import Counter
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from board_model import HIDDEN, SCORES, VISIBLE, Model, Refused, Settings, changed
+from board_world import ANSWERS, PUBLIC, Observed, World, clean, dump
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from profiles import LONG
+from samples import NOW
+from sqlalchemy import delete, select, text
+
+from geval_py.board.database.schema import blobs, comparisons, disclosures, exchanges, facts, files, notices
+from geval_py.board.database.schema import uploads as stored_uploads
+from geval_py.board.database.store import Board, rows
+from geval_py.board.exports import export, import_board
+from geval_py.board.operations import rescoring, submissions
+from geval_py.board.operations.notices import announce, take_back
+from geval_py.board.ranking import disclosure, order
+from geval_py.board.ranking.leaderboard import standings, standings_on
+from geval_py.board.server import accounts, receipts, uploads
+from geval_py.board.server.worker import Worker
+from geval_py.board.site.view import loaded
+from geval_py.errors import GevalError
+
+STEPS = 50  # of a run
+QUICK_STEPS, LONG_STEPS = 400, 100_000  # on each database
+TEAMS = ("ann", "Ann", "bob", "eve")
+CONTENTS, SOME, ANY = st.integers(0, 26), st.sampled_from(TEAMS), st.integers(0, 99)
+FORMS = st.sampled_from(["folder"] * 5 + ["archive"] * 3)
+KILLS = st.sampled_from([None] * 300 + list(range(100)))
+INNER = st.one_of(
+    *[st.none()] * 12,
+    st.tuples(st.just("add"), SOME, CONTENTS),
+    st.tuples(st.just("withdraw"), ANY),
+    st.tuples(st.just("rescore")),
+    st.tuples(st.just("work"), st.sampled_from([1, 31])),
+)
+
+
+@dataclass
+class Action:
+    """What is done to a board, and what that does to the model: ``predict`` takes the model and what is done between."""
+
+    act: object
+    predict: object
+    kind: str = ""
+
+
+class Machine(RuleBasedStateMachine):
+    """Steps on a board; ``world`` is set by a test."""
+
+    world = None
+    counts = Counter()
+
+    def __init__(self):
+        super().__init__()
+        self.world.begin()
+        self.model = Model(now=NOW, answers={HIDDEN: ANSWERS[0], VISIBLE: PUBLIC})
+        self.world.open(self.model)
+        self.key = receipts.signing_key(self.board.folder)
+        self.now, self.step, self.was_killed = NOW, 0, False
+        self.accounts, self.receipts, self.codes = {}, [], []
+        self.rescored = None
+        self.is_fine = True
+
+    @property
+    def board(self):
+        return self.world.board
+
+    # A step: what is done, and whether it is as predicted
+
+    def perform(self, action, kill=None, inner=None):
+        """Do a step, which may be killed; without that, another one may be done while it works."""
+        self.begin()
+        if kill is None:
+            self._perform(action, inner)
+        else:
+            self._kill(action, kill)
+        self.check()
+
+    def begin(self):
+        """Count a step; until it is found fine, nothing more is looked at."""
+        self.is_fine = False
+        self.step += 1
+        self.counts["steps"] += 1
+
+    def _perform(self, action, inner):
+        nested = None if inner is None else self._inner(action, inner)
+        done = []
+        if nested is not None:
+            self.world.interlude = lambda: done.append(self._refused(nested))
+        was_refused = self._refused(action)
+        self.world.interlude = None
+        during = None
+        if done:
+            self.counts[f"{nested.kind} during {action.kind}"] += 1
+
+            def during(model):
+                assert is_refused(nested, model) == done[0]
+
+        assert is_refused(action, self.model, during) == was_refused
+        self.counts[f"{action.kind}{' refused' if was_refused else ''}"] += 1
+        if not self.was_killed:
+            assert os.listdir(self.world.temporary) == []
+
+    def _refused(self, action):
+        try:
+            action.act()
+        except GevalError as error:
+            self.refusal = error
+            return True
+        return False
+
+    def _kill(self, action, kill):
+        with self.world.crashes.killing(kill) as life:
+            self._refused(action)
+        self.was_killed = True
+        self.counts["killed" if life.was_killed else "killed after the end"] += 1
+        after = deepcopy(self.model)
+        possible = [self.model]
+        try:
+            for _ in action.predict(after, None):
+                possible.append(deepcopy(after))
+        except Refused:
+            pass
+        possible.append(after)
+        seen = self.world.observe()
+        fitting = [model for model in possible if model.view() == seen]
+        assert fitting, f"{action.kind}, killed after {kill} steps: {difference(possible, seen)}"
+        self.model = fitting[-1]
+
+    def _inner(self, outer, spec):
+        kind, *more = spec
+        if kind == "add":
+            return self.adding(more[0], self.world.contents[more[1]], "folder")
+        if kind == "withdraw":
+            return self.withdrawing(more[0]) if self.model.submissions else None
+        if kind == "rescore":
+            return self.rescoring()
+        return self.working(seconds=more[0]) if outer.kind in ("work", "add") else None
+
+    def check(self):
+        """Compare all tables with the model, and a leaderboard."""
+        with self.board.reading_rows() as connection:
+            observed = Observed(connection, self.world.meanings)
+            view = observed.view()
+        self.codes = observed.codes
+        if view != self.model.view():
+            raise AssertionError(difference([self.model], view))
+        tables = self.tables()
+        self.check_standings(*tables[self.step % len(tables)])
+        assert self.now == self.model.now
+        self.is_fine = True
+
+    def tables(self):
+        names = [name for name, _ in self.model.settings.phases]
+        return [(test, phase) for phase in ([*names, "post-deadline"] if names else [""]) for test in (HIDDEN, VISIBLE)]
+
+    def check_standings(self, test, phase):
+        table = standings(self.board, test, phase=phase, now=self.now)
+        digests = {code: one.digest for code, one in zip(self.codes, self.model.submissions, strict=True)}
+        found = [
+            (entry.submitter.casefold(), digests[entry.code], entry.baseline, entry.score, entry.place)
+            for entry in table.entries
+        ]
+        assert found == self.model.standings(test, phase)
+
+    # Submissions
+
+    def adding(self, name, content, form, *, baseline=False, ago=0):
+        now, at = self.now, self.now - timedelta(seconds=ago)
+        source = self.world.source(content, form)
+
+        def act():
+            receipt = submissions.add(self.board, source, submitter=name, at=at, baseline=baseline, now=now)
+            assert receipt.submitter.casefold() == name.casefold()
+
+        return Action(act, after(lambda model: model.add(name, content, form, at, baseline=baseline)), "add")
+
+    @rule(name=SOME, content=CONTENTS, form=FORMS, baseline=st.integers(0, 9), ago=st.sampled_from([0, 0, 0, 5, 90_000]), kill=KILLS, inner=INNER)
+    def add(self, name, content, form, baseline, ago, kill, inner):
+        content = self.world.contents[content]
+        self.perform(self.adding(name, content, form, baseline=baseline == 9, ago=ago), kill, inner)
+
+    @rule(name=SOME, content=CONTENTS, kill=KILLS)
+    def add_again(self, name, content, kill):
+        """Add what somebody has sent."""
+        known = [one.content for one in self.model.submissions]
+        content = known[content % len(known)] if known else self.world.contents[content]
+        self.perform(self.adding(name, content, "folder"), kill)
+
+    @precondition(lambda self: self.step % 25 == 7)
+    @rule(name=SOME, content=CONTENTS)
+    def add_branch(self, name, content):
+        self.perform(self.adding(name, self.world.contents[content], "git"))
+
+    @rule(sent=st.lists(st.tuples(SOME, CONTENTS, FORMS), max_size=3), again=st.booleans(), kill=KILLS, inner=INNER)
+    def scan(self, sent, again, kill, inner):
+        for name, number, form in sent:
+            content = self.world.contents[number]
+            self.model.folders[name] = content, form, *self.world.send(name, content, form)
+        now, folder = self.now, str(self.world.scanned)
+        action = Action(
+            lambda: submissions.scan(self.board, folder, now=now, again=again),
+            after(lambda model: model.scan(again=again, now=now)),
+            "scan",
+        )
+        self.perform(action, kill, inner)
+
+    def withdrawing(self, place, *, by_team=False):
+        place %= len(self.model.submissions)
+        code, now = self.codes[place], self.now
+        return Action(
+            lambda: submissions.withdraw(self.board, code, "by its team", now, by_team=by_team),
+            after(lambda model: model.withdraw(place, by_team=by_team)),
+            "withdraw",
+        )
+
+    @precondition(lambda self: self.model.submissions)
+    @rule(place=ANY, by_team=st.booleans(), kill=KILLS)
+    def withdraw(self, place, by_team, kill):
+        self.perform(self.withdrawing(place, by_team=by_team), kill)
+
+    @precondition(lambda self: self.model.submissions)
+    @rule(place=ANY, remark=st.sampled_from(["", "fine", "<b>"]), kill=KILLS)
+    def note(self, place, remark, kill):
+        place %= len(self.model.submissions)
+        code = self.codes[place]
+        act = partial(submissions.note, self.board, code, remark)
+        self.perform(Action(act, after(lambda model: model.note(place, remark)), "note"), kill)
+
+    @precondition(lambda self: self.model.submissions and self.model.settings.finals)
+    @rule(places=st.lists(ANY, min_size=1, max_size=2), undo=st.sampled_from([False, False, True]), kill=KILLS)
+    def final(self, places, undo, kill):
+        places = [place % len(self.model.submissions) for place in places]
+        codes, now = [self.codes[place] for place in places], self.now
+        self.perform(
+            Action(
+                lambda: submissions.name_final(self.board, codes, now, undo=undo),
+                after(lambda model: model.name_final(places, undo=undo)),
+                "final",
+            ),
+            kill,
+        )
+
+    # Scores and settings
+
+    def rescoring(self, *, again=False, dry=False):
+        now, failed = self.now, set()
+
+        def act():
+            with self.world.noting(failed):
+                self.rescored = rescoring.rescore(self.board, now=now, again=again, dry_run=dry)
+
+        change = after(lambda model: model.rescore(failed=failed, again=again, dry=dry))
+        return Action(act, change, "dry run" if dry else "rescore")
+
+    @rule(again=st.booleans(), dry=st.sampled_from(["no", "only", "before"]), kill=KILLS, inner=INNER)
+    def rescore(self, again, dry, kill, inner):
+        """Score again what is out of date; a dry run before it says the same."""
+        if dry != "no":
+            self.perform(self.rescoring(again=again, dry=True), None if dry == "before" else kill)
+        said = self.rescored if dry == "before" else None
+        if dry != "only":
+            self.perform(self.rescoring(again=again), None if said else kill, None if said else inner)
+        if said is not None:
+            assert said == self.rescored
+
+    @rule(metric=st.sampled_from(list(SCORES)), answers=st.sampled_from(ANSWERS))
+    def change_scores(self, metric, answers):
+        """Change the metric or the hidden answers."""
+        self.model.settings = changed(self.model.settings, metric=metric)
+        self.model.answers = {**self.model.answers, HIDDEN: answers}
+        self.world.write_answers(answers)
+        self.edit()
+
+    def edit(self):
+        self.begin()
+        self.world.open(self.model)
+        self.check()
+
+    @rule(hours=st.lists(st.integers(-30, 30), max_size=2, unique=True).map(sorted))
+    def set_phases(self, hours):
+        """Open and close phases, whose deadlines are so many hours from now."""
+        moments = [self.now + timedelta(hours=hour) for hour in hours]
+        self.model.settings = changed(self.model.settings, phases=tuple(zip(("one", "two"), moments, strict=False)))
+        self.edit()
+
+    @rule(
+        quota=st.sampled_from([0, 0, 1, 2, 3]),
+        split=st.booleans(),
+        finals=st.integers(0, 2),
+        digits=st.sampled_from([0, 2, 4]),
+        variants=st.sampled_from([2, 2, 5]),
+        zone=st.sampled_from(["Europe/Warsaw", "Pacific/Apia", "UTC"]),
+    )
+    def set_rules(self, **keys):
+        self.model.settings = changed(self.model.settings, **keys)
+        self.edit()
+
+    @rule(by=st.sampled_from([timedelta(seconds=1), timedelta(seconds=31), timedelta(minutes=7), timedelta(hours=5), timedelta(days=1), timedelta(hours=-1), timedelta(seconds=-20)]))
+    def set_clock(self, by):
+        self.begin()
+        self.now += by
+        self.model.now += by
+        self.check()
+
+    @rule(jam=st.sampled_from(["", "", "receive", "score"]), deaf=st.sampled_from([False, False, True]))
+    def break_or_mend(self, jam, deaf):
+        """From now on, submissions cannot be received, or some not be scored; or receivers of notices are away."""
+        self.begin()
+        heavy = frozenset(one.digests["received"] for one in self.world.contents[::3])
+        for one in (self.model, self.world):
+            one.jam, one.deaf, one.heavy = jam, deaf, heavy
+        self.is_fine = True
+
+    # Announcements
+
+    @rule(text=st.sampled_from(["hello", "*news*"]), kill=KILLS)
+    def announce(self, text, kill):
+        act = partial(announce, self.board, text, self.now)
+        self.perform(Action(act, after(lambda model: model.announce(text)), "announce"), kill)
+
+    @precondition(lambda self: self.model.announced)
+    @rule(place=ANY, kill=KILLS)
+    def take_back(self, place, kill):
+        place %= len(self.model.announced)
+        with self.board.reading_rows() as connection:
+            ((number,),) = rows(connection, f"SELECT id FROM announcements ORDER BY id LIMIT 1 OFFSET {place}")
+        act = partial(take_back, self.board, number)
+        self.perform(Action(act, after(lambda model: model.take_back(place)), "take back"), kill)
+
+    # The server
+
+    def account(self, name):
+        """Return the account of a team, which is made if it is not there."""
+        team = name.casefold()
+        if team not in self.accounts:
+            with self.board.writing() as connection:
+                secret = accounts.invite(connection, name, now=self.now)
+                self.accounts[team] = accounts.accept(connection, secret, self.now)
+            self.model.names.setdefault(team, name)
+        return self.accounts[team]
+
+    @rule(name=SOME, content=CONTENTS, dry=st.integers(0, 4), single=st.booleans(), kill=KILLS)
+    def upload(self, name, content, dry, single, kill):
+        content, dry, now = self.world.contents[content], dry == 4, self.now
+        account = self.account(name)
+        is_single = single and list(content.outputs) == [HIDDEN] and len(content.outputs[HIDDEN]) == 1
+        form = "folder" if is_single else "archive"
+        sent = Path(self.world.source(content, form), HIDDEN, "out.tsv") if is_single else Path(self.world.source(content, form))
+
+        def act():
+            self.world.incoming.mkdir(exist_ok=True)
+            path = shutil.copyfile(sent, self.world.incoming / "upload")
+            data = path.read_bytes()
+            received = uploads.Received(
+                path=str(path),
+                name=sent.name,
+                test=HIDDEN if is_single else "",
+                sha256=sha256(data).hexdigest(),
+                bytes=len(data),
+                arrived=now,
+                dry=dry,
+            )
+            accepted = uploads.accept(self.board, account, received, self.key, 1_000_000)
+            self.receipts.append(accepted.receipt)
+
+        self.perform(Action(act, after(lambda model: model.accept(name, content, form, dry=dry)), "upload"), kill)
+
+    def working(self, seconds=0):
+        def act():
+            self.now += timedelta(seconds=seconds)
+            Worker(self.board.folder, at_once=1, clock=lambda: self.now).run(until_idle=True)
+
+        def predict(model, during):
+            model.now += timedelta(seconds=seconds)
+            yield from model.work(during=during)
+
+        return Action(act, predict, "work")
+
+    @rule(kill=KILLS, inner=INNER)
+    def work(self, kill, inner):
+        self.perform(self.working(), kill, inner)
+
+    # Moving
+
+    @precondition(lambda self: self.step % 12 == 11)
+    @rule(kill=KILLS)
+    def move(self, kill):
+        """Export the board, import it into the other kind of database, and from there into a new one of its own."""
+        self.begin()
+        world, old = self.world, self.board
+        if kill is not None:
+            with world.crashes.killing(kill):
+                export(self.board, str(world.root / "one.tar"), now=self.now)
+            self.was_killed = True
+            (world.root / "one.tar").unlink(missing_ok=True)
+        one = self.export("one.tar")
+        away = world.imported(one, "away", world.other, kill)
+        assert dump(away) == dump(old)
+        world.board = away
+        two = self.export("two.tar")
+        assert one.read_bytes() == two.read_bytes()
+        self.check()
+        world.databases.reverse()
+        place = "1" if old.folder.endswith("0") else "0"
+        world.board = world.imported(two, place, world.databases[0], None)
+        assert dump(world.board) == dump(old)
+        shutil.rmtree(old.folder)
+        shutil.rmtree(away.folder)
+        self.check()
+
+    def export(self, name):
+        path = self.world.root / name
+        path.unlink(missing_ok=True)
+        export(self.board, str(path), now=self.now)
+        return path
+
+    # What must hold at the end
+
+    def teardown(self):
+        if not self.is_fine:
+            return
+        for one in (self.model, self.world):
+            one.jam, one.deaf = "", False
+        for _ in range(12):
+            self.now += timedelta(hours=13)
+            self.model.now = self.now
+            self.perform(self.working())
+            if not any(one.state == "waiting" for one in self.model.uploads):
+                break
+        assert not any(one.state == "waiting" for one in self.model.uploads)
+        for table in self.tables():
+            self.check_standings(*table)
+        self._check_server()
+        self._check_ranking()
+        self._check_site()
+
+    def _check_server(self):
+        """Look whether each receipt has its upload, each content is needed, and each notice was delivered."""
+        key = receipts.public_text(self.key)
+        with self.board.reading() as connection:
+            stored = dict(connection.execute(select(stored_uploads.c.number, stored_uploads.c.receipt)).all())
+            for receipt in self.receipts:
+                assert stored[receipts.verify("receipt", receipt, key)["number"]] == receipt
+            kept = set(connection.execute(select(blobs.c.sha256)).scalars())
+            assert kept == set(connection.execute(select(files.c.sha256)).scalars())
+            told = connection.execute(select(notices.c.number, notices.c.state)).all()
+            assert {number for number, state in told if state == "sent"} <= set(self.world.delivered)
+            assert "waiting" not in {state for _, state in told}
+            if connection.dialect.name == "sqlite":
+                assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
+                assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
+
+    def _check_ranking(self):
+        """Make all that is disclosed and compared anew: it must be the same."""
+        of = self.board.settings
+        with self.board.writing() as connection:
+            disclosure.refresh(connection, of, self.now)
+            before = [standings_on(connection, of, test, phase=phase, now=self.now) for test, phase in self.tables()]
+            for table in (disclosures, exchanges, comparisons):
+                connection.execute(delete(table))
+            connection.execute(delete(facts).where(facts.c.name == order.MADE_WITH))
+            disclosure.refresh(connection, of, self.now)
+            again = [standings_on(connection, of, test, phase=phase, now=self.now) for test, phase in self.tables()]
+            assert before == again
+            connection.rollback()
+
+    def _check_site(self):
+        """Look whether the site has all submissions, and scores of those alone that are ranked."""
+        with loaded(self.board, now=self.now) as view:
+            found = {one.code: one for one in view.submissions}
+            for code, one in zip(self.codes, self.model.submissions, strict=True):
+                shown = found.pop(code)
+                assert shown.status == ("withdrawn" if one.withdrawn else one.state)
+                assert shown.is_ranked or not any(output.figures for output in shown.outputs)
+            assert found == {}
+            assert [one.text for one in view.announcements] == self.model.announced[::-1]
+
+
+def after(change):
+    """Return what an action does to a model if all that is done meanwhile comes before it."""
+
+    def predict(model, during):
+        if during is not None:
+            during(model)
+        yield from change(model)
+
+    return predict
+
+
+def is_refused(action, model, during=None):
+    """Do an action to a model; returns whether it is to be refused."""
+    try:
+        for _ in action.predict(model, during):
+            pass
+    except Refused:
+        return True
+    return False
+
+
+def difference(models, seen):
+    """Return what is seen and not in one of some models, and the other way round."""
+    found = []
+    for model in models:
+        view = {name: parts(value) for name, value in model.view().items()}
+        now = {name: parts(value) for name, value in seen.items()}
+        found.append(
+            {
+                f"{name} {key}": f"seen {now[name].get(key)}, expected {view[name].get(key)}"
+                for name in view
+                for key in {**view[name], **now[name]}
+                if now[name].get(key) != view[name].get(key)
+            }
+        )
+    return found
+
+
+def parts(value):
+    return value if isinstance(value, dict) else dict(enumerate(value))
+
+
+def run(world, steps):
+    """Make so many steps at least."""
+    runs = -(-steps // STEPS)
+    machine = type("OnThis", (Machine,), {"world": world, "counts": Counter()})
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    began = time.monotonic()
+    try:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=runs,
+                stateful_step_count=STEPS,
+                derandomize=True,
+                deadline=None,
+                database=None,
+                phases=[Phase.generate],
+                suppress_health_check=checks,
+            ),
+        )
+    finally:
+        seconds = time.monotonic() - began
+        print(f"{machine.counts['steps']} steps in {seconds:.0f} s: {dict(sorted(machine.counts.items()))}")
+    return machine.counts
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+def test_a_board_does_what_the_model_says(kind, request, tmp_path):
+    is_long = settings.get_current_profile_name() == LONG
+    urls = [request.getfixturevalue("postgresql").new_database() for _ in range(2)] if is_long else []
+    files = ["board.sqlite", "board.sqlite"]
+    world = World(tmp_path, *((files, urls[0] if urls else None) if kind == "sqlite" else (urls, None)))
+    try:
+        wanted = LONG_STEPS if is_long else QUICK_STEPS
+        assert run(world, wanted)["steps"] >= wanted
+    finally:
+        world.close()
