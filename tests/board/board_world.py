@@ -19,10 +19,11 @@ from zipfile import ZipFile
 from board_model import HIDDEN, SEED, VISIBLE, Content, Settings
 from crashes import Crashes
 from samples import NOW, write
-from sqlalchemy import delete, select
+from sqlalchemy import delete, pool, select
 from story import run_here
 
 from geval_py.board.answers import references_of
+from geval_py.board.database import store
 from geval_py.board.database.schema import METADATA
 from geval_py.board.database.store import CREATED, Board, migrate, remember, rows, stored_moment
 from geval_py.board.exports import import_board
@@ -104,23 +105,29 @@ class World:
         self.steps = 0
         for folder in (self.temporary, self.root / "boards", self.root / "pool"):
             folder.mkdir()
+        self._patches = ExitStack()
+        self._patches.enter_context(patch.object(pool, "NullPool", pool.QueuePool))  # connecting takes long
+        store._engine.cache_clear()
         self._make_template()
         self._make_pool()
         for database in (*databases, other or ""):
             if "://" in database:
                 migrate(Board("", None, database).engine)
-        self._patches = ExitStack()
         for module in (submissions, rescoring, worker):
             self._patches.enter_context(patch.object(module, "ThreadPoolExecutor", Inline))
         self._patches.enter_context(patch.object(sandbox, "run_in_sandbox", self._run))
         self._patches.enter_context(patch.object(delivery, "_call", self._call))
         self._patches.enter_context(patch.object(tempfile, "tempdir", str(self.temporary)))
         self._patches.enter_context(patch.object(os, "cpu_count", lambda: 1))
+        self._patches.enter_context(patch.object(worker, "IDLE_SECONDS", 0))
         quiet = classmethod(lambda *_, **__: None)  # the folders of killed runs are left
         self._patches.enter_context(patch.object(tempfile.TemporaryDirectory, "_cleanup", quiet))
 
     def close(self):
+        if self.board is not None:
+            self.dispose(self.board)
         self._patches.close()
+        store._engine.cache_clear()
         self.crashes.close()
 
     def _make_template(self):
@@ -133,9 +140,7 @@ class World:
         board = creation.create(folder, challenge=folder / "challenge", answers=folder / "answers")
         with board.writing() as connection:
             remember(connection, CREATED, NOW.isoformat())
-        with board.engine.connect() as connection:
-            connection.exec_driver_sql("COMMIT")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.dispose(board)
 
     @staticmethod
     def _write_answers(folder, answers):
@@ -144,11 +149,11 @@ class World:
 
     def _make_pool(self):
         """Write all contents as folders, as archives and as branches of a repository."""
-        pool, self.contents = self.root / "pool", []
-        git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-C", str(pool / "repository")]
-        subprocess.run(["git", "init", "-q", str(pool / "repository")], check=True)
+        there, self.contents = self.root / "pool", []
+        git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-C", str(there / "repository")]
+        subprocess.run(["git", "init", "-q", str(there / "repository")], check=True)
         for number, tests in enumerate(contents()):
-            folder, archive = pool / f"c{number}", pool / f"c{number}.zip"
+            folder, archive = there / f"c{number}", there / f"c{number}.zip"
             for test, of in tests.items():
                 for variant, lines in enumerate(of):
                     name = "out.tsv" if len(of) == 1 else f"out-v={variant}.tsv"
@@ -159,7 +164,7 @@ class World:
                     opened.write(path, path.relative_to(folder).as_posix())
             for words in (["checkout", "-q", "--orphan", f"c{number}"], ["rm", "-rfq", "--ignore-unmatch", "."]):
                 subprocess.run([*git, *words], check=True)
-            shutil.copytree(folder, pool / "repository", dirs_exist_ok=True)
+            shutil.copytree(folder, there / "repository", dirs_exist_ok=True)
             for words in (["add", "."], ["commit", "-qm", "x"]):
                 subprocess.run([*git, *words], check=True)
             received = [
@@ -178,9 +183,9 @@ class World:
 
     def source(self, content, form):
         """Return the path or address of a submission."""
-        pool, name = self.root / "pool", f"c{content.number}"
-        git = f"git+file://{pool}/repository@{name}"
-        return {"folder": str(pool / name), "archive": f"{pool / name}.zip", "git": git}[form]
+        there, name = self.root / "pool", f"c{content.number}"
+        git = f"git+file://{there}/repository@{name}"
+        return {"folder": str(there / name), "archive": f"{there / name}.zip", "git": git}[form]
 
     # The board
 
@@ -188,6 +193,8 @@ class World:
         """Begin with an empty board."""
         self.jam, self.heavy, self.deaf = "", frozenset(), False
         self.delivered, self.interlude, self.meanings = [], None, {}
+        if self.board is not None:
+            self.dispose(self.board)
         for folder in (self.scanned, self.temporary, self.root / "boards"):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
@@ -200,6 +207,11 @@ class World:
             with Board("", None, database).writing() as connection:
                 remember(connection, CREATED, NOW.isoformat())
         self.board = Board(str(folder), None, database)
+
+    @staticmethod
+    def dispose(board):
+        """Close the connections to a board's database, whose file is going to be removed."""
+        board.engine.dispose()
 
     def open(self, model, folder=None):
         """Write the settings of a model into board.yaml, and open the board; remember what they are called there."""

@@ -41,7 +41,7 @@ from geval_py.board.server.worker import Worker
 from geval_py.board.site.view import loaded
 from geval_py.errors import GevalError
 
-STEPS = 50  # of a run
+STEPS = 100  # of a run
 QUICK_STEPS, LONG_STEPS = 400, 100_000  # on each database
 TEAMS = ("ann", "Ann", "bob", "eve")
 CONTENTS, SOME, ANY = st.integers(0, 26), st.sampled_from(TEAMS), st.integers(0, 99)
@@ -79,7 +79,7 @@ class Machine(RuleBasedStateMachine):
         self.key = receipts.signing_key(self.board.folder)
         self.now, self.step, self.was_killed = NOW, 0, False
         self.accounts, self.receipts, self.codes = {}, [], []
-        self.rescored = None
+        self.rescored = self.worker = None
         self.is_fine = True
 
     @property
@@ -389,8 +389,12 @@ class Machine(RuleBasedStateMachine):
 
     def working(self, seconds=0):
         def act():
+            """A worker lives until it is killed; while it works, another one works."""
             self.now += timedelta(seconds=seconds)
-            Worker(self.board.folder, at_once=1, clock=lambda: self.now).run(until_idle=True)
+            living, self.worker = self.worker, None
+            living = living or Worker(self.board.folder, at_once=1, clock=lambda: self.now)
+            living.run(until_idle=True)
+            self.worker = living
 
         def predict(model, during):
             model.now += timedelta(seconds=seconds)
@@ -426,6 +430,9 @@ class Machine(RuleBasedStateMachine):
         place = "1" if old.folder.endswith("0") else "0"
         world.board = world.imported(two, place, world.databases[0], None)
         assert dump(world.board) == dump(old)
+        self.worker = None
+        for board in (old, away):
+            world.dispose(board)
         shutil.rmtree(old.folder)
         shutil.rmtree(away.folder)
         self.check()
