@@ -1,7 +1,7 @@
 """A board as plain Python values: what must be on it after each step, by its documentation.
 
 A method that changes the model is a generator: it yields wherever the board has finished a transaction, so that
-whoever is killed leaves one of the states between. It raises Refused where the board must refuse.
+whoever is killed leaves one of the states between. It raises RefusedError where the board must refuse.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCORES = {
 }
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The board must refuse this, and change nothing."""
 
 
@@ -75,6 +75,9 @@ class Submission:
     withdrawn: bool = False
     final: datetime | None = None
     remark: str = ""
+
+    def marks(self):
+        return self.baseline, self.withdrawn, stored(self.final), self.remark
 
 
 @dataclass
@@ -162,9 +165,7 @@ class Model:
         phase = self.settings.phase_of(moment)
 
         def counts(one):
-            return (
-                one.team == team and start <= one.arrived < end and self.settings.phase_of(one.arrived) == phase
-            )
+            return one.team == team and start <= one.arrived < end and self.settings.phase_of(one.arrived) == phase
 
         waiting = [one for one in self.uploads if one.state == "waiting" and not one.dry and counts(one)]
         return sum(one.cost for one in self.submissions if counts(one)) + (len(waiting) if uploads else 0)
@@ -186,7 +187,7 @@ class Model:
         cost = content.cost() if received else 1
         allowed = self.settings.quota
         if not same and not baseline and allowed and self.used(team, arrived) + cost > allowed:
-            raise Refused
+            raise RefusedError
         slow = self.jam == "score" and digest in self.heavy
         if jammed or (received and (slow or self._failed_before(team, digest, "archive", again))):
             state, cost = "failed", 0
@@ -238,7 +239,7 @@ class Model:
                 waiting.remove(name)
                 try:
                     one = self.submissions[self.store(name, content, form, now, again=again)]
-                except Refused:
+                except RefusedError:
                     continue
                 how = "received" if self.was_received else self.received_with
                 failed = one.state == "failed" and not one.withdrawn
@@ -249,7 +250,7 @@ class Model:
         one = self.submissions[place]
         is_open = self.settings.phase_of(one.arrived) == self.settings.phase_of(self.now)
         if one.withdrawn or (by_team and not is_open):
-            raise Refused
+            raise RefusedError
         one.withdrawn = True
         self._tell("withdrawn", "withdrawn")
         yield
@@ -260,20 +261,20 @@ class Model:
 
     def name_final(self, places, *, undo):
         if not self.settings.finals:
-            raise Refused
+            raise RefusedError
         marked = deepcopy(self.submissions)
         for place in places:
             one = marked[place]
             until = self._decides(one)
             if until and until != datetime.max and self.now > until:
-                raise Refused
+                raise RefusedError
             if not undo and (one.baseline or one.state != "scored" or one.withdrawn or not until):
-                raise Refused
+                raise RefusedError
             one.final = None if undo else one.final or self.now
         for team in {marked[place].team for place in places}:
             own = [one for one in marked if one.team == team and one.final and one.state == "scored"]
             if len([one for one in own if not one.withdrawn and self._decides(one)]) > self.settings.finals:
-                raise Refused
+                raise RefusedError
         self.submissions = marked
         yield
 
@@ -322,7 +323,7 @@ class Model:
                 return place
         allowed = self.settings.quota
         if not dry and allowed and self.used(team, self.now, uploads=True) + 1 > allowed:
-            raise Refused
+            raise RefusedError
         self.uploads.append(Upload(team, content, form, self.now, dry, self.now))
         return len(self.uploads) - 1
 
@@ -379,7 +380,7 @@ class Model:
                 one.submission = self.store(name, one.content, one.form, one.arrived)
                 state = self.submissions[one.submission].state
                 one.state = "failed" if state == "failed" else "done"
-            except Refused:
+            except RefusedError:
                 one.state = "refused"
         one.job = "failed" if one.state == "failed" else "done"
         if not one.dry:
@@ -494,9 +495,7 @@ class Model:
         own = list(enumerate(self.submissions))
         return {
             "submissions": [
-                (one.team, one.digest, one.state, one.cost, stored(one.arrived), one.baseline)
-                + (one.withdrawn, stored(one.final), one.remark)
-                for one in self.submissions
+                (one.team, one.digest, one.state, one.cost, stored(one.arrived), *one.marks()) for one in self.submissions
             ],
             "scores": {
                 place: {(metric, test, of) for (test, metric), of in one.scores.items()}

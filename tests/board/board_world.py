@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest.mock import patch
 from zipfile import ZipFile
 
-from board_model import HIDDEN, SEED, VISIBLE, Content, Settings
+from board_model import HIDDEN, SEED, VISIBLE, Content
 from crashes import Crashes
 from samples import NOW, write
 from sqlalchemy import delete, pool, select
@@ -25,7 +25,7 @@ from story import run_here
 from geval_py.board.answers import references_of
 from geval_py.board.database import store
 from geval_py.board.database.schema import METADATA
-from geval_py.board.database.store import CREATED, Board, migrate, remember, rows, stored_moment
+from geval_py.board.database.store import CREATED, Board, migrate, remember, rows
 from geval_py.board.exports import import_board
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
@@ -49,7 +49,9 @@ KEYS = {
 
 
 def lines_of(chance, number, skill):
-    return [(word if chance.random() < skill else chance.choice(WORDS), chance.choice((0.2, 0.5, 0.8))) for word in ANSWERS[2][:number]]  # fmt: skip
+    """Make lines of which so many are right, more or less."""
+    words = (word if chance.random() < skill else chance.choice(WORDS) for word in ANSWERS[2][:number])
+    return [(word, chance.choice((0.2, 0.5, 0.8))) for word in words]
 
 
 def contents():
@@ -144,7 +146,8 @@ class World:
 
     @staticmethod
     def _write_answers(folder, answers):
-        write(folder / "challenge" / HIDDEN / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(len(answers))))
+        gaps = "".join(f"left {n}\tright {n}\n" for n in range(len(answers)))
+        write(folder / "challenge" / HIDDEN / "in.tsv", gaps)
         write(folder / "answers" / HIDDEN / "expected.tsv", "".join(f"{word}\n" for word in answers))
 
     def _make_pool(self):
@@ -218,11 +221,11 @@ class World:
         folder = Path(folder or self.board.folder)
         of, database = model.settings, self.board.place
         phases = ", ".join(f"{{name: {name}, until: {until.isoformat()}}}" for name, until in of.phases)
-        split = "split: 50 %, " if of.split else ""
+        split, shown = "split: 50 %, " if of.split else "", f"disclosed: {of.digits}"
         keys = KEYS | {
             "database": database if "://" in database else "board.sqlite",
             "metric": of.metric,
-            "tests": f"{{{HIDDEN}: {{{split}disclosed: {of.digits}}}, {VISIBLE}: {{visible: true, disclosed: {of.digits}}}}}",
+            "tests": f"{{{HIDDEN}: {{{split}{shown}}}, {VISIBLE}: {{visible: true, {shown}}}}}",
             "phases": f"[{phases}]",
             "zone": of.zone,
             "submissions_a_day": of.quota,
@@ -308,6 +311,9 @@ class World:
             return Observed(connection, self.meanings).view()
 
 
+JOBS = "SELECT state, lease, deaths, leased_until, started FROM jobs ORDER BY upload_id"
+
+
 class Observed:
     """The tables of a board, read by one connection."""
 
@@ -339,9 +345,7 @@ class Observed:
             "checked": self._checked(),
             "names": dict(map(tuple, self._rows("SELECT key, name FROM submitters"))),
             "uploads": [(*row[:2], bool(row[2]), row[3], self._place.get(row[4])) for row in uploads],
-            "jobs": list(
-                map(tuple, self._rows("SELECT state, lease, deaths, leased_until, started FROM jobs ORDER BY upload_id"))
-            ),
+            "jobs": [tuple(row) for row in self._rows(JOBS)],
             "notices": [(event_of(row[0]), *row[1:]) for row in notices],
             "announcements": [row[0] for row in self._rows("SELECT text FROM announcements ORDER BY id")],
             "scanned": self._scanned(),
@@ -362,10 +366,8 @@ class Observed:
     def _facts(self, beginning):
         pattern = f"{beginning} %"
         sql = "SELECT name, value FROM facts WHERE name LIKE :pattern"
-        return {
-            name.removeprefix(f"{beginning} "): value
-            for name, value in rows(self._connection, sql, pattern=pattern)
-        }  # fmt: skip
+        found = rows(self._connection, sql, pattern=pattern)
+        return {name.removeprefix(f"{beginning} "): value for name, value in found}
 
     def _checked(self):
         found = {self._place[int(number)]: self._meanings[value] for number, value in self._facts("checked").items()}
