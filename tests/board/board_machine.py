@@ -128,8 +128,9 @@ class Machine(RuleBasedStateMachine):
         self.codes = observed.codes
         if view != self.model.view():
             raise AssertionError(difference([self.model], view))
-        tables = self.tables()
-        self.check_standings(*tables[self.step % len(tables)])
+        if self.step % 2:  # it takes as long as all the others
+            tables = self.tables()
+            self.check_standings(*tables[self.step // 2 % len(tables)])
         assert self.now == self.model.now
         self.is_fine = True
 
@@ -153,8 +154,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self):
         if not self.is_fine:
             return
-        for one in (self.model, self.world):
-            one.jam, one.deaf = "", False
+        self.world.break_or_mend(self.model, jam="", deaf=False)
         for _ in range(12):
             self.now += timedelta(hours=13)
             self.model.now = self.now

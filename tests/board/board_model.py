@@ -16,7 +16,8 @@ from geval_py.board.database.store import stored_moment
 from geval_py.board.ranking.parts import public_lines
 from geval_py.text import natural_order
 
-LEASE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(seconds=80)
+LEASE, PAUSE, LONGEST_PAUSE = (timedelta(seconds=seconds) for seconds in (30, 5, 80))
+MOST_DEATHS, MOST_LEASES = 2, 6
 PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720)]
 HIDDEN, VISIBLE = "test-A", "dev-0"
 SHARE, SEED, BUCKETS, DIGITS = 0.5, 40627719283, 1024, 15
@@ -133,7 +134,7 @@ class Model:
     announced: list[str] = field(default_factory=list)
     folders: dict = field(default_factory=dict)  # to scan, by name: content, form, path, fingerprint
     scanned: dict = field(default_factory=dict)
-    jam: str = ""  # "receive": no submission can be received; "score": no heavy one can be scored
+    jam: str = ""  # "receive": no submission can be received; "score": no heavy one be scored; "away": no answers
     heavy: frozenset = frozenset()  # digests
     deaf: bool = False  # whoever is told does not answer
     was_received: bool = False  # the last submission that was stored
@@ -221,11 +222,13 @@ class Model:
         )  # fmt: skip
 
     def add(self, *what, **how):
+        self._check_answers()
         self.store(*what, **how)
         yield
 
     def scan(self, *, again, now):
         """Scan the folders: one of each submitter at a time, and those together in a transaction."""
+        self._check_answers()
         settled = ["received", self.received_with, *([] if again else [self.tried_with])]
         waiting = [
             name
@@ -245,6 +248,10 @@ class Model:
                 failed = one.state == "failed" and not one.withdrawn
                 self.scanned[path] = found, self.tried_with if failed else how
             yield
+
+    def _check_answers(self):
+        if self.jam == "away":
+            raise RefusedError
 
     def withdraw(self, place, *, by_team=False):
         one = self.submissions[place]
@@ -289,6 +296,7 @@ class Model:
 
     def rescore(self, *, failed=(), again=False, dry=False):
         """Score again what is out of date; ``failed`` are the digests whose scoring failed."""
+        self._check_answers()
         if dry:
             return
         for one in self.submissions:
@@ -356,7 +364,7 @@ class Model:
             one.job, one.lease, one.started, one.until = "leased", one.lease + 1, self.now, self.now + LEASE
             yield
             lease = one.lease
-            if during is not None and one.deaths < 2:
+            if during is not None and one.deaths < MOST_DEATHS and (one.dry or self.jam != "away"):
                 during, act = None, during
                 act(self)
             if (one.job, one.lease) == ("leased", lease):
@@ -366,13 +374,17 @@ class Model:
 
     def _settle(self, one):
         one.until = None
-        if one.deaths >= 2:
+        is_put_back = self.jam == "away" and not one.dry and one.deaths < MOST_DEATHS
+        if is_put_back and one.lease < MOST_LEASES:
+            one.job, one.due = "waiting", self.now + PAUSE * 2 ** (one.lease - 1)
+            return
+        if one.deaths >= MOST_DEATHS or is_put_back:
             one.state = "failed"
         elif one.dry:
             received = one.content.is_received(self.settings.variants)
             slow = self.jam == "score" and one.content.digests["received"] in self.heavy
             fine = received and one.content.is_valid(self.answers)
-            failed = self.jam == "receive" or (received and slow)
+            failed = self.jam == "receive" or (received and (slow or self.jam == "away"))
             one.state = "failed" if failed else "done" if fine else "rejected"
         else:
             try:
@@ -505,7 +517,7 @@ class Model:
             "checked": [one.checked for one in self.submissions],
             "names": dict(self.names),
             "uploads": [(one.team, stored(one.arrived), one.dry, one.state, one.submission) for one in self.uploads],
-            "jobs": [(one.job, one.lease, one.deaths, stored(one.until), stored(one.started)) for one in self.uploads],
+            "jobs": [(one.job, one.lease, one.deaths, *map(stored, (one.until, one.started, one.due))) for one in self.uploads],
             "notices": [(one[0], one[1], stored(one[2]), one[3]) for one in self.notices],
             "announcements": list(self.announced),
             "scanned": dict(self.scanned),

@@ -234,10 +234,21 @@ class World:
         }  # fmt: skip
         write(folder / "board.yaml", "".join(f"{key}: {value}\n" for key, value in keys.items()))
         self.board = Board.open(folder)
-        self._learn(model)
+        if self.jam != "away":
+            self._learn(model)
 
     def write_answers(self, answers):
         self._write_answers(Path(self.board.folder), answers)
+
+    def break_or_mend(self, model, *, jam, deaf, heavy=frozenset()):
+        """Break what the model says, and mend the rest."""
+        answers, away = (Path(self.board.folder, name) for name in ("answers", "away"))
+        if (jam == "away") != (self.jam == "away"):
+            answers.rename(away) if jam == "away" else away.rename(answers)
+        for one in (model, self):
+            one.jam, one.deaf, one.heavy = jam, deaf, heavy
+        if jam != "away":
+            self._learn(model)
 
     def _learn(self, model):
         """Remember what the digests of now mean."""
@@ -311,7 +322,7 @@ class World:
             return Observed(connection, self.meanings).view()
 
 
-JOBS = "SELECT state, lease, deaths, leased_until, started FROM jobs ORDER BY upload_id"
+JOBS = "SELECT state, lease, deaths, leased_until, started, due FROM jobs ORDER BY upload_id"
 
 
 class Observed:

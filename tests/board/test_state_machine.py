@@ -36,7 +36,7 @@ TEAMS = ("ann", "Ann", "bob", "eve")
 CONTENTS, SOME, ANY = st.integers(0, 26), st.sampled_from(TEAMS), st.integers(0, 99)
 FORMS = st.sampled_from(["folder"] * 5 + ["archive"] * 3)
 AS_WHAT = st.sampled_from([{}] * 6 + [{"ago": 5}, {"ago": 90_000}, {"baseline": True}])
-KILLS = st.sampled_from([None] * 300 + list(range(100)))
+KILLS = st.sampled_from([None] * 225 + list(range(25)) * 2 + list(range(25, 100, 3)))  # most steps are short
 INNER = st.one_of(
     *[st.none()] * 12,
     st.tuples(st.just("add"), SOME, CONTENTS),
@@ -158,6 +158,7 @@ class BoardMachine(Machine):
         if said is not None:
             assert said == self.rescored
 
+    @precondition(lambda self: self.model.jam != "away")
     @rule(metric=st.sampled_from(list(SCORES)), answers=st.sampled_from(ANSWERS))
     def change_scores(self, metric, answers):
         """Change the metric or the hidden answers."""
@@ -198,13 +199,12 @@ class BoardMachine(Machine):
         self.model.now += by
         self.check()
 
-    @rule(jam=st.sampled_from(["", "", "receive", "score"]), deaf=st.sampled_from([False, False, True]))
+    @rule(jam=st.sampled_from(["", "", "receive", "score", "away"]), deaf=st.sampled_from([False, False, True]))
     def break_or_mend(self, jam, deaf):
-        """From now on, submissions cannot be received, or some not be scored; or receivers of notices are away."""
+        """Submissions cannot be received, some not be scored, the answers or receivers of notices are away; or not."""
         self.begin()
         heavy = frozenset(one.digests["received"] for one in self.world.contents[::3])
-        for one in (self.model, self.world):
-            one.jam, one.deaf, one.heavy = jam, deaf, heavy
+        self.world.break_or_mend(self.model, jam=jam, deaf=deaf, heavy=heavy)
         self.is_fine = True
 
     # Announcements
@@ -282,7 +282,7 @@ class BoardMachine(Machine):
 
     # Moving
 
-    @precondition(lambda self: self.step % 12 == 11)
+    @precondition(lambda self: self.step % 30 == 29 and self.model.jam != "away")
     @rule(kill=KILLS)
     def move(self, kill):
         """Export the board, import it into the other kind of database, and from there into a new one of its own."""
