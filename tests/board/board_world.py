@@ -73,6 +73,11 @@ def text_of(lines):
     return "".join(f"{word}:{share} :{round(1 - share, 1)}\n" for word, share in lines)
 
 
+def received_digest(files):
+    digests = {name: sha256(content.encode()).hexdigest() for name, content in files.items()}
+    return digest_of([ReceivedFile(name=name, path="", sha256=digest, bytes=0) for name, digest in digests.items()])
+
+
 class Inline:
     """An executor that does at once, in this thread, what it is given."""
 
@@ -152,36 +157,25 @@ class World:
 
     def _make_pool(self):
         """Write all contents as folders, as archives and as branches of a repository."""
-        there, self.contents = self.root / "pool", []
-        git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-C", str(there / "repository")]
-        subprocess.run(["git", "init", "-q", str(there / "repository")], check=True)
+        there, self.contents, stream = self.root / "pool", [], b""
         for number, tests in enumerate(contents()):
-            folder, archive = there / f"c{number}", there / f"c{number}.zip"
+            files = {}
             for test, of in tests.items():
                 for variant, lines in enumerate(of):
                     name = "out.tsv" if len(of) == 1 else f"out-v={variant}.tsv"
-                    write(folder / test / name, text_of(lines))
-            files = sorted(path for path in folder.rglob("*") if path.is_file())
-            with ZipFile(archive, "w") as opened:
-                for path in files:
-                    opened.write(path, path.relative_to(folder).as_posix())
-            for words in (["checkout", "-q", "--orphan", f"c{number}"], ["rm", "-rfq", "--ignore-unmatch", "."]):
-                subprocess.run([*git, *words], check=True)
-            shutil.copytree(folder, there / "repository", dirs_exist_ok=True)
-            for words in (["add", "."], ["commit", "-qm", "x"]):
-                subprocess.run([*git, *words], check=True)
-            received = [
-                ReceivedFile(
-                    name=path.relative_to(folder).as_posix(),
-                    path="",
-                    sha256=sha256(path.read_bytes()).hexdigest(),
-                    bytes=path.stat().st_size,
-                )
-                for path in files
-            ]
-            digests = {"received": digest_of(received)}
-            self.contents.append(Content(tests, digests, number))
-            digests |= {form: unopened_digest(self.source(self.contents[-1], form)) for form in FORMS}
+                    files[f"{test}/{name}"] = text_of(lines)
+            stream += f"commit refs/heads/c{number}\ncommitter x <x@y> 0 +0000\ndata 1\nx\n".encode()
+            with ZipFile(there / f"c{number}.zip", "w") as archive:
+                for name, content in files.items():
+                    write(there / f"c{number}" / name, content)
+                    archive.writestr(name, content)
+                    stream += f"M 100644 inline {name}\ndata {len(content)}\n{content}\n".encode()
+            self.contents.append(Content(tests, {"received": received_digest(files)}, number))
+        git = ["git", "-C", str(there)]
+        subprocess.run([*git, "init", "-q", "repository"], check=True)
+        subprocess.run([*git, "-C", "repository", "fast-import", "--quiet"], check=True, input=stream)
+        for one in self.contents:
+            one.digests.update({form: unopened_digest(self.source(one, form)) for form in FORMS})
         assert len({one.digests["received"] for one in self.contents}) == len(self.contents)
 
     def source(self, content, form):

@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, pool
 
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "shutil.rmtree"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -29,12 +29,14 @@ class Crashes:
         sys.addaudithook(self._hook)
         event.listen(Engine, "before_cursor_execute", self._step)
         event.listen(Engine, "commit", self._step)
+        event.listen(pool.Pool, "checkin", self._disconnect)
 
     def close(self):
         """Stop; the hook itself stays as long as Python runs."""
         self.left, self.is_dead = -1, False
         event.remove(Engine, "before_cursor_execute", self._step)
         event.remove(Engine, "commit", self._step)
+        event.remove(pool.Pool, "checkin", self._disconnect)
 
     def _step(self, *_):
         if self.is_dead:
@@ -44,6 +46,11 @@ class Crashes:
             if self.left < 0:
                 self.is_dead = self.was_killed = True
                 raise Killed
+
+    def _disconnect(self, _, record):
+        """End the connections of a run that is dead, with their transactions, where they would be kept."""
+        if self.is_dead:
+            record.invalidate()
 
     def _hook(self, name, arguments):
         if self.left < 0 and not self.is_dead:

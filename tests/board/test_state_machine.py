@@ -30,8 +30,7 @@ from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.worker import Worker
 
-STEPS = 100  # of a run
-QUICK_STEPS, LONG_STEPS = 400, 100_000  # on each database
+QUICK_STEPS, LONG_STEPS = 200, 100_000  # on each database
 TEAMS = ("ann", "Ann", "bob", "eve")
 CONTENTS, SOME, ANY = st.integers(0, 26), st.sampled_from(TEAMS), st.integers(0, 99)
 FORMS = st.sampled_from(["folder"] * 5 + ["archive"] * 3)
@@ -320,7 +319,7 @@ class BoardMachine(Machine):
 
 def run(world, steps, *, is_long):
     """Make so many steps at least: always the same ones, but for a long run."""
-    runs = -(-steps // STEPS)
+    at_once = 100 if is_long else 40  # steps on one board
     machine = type("OnThis", (BoardMachine,), {"world": world, "counts": Counter()})
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     began = time.monotonic()
@@ -328,8 +327,8 @@ def run(world, steps, *, is_long):
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=runs,
-                stateful_step_count=STEPS,
+                max_examples=-(-steps // at_once),
+                stateful_step_count=at_once,
                 derandomize=not is_long,
                 deadline=None,
                 database=None,
