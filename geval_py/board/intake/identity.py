@@ -12,13 +12,14 @@ import os
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import islice
 from stat import S_ISREG
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from geval_py.board.submission import RejectedError
@@ -213,9 +214,10 @@ def submissions_in(folder: str) -> list[str]:
 MOST_ENTRIES = 10_000  # files and folders of a folder that are looked at
 CHUNK_BYTES = 1 << 20
 MOST_OF_AN_ADDRESS = 60  # characters of one that names a submitter
-MOST_HASHED = 2_000_000_000  # bytes of an archive
+MOST_HASHED = 2_000_000_000  # bytes of an archive or a folder
 DIGITS = 8  # of the digest of a longer one
 HIDDEN = "…"  # stands for parts of an address that may be a password
+Mark: TypeAlias = "Callable[[str, os.stat_result], object]"  # of a file in a listing
 
 
 def own_name(source: str) -> str:
@@ -362,9 +364,10 @@ def address_of(source: str, transports: Sequence[str]) -> Address:
 
 
 def unopened_digest(source: str) -> str:
-    """Digest a source that cannot be received: an archive's bytes, a folder's names and sizes, or an address.
+    """Digest a source that cannot be received: the bytes of an archive or of a folder's files, or an address.
 
-    Of an archive that is larger than any may be, the size and the beginning count.
+    Of an archive that is larger than any may be, the size and the beginning count; of such a folder, the sizes of the
+    files that are left.
     """
     found = sha256(b"door\n")  # in the digests of boards that exist
     if os.path.isfile(source):
@@ -376,8 +379,33 @@ def unopened_digest(source: str) -> str:
                 found.update(chunk)
     else:
         is_folder = os.path.isdir(source)
-        found.update(_listing(source, MOST_ENTRIES, moments=False) if is_folder else _bytes(shown_source(source)))
+        content = _Contents().mark
+        found.update(_listing(source, MOST_ENTRIES, content) if is_folder else _bytes(shown_source(source)))
     return found.hexdigest()
+
+
+class _Contents:
+    """The digests of a folder's files, as long as they are no more bytes than a submission may have."""
+
+    def __init__(self) -> None:
+        self._left = MOST_HASHED
+
+    def mark(self, path: str, status: os.stat_result) -> str:
+        """Return the digest of a file; "0" if it is not a regular file, cannot be read, or would be too much."""
+        if not S_ISREG(status.st_mode) or status.st_size > self._left:
+            return "0"
+        self._left -= status.st_size
+        try:
+            with open(path, "rb", opener=_open_no_link) as file:
+                is_same = os.path.samestat(os.fstat(file.fileno()), status)
+                return file_digest(file, "sha256").hexdigest() if is_same else "0"
+        except OSError:
+            return "0"
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    """Open a file that may have become a link, or a pipe, which would be waited for."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def fingerprint(source: str, most: int = MOST_ENTRIES) -> str:
@@ -385,11 +413,11 @@ def fingerprint(source: str, most: int = MOST_ENTRIES) -> str:
 
     Only so many entries are looked at. Raises OSError if there is no such path.
     """
-    return sha256(_listing(source, most, moments=True)).hexdigest()
+    return sha256(_listing(source, most, lambda _, status: status.st_mtime_ns)).hexdigest()
 
 
-def _listing(source: str, most: int, *, moments: bool) -> bytes:
-    """List the files below a path: relative names, sizes, times; links are not followed.
+def _listing(source: str, most: int, mark: Mark) -> bytes:
+    """List the files below a path: relative names, sizes, and a mark of each; links are not followed.
 
     Of more than ``most`` files and folders only the first ones are listed, as they come, in hidden folders last.
     """
@@ -403,19 +431,18 @@ def _listing(source: str, most: int, *, moments: bool) -> bytes:
                 if entry.is_dir(follow_symlinks=False):
                     (folders if is_shown and not entry.name.startswith(".") else hidden).append(entry.path)
                 elif most >= 0 and not entry.is_dir():
-                    lines.append(_line(entry.path, source, moments=moments))
+                    lines.append(_line(entry.path, source, mark))
     end = [] if most >= 0 else [b"and more"]
-    return b"\n".join([_line(source, source, moments=moments), *sorted(lines), *end])
+    return b"\n".join([_line(source, source, mark), *sorted(lines), *end])
 
 
-def _line(path: str, source: str, *, moments: bool) -> bytes:
+def _line(path: str, source: str, mark: Mark) -> bytes:
     try:
         status = os.stat(path, follow_symlinks=path == source)
     except OSError:  # a link that leads nowhere
         status = os.lstat(path)
-    moment = status.st_mtime_ns if moments else 0
     size = status.st_size if path != source or S_ISREG(status.st_mode) else 0  # of a folder it depends on the disk
-    return b"%d %d %s" % (size, moment, _bytes(os.path.relpath(path, source)))
+    return b"%d %s %s" % (size, str(mark(path, status)).encode(), _bytes(os.path.relpath(path, source)))
 
 
 def _bytes(text: str) -> bytes:

@@ -198,6 +198,25 @@ def test_what_could_not_be_received_is_tried_again(board, submission, monkeypatc
     assert count(board, submissions) == 1
 
 
+def test_another_folder_does_not_take_the_place_of_one_that_could_not_be_received(board, submission, monkeypatch):
+    """Its files have the same names and sizes; it arrived later, perhaps after a deadline."""
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "receive_in_sandbox", raising(FailedError(reason="it took more than 600 seconds")))
+        failed = add(board, str(submission("Ann", seed=1)), now=NOW)
+    source = submission("Ann", seed=2)
+    again = add(board, str(source), now=NOW + timedelta(hours=1))
+    assert (again.state, again.arrived) == ("scored", NOW + timedelta(hours=1))
+    assert again.code != failed.code
+    assert sorted(row.state for row in stored(board)) == ["failed", "scored"]
+
+
+def raising(error):
+    def run(*_):
+        raise error
+
+    return run
+
+
 def test_a_quota_is_said_before_anything_is_scored(board, submission, monkeypatch):
     board = with_quota(board, 2, "Europe/Warsaw")
     for seed in (1, 2):
