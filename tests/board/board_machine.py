@@ -164,6 +164,8 @@ class Machine(RuleBasedStateMachine):
         assert not any(one.state == "waiting" for one in self.model.uploads)
         for table in self.tables():
             self.check_standings(*table)
+        for one in self.model.uploads:  # no other one's takes its place
+            assert one.submission is None or self.model.submissions[one.submission].content is one.content
         self._check_server()
         self._check_ranking()
         self._check_site()
