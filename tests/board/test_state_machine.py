@@ -20,7 +20,7 @@ from board_model import HIDDEN, SCORES, changed
 from board_world import ANSWERS, World, dump
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 from profiles import LONG
 
 from geval_py.board.database.store import rows
@@ -34,6 +34,8 @@ QUICK_STEPS, LONG_STEPS = 200, 100_000  # on each database
 TEAMS = ("ann", "Ann", "bob", "eve")
 CONTENTS, SOME, ANY = st.integers(0, 26), st.sampled_from(TEAMS), st.integers(0, 99)
 FORMS = st.sampled_from(["folder"] * 5 + ["archive"] * 3)
+QUOTAS = st.sampled_from([0, 0, 1, 2, 3])
+HOURS = st.lists(st.integers(-30, 30), max_size=2, unique=True).map(sorted)  # from now to the deadlines of phases
 AS_WHAT = st.sampled_from([{}] * 6 + [{"ago": 5}, {"ago": 90_000}, {"baseline": True}])
 KILLS = st.sampled_from([None] * 225 + list(range(25)) * 2 + list(range(25, 100, 3)))  # most steps are short
 INNER = st.one_of(
@@ -47,6 +49,12 @@ INNER = st.one_of(
 
 class BoardMachine(Machine):
     """Whatever may be done to a board."""
+
+    @initialize(quota=QUOTAS, split=st.booleans(), finals=st.integers(0, 2), hours=HOURS)
+    def choose_rules(self, quota, split, finals, hours):
+        """Begin with rules and phases, since few runs of steps make all of them."""
+        self.model.settings = changed(self.model.settings, quota=quota, split=split, finals=finals)
+        self.set_deadlines(hours)
 
     def inner(self, outer, spec):
         """Return the action that is to be done during another; None for nothing."""
@@ -125,7 +133,9 @@ class BoardMachine(Machine):
     @precondition(lambda self: self.model.submissions and self.model.settings.finals)
     @rule(places=st.lists(ANY, min_size=1, max_size=2), undo=st.sampled_from([False, False, True]), kill=KILLS)
     def final(self, places, undo, kill):
-        places = [place % len(self.model.submissions) for place in places]
+        own = [place for place, one in enumerate(self.model.submissions) if one.state == "scored" or undo]
+        own = own or range(len(self.model.submissions))
+        places = [own[place % len(own)] for place in places]
         codes, now = [self.codes[place] for place in places], self.now
         action = Action(
             "final",
@@ -171,15 +181,18 @@ class BoardMachine(Machine):
         self.world.open(self.model)
         self.check()
 
-    @rule(hours=st.lists(st.integers(-30, 30), max_size=2, unique=True).map(sorted))
+    @rule(hours=HOURS)
     def set_phases(self, hours):
-        """Open and close phases, whose deadlines are so many hours from now."""
+        """Open and close phases."""
+        self.set_deadlines(hours)
+
+    def set_deadlines(self, hours):
         moments = [self.now + timedelta(hours=hour) for hour in hours]
         self.model.settings = changed(self.model.settings, phases=tuple(zip(("one", "two"), moments, strict=False)))
         self.edit()
 
     @rule(
-        quota=st.sampled_from([0, 0, 1, 2, 3]),
+        quota=QUOTAS,
         split=st.booleans(),
         finals=st.integers(0, 2),
         digits=st.sampled_from([0, 2, 4]),
