@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 LONGEST = {
     "test_docs.py", "test_faults.py", "test_no_part_leaks.py", "test_report_browser.py", "test_report_page.py",
     "test_rescoring.py", "test_season.py", "test_server_faults.py", "test_site.py",
-    "test_site_browser.py", "test_workflows.py",
+    "test_site_browser.py", "test_state_machine.py", "test_workflows.py",
 }  # fmt: skip
 KERNELS = {"python": reference, "native": native}
 
