@@ -4,6 +4,8 @@
 #define GEVAL_TO_CHARS 1
 #endif
 
+#if defined(GEVAL_TO_CHARS) || !defined(GEVAL_WITHOUT_PYTHON)
+
 constexpr std::size_t MOST_DIGITS = 32;  // of a number, with sign, point and exponent
 
 // Writes a finite number with the fewest digits that read back the same, as Python's repr does, but no ".0" and no "-0".
@@ -40,3 +42,5 @@ bool format_entries(Text words, const double* numbers, std::size_t count, double
     line.resize(static_cast<std::size_t>(to - line.data()));
     return words.begin == words.end;
 }
+
+#endif

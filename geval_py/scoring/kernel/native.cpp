@@ -7,8 +7,10 @@
 //
 // Any bytes may come. Carriage returns are dropped and undecodable bytes replaced in a copy of the line.
 
+#if !defined(GEVAL_WITHOUT_PYTHON)  // the fuzzers of tests/fuzz call the functions themselves
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -1027,6 +1029,8 @@ std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines,
 #include "exact_sum.hpp"
 #include "ngrams.hpp"
 
+#if !defined(GEVAL_WITHOUT_PYTHON)
+
 // ---- Python ------------------------------------------------------------------------------------------------------
 
 class Buffer {
@@ -1350,12 +1354,6 @@ bool optional_numbers(PyObject* object, Buffer& buffer, const Number*& numbers, 
     numbers = static_cast<const Number*>(buffer.view.buf);
     size = static_cast<std::size_t>(buffer.view.len) / sizeof(Number);
     return true;
-}
-
-// Whether offsets rise from 0 or more to at most a size.
-bool are_offsets(const std::int64_t* offsets, std::size_t count, std::size_t size) {
-    return count && offsets[0] >= 0 && std::is_sorted(offsets, offsets + count) &&
-           static_cast<std::uint64_t>(offsets[count - 1]) <= size;
 }
 
 PyObject* array_losses(PyObject*, PyObject* arguments) {
@@ -1710,3 +1708,9 @@ PyModuleDef MODULE = {
 }  // namespace
 
 PyMODINIT_FUNC PyInit__native() { return PyModuleDef_Init(&MODULE); }
+
+#else
+
+}  // namespace
+
+#endif

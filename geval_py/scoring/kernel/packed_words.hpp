@@ -287,6 +287,12 @@ struct Rows {
     }
 };
 
+// Whether offsets rise from 0 or more to at most a size.
+bool are_offsets(const std::int64_t* offsets, std::size_t count, std::size_t size) {
+    return count && offsets[0] >= 0 && std::is_sorted(offsets, offsets + count) &&
+           static_cast<std::uint64_t>(offsets[count - 1]) <= size;
+}
+
 template <typename Number>
 class RowScorer {
   public:

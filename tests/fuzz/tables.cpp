@@ -1,0 +1,191 @@
+// Fuzz the tables of words and numbers: n-gram models in the files of strangers, the numbers of words, the rows of ARPA
+// files, the search for keys, and the two sums whose result is exact. The first byte of an input chooses.
+
+#include "kernel.hpp"
+
+#include <map>
+
+namespace {
+
+// What is left of an input.
+struct Rest {
+    const std::uint8_t* data;
+    std::size_t size;
+
+    std::uint8_t byte() { return size ? --size, *data++ : std::uint8_t{0}; }
+    Text text() const { return {reinterpret_cast<const char*>(data), reinterpret_cast<const char*>(data) + size}; }
+    // The text to the next byte of 1.
+    Text field() {
+        const auto* mark = std::find(data, data + size, 1);
+        const Text found{reinterpret_cast<const char*>(data), reinterpret_cast<const char*>(mark)};
+        const std::size_t taken = std::min(size, found.size() + 1);
+        data += taken, size -= taken;
+        return found;
+    }
+    template <typename Number>
+    std::vector<Number> numbers() const {
+        std::vector<Number> numbers(size / sizeof(Number));
+        if (!numbers.empty()) std::memcpy(numbers.data(), data, numbers.size() * sizeof(Number));
+        return numbers;
+    }
+};
+
+// A file of KenLM, of which the sizes are right or wrong and all the rest is anything, scores a text.
+void check_probing(Rest rest) {
+    std::vector<std::uint64_t> counts(2 + rest.byte() % 3);
+    for (std::uint64_t& count : counts) count = rest.byte() % 16;
+    if (const std::uint8_t large = rest.byte(); large > 200) counts.back() = std::uint64_t{1} << (large % 64);
+    const float multiplier = 1 + static_cast<float>(rest.byte()) / 64;
+    const bool marks = rest.byte() % 2;
+    const Exact text(rest.field());
+    std::string bytes(112 + 8 * counts.size() + 8, '\0');  // whose beginning is read elsewhere
+    bytes.append(rest.text().begin, rest.text().end);
+    if (rest.size && rest.data[0] % 4) bytes.resize(bytes.size() + 1024, rest.data[0] % 2 ? '\0' : '\x7f');
+    const Exact file(text_of(bytes));
+    ProbingModel model;
+    if (!model.open(file.text(), multiplier, counts)) return;
+    ProbingLogs found;
+    model.score(text.text(), marks, found);
+    EXPECT(found.logs.size() == found.unknown.size() && found.lengths.size() == count_lines(text.text()));
+    EXPECT(std::accumulate(found.lengths.begin(), found.lengths.end(), std::int64_t{0}) ==
+           static_cast<std::int64_t>(found.logs.size()));
+}
+
+// Words have the numbers that a map gives them, and a table that does not grow knows the same ones.
+void check_words(Rest rest) {
+    const Exact text(rest.text());
+    WordTable table({nullptr, nullptr}, {nullptr, nullptr});
+    const NumberedLines found = number_words(table, text.text(), text_of(" \t"), true);
+    EXPECT(found.lengths.size() == count_lines(text.text()));
+    std::map<std::string, std::int32_t> numbers;
+    std::size_t at = 0;
+    for (Text left = text.text(); left.begin != left.end;) {
+        const Text line = take_line(left);
+        std::string word;
+        for (const char* p = line.begin;; ++p) {
+            if (p != line.end && *p != ' ' && *p != '\t') {
+                word += *p;
+                continue;
+            }
+            if (!word.empty()) EXPECT(found.ids.at(at++) == numbers.emplace(word, static_cast<std::int32_t>(numbers.size())).first->second);
+            word.clear();
+            if (p == line.end) break;
+        }
+    }
+    EXPECT(at == found.ids.size());
+    EXPECT(number_words(table, text.text(), text_of(" \t"), false).ids == found.ids);
+    const std::string names(table.text().begin(), table.text().end());
+    WordTable again(text_of(names), {nullptr, nullptr});
+    EXPECT(again.text() == table.text());
+}
+
+// Rows of an ARPA file that are read, and written, read back the same.
+void check_arpa(Rest rest) {
+    const int order = 1 + rest.byte() % 4;
+    std::string block(rest.text().begin, rest.text().end), written;
+    WordTable table({nullptr, nullptr}, {nullptr, nullptr});
+    ArpaRows rows, again;
+    const Text text = padded(block);
+    const Exact exact(text_of(block));
+    if (!read_arpa_rows(table, {exact.text().begin, exact.text().begin + text.size()}, order, true, rows)) return;
+    const auto length = static_cast<std::size_t>(order);
+    EXPECT(rows.ids.size() == rows.logs.size() * length && rows.logs.size() == rows.backoffs.size());
+    std::vector<std::int64_t> starts{0};
+    for (std::size_t i = 0; i < table.text().size(); ++i)
+        if (table.text()[i] == '\n') starts.push_back(static_cast<std::int64_t>(i + 1));
+    const Words words{table.text().data(), starts.data(), starts.size() - 1};
+    std::vector<std::int32_t> columns(rows.ids.size());
+    for (std::size_t i = 0; i < rows.ids.size(); ++i)
+        columns[i % length * rows.logs.size() + i / length] = rows.ids[i];
+    std::vector<char> out;
+    EXPECT(write_arpa_rows(words, columns.data(), length, rows.logs.size(), rows.logs.data(), rows.backoffs.data(), out));
+    for (const double log : rows.logs)
+        if (std::isinf(log)) return;  // which no file has
+    for (const double backoff : rows.backoffs)
+        if (std::isinf(backoff)) return;
+    written.assign(out.begin(), out.end());
+    EXPECT(read_arpa_rows(table, padded(written), order, false, again));
+    EXPECT(again.ids == rows.ids);
+    for (std::size_t i = 0; i < rows.logs.size(); ++i) {
+        EXPECT(std::fabs(again.logs[i] - rows.logs[i]) <= 1e-7 * std::fabs(rows.logs[i]));
+        EXPECT(std::fabs(again.backoffs[i] - rows.backoffs[i]) <= 1e-7 * std::fabs(rows.backoffs[i]));
+    }
+}
+
+// Each key is found in its row, and no other number anywhere.
+void check_keys(Rest rest) {
+    std::vector<std::int64_t> keys;
+    std::map<std::int64_t, std::int32_t> rows;
+    const bool is_dense = rest.byte() % 2;
+    std::vector<std::int64_t> wanted = rest.numbers<std::int64_t>();
+    for (std::int64_t& number : wanted) {
+        if (is_dense) number %= 32;
+        if (number >= 0 && keys.size() < wanted.size() / 2 + 1 &&
+            rows.emplace(number, static_cast<std::int32_t>(keys.size())).second)
+            keys.push_back(number);
+    }
+    const KeyIndex index(keys.data(), keys.size());
+    std::vector<std::int32_t> found(wanted.size());
+    index.find(wanted.data(), wanted.size(), found.data());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const auto row = rows.find(wanted[i]);
+        EXPECT(found[i] == (row == rows.end() ? -1 : row->second));
+    }
+}
+
+double exact_sum_of(const std::vector<double>& numbers, bool& finite) {
+    Expansion sum;
+    for (const double number : numbers) {
+        if (!sum.is_finite()) break;
+        sum.add(number);
+    }
+    finite = sum.is_finite();
+    return finite ? sum.rounded() : 0;
+}
+
+// An exact sum is the same in any order, and 0 with the opposite of each number.
+void check_sum(Rest rest) {
+    std::vector<double> numbers = rest.numbers<double>();
+    double most = 0;
+    for (double& number : numbers) {
+        if (!std::isfinite(number)) number = 1;
+        most = std::max(most, std::fabs(number));
+    }
+    bool finite, other_finite;
+    const double sum = exact_sum_of(numbers, finite);
+    if (most < 1e300) EXPECT(finite);
+    std::vector<double> other(numbers.rbegin(), numbers.rend());
+    const double reversed = exact_sum_of(other, other_finite);
+    if (finite && other_finite) EXPECT(sum == reversed);
+    std::sort(other.begin(), other.end());
+    const double sorted = exact_sum_of(other, other_finite);
+    if (finite && other_finite) EXPECT(sum == sorted);
+    if (most >= 1e300) return;
+    for (const double number : std::vector<double>(numbers)) numbers.push_back(-number);
+    EXPECT(exact_sum_of(numbers, finite) == 0 && finite);
+}
+
+// The nearest rising values rise, have the same mean, and stay as they are.
+void check_isotonic(Rest rest) {
+    std::vector<double> values, weights;
+    for (; rest.size > 1;) {
+        values.push_back(rest.byte() / 16.0);
+        weights.push_back((1 + rest.byte()) / 64.0);
+    }
+    const std::vector<double> found = isotonic(values.data(), weights.data(), values.size());
+    EXPECT(found.size() == values.size() && std::is_sorted(found.begin(), found.end()));
+    double before = 0, after = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) before += weights[i] * values[i], after += weights[i] * found[i];
+    EXPECT(is_close(before, after, 1e-9));
+    const std::vector<double> again = isotonic(found.data(), weights.data(), found.size());
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT(is_close(again[i], found[i], 1e-12));
+}
+
+constexpr void (*TABLES[])(Rest) = {check_probing, check_words, check_arpa, check_keys, check_sum, check_isotonic};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size) TABLES[data[0] % std::size(TABLES)]({data + 1, size - 1});
+    return 0;
+}
