@@ -220,6 +220,9 @@ class Decompressed(io.RawIOBase):
 
     def _unpack(self, limit: int) -> bytes:
         while not self._ended:
+            if self._member.eof:  # only now: an error must not come before the bytes of a whole member
+                self._start_next_member(self._member.unused_data)
+                continue
             if not self._pending and self._member.needs_input:
                 self._pending = self._compressed.read(COMPRESSED_CHUNK) or b""
                 if not self._pending:
@@ -229,8 +232,6 @@ class Decompressed(io.RawIOBase):
                 data = self._member.decompress(pending, limit)
             except self._error as error:
                 raise self._corrupt(str(error)) from error
-            if self._member.eof:
-                self._start_next_member(self._member.unused_data)
             if data:
                 return data
         return b""

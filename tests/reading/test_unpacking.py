@@ -1,5 +1,7 @@
 """A compressed file that several threads unpack has the bytes, and the errors, that one reader finds in it."""
 
+import bz2
+import gzip
 import io
 import lzma
 import os
@@ -319,6 +321,21 @@ def test_a_read_that_fails_is_told_in_its_place(data, share, unpacked):
             found.extend(iter(partial(stream.read, 1000), b""))
     assert 0 < sum(map(len, found)) < len(TEXT)
     assert TEXT.startswith(b"".join(found))
+
+
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("pack", [zstd.compress, lzma.compress, gzip.compress, bz2.compress])
+@pytest.mark.parametrize("threads", [0, 2])
+def test_what_follows_an_end_mark_is_told_after_the_bytes_before_it(pack, members, threads):
+    """Found by fuzzing: the single reader lost the last member, while threads gave it."""
+    found, file = [], io.BytesIO(pack(b"ka:1\n") * members + b"something else")
+    stream = Decompressed(file, compression_of(file.getvalue()), "out.tsv", None)
+    with ThreadPool(2) as workers:
+        if threads:
+            unpacking.unpack_in_threads(stream, file, workers)
+        with pytest.raises(CorruptFileError, match="something else follows its end mark"):
+            found.extend(iter(partial(stream.read, 1000), b""))
+    assert b"".join(found) == b"ka:1\n" * members
 
 
 @pytest.mark.parametrize("options", [["-T2", "--block-size=40KiB"], ["-T1", "--block-list=9KiB,300KiB,1KiB"]])
