@@ -1,32 +1,53 @@
-"""Compare a sanitized build of the native kernel with the reference: called by scripts/fuzz.
+"""The fuzz targets that need Python, called by scripts/fuzz.
 
-An input is a byte for the number of bits, two for the first line's number, then output lines; what follows the last
-byte 1 is the expected word of all of them.
+twin
+    A sanitized build of the native kernel gives what the reference gives.
+frames
+    A compressed file that threads unpack gives the bytes and the error that the single reader gives.
+ranges
+    The byte ranges of a file, of any size, have the lines that the single reader has.
+
 """
 
 from __future__ import annotations
 
 import argparse
+import bz2
+import gzip
+import hashlib
 import importlib.util
+import inspect
+import io
 import json
 import lzma
 import math
+import os
+import random
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import atheris
 import numpy as np
 
-from geval_py.reading import wordprobs
-from geval_py.reading.lines import decode_lines
+from geval_py.errors import GevalError
+from geval_py.reading import compression, lines, unpacking, wordprobs
+from geval_py.reading.compression import COMPRESSIONS, Decompressed, compression_of, zstd_module
+from geval_py.reading.lines import LineReader, decode_lines, rest_in_ranges
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED, NO_COLON, NOT_A_NUMBER, NOT_ASCII, reference
 
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "fuzz"
 DATA = ROOT / "tests" / "data"
+MEMORY_FILE = os.memfd_create("lines")
+# So that small files reach the limits of what threads unpack, and of what is read at once.
+lines.READ_AHEAD_BYTES = 1 << 5
+unpacking.MOST_BYTES, unpacking.MOST_FRAME_BYTES, unpacking.FIRST_READ_BYTES = 1 << 12, 1 << 9, 1 << 6
+unpacking.MOST_BLOCKS, unpacking.MOST_FRAMES, unpacking.MOST_INDEX_BYTES = 24, 3, 256
 DICTIONARY = (
     *(":", " ", ":1", ":0", ":0.5", ":-1", "e-", "E+", "0.", "1e309", "1e-400", "-800", "800", "4.9e-324"),
     *("0.3333333333333333", "12345678901234567890", ",", ";"),
@@ -117,9 +138,9 @@ def compare_rows(
         assert one == loss or math.isclose(one, loss, rel_tol=1e-11, abs_tol=1e-11), (one, loss)
 
 
-def run_input(native: ModuleType, data: bytes) -> None:
-    """Score one fuzzer input with both kernels."""
-    if len(data) < 3:
+def run_twin(native: ModuleType, data: bytes) -> None:
+    """Score one input of the target lines with both kernels; tests/fuzz/kernel.hpp describes it."""
+    if len(data) < 4 or b"\1" not in data[3:]:
         return
     outputs, _, word = data[3:].rpartition(b"\1")
     lines = reference.count_lines(outputs)
@@ -127,7 +148,7 @@ def run_input(native: ModuleType, data: bytes) -> None:
     compare(native, outputs, expected, 1 + data[0] % 24, int.from_bytes(data[1:3], "little"))
 
 
-def seeds() -> list[bytes]:
+def twin_seeds() -> list[bytes]:
     """Return the golden lines and the malformed lines, as fuzzer inputs."""
     with lzma.open(DATA / "golden-lines.jsonl.xz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
@@ -167,42 +188,175 @@ def pathological(size: int) -> list[tuple[bytes, bytes, int]]:
     return [(line + b"\n", b"a\n", 16) for line in lines] + [(b"\n" * (size // 10), b"\n" * (size // 10), 10)]
 
 
-def main() -> None:
-    """Run the known cases, or the fuzzer."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("library", type=Path)
-    parser.add_argument("--cases", action="store_true", help="only the known cases")
-    parser.add_argument("--minutes", type=float, default=1)
-    parser.add_argument("--file", type=Path, help="only this input")
-    arguments = parser.parse_args()
-    native = load(arguments.library)
-    if arguments.file:
-        run_input(native, arguments.file.read_bytes())
+class InOrder:
+    """Threads that work one after another, when their result is wanted."""
+
+    threads = 2
+
+    def map_in_order(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        return map(function, items)
+
+
+def run_frames(_: ModuleType, data: bytes) -> None:
+    """Unpack a file by the single reader and by threads; its length chooses the limit and the size of reads."""
+    compression = compression_of(data)
+    if compression is None:
         return
+    limit = (None, None, 100, 5000)[len(data) % 4]
+    results = []
+    for in_threads in (False, True):
+        file = io.BytesIO(data)
+        stream = Decompressed(file, compression, "file", limit)
+        if in_threads:
+            unpacking.unpack_in_threads(stream, file, InOrder())
+        unpacked, error = bytearray(), None
+        try:
+            while piece := stream.read(1 << 4 + len(data) % 5 * 2):
+                unpacked += piece
+        except GevalError as raised:
+            error = str(raised)
+        results.append((bytes(unpacked), error))
+    assert results[0] == results[1], results
+
+
+def frame_seeds() -> list[bytes]:
+    """Return small files in each compression, of one frame and of several."""
+    texts = [b"", b"ka:0.5 :0.5\n", bytes(range(256)), b"a" * 5000]
+    singles = [packed(compression.name, text) for compression in COMPRESSIONS for text in texts]
+    return singles + [packed(compression.name, *texts) for compression in COMPRESSIONS]
+
+
+def packed(compression: str, *texts: bytes) -> bytes:
+    """Compress texts into a frame each, by the settings that take least memory."""
+    match compression:
+        case "xz":
+            return b"".join(lzma.compress(text, preset=0) for text in texts)
+        case "gzip":
+            return b"".join(gzip.compress(text, 1, mtime=0) for text in texts)
+        case "bzip2":
+            return b"".join(bz2.compress(text, 1) for text in texts)
+    return b"".join(zstd_module().compress(text, 1) for text in texts)
+
+
+def mutate_frames(data: bytes, max_size: int, seed: int) -> bytes:
+    """Add, cut or repeat frames, or change bytes of any kind."""
+    chance = random.Random(seed)
+    compression = compression_of(data) or chance.choice(COMPRESSIONS)
+    text = chance.randbytes(chance.randrange(40)) * chance.choice((1, 1, 1, 300))
+    match chance.randrange(8):
+        case 0:
+            data += packed(compression.name, text)
+        case 1:
+            data = packed(compression.name, text) + data
+        case 2:
+            data += bytes(4 * chance.randrange(3))
+        case 3:
+            data = data[: chance.randrange(len(data) + 1)]
+        case 4:
+            place = chance.randrange(len(data) + 1)
+            data = data[:place] + packed(chance.choice(COMPRESSIONS).name, text) + data[place:]
+        case _:
+            return atheris.Mutate(data, max_size)
+    return data[:max_size]
+
+
+def run_ranges(_: ModuleType, data: bytes) -> None:
+    """Read a file's lines whole and in ranges; the first byte chooses the header, the second the size of a range."""
+    if len(data) < 2 or compression_of(data[2:]):
+        return
+    header, size = ("Answer" if data[0] % 2 else None), 1 + data[1]
+    os.ftruncate(MEMORY_FILE, 0)
+    os.pwrite(MEMORY_FILE, data[2:], 0)
+    path = f"/proc/self/fd/{MEMORY_FILE}"
+    with LineReader(path, header=header) as reader:
+        whole = b"".join(iter(partial(reader.block, 64), b""))
+    with LineReader(path, header=header) as reader:
+        ranges = rest_in_ranges(reader)
+        assert ranges is not None
+        found = []
+        for wanted in ranges.ranges(size):
+            lines = ranges.read(wanted, bytearray())
+            found.append(bytes(lines.buffer[lines.start : lines.stop]))
+        assert all(not piece or piece.endswith(b"\n") for piece in found)
+    assert b"".join(found) == whole, (found, whole)
+
+
+def range_seeds() -> list[bytes]:
+    """Return files with and without a header, a byte order mark, a last LF and carriage returns."""
+    texts = [b"a:1\nb:1\n", b"\xef\xbb\xbfa\n\nb", b"Answer\tOther\na\n", b"a\r\n\r", b"\n\n", b""]
+    return [bytes((header, size)) + text for text in texts for header in (0, 1) for size in (0, 3)]
+
+
+def instrument(module: ModuleType) -> None:
+    """Let the coverage of a module's functions and methods guide the fuzzer."""
+    for owner in (module, *(value for value in vars(module).values() if inspect.isclass(value))):
+        for value in list(vars(owner).values()):
+            if inspect.isfunction(value) and value.__module__ == module.__name__:
+                atheris.instrument_func(value)
+
+
+def compare_sample(native: ModuleType, path: Path) -> None:
+    """Compare the inputs that the native target lines has left in a file, and print their lengths."""
+    data, place, lengths = path.read_bytes(), 0, []
+    while place + 4 <= len(data):
+        size = int.from_bytes(data[place : place + 4], "little")
+        one = data[place + 4 : place + 4 + size]
+        if len(one) < size:
+            break  # the process was ended while it wrote
+        try:
+            run_twin(native, one)
+        except AssertionError:
+            (WORK / "findings" / f"twin-{hashlib.sha1(one).hexdigest()}").write_bytes(one)
+            raise
+        lengths.append(size)
+        place += 4 + size
+    shown = [sorted(lengths)[len(lengths) * percent // 101] for percent in (10, 50, 90, 100)] if lengths else []
+    print(f"fuzz: {len(lengths)} inputs of lines agree with the twin; bytes at 10, 50, 90 and 100 %: {shown}")
+
+
+def main() -> None:
+    """Run the known cases, a sample, one input, or the fuzzer."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--target", choices=TARGETS, default="twin")
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--cases", type=Path, help="only the known cases, with this build of the kernel")
+    parser.add_argument("--size", type=int, default=1 << 16, help="of the pathological cases")
+    parser.add_argument("--sample", type=Path, help="only the inputs in this file")
+    parser.add_argument("--file", type=Path, help="only this input")
+    parser.add_argument("options", nargs="*", help="of libFuzzer")
+    arguments = parser.parse_args()
+    native = load(arguments.cases or WORK / "_native.so")
     if arguments.cases:
-        inputs = seeds()
+        inputs = twin_seeds()
         for data in inputs:
-            run_input(native, data)
-        for outputs, expected, bits in pathological(1 << (20 if arguments.minutes >= 1 else 16)):
+            run_twin(native, data)
+        for outputs, expected, bits in pathological(arguments.size):
             compare(native, outputs, expected, bits, 1)
-        print(f"fuzz: {arguments.library.name}: {len(inputs)} known lines and the pathological ones agree")
+        print(f"fuzz: {arguments.cases.name}: {len(inputs)} known lines and the pathological ones agree")
+        return
+    if arguments.sample:
+        compare_sample(native, arguments.sample)
+        return
+    run, seeds, mutate = TARGETS[arguments.target]
+    if arguments.file:
+        run(native, arguments.file.read_bytes())
         return
     for index, data in enumerate(seeds()):
-        (WORK / "corpus" / f"seed-{index}").write_bytes(data)
+        (arguments.corpus / f"seed-{index}").write_bytes(data)
+    for module in (compression, lines, unpacking):
+        instrument(module)
     words = WORK / "dictionary"
     words.write_text("".join(f'"{word}"\n' for word in DICTIONARY))
-    options = [
-        f"-max_total_time={round(arguments.minutes * 60)}",
-        f"-artifact_prefix={WORK / 'findings'}/",
-        f"-dict={words}",
-        "-max_len=2048",
-        "-timeout=20",
-        "-print_final_stats=1",
-        "-verbosity=0",
-    ]
-    atheris.Setup([sys.argv[0], *options, str(WORK / "corpus")], lambda data: run_input(native, data))
+    options = [f"-dict={words}", "-max_len=2048", *arguments.options]
+    atheris.Setup([sys.argv[0], *options, str(arguments.corpus)], partial(run, native), custom_mutator=mutate)
     atheris.Fuzz()
 
+
+TARGETS: dict[str, tuple[Callable[[ModuleType, bytes], None], Callable[[], list[bytes]], Any]] = {
+    "twin": (run_twin, twin_seeds, None),
+    "frames": (run_frames, frame_seeds, mutate_frames),
+    "ranges": (run_ranges, range_seeds, None),
+}
 
 if __name__ == "__main__":
     main()

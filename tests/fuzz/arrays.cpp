@@ -12,7 +12,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace {
 
-constexpr std::size_t MOST_WORDS = 80, MOST_ROWS = 4;
+constexpr std::size_t MOST_WORDS = 80, MOST_ROWS = 2;
 const double KNOWN_NUMBERS[] = {
     0.0,   1.0,    0.5,   0.25,  1e-3, 0.1,    1e-9,      1 - 1e-9,  1 - 1e-8,       -0.0,     -1.0,     -2.5,
     -7.25, -100.0, -745., -1e30, 2.0,  5e-324, -5e-324,   1e308,     -1e308,         1e-320,   INFINITE, -INFINITE,

@@ -4,8 +4,6 @@
 #define GEVAL_TO_CHARS 1
 #endif
 
-#if defined(GEVAL_TO_CHARS) || !defined(GEVAL_WITHOUT_PYTHON)
-
 constexpr std::size_t MOST_DIGITS = 32;  // of a number, with sign, point and exponent
 
 // Writes a finite number with the fewest digits that read back the same, as Python's repr does, but no ".0" and no "-0".
@@ -15,6 +13,8 @@ char* write_number(char* to, double value) {
     const double size = std::fabs(value);
     const bool plain = (size >= 1e-4 && size < 1e16) || value == 0;
     return std::to_chars(to, to + MOST_DIGITS, value, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+#elif defined(GEVAL_WITHOUT_PYTHON)  // for the fuzzers; more digits than are needed
+    return to + std::snprintf(to, MOST_DIGITS, "%.17g", value);
 #else
     char* digits = PyOS_double_to_string(value, 'r', 0, 0, nullptr);  // needs the GIL
     if (!digits) throw std::bad_alloc();
@@ -42,5 +42,3 @@ bool format_entries(Text words, const double* numbers, std::size_t count, double
     line.resize(static_cast<std::size_t>(to - line.data()));
     return words.begin == words.end;
 }
-
-#endif
