@@ -24,6 +24,7 @@ import math
 import os
 import random
 import sys
+import zipfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -314,17 +315,29 @@ def compare_sample(native: ModuleType, path: Path) -> None:
     print(f"fuzz: {len(lengths)} inputs of lines agree with the twin; bytes at 10, 50, 90 and 100 %: {shown}")
 
 
+def pack_corpus(target: str, folder: Path) -> None:
+    """Pack the inputs in a folder, by their size, for tests/fuzz; equal inputs give an equal file."""
+    inputs = sorted((path.read_bytes() for path in folder.iterdir()), key=lambda data: (len(data), data))
+    with zipfile.ZipFile(ROOT / "tests" / "fuzz" / "corpora" / f"{target}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, data in enumerate(inputs):
+            archive.writestr(zipfile.ZipInfo(f"{number:03}"), data, zipfile.ZIP_DEFLATED)
+
+
 def main() -> None:
     """Run the known cases, a sample, one input, or the fuzzer."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--target", choices=TARGETS, default="twin")
+    parser.add_argument("--target", default="twin")
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--cases", type=Path, help="only the known cases, with this build of the kernel")
     parser.add_argument("--size", type=int, default=1 << 16, help="of the pathological cases")
     parser.add_argument("--sample", type=Path, help="only the inputs in this file")
     parser.add_argument("--file", type=Path, help="only this input")
     parser.add_argument("options", nargs="*", help="of libFuzzer")
+    parser.add_argument("--pack", type=Path, help="only pack this folder as the corpus of the target")
     arguments = parser.parse_args()
+    if arguments.pack:
+        pack_corpus(arguments.target, arguments.pack)
+        return
     native = load(arguments.cases or WORK / "_native.so")
     if arguments.cases:
         inputs = twin_seeds()

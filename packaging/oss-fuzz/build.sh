@@ -1,8 +1,7 @@
 #!/bin/bash -eu
 # Build the native fuzz targets from tests/fuzz into $OUT, with their seeds, by the compiler that the environment names:
 # CXX, CXXFLAGS and LIB_FUZZING_ENGINE are those of OSS-Fuzz. scripts/fuzz calls this script too.
-# Usage: build.sh [TARGET…]     (default: all)
-cd "$(dirname "$0")/../.."
+# Usage, in the root of a clone: build.sh [TARGET…]     (default: all)
 targets=("$@")
 if [ $# = 0 ]; then
   for source in tests/fuzz/*.cpp; do
