@@ -360,7 +360,7 @@ def main() -> None:
         instrument(module)
     words = WORK / "dictionary"
     words.write_text("".join(f'"{word}"\n' for word in DICTIONARY))
-    options = [f"-dict={words}", "-max_len=2048", *arguments.options]
+    options = [f"-dict={words}", *arguments.options]
     atheris.Setup([sys.argv[0], *options, str(arguments.corpus)], partial(run, native), custom_mutator=mutate)
     atheris.Fuzz()
 

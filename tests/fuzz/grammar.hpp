@@ -53,8 +53,22 @@ inline void append_digits(std::string& to, Random& random, std::size_t most) {
     for (std::size_t left = 1 + random.below(most); left; --left) to += static_cast<char>('0' + random.below(10));
 }
 
+// A number half way between two doubles, with up to five decimal places: rounding depends on its last bit.
+inline void append_halfway(std::string& to, Random& random) {
+    const std::size_t places = random.below(6);
+    const std::uint64_t whole = (std::uint64_t{1} << 53) | (random.next() >> 11) | 1, mask = (std::uint64_t{1} << places) - 1;
+    to += std::to_string(whole >> places);
+    if (places) to += '.';
+    std::uint64_t rest = whole & mask;
+    for (std::size_t i = 0; i < places; ++i) {
+        rest *= 10;
+        to += static_cast<char>('0' + (rest >> places));
+        rest &= mask;
+    }
+}
+
 inline void append_number(std::string& to, Random& random) {
-    switch (random.below(8)) {
+    switch (random.below(9)) {
         case 0: to += random.one_of(SOME_NUMBERS); break;
         case 1: to += random.one_of(SOME_MISTAKES); break;
         case 2: append_digits(to, random, 22); break;
@@ -69,6 +83,7 @@ inline void append_number(std::string& to, Random& random) {
             to += '.';
             append_digits(to, random, 18);
             break;
+        case 5: append_halfway(to, random); break;
         default:
             to += "0.";
             append_digits(to, random, random.below(4) ? 4 : 20);
