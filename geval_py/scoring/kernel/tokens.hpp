@@ -2,32 +2,69 @@
 //
 // A part of native.cpp. The texts of all tokens stand one after the other in a single string.
 
+// Bytes that end a token, found 64 at a time: a bit for each.
+class Separators {
+  public:
+    // At most three, and LF.
+    explicit Separators(Text separators) {
+        std::copy_n(separators.begin, std::min<std::size_t>(3, separators.size()), marks_);
+    }
+
+    // The bits of those among the next bytes of a text, at most 64.
+    std::uint64_t find(Text text) const {
+        if (text.size() >= 64) return find(text.begin);
+        char last[64] = {};
+        std::copy(text.begin, text.end, last);
+        return find(last) & ((std::uint64_t{1} << text.size()) - 1);
+    }
+
+  private:
+    std::uint64_t find(const char* p) const {
+        std::uint64_t found = 0;
+#if defined(__SSE2__)
+        for (int i = 0; i < 4; ++i) {
+            const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
+            __m128i equal = _mm_setzero_si128();
+            for (char mark : marks_) equal = _mm_or_si128(equal, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(mark)));
+            found |= static_cast<std::uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(equal))) << (16 * i);
+        }
+#else
+        for (int i = 0; i < 64; ++i)
+            found |= std::uint64_t{p[i] == marks_[0] || p[i] == marks_[1] || p[i] == marks_[2] || p[i] == marks_[3]} << i;
+#endif
+        return found;
+    }
+
+    char marks_[4] = {'\n', '\n', '\n', '\n'};
+};
+
+// Calls token(Text) for each token of a text, and end_line() after each line; the last line may lack its LF.
+template <typename Token, typename EndLine>
+void split_lines(Text text, Separators separators, Token token, EndLine end_line) {
+    const char* start = text.begin;
+    for (const char* chunk = text.begin; chunk < text.end; chunk += 64) {
+        for (std::uint64_t found = separators.find({chunk, text.end}); found; found &= found - 1) {
+            const char* p = chunk + lowest_bit(found);
+            if (p != start) token(Text{start, p});
+            if (*p == '\n') end_line();
+            start = p + 1;
+        }
+    }
+    if (start != text.end) token(Text{start, text.end});
+    if (text.begin != text.end && text.end[-1] != '\n') end_line();
+}
+
 class TokenTable {
   public:
     // The number of distinct tokens of each line, and their numbers, line by line. Tokens stand between separators;
     // without any, each line is one token.
     void number(Text text, Text separators, std::vector<std::int64_t>& counts, std::vector<std::int64_t>& numbers) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        bool separates[256] = {};
-        for (const char* p = separators.begin; p != separators.end; ++p) separates[static_cast<unsigned char>(*p)] = true;
-        const bool whole = separators.begin == separators.end;
-        while (text.begin != text.end) {
-            const std::size_t before = numbers.size();
-            const Text line = take_line(text);
-            ++line_;
-            found_.clear();
-            if (whole) {
-                find(line);
-            } else {
-                for (const char* p = line.begin; p != line.end;) {
-                    const char* start = p;
-                    while (p != line.end && !separates[static_cast<unsigned char>(*p)]) ++p;
-                    if (p != start) find({start, p});
-                    if (p != line.end) ++p;
-                }
-            }
-            for (const Hashed& token : found_) add(token.word, token.hash, numbers);
-            counts.push_back(static_cast<std::int64_t>(numbers.size() - before));
+        limit_ = text.end, found_.clear();
+        if (separators.begin == separators.end) {
+            while (text.begin != text.end) find(take_line(text)), end_line(counts, numbers);
+        } else {
+            split_lines(text, Separators(separators), [&](Text token) { find(token); }, [&] { end_line(counts, numbers); });
         }
     }
 
@@ -50,7 +87,7 @@ class TokenTable {
         std::string names;
         for (std::size_t i = 0; i < count; ++i) {
             const Token& token = tokens_[static_cast<std::size_t>(numbers[i])];
-            names.append(texts_, token.start, token.size);
+            names.append(text_of(token), token.size);
             names += '\n';
         }
         return names;
@@ -72,28 +109,42 @@ class TokenTable {
         std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
             if (a.first != b.first) return a.first < b.first;
             if (a.second != b.second) return a.second < b.second;
-            const char* texts = texts_.data();
             const Token &one = *a.token, &other = *b.token;
-            const int order = std::memcmp(texts + one.start, texts + other.start, std::min(one.size, other.size));
+            const int order = std::memcmp(text_of(one), text_of(other), std::min(one.size, other.size));
             return order ? order < 0 : one.size < other.size;
         });
         for (std::size_t i = 0; i < count; ++i) numbers[i] = keys[i].token - tokens_.data();
     }
 
   private:
-    struct Token {
-        std::size_t start, size;
+    static constexpr std::size_t SHORT = 16;  // bytes that stand in a token itself
+
+    // A short token's bytes, followed by zeros; of a long one the first eight, and where all of them start.
+    struct alignas(32) Token {
+        std::uint64_t first, second;
         std::uint64_t line;  // the last one that has it
+        std::uint32_t size;
     };
     struct Slot {
         std::uint32_t hash = 0, number = 0;  // from 1; 0 if it is free
     };
+    // A token of the line that is read, its hash, and its bytes as in Token.
+    struct Found {
+        Text word;
+        std::uint32_t hash;
+        std::uint64_t first, second;
+    };
+
+    const char* text_of(const Token& token) const {
+        return token.size > SHORT ? texts_.data() + token.second : reinterpret_cast<const char*>(&token.first);
+    }
 
     // Eight bytes of a token from a place, the first one highest; zeros after its end.
     std::uint64_t eight_bytes(const Token& token, std::size_t from) const {
+        const char* text = text_of(token);
         std::uint64_t bytes = 0;
         for (std::size_t i = from; i < from + 8; ++i)
-            bytes = bytes << 8 | (i < token.size ? static_cast<unsigned char>(texts_[token.start + i]) : 0u);
+            bytes = bytes << 8 | (i < token.size ? static_cast<unsigned char>(text[i]) : 0u);
         return bytes;
     }
 
@@ -103,44 +154,85 @@ class TokenTable {
         return product.low ^ product.high;
     }
 
-    static std::uint64_t hash_of(Text token) {
-        std::uint64_t hash = token.size(), rest = 0;
-        const char* p = token.begin;
-        for (; token.end - p > 8; p += 8) hash = mix(hash, load8(p));
-        if (token.size() >= 8)
-            rest = load8(token.end - 8);
-        else
-            for (; p != token.end; ++p) rest = rest << 8 | static_cast<unsigned char>(*p);
-        return mix(hash, rest);
+    // Eight bytes as they stand in memory, or what is left of them before the end, followed by zeros.
+    std::uint64_t bytes_at(const char* p, const char* end) const {
+        std::uint64_t bytes = 0;
+        const std::ptrdiff_t left = end - p;
+        if (left >= 8) {
+            std::memcpy(&bytes, p, 8);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        } else if (left > 0 && limit_ - p >= 8) {
+            std::memcpy(&bytes, p, 8);
+            bytes &= ~std::uint64_t{0} >> (8 * (8 - left));
+#endif
+        } else if (left > 0) {
+            std::memcpy(&bytes, p, static_cast<std::size_t>(left));
+        }
+        return bytes;
     }
 
     // Keeps a token of the line until all are found. Meanwhile its slot, which may be anywhere, is fetched from memory.
     void find(Text text) {
-        found_.push_back({text, static_cast<std::uint32_t>(hash_of(text))});
-#if defined(__GNUC__)
-        if (!slots_.empty()) __builtin_prefetch(&slots_[found_.back().hash & (slots_.size() - 1)]);
-#endif
+        if (text.size() > std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
+        Found token{text, 0, bytes_at(text.begin, text.end), 0};
+        std::uint64_t hash = mix(text.size(), token.first);
+        if (text.size() > 8) {
+            token.second = bytes_at(text.begin + 8, text.end);
+            hash = mix(hash, token.second);
+            for (const char* p = text.begin + SHORT; p < text.end; p += 8) hash = mix(hash, bytes_at(p, text.end));
+        }
+        token.hash = static_cast<std::uint32_t>(hash);
+        found_.push_back(token);
+        prefetch(slots_.data() + (token.hash & (slots_.size() - 1)));
     }
 
-    void add(Text text, std::uint32_t hash, std::vector<std::int64_t>& numbers) {
+    // Numbers the tokens of a line. The tokens that are known, which may be anywhere too, are fetched from memory first.
+    void end_line(std::vector<std::int64_t>& counts, std::vector<std::int64_t>& numbers) {
+        const std::size_t before = numbers.size();
+        ++line_;
+        for (const Found& token : found_) {
+            if (slots_.empty()) break;
+            const Slot& slot = slots_[token.hash & (slots_.size() - 1)];
+            if (slot.number) prefetch(&tokens_[slot.number - 1]);
+        }
+        for (const Found& token : found_) add(token, numbers);
+        counts.push_back(static_cast<std::int64_t>(numbers.size() - before));
+        found_.clear();
+    }
+
+    void add(const Found& found, std::vector<std::int64_t>& numbers) {
         if (3 * (tokens_.size() + 1) > 2 * slots_.size()) grow();
         const std::size_t mask = slots_.size() - 1;
-        for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+        for (std::size_t i = found.hash & mask;; i = (i + 1) & mask) {
             if (!slots_[i].number) {
                 if (tokens_.size() >= MOST_TOKENS) throw std::bad_alloc();
                 numbers.push_back(static_cast<std::int64_t>(tokens_.size()));
-                tokens_.push_back({texts_.size(), text.size(), line_});
-                texts_.append(text.begin, text.end);
-                slots_[i] = {hash, static_cast<std::uint32_t>(tokens_.size())};
+                tokens_.push_back({found.first, found.second, line_, static_cast<std::uint32_t>(found.word.size())});
+                if (found.word.size() > SHORT) {
+                    tokens_.back().second = texts_.size();
+                    texts_.append(found.word.begin, found.word.end);
+                }
+                slots_[i] = {found.hash, static_cast<std::uint32_t>(tokens_.size())};
                 return;
             }
-            if (slots_[i].hash != hash) continue;
+            if (slots_[i].hash != found.hash) continue;
             Token& token = tokens_[slots_[i].number - 1];
-            if (token.size != text.size() || std::memcmp(texts_.data() + token.start, text.begin, token.size)) continue;
+            if (!is_same(token, found)) continue;
             if (token.line != line_) numbers.push_back(slots_[i].number - 1);
             token.line = line_;
             return;
         }
+    }
+
+    bool is_same(const Token& token, const Found& found) const {
+        if (token.size != found.word.size() || token.first != found.first) return false;
+        return token.size > SHORT ? !std::memcmp(text_of(token), found.word.begin, token.size) : token.second == found.second;
+    }
+
+    static void prefetch([[maybe_unused]] const void* place) {
+#if defined(__GNUC__)
+        __builtin_prefetch(place);
+#endif
     }
 
     void grow() {
@@ -158,9 +250,10 @@ class TokenTable {
     static constexpr std::size_t MOST_TOKENS = std::numeric_limits<std::uint32_t>::max() - 1;
 
     mutable std::mutex mutex_;
-    std::string texts_;
+    std::string texts_;  // of the long tokens
     std::vector<Token> tokens_;
     std::vector<Slot> slots_;
-    std::vector<Hashed> found_;  // on a line
+    std::vector<Found> found_;  // on a line
+    const char* limit_ = nullptr;  // where the text that is read ends
     std::uint64_t line_ = 0;
 };
