@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.occurrences import Crossed
     from geval_py.explaining.tally import FieldTally, Numbers, Parts, Tally
-    from geval_py.scoring.kernel.reference import TokenTable
+    from geval_py.scoring.kernel.tokens import TokenTable
 
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
@@ -354,9 +354,10 @@ class Ranking:
         parts: list[Ranked] = []
         places: list[Occurrences] = []
         offset = 0
+        of_items = np.ascontiguousarray(self.parts.rows.T)
         for field, of_field in found.items():
             for tally in of_field.tallies:
-                features, occurrences = self._features(field, tally, kept=of_field.keep)
+                features, occurrences = self._features(field, tally, of_items, kept=of_field.keep)
                 parts.append(features)
                 places.append(Occurrences(occurrences.items, occurrences.features + offset))
                 offset += len(features.names)
@@ -376,18 +377,18 @@ class Ranking:
         tied_p = p if correction == 1 else p_of(np.where(np.isnan(tied), z, tied))
         return Ranked(names, counts, sums, p, tied_p, np.zeros(len(names), np.bool_))
 
-    def _features(self, field: Field, tally: Tally, *, kept: bool) -> tuple[Ranked, Occurrences]:
-        """Return the frequent features of a tally, sorted by name, and their occurrences, if these are kept."""
+    def _features(self, field: Field, tally: Tally, of_items: Array, *, kept: bool) -> tuple[Ranked, Occurrences]:
+        """Return the frequent features of a tally, sorted by name, and their occurrences, if these are kept.
+
+        ``of_items`` are the parts of the weights, a row for each item.
+        """
         tokens, occurrences = tally.tokens, tally.occurrences
         counts = np.bincount(occurrences.features, minlength=len(tokens)) if kept else tally.figures[0]
         frequent = np.flatnonzero(counts >= self.frequencies.least)  # rarer ones are in no frequent pair
         numbers = np.array(tokens.sorted(array("q", frequent.tobytes())), np.int64)
         occurrences = occurrences.only(numbers, len(tokens))
         counts = counts[numbers].astype(np.int64)
-        if kept:
-            sums = np.array([occurrences.sums(row, len(numbers)) for row in self.parts.rows])
-        else:
-            sums = tally.take(numbers)[1:]
+        sums = occurrences.sums_of_rows(of_items, len(numbers)) if kept else tally.take(numbers)[1:]
         names = Names.of(f"{field}:{tally.prefix}", tokens, numbers)
         return self._tested(names, counts, self.parts.sums(sums)), occurrences
 

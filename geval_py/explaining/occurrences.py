@@ -15,6 +15,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.explaining.spread import centred_ranks
+from geval_py.scoring.kernel.backends import add_rows
 
 if TYPE_CHECKING:
     from geval_py.explaining.spread import Documents
@@ -45,6 +46,8 @@ class Occurrences:
 
     def only(self, wanted: Integers, features: int) -> Occurrences:
         """Keep the wanted features, out of ``features``, and renumber them from 0."""
+        if np.array_equal(wanted, np.arange(features)):
+            return self
         place = np.full(features, -1)
         place[wanted] = np.arange(len(wanted))
         numbers = place[self.features]
@@ -59,6 +62,12 @@ class Occurrences:
         """Sum the values of the items of each feature; ``values`` has one for each item."""
         sums: Array = np.bincount(self.features, values[self.items], features).astype(np.float64)
         return sums
+
+    def sums_of_rows(self, rows: Array, features: int) -> Array:
+        """Sum the rows of the items of each feature, a row for each item; return a column for each feature."""
+        sums = np.zeros((features, rows.shape[1]))
+        add_rows(sums, rows, self.items, self.features)
+        return sums.T
 
     def vector(self, feature: int, items: int) -> Array:
         """Return 1 for each item with a feature, and 0 for each other item."""

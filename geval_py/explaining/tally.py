@@ -32,11 +32,11 @@ from geval_py.reading.features import (
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring import blocks, scores
-from geval_py.scoring.kernel.backends import token_table
+from geval_py.scoring.kernel.backends import add_rows, frequent_tokens, token_table
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.kernel.reference import TokenTable
+    from geval_py.scoring.kernel.tokens import TokenTable
 
 
 ITEMS_AT_ONCE = 4096
@@ -102,7 +102,8 @@ class Tally:
     """The features of one kind in one field: the number of items of each, and the sums of these items' weights.
 
     ``tokens`` numbers the features from 0; ``prefix`` precedes their names. If occurrences are kept, nothing is
-    summed: ``places`` are their (items, numbers).
+    summed: ``places`` are their (items, numbers). Figures have a row per feature here, since the figures of a feature
+    change together.
     """
 
     prefix: str = ""
@@ -111,15 +112,11 @@ class Tally:
     places: list[tuple[Integers, Integers]] = field(default_factory=list)
 
     def add(self, owners: Integers, numbers: Integers, weights: Array, *, keep: bool) -> None:
-        """Count features on the items that have them; ``weights`` has a column for each of all items."""
+        """Count features on the items that have them; ``weights`` has a row for each of all items: 1, its weights."""
         if keep:
             self.places.append((owners, numbers))
-            return
-        figures = self._with_room(1 + len(weights))
-        np.add.at(figures[0], numbers, 1.0)
-        with np.errstate(invalid="ignore"):  # opposite infinities
-            for row, of_item in zip(figures[1:], weights, strict=True):
-                np.add.at(row, numbers, of_item[owners])
+        else:
+            add_rows(self._with_room(weights.shape[1]), weights, owners, numbers)
 
     def extend(self, later: Tally, first: int) -> None:
         """Add the tally of later items, which are numbered from ``first`` on here."""
@@ -129,16 +126,16 @@ class Tally:
             self.places.extend((owners + first, numbers[flat]) for owners, flat in later.places)
             return
         with np.errstate(invalid="ignore"):  # opposite infinities
-            self._with_room(len(later.figures))[:, numbers] += later.figures
+            self._with_room(len(later.figures))[numbers] += later.figures.T
 
     @property
     def figures(self) -> Array:
         """A column per feature: the number of items, then a row for each weight."""
-        return self._room[:, : len(self.tokens)]
+        return self._room[: len(self.tokens)].T
 
     def take(self, numbers: Integers) -> Array:
         """Return the figures of some features, and forget all figures, which take much memory."""
-        figures = self.figures.take(numbers, axis=1)
+        figures = self._room.take(numbers, axis=0).T
         self._room = np.zeros((0, 0))
         return figures
 
@@ -147,11 +144,11 @@ class Tally:
         """The occurrences of all features, if they are kept."""
         return Occurrences.joined([Occurrences(owners, numbers) for owners, numbers in self.places])
 
-    def _with_room(self, rows: int) -> Array:
-        """Return figures that have room for all features, twice as much as before if it has to grow."""
+    def _with_room(self, figures: int) -> Array:
+        """Return rows of so many figures for all features, with room for twice as many if it has to grow."""
         size = len(self.tokens)
-        if self._room.shape[1] < size or len(self._room) < rows:
-            grown = np.zeros((rows, 2 * size))
+        if len(self._room) < size or self._room.shape[1] < figures:
+            grown = np.zeros((2 * size, figures))
             grown[: len(self._room), : self._room.shape[1]] = self._room
             self._room = grown
         return self._room
@@ -187,6 +184,18 @@ def text_shapes(lines: str) -> bytes:
     return shapes[second | ~again].tobytes()
 
 
+_ASCII = bytes(range(128))
+
+
+def shape_classes(text: bytes) -> bytes:
+    """Return the class of each character of a text in UTF-8 in a token's shape, by its code point."""
+    others = "" if text.isascii() else "".join(set(text.translate(None, _ASCII).decode()))
+    classes = bytearray(b"#" * (1 + max(map(ord, others), default=0x7F)))
+    for character in chain(map(chr, _ASCII), others):
+        classes[ord(character)] = ord(character_shape(character))
+    return bytes(classes)
+
+
 @dataclass(slots=True)
 class Numbers:
     """A field's lengths in characters and, as long as all texts are numbers, its values; aligned with ``items``."""
@@ -216,12 +225,18 @@ class Numbers:
 
 @dataclass(slots=True)
 class FieldTally:
-    """The counts of one field of the items: a tally for each kind of feature, and numbers if they are asked for."""
+    """The counts of one field of the items: a tally for each kind of feature, and numbers if they are asked for.
+
+    Occurrences that are kept may be those of features on at least ``least`` items alone: then the texts are collected
+    until :meth:`finish`.
+    """
 
     kinds: FeatureKinds
     keep: bool
+    least: int = 1
     numbers: Numbers = field(default_factory=Numbers)
     tallies: list[Tally] = field(init=False)
+    _collected: list[tuple[Integers, bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         of_shapes = SHAPE if self._in_kernel else ""
@@ -244,13 +259,30 @@ class FieldTally:
             yield array("q", map(len, features)), number_features(tally.tokens, chain.from_iterable(features))
 
     def add(self, items: Sequence[int], texts: Sequence[str], weights: Array) -> None:
-        """Count the features of some items' texts."""
+        """Count the features of some items' texts; ``weights`` are as for :meth:`Tally.add`."""
         owners = np.array(items, np.int64)
+        if self.kinds.numerical:
+            self.numbers.add(items, list(map(self.kinds.referenced, texts)))
+        if self.keep and self.least > 1 and self._in_kernel:
+            self._collected.append((owners, ("\n".join(texts) + "\n").encode()))
+            return
         for tally, (counts, numbers) in zip(self.tallies, self._numbered(texts), strict=True):
             of_items = np.repeat(owners, np.frombuffer(counts, np.int64))
             tally.add(of_items, np.frombuffer(numbers, np.int64), weights, keep=self.keep)
-        if self.kinds.numerical:
-            self.numbers.add(items, list(map(self.kinds.referenced, texts)))
+
+    def finish(self) -> None:
+        """Keep the occurrences of frequent features in the texts that were collected."""
+        if not self._collected:
+            return
+        owners = np.concatenate([of_items for of_items, _ in self._collected])
+        text = b"".join([lines for _, lines in self._collected])
+        self._collected.clear()
+        kinds = (b"", shape_classes(text)) if self.kinds.word_shapes else (b"",)
+        for tally, classes in zip(self.tallies, kinds, strict=False):
+            names, counts, numbers = frequent_tokens(text, SEPARATORS.encode(), classes, self.least)
+            number_features(tally.tokens, names)
+            of_items = np.repeat(owners, np.frombuffer(counts, np.int64))
+            tally.places.append((of_items, np.frombuffer(numbers, np.int64)))
 
     def extend(self, later: FieldTally, first: int) -> None:
         """Add the tally of later items, which are numbered from ``first`` on here."""
@@ -266,23 +298,28 @@ def tally_features(
     kinds: FeatureKinds,
     *,
     keep: bool = False,
+    least: int = 1,
     progress: blocks.Progress | None = None,
 ) -> dict[Field, FieldTally]:
     """Count the features of all items; return the fields in order. ``weights`` has a column per item.
 
-    With ``keep``, or for pairs of features, the occurrences are kept in place of sums.
+    With ``keep``, or for pairs of features, the occurrences are kept in place of sums; without pairs, those of rarer
+    features than on ``least`` items may be left out.
     """
-    keep = keep or kinds.cartesian
+    keep, least = keep or kinds.cartesian, 1 if kinds.cartesian else least
+    of_items = np.ascontiguousarray(np.concatenate([np.ones((1, weights.shape[1])), weights]).T)
     found: dict[Field, FieldTally] = {}
     first = 0
     while chunk := list(islice(items, ITEMS_AT_ONCE)):
         for where, owners, texts in _texts_by_field(chunk, first, fields):
             if where not in found:
-                found[where] = FieldTally(kinds, keep)
-            found[where].add(owners, texts, weights)
+                found[where] = FieldTally(kinds, keep, least)
+            found[where].add(owners, texts, of_items)
         first += len(chunk)
         if progress is not None:
             progress(first, len(weights[0]))
+    for of_field in found.values():
+        of_field.finish()
     return {where: found[where] for where in sorted(found)}
 
 

@@ -365,11 +365,8 @@ def worst_features(
 
     Raises UsageError for distinct features and pairs of features at once.
     """
-    kinds, frequencies, wanted = (
-        kinds or FeatureKinds(),
-        frequencies or feature_ranking.Frequencies(),
-        wanted or Wanted(),
-    )
+    kinds, wanted = kinds or FeatureKinds(), wanted or Wanted()
+    frequencies = frequencies or feature_ranking.Frequencies()
     if wanted.distinct and kinds.cartesian:
         raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
     all_scores = np.array(scores, np.float64)
@@ -387,8 +384,9 @@ def worst_features(
     if elsewhere is not None:
         found = elsewhere(known, parts.rows, keep)
     else:
-        some = compress(items, known.tolist())
-        found = tally.tally_features(some, parts.rows, Fields(header), kinds, keep=keep, progress=progress)
+        some, least = compress(items, known.tolist()), frequencies.least
+        fields = Fields(header)
+        found = tally.tally_features(some, parts.rows, fields, kinds, keep=keep, least=least, progress=progress)
     ranked, occurrences = feature_ranking.Ranking(weights, parts, kinds, frequencies).of(found)
     return _figures(ranked, occurrences, weights, costs, wanted)
 

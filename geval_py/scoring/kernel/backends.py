@@ -26,16 +26,19 @@ if TYPE_CHECKING:
     from geval_py.reading.lines import Bytes
     from geval_py.scoring.kernel.listed_rows import ListedRows
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
-    from geval_py.scoring.kernel.reference import Doubles, Guesses, TokenTable
+    from geval_py.scoring.kernel.reference import Doubles, Guesses
+    from geval_py.scoring.kernel.tokens import Integers, Matrix, TokenTable
 
 
 __all__ = [
     "Backend",
+    "add_rows",
     "array_losses",
     "bounded_losses",
     "choose_backend",
     "count_lines",
     "exact_sum",
+    "frequent_tokens",
     "hashed_losses",
     "isotonic",
     "line_profiles",
@@ -60,7 +63,6 @@ class Backend(Value):
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
     exact_sum: Callable[[Doubles], float]
     isotonic: Callable[[Doubles, Doubles], array[float]]
-    token_table: Callable[[], TokenTable]
     format_entries: Callable[[bytes, Doubles, float, float], str]
     parallel: bool  # whether it releases the GIL
 
@@ -107,7 +109,6 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
         bucket_shares=module.bucket_shares,
         exact_sum=module.exact_sum,
         isotonic=module.isotonic,
-        token_table=module.TokenTable,
         format_entries=module.format_entries,
         parallel=parallel,
     )
@@ -150,8 +151,32 @@ def isotonic(values: Doubles, weights: Doubles) -> array[float]:
 
 
 def token_table() -> TokenTable:
-    """Return an empty table of tokens; see :class:`geval_py.scoring.kernel.reference.TokenTable`."""
-    return choose_backend().token_table()
+    """Return an empty table of tokens; see :class:`geval_py.scoring.kernel.tokens.TokenTable`."""
+    table: TokenTable = _of_tokens().TokenTable()
+    return table
+
+
+def frequent_tokens(
+    text: bytes, separators: bytes, classes: bytes, least: int
+) -> tuple[list[str], array[int], array[int]]:
+    """Find the tokens of many lines; see :func:`geval_py.scoring.kernel.tokens.frequent_tokens`."""
+    found: tuple[list[str], array[int], array[int]] = _of_tokens().frequent_tokens(text, separators, classes, least)
+    return found
+
+
+def add_rows(sums: Matrix, rows: Matrix, places: Integers, numbers: Integers) -> None:
+    """Add rows to sums, in place; see :func:`geval_py.scoring.kernel.tokens.add_rows`."""
+    _of_tokens().add_rows(sums, rows, places, numbers)
+
+
+def _of_tokens() -> ModuleType:
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel import native
+
+        return native
+    from geval_py.scoring.kernel import tokens
+
+    return tokens
 
 
 def pack_words(words: bytes) -> Any:

@@ -1106,6 +1106,28 @@ PyObject* bytes_of(const std::vector<Number>& numbers) {
                                      static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
 }
 
+// Runs work without the GIL; false if memory ends, with an error set.
+template <typename Work>
+bool without_gil(Work work) {
+    bool enough_memory = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        work();
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    } catch (const std::length_error&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) PyErr_NoMemory();
+    return enough_memory;
+}
+
+PyObject* raise_value_error(const char* message) {
+    PyErr_SetString(PyExc_ValueError, message);
+    return nullptr;
+}
+
 PyObject* reseeded_losses(PyObject*, PyObject* arguments) {
     Buffer outputs, expected;
     int bits, seeds;
@@ -1322,6 +1344,58 @@ PyObject* of_tokens(PyObject*, PyObject* arguments) {
     return sorts ? bytes_of(numbers) : PyBytes_FromStringAndSize(names.data(), static_cast<Py_ssize_t>(names.size()));
 }
 
+PyObject* frequent_tokens(PyObject*, PyObject* arguments) {
+    Buffer text, separators, classes;
+    Py_ssize_t least;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*n", &text.view, &separators.view, &classes.view, &least)) return nullptr;
+    FrequentTokens found;
+    if (!without_gil([&] {
+            found = frequent_tokens(text.text(), separators.text(), classes.text(),
+                                    static_cast<std::size_t>(std::max<Py_ssize_t>(0, least)));
+        }))
+        return nullptr;
+    PyObject* names = PyBytes_FromStringAndSize(found.names.data(), static_cast<Py_ssize_t>(found.names.size()));
+    return Py_BuildValue("(NNN)", names, bytes_of(found.counts), bytes_of(found.places));
+}
+
+PyObject* add_rows(PyObject*, PyObject* arguments) {
+    PyObject *sums_object, *rows_object;
+    Buffer sums, rows, places, numbers;
+    if (!PyArg_ParseTuple(arguments, "OOy*y*", &sums_object, &rows_object, &places.view, &numbers.view) ||
+        PyObject_GetBuffer(sums_object, &sums.view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0 ||
+        PyObject_GetBuffer(rows_object, &rows.view, PyBUF_C_CONTIGUOUS) < 0)
+        return nullptr;
+    if (sums.view.ndim != 2 || rows.view.ndim != 2 || sums.view.shape[1] != rows.view.shape[1] ||
+        places.view.len != numbers.view.len)
+        return raise_value_error("the arrays do not fit together");
+    const std::size_t columns = static_cast<std::size_t>(rows.view.shape[1]);
+    bool in_range = true;
+    Py_BEGIN_ALLOW_THREADS;
+    const auto add = [&](auto width) {
+        in_range = add_rows<decltype(width)::value>(
+            static_cast<double*>(sums.view.buf), static_cast<std::size_t>(sums.view.shape[0]),
+            static_cast<const double*>(rows.view.buf), static_cast<std::size_t>(rows.view.shape[0]), columns,
+            static_cast<const std::int64_t*>(places.view.buf), static_cast<const std::int64_t*>(numbers.view.buf),
+            static_cast<std::size_t>(places.view.len) / sizeof(std::int64_t));
+    };
+    switch (columns) {  // the usual numbers of columns are known to the compiler
+        case 4: add(std::integral_constant<std::size_t, 4>()); break;
+        case 5: add(std::integral_constant<std::size_t, 5>()); break;
+        case 6: add(std::integral_constant<std::size_t, 6>()); break;
+        case 7: add(std::integral_constant<std::size_t, 7>()); break;
+        case 8: add(std::integral_constant<std::size_t, 8>()); break;
+        case 10: add(std::integral_constant<std::size_t, 10>()); break;
+        case 11: add(std::integral_constant<std::size_t, 11>()); break;
+        default: add(std::integral_constant<std::size_t, 0>());
+    }
+    Py_END_ALLOW_THREADS;
+    if (!in_range) {
+        PyErr_SetString(PyExc_IndexError, "no row has this number");
+        return nullptr;
+    }
+    Py_RETURN_NONE;
+}
+
 PyObject* count_tokens(PyObject*, PyObject* capsule) {
     const TokenTable* table = table_in(capsule);
     return table ? PyLong_FromSize_t(table->size()) : nullptr;
@@ -1423,28 +1497,6 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
         return PyErr_NoMemory();
     }
     return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
-}
-
-// Runs work without the GIL; false if memory ends, with an error set.
-template <typename Work>
-bool without_gil(Work work) {
-    bool enough_memory = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        work();
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    } catch (const std::length_error&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) PyErr_NoMemory();
-    return enough_memory;
-}
-
-PyObject* raise_value_error(const char* message) {
-    PyErr_SetString(PyExc_ValueError, message);
-    return nullptr;
 }
 
 // The numbers of a buffer; false if an error is set.
@@ -1678,6 +1730,10 @@ PyMethodDef METHODS[] = {
      "number_tokens(table, text, separators) -> (the number of distinct tokens of each line, their numbers)"},
     {"token_names", of_tokens<false>, METH_VARARGS, "token_names(table, numbers) -> the tokens, each ended by LF"},
     {"sort_tokens", of_tokens<true>, METH_VARARGS, "sort_tokens(table, numbers) -> the numbers in the order of the tokens"},
+    {"frequent_tokens", frequent_tokens, METH_VARARGS,
+     "frequent_tokens(text, separators, classes, least) -> (the tokens, each ended by LF, how many each line has, their "
+     "places)"},
+    {"add_rows", add_rows, METH_VARARGS, "add_rows(sums, rows, places, numbers): add the row at each place to a sum"},
     {"count_tokens", count_tokens, METH_O, "count_tokens(table) -> how many there are"},
     {"format_entries", format_entries, METH_VARARGS, "format_entries(words, numbers, least, most) -> the output line"},
     {"pack_words", pack_words, METH_VARARGS, "pack_words(words) -> the lines as words that can be hashed fast"},

@@ -7,7 +7,7 @@ from array import array
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
-from geval_py.scoring.kernel._native import count_lines, exact_sum, format_entries, pack_words
+from geval_py.scoring.kernel._native import add_rows, count_lines, exact_sum, format_entries, pack_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TokenTable",
+    "add_rows",
     "array_losses",
     "bounded_losses",
     "bucket_shares",
     "count_lines",
     "exact_sum",
     "format_entries",
+    "frequent_tokens",
     "hashed_losses",
     "isotonic",
     "line_profiles",
@@ -131,7 +133,7 @@ def isotonic(values: Doubles, weights: Doubles) -> array[float]:
 
 
 class TokenTable:
-    """Numbers the distinct tokens of texts; see :class:`geval_py.scoring.kernel.reference.TokenTable`."""
+    """Numbers the distinct tokens of texts; see :class:`geval_py.scoring.kernel.tokens.TokenTable`."""
 
     def __init__(self) -> None:
         self._table = _native.token_table()
@@ -160,6 +162,14 @@ def _restored(tokens: list[str]) -> TokenTable:
     table = TokenTable()
     table.number("".join(f"{token}\n" for token in tokens).encode(), b"")
     return table
+
+
+def frequent_tokens(
+    text: bytes, separators: bytes, classes: bytes, least: int
+) -> tuple[list[str], array[int], array[int]]:
+    """Find the tokens of many lines; see :func:`geval_py.scoring.kernel.tokens.frequent_tokens`."""
+    names, counts, places = _native.frequent_tokens(text, separators, classes, least)
+    return names.decode().split("\n")[:-1], array("q", counts), array("q", places)
 
 
 def score_probing(
