@@ -221,6 +221,23 @@ def test_losses_under_more_seeds_are_those_of_lines_further_down(kernel, lines, 
     )
 
 
+@pytest.mark.parametrize("seeds", [0, 1, 31, 32, 33, 70])
+def test_lines_under_many_seeds(kernel, seeds):
+    """So many that several words, or none, are in the bucket; words of all lengths around whole blocks; logarithms."""
+    words = ["", *("abcdefghijklmnopq"[:size] for size in range(1, 18)), "é水", "ka:lo"]
+    lines = [
+        " ".join(f"{word}:0.05" for word in words),
+        " ".join(f"{word}:{-1 - place}" for place, word in enumerate(words)),
+        "abc:1",
+        ":1",
+        "0.5 -1 -2 -3",
+    ]
+    expected = "abc\nzzz\nabcdefgh\né水\n\n".encode()
+    outputs = "".join(f"{line}\n" for line in lines).encode()
+    found = kernel.reseeded_losses(outputs, expected, 2, 2**32 - 40, seeds)
+    assert found == tuple(kernel.hashed_losses(outputs, expected, 2, 2**32 - 40 + n) for n in range(1, seeds + 1))
+
+
 def test_a_malformed_line_under_more_seeds(kernel):
     with pytest.raises(MalformedLineError) as caught:
         kernel.reseeded_losses(b"a:1\nb\n", b"a\nb\n", 10, 7, 3)

@@ -661,6 +661,7 @@ struct ListedEntry {
 };
 
 constexpr std::uint32_t NO_WORD = ~std::uint32_t{0};
+constexpr std::size_t SEED_LANES = 32;  // seeds under which a word is hashed together
 
 class Line {
   public:
@@ -717,15 +718,44 @@ class Line {
         return true;
     }
 
-    // The loss of the line read last, for seeds, under another seed.
-    double loss_under(std::uint32_t seed, bool vector) {
-        const std::uint32_t bucket = murmur3(expected_.word, seed) & mask_;
+    // The losses of the line read last, for seeds, under so many seeds from one on, each a stride after the other.
+    // hash(word, seed, buckets, mask, hashes) hashes a word under seeds, and tells whether any hash is in its bucket.
+    template <typename Hash>
+    void losses_under(std::uint32_t seed, std::size_t count, bool vector, Hash hash, double* losses, std::size_t stride) {
+        constexpr std::size_t LANES = SEED_LANES;
         unsigned flags = 0;
-        if (vector) return vector_loss(bucket, flags);
-        hits_.clear();
-        for (std::size_t i = 0; i < listed_.size(); ++i)
-            if (listed_[i].size() && (murmur3(listed_[i], seed) & mask_) == bucket) hits_.add(values_[i]);
-        return entries_loss(flags);
+        std::uint32_t buckets[LANES] = {}, hashes[LANES];
+        std::array<Numbers, LANES>& hits = hits_under_;
+        for (std::size_t first = 0; first < count; first += LANES, seed += LANES, losses += LANES * stride) {
+            const std::size_t lanes = std::min(LANES, count - first);
+            hash(expected_.word, seed, buckets, mask_, hashes);
+            std::copy_n(hashes, LANES, buckets);
+            if (vector) {
+                for (std::size_t lane = 0; lane < lanes; ++lane) losses[lane * stride] = vector_loss(buckets[lane] & mask_, flags);
+                continue;
+            }
+            for (Numbers& of_lane : hits) of_lane.clear();
+            for (std::size_t i = 0; i < listed_.size(); ++i)
+                if (listed_[i].size() && hash(listed_[i], seed, buckets, mask_, hashes))
+                    for (std::size_t lane = 0; lane < lanes; ++lane)
+                        if (!((hashes[lane] ^ buckets[lane]) & mask_)) hits[lane].add(values_[i]);
+            // Under most seeds the bucket has no word, or no other than the expected one: their loss is the same.
+            hits_.clear();
+            const double alone = entries_loss(flags);
+            double single = 0, of_single = INFINITE;
+            for (std::size_t lane = 0; lane < lanes; ++lane) {
+                if (hits[lane].empty()) {
+                    losses[lane * stride] = alone;
+                } else if (hits[lane].size() == 1 && hits[lane][0] == single && of_single != INFINITE) {
+                    losses[lane * stride] = of_single;
+                } else {
+                    std::swap(hits_, hits[lane]);
+                    losses[lane * stride] = entries_loss(flags);
+                    if (hits_.size() == 1) single = hits_[0], of_single = losses[lane * stride];
+                    std::swap(hits_, hits[lane]);
+                }
+            }
+        }
     }
 
     // The line read last, for profiles: the values; the number of each one's word, NO_WORD for the rest; the distinct
@@ -937,6 +967,7 @@ class Line {
     std::vector<Entry> entries_;
     std::vector<Text> listed_;
     Numbers values_, hits_, rests_;
+    std::array<Numbers, SEED_LANES> hits_under_;
     double total_ = 0, rounding_ = 0;
     double least_mass_ = 1, bound_ = 0;
     bool probabilities_ = false;
@@ -1002,30 +1033,10 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
     return found;
 }
 
-// The losses of lines under the seeds after their own: all lines under the first, then under the second, and so on.
-// Returns the first malformed line, or NONE.
-std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
-                                 std::size_t seeds, std::vector<double>& losses, bool& equal) {
-    losses.resize(seeds * lines);
-    Line line(bits, Purpose::seeds);
-    for (std::size_t i = 0; i < lines; ++i) {
-        if (outputs.begin == outputs.end) break;
-        unsigned flags;
-        const Text text = take_line(outputs), word = take_line(expected);
-        const std::uint64_t own = first_line + i;
-        line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(own), flags);
-        if (flags & MALFORMED) return static_cast<std::ptrdiff_t>(i);
-        for (std::size_t seed = 0; seed < seeds; ++seed)
-            losses[seed * lines + i] = line.loss_under(static_cast<std::uint32_t>(own + 1 + seed), flags & VECTOR);
-        equal = i + 1 == lines;
-    }
-    equal = (equal || !lines) && outputs.begin == outputs.end;
-    return NONE;
-}
-
 #include "guesses.hpp"
 #include "packed_words.hpp"
 #include "listed_rows.hpp"
+#include "seeds.hpp"
 #include "formatting.hpp"
 #include "tokens.hpp"
 #include "isotonic.hpp"

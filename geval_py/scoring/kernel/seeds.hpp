@@ -1,0 +1,63 @@
+// The losses of lines under the seeds of other lines: the twin of reference.reseeded_losses.
+//
+// A part of native.cpp. A word is hashed under many seeds at once, in loops that compilers turn into vector instructions.
+
+GEVAL_INLINE bool hash_under_seeds_inline(Text word, std::uint32_t seed, const std::uint32_t* buckets, std::uint32_t mask,
+                                          std::uint32_t* hashes) {
+    std::uint32_t h[SEED_LANES];
+    for (std::size_t lane = 0; lane < SEED_LANES; ++lane) h[lane] = seed + static_cast<std::uint32_t>(lane);
+    const char* p = word.begin;
+    for (; word.end - p >= 4; p += 4) {
+        const std::uint32_t mixed = scramble(static_cast<std::uint32_t>(load8(p)));
+        for (std::size_t lane = 0; lane < SEED_LANES; ++lane) h[lane] = rotate(h[lane] ^ mixed, 13) * 5 + 0xe6546b64u;
+    }
+    const std::uint64_t last = load8(p) & ((std::uint64_t{1} << 8 * (word.end - p)) - 1);
+    const std::uint32_t mixed = scramble(static_cast<std::uint32_t>(last)) ^ static_cast<std::uint32_t>(word.size());
+    std::uint32_t any = 0;
+    for (std::size_t lane = 0; lane < SEED_LANES; ++lane) {
+        hashes[lane] = PackedWords::finish(h[lane] ^ mixed);
+        any |= ((hashes[lane] ^ buckets[lane]) & mask) == 0;
+    }
+    return any;
+}
+
+using HashUnderSeeds = bool (*)(Text, std::uint32_t, const std::uint32_t*, std::uint32_t, std::uint32_t*);
+
+#define GEVAL_HASH_UNDER_SEEDS(NAME, TARGET)                                                                       \
+    TARGET bool hash_under_seeds_##NAME(Text word, std::uint32_t seed, const std::uint32_t* buckets, std::uint32_t mask, \
+                                        std::uint32_t* hashes) {                                                   \
+        return hash_under_seeds_inline(word, seed, buckets, mask, hashes);                                         \
+    }
+
+GEVAL_HASH_UNDER_SEEDS(portable, )
+#if defined(GEVAL_DISPATCHES)
+GEVAL_HASH_UNDER_SEEDS(avx2, GEVAL_AVX2)
+#endif
+
+inline HashUnderSeeds choose_hash_under_seeds() {
+#if defined(GEVAL_DISPATCHES)
+    if (__builtin_cpu_supports("avx2")) return hash_under_seeds_avx2;
+#endif
+    return hash_under_seeds_portable;
+}
+
+// The losses of lines under the seeds after their own: all lines under the first, then under the second, and so on.
+// Returns the first malformed line, or NONE.
+std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
+                                 std::size_t seeds, std::vector<double>& losses, bool& equal) {
+    losses.resize(seeds * lines);
+    Line line(bits, Purpose::seeds);
+    const HashUnderSeeds hash = choose_hash_under_seeds();
+    for (std::size_t i = 0; i < lines; ++i) {
+        if (outputs.begin == outputs.end) break;
+        unsigned flags;
+        const Text text = take_line(outputs), word = take_line(expected);
+        const std::uint64_t own = first_line + i;
+        line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(own), flags);
+        if (flags & MALFORMED) return static_cast<std::ptrdiff_t>(i);
+        line.losses_under(static_cast<std::uint32_t>(own + 1), seeds, flags & VECTOR, hash, losses.data() + i, lines);
+        equal = i + 1 == lines;
+    }
+    equal = (equal || !lines) && outputs.begin == outputs.end;
+    return NONE;
+}
