@@ -12,8 +12,7 @@ Brier score; profiles, which say what the distributions of an output's lines cla
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from geval_py.errors import UsageError
 from geval_py.reading import config, sources
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
+from geval_py.scoring.kernel import reference as kernel
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed, profiled
 from geval_py.text import named, visible
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.explaining.significance import Array, Flags
+    from geval_py.scoring.kernel.reference import HonestFits
 
 
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show
@@ -113,31 +114,34 @@ class Forecasts:
         """The number of things."""
         return float(self.n.sum())
 
-    def honest(self, *beside: Forecasts) -> Iterator[Array]:
-        """Yield draws of the hits of honest probabilities; the draws are the same each time.
+    def honest(self, ends: NDArray[np.intp], beside: Forecasts | None = None) -> HonestFits:
+        """Draw the hits of honest probabilities, and fit curves to them, at the ends; the draws are always the same.
 
-        Others, of as many things, are drawn by the way, for their :attr:`honest_bins`.
+        Others, of as many things, are drawn ``beside``. The :attr:`honest_bins` of both are kept.
         """
-        chance = np.random.default_rng(config.DEFAULT_SEED)
-        every = (self, *beside)
-        of_things = [of.p[of._places] for of in every]
-        starts = [np.flatnonzero(np.diff(of.bins, prepend=-1)) for of in every]
-        of_bins: list[list[Array]] = [[] for _ in every]
-        for _ in range(DRAWS):
-            drawn = chance.random(len(self._places))
-            hits = [_sums(of._places, drawn < p) for of, p in zip(every, of_things, strict=True)]
-            for sums, of_each, places in zip(of_bins, hits, starts, strict=True):
-                sums.append(np.add.reduceat(of_each, places))
-            yield hits[0]
-        for of, sums in zip(every, of_bins, strict=True):
-            of._honest_bins = np.array(sums)
+        none = np.zeros(0)
+        fits = backends.honest_fits(
+            kernel.Forecasts(
+                p=self.p,
+                n=self.n,
+                places=self._places,
+                ends=ends,
+                starts=np.flatnonzero(np.diff(self.bins, prepend=-1)),
+                others=none if beside is None else beside.p[beside._places],
+                other_bins=none.astype(np.int64) if beside is None else beside.bins[beside._places],
+            ),
+            config.DEFAULT_SEED,
+            DRAWS,
+        )
+        self._honest_bins = fits.bins
+        if beside is not None:
+            beside._honest_bins = fits.other_bins
+        return fits
 
     @property
     def honest_bins(self) -> Array:
-        """The sums of the honest hits in each bin, a row per draw; they are kept once :meth:`honest` has ended."""
-        if self._honest_bins is None:
-            deque(self.honest(), maxlen=0)
-        return np.array(self._honest_bins)
+        """The sums of the honest hits in each bin, a row per draw."""
+        return self.honest(np.zeros(0, np.int64)).bins if self._honest_bins is None else self._honest_bins
 
     @cached_property
     def bins(self) -> NDArray[np.intp]:
@@ -263,27 +267,21 @@ class Corp:
         return asdict(self) | {"curve": self.curve.rows()}
 
 
-def corp(forecasts: Forecasts, *beside: Forecasts) -> Corp:
+def corp(forecasts: Forecasts, beside: Forecasts | None = None) -> Corp:
     """Compute the curve and the parts; others are drawn ``beside``, see :meth:`Forecasts.honest`."""
-    recalibrated = _isotonic(forecasts.hits, forecasts.n)
+    recalibrated = np.frombuffer(backends.isotonic(forecasts.hits / forecasts.n, forecasts.n))
     steps = np.flatnonzero(np.diff(recalibrated, prepend=-1.0))
     step_of = np.searchsorted(steps, np.arange(len(recalibrated)), side="right") - 1
     ends = np.union1d(steps, np.append(steps[1:], len(recalibrated)) - 1)
-    squares, doubles = forecasts.n * forecasts.p * forecasts.p, 2 * forecasts.p
-    curves, excesses = [], []
-    for hits in forecasts.honest(*beside):
-        curve = _isotonic(hits, forecasts.n)
-        curves.append(curve[ends])
-        as_said = float((squares - doubles * hits + hits).sum()) / forecasts.total  # as _brier
-        excesses.append(as_said - _brier(forecasts, curve, hits))
-    low, high = np.quantile(curves, BAND, axis=0)
+    honest = forecasts.honest(ends, beside)
+    low, high = np.quantile(honest.curves, BAND, axis=0)
     mean = np.full_like(recalibrated, forecasts.hits.sum() / forecasts.total)
     brier, best = (_brier(forecasts, of, forecasts.hits) for of in (forecasts.p, recalibrated))
     uncertainty = _brier(forecasts, mean, forecasts.hits)
     return Corp(
         brier=brier,
         miscalibration=brier - best,
-        honest=float(np.mean(excesses)),
+        honest=float(np.mean(honest.excesses)),
         discrimination=uncertainty - best,
         uncertainty=uncertainty,
         curve=Points(
@@ -299,11 +297,6 @@ def corp(forecasts: Forecasts, *beside: Forecasts) -> Corp:
 def _brier(forecasts: Forecasts, p: Array, hits: Array) -> float:
     """Compute the mean square distance of probabilities from outcomes, 0 or 1."""
     return float((forecasts.n * p * p - 2 * p * hits + hits).sum()) / forecasts.total
-
-
-def _isotonic(hits: Array, n: Array) -> Array:
-    """Return the rising shares that are nearest to hits among n."""
-    return np.frombuffer(backends.isotonic(hits / n, n))
 
 
 # Profiles: read in one pass, with the flags of a hashed metric

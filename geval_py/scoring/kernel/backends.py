@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from geval_py.reading.lines import Bytes
     from geval_py.scoring.kernel.listed_rows import ListedRows
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
-    from geval_py.scoring.kernel.reference import Doubles, Guesses
+    from geval_py.scoring.kernel.reference import Doubles, Forecasts, Guesses, HonestFits
     from geval_py.scoring.kernel.tokens import Integers, Matrix, TokenTable
 
 
@@ -40,6 +40,7 @@ __all__ = [
     "exact_sum",
     "frequent_tokens",
     "hashed_losses",
+    "honest_fits",
     "isotonic",
     "line_profiles",
     "pack_words",
@@ -63,6 +64,7 @@ class Backend(Value):
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
     exact_sum: Callable[[Doubles], float]
     isotonic: Callable[[Doubles, Doubles], array[float]]
+    honest_fits: Callable[[Forecasts, int, int], HonestFits]
     format_entries: Callable[[bytes, Doubles, float, float], str]
     parallel: bool  # whether it releases the GIL
 
@@ -109,6 +111,7 @@ def _backend(name: str, module: ModuleType, *, parallel: bool) -> Backend:
         bucket_shares=module.bucket_shares,
         exact_sum=module.exact_sum,
         isotonic=module.isotonic,
+        honest_fits=module.honest_fits,
         format_entries=module.format_entries,
         parallel=parallel,
     )
@@ -148,6 +151,11 @@ def exact_sum(numbers: Doubles) -> float:
 def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     """Fit rising values with the chosen backend; see :func:`geval_py.scoring.kernel.reference.isotonic`."""
     return choose_backend().isotonic(values, weights)
+
+
+def honest_fits(forecasts: Forecasts, seed: int, draws: int) -> HonestFits:
+    """Draw honest outcomes with the chosen backend; see :func:`geval_py.scoring.kernel.reference.honest_fits`."""
+    return choose_backend().honest_fits(forecasts, seed, draws)
 
 
 def token_table() -> TokenTable:

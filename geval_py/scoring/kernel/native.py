@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from geval_py.scoring.kernel.listed_rows import ListedRows
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
-    from geval_py.scoring.kernel.reference import Doubles, Guesses
+    from geval_py.scoring.kernel.reference import Doubles, Forecasts, Guesses, HonestFits
 
 __all__ = [
     "TokenTable",
@@ -32,6 +32,7 @@ __all__ = [
     "format_entries",
     "frequent_tokens",
     "hashed_losses",
+    "honest_fits",
     "isotonic",
     "line_profiles",
     "pack_words",
@@ -130,6 +131,20 @@ def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) ->
 def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     """Fit rising values; see :func:`geval_py.scoring.kernel.reference.isotonic`."""
     return array("d", _native.isotonic(values, weights))
+
+
+def honest_fits(forecasts: Forecasts, seed: int, draws: int) -> HonestFits:
+    """Draw honest outcomes; see :func:`geval_py.scoring.kernel.reference.honest_fits`."""
+    import numpy as np
+
+    from geval_py.scoring.kernel.reference import HonestFits
+
+    generator = np.random.PCG64(seed).state["state"]
+    state = tuple(half for name in ("state", "inc") for half in divmod(generator[name], 1 << 64))
+    bins = int(forecasts.other_bins.max(initial=-1)) + 1
+    parts = (np.frombuffer(part) for part in _native.honest_fits(state, draws, *forecasts, bins))
+    widths = ((), (len(forecasts.ends),), (len(forecasts.starts),), (bins,))
+    return HonestFits(*(part.reshape(draws, *width) for part, width in zip(parts, widths, strict=True)))
 
 
 class TokenTable:

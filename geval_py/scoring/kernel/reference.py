@@ -402,3 +402,60 @@ def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     for value, _, end in pools:
         found.extend([value] * (end - len(found)))
     return found
+
+
+class HonestFits(NamedTuple):
+    """What honest probabilities would show, a row a draw.
+
+    ``excesses`` are how much the Brier score of the probabilities exceeds that of the curve fitted to the draw,
+    ``curves`` the values of this curve, ``bins`` the hits in each bin of things, ``other_bins`` in each of others.
+    """
+
+    excesses: NDArray[np.float64]
+    curves: NDArray[np.float64]
+    bins: NDArray[np.float64]
+    other_bins: NDArray[np.float64]
+
+
+class Forecasts(NamedTuple):
+    """Forecasts for :func:`honest_fits`: the different probabilities ``p``, rising, of things, ``n`` with each.
+
+    ``places`` are the things' places in p; ``ends`` the places at which curves are wanted, ``starts`` those at which
+    bins begin. ``others``, if any, are the probabilities of as many other things, in the bins ``other_bins``, from 0.
+    """
+
+    p: NDArray[np.float64]
+    n: NDArray[np.float64]
+    places: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    others: NDArray[np.float64]
+    other_bins: NDArray[np.int64]
+
+
+def honest_fits(forecasts: Forecasts, seed: int, draws: int) -> HonestFits:
+    """Draw which things come true if all probabilities are honest, so many times, and fit a curve to each draw.
+
+    A thing comes true if its probability is above a number in [0, 1) of numpy's generator with a seed, which is also
+    the number of the other thing at this place. Raises ValueError if the arrays do not fit together.
+    """
+    import numpy as np
+
+    p, n, places, ends, starts, others, other_bins = forecasts
+    fit = len(p) == len(n) and len(others) == len(other_bins) and len(others) in (0, len(places))
+    fit = fit and all(((some >= 0) & (some < len(p))).all() for some in (places, ends, starts))
+    if not fit or (other_bins < 0).any() or (np.diff(starts) < 1).any():
+        raise ValueError("the arrays do not fit together")
+    chance, total = np.random.default_rng(seed), n.sum()
+    bins = int(other_bins.max(initial=-1)) + 1
+    shapes = ((draws,), (draws, len(ends)), (draws, len(starts)), (draws, bins))
+    found = HonestFits(*map(np.zeros, shapes))
+    for draw in range(draws):
+        drawn = chance.random(len(places))
+        hits = np.bincount(places, drawn < p[places], len(p)).astype(float)
+        curve = np.frombuffer(isotonic(hits / n, n))
+        as_said, fitted = ((n * of * of - 2 * of * hits + hits).sum() / total for of in (p, curve))
+        found.excesses[draw], found.curves[draw] = as_said - fitted, curve[ends]
+        found.bins[draw] = np.add.reduceat(hits, starts) if len(starts) else 0.0
+        found.other_bins[draw] = np.bincount(other_bins, drawn[: len(others)] < others, bins)
+    return found
