@@ -111,8 +111,9 @@ def rank_scores(scores: Sequence[float], *, greatest_first: bool) -> Array:
         close = ~(np.diff(rounded[order]) > 10.0 ** (2 - EQUAL_DIGITS) * np.abs(rounded[order[1:]]))
     small = np.abs(rounded) < 2 * LEAST_SCORE
     near = np.union1d(order[np.union1d(np.flatnonzero(close), np.flatnonzero(close) + 1)], np.flatnonzero(small))
-    # Rounding is slow, and ties no others.
-    rounded[near] = [float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in rounded[near].tolist()]
+    # Rounding is slow, and ties no others; many of these are equal, such as the scores of lines without a guess.
+    found, of_near = np.unique(rounded[near], return_inverse=True)
+    rounded[near] = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in found.tolist()])[of_near]
     rounded[np.abs(rounded) < LEAST_SCORE] = 0.0
     _, place, tied = np.unique(-rounded if greatest_first else rounded, return_inverse=True, return_counts=True)
     mean_ranks: Array = np.cumsum(tied) - (tied - 1) / 2
@@ -220,6 +221,23 @@ class Losses:
 
 
 # The ranking, by rising p
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPlaces:
+    """The occurrences of so many features, in whatever order, and the numbers of the ranked ones among them."""
+
+    occurrences: Occurrences
+    numbers: Integers
+    features: int
+
+    def only(self, wanted: Integers) -> Occurrences:
+        """Return the occurrences of the ranked features at some places, numbered from 0."""
+        return self.occurrences.only(self.numbers[wanted], self.features)
+
+    def all(self) -> Occurrences:
+        """Return the occurrences of all ranked features, which have their places as numbers."""
+        return self.occurrences.only(self.numbers, self.features)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +349,7 @@ class Ranking:
     def items(self) -> int:
         return len(self.weights[0])
 
-    def of(self, found: dict[Field, FieldTally]) -> tuple[Ranked, Occurrences]:
+    def of(self, found: dict[Field, FieldTally]) -> tuple[Ranked, RankedPlaces]:
         """Return the features by rising p, and the occurrences of single features whose places were kept."""
         singles, places = self._singles(found)
         shown = self._often_enough(singles.counts) & ~np.isnan(singles.p_values)
@@ -347,7 +365,8 @@ class Ranking:
         order = np.argsort(every.p_values, kind="stable")
         of_numbers = (Occurrences(items, np.full(len(items), n)) for n, (_, items) in enumerate(numbers, features))
         ids = np.concatenate([shown_places, np.arange(features, features + len(order) - len(shown_places))])[order]
-        return every.at(order), Occurrences.joined([places, *of_numbers]).only(ids, features + len(order))
+        of_all = Occurrences.joined([places, *of_numbers])
+        return every.at(order), RankedPlaces(of_all, ids, features + len(order))
 
     def _singles(self, found: dict[Field, FieldTally]) -> tuple[Ranked, Occurrences]:
         """Return the frequent features of all fields, and their occurrences."""

@@ -94,7 +94,8 @@ def _truncated(terms: Array) -> Array:
 
 def number_features(table: TokenTable, features: Iterable[str]) -> array[int]:
     """Return the numbers of features in a table, which gets those that it lacks."""
-    return table.number("".join(f"{feature}\n" for feature in features).encode(), b"")[1]
+    lines = list(features)
+    return table.number(("\n".join(lines) + "\n").encode() if lines else b"", b"")[1]
 
 
 @dataclass(slots=True)

@@ -393,7 +393,7 @@ def worst_features(
 
 def _figures(
     ranked: feature_ranking.Ranked,
-    occurrences: Occurrences,
+    occurrences: feature_ranking.RankedPlaces,
     weights: Array,
     costs: feature_ranking.Losses | None,
     wanted: Wanted,
@@ -402,7 +402,7 @@ def _figures(
     items = len(weights[0])
     more: dict[str, Array | Integers] = {}
     documents = wanted.documents
-    crossed = None if documents is None else Crossed.of(occurrences, documents)
+    crossed = None if documents is None else Crossed.of(occurrences.all(), documents)
     several = None if documents is None or documents.are_lines or documents.count == 1 else crossed
     if costs is not None:
         more |= costs.columns(ranked.counts.astype(np.float64), ranked.sums[2:], several)
@@ -430,7 +430,7 @@ def _figures(
         badness = -weights[0]
     else:
         badness = -costs.losses if wanted.best else costs.losses
-    chosen, explained = select_distinct(badness, occurrences.only(candidates, len(features)), len(candidates))
+    chosen, explained = select_distinct(badness, occurrences.only(candidates), len(candidates))
     distinct = features.at(candidates[chosen])
     return replace(distinct, more=distinct.more | {"explained": np.array(explained)})
 

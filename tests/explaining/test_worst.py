@@ -671,10 +671,10 @@ def test_sums_of_kept_occurrences_are_those_added_up_on_the_way(lines, least):
         )
         for keep in (False, True)
     )
-    assert (kept.names.texts(), len(none.items)) == (added.names.texts(), 0)
+    assert (kept.names.texts(), len(none.all().items)) == (added.names.texts(), 0)
     assert kept.counts.tolist() == added.counts.tolist()
     assert kept.sums.tolist() == added.sums.tolist()
-    assert np.bincount(places.features, minlength=len(kept)).tolist() == kept.counts.tolist()
+    assert np.bincount(places.all().features, minlength=len(kept)).tolist() == kept.counts.tolist()
 
 
 def test_where_features_are_is_kept_for_pairs_only(monkeypatch):
