@@ -22,6 +22,7 @@ from geval_py.explaining.resampling import line_values
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, combined_p, holm
 from geval_py.explaining.spread import Documents, alike_p, centred_ranks, spread_of_mean, widening
 from geval_py.reading import features, sources
+from geval_py.scoring.kernel.backends import take_column, token_table
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
 
@@ -324,19 +325,23 @@ def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     if not isinstance(path, sources.Memory) and os.path.getsize(path) > MOST_INPUT_BYTES:
         return
     try:
-        rows = b"".join(evaluation.input.blocks()).split(b"\n")[:-1]
+        text = b"".join(evaluation.input.blocks())
     except DataError:
         return
-    if len(rows) != lines:
+    if text.count(b"\n") != lines:
         return
     # A column of texts, which take longest, repeats no value even in the first lines.
-    first = zip_longest(*(row.split(b"\t") for row in rows[:LOOKED_AT]), fillvalue=b"")
-    indices = [index for index, column in enumerate(first) if len(set(column)) < min(lines, LOOKED_AT)]
-    most = max(indices, default=0) + 1
-    cells = [row.split(b"\t", most) for row in rows] if indices else []
+    first = zip_longest(
+        *(row.split(b"\t") for row in text.split(b"\n", LOOKED_AT)[: min(lines, LOOKED_AT)]), fillvalue=b""
+    )
     fields = features.Fields(evaluation.split.in_header)
-    for index in indices:
-        column = [row[index] if index < len(row) else b"" for row in cells]
-        documents = Documents.of(fields.column(index).column_name, column)
+    for index, cells in enumerate(first):
+        if len(set(cells)) == len(cells):
+            continue
+        table = token_table()
+        _, of_line = table.number(take_column(text, index), b"")
+        documents = Documents(
+            column=fields.column(index).column_name, of_line=np.array(of_line, np.int64), count=len(table)
+        )
         if 2 <= documents.count < lines:
             yield documents

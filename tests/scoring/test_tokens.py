@@ -146,3 +146,11 @@ def test_a_row_that_does_not_exist(kernel, place, number):
 def test_rows_that_do_not_fit(kernel, columns, numbers):
     with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
         kernel.add_rows(np.zeros((3, 1)), np.zeros((2, columns)), np.zeros(1, np.int64), np.zeros(numbers, np.int64))
+
+
+@settings(deadline=None)
+@given(st.text("ab\t\n\r", max_size=20).map(str.encode), st.integers(0, 4))
+def test_a_column_of_lines(text, column):
+    rows = [line.split(b"\t") for line in text.removesuffix(b"\n").split(b"\n")] if text else []
+    want = b"".join((row[column] if column < len(row) else b"") + b"\n" for row in rows)
+    assert native.take_column(text, column) == reference.take_column(text, column) == want

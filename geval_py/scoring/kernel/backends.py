@@ -46,6 +46,7 @@ __all__ = [
     "pack_words",
     "row_losses",
     "score_lines",
+    "take_column",
     "token_table",
 ]
 VARIABLE = "GEVAL_PY_BACKEND"
@@ -175,6 +176,12 @@ def frequent_tokens(
 def add_rows(sums: Matrix, rows: Matrix, places: Integers, numbers: Integers) -> None:
     """Add rows to sums, in place; see :func:`geval_py.scoring.kernel.tokens.add_rows`."""
     _of_tokens().add_rows(sums, rows, places, numbers)
+
+
+def take_column(text: bytes, column: int) -> bytes:
+    """Take a column of lines; see :func:`geval_py.scoring.kernel.tokens.take_column`."""
+    cells: bytes = _of_tokens().take_column(text, column)
+    return cells
 
 
 def _of_tokens() -> ModuleType:

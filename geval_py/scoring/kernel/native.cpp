@@ -1413,6 +1413,16 @@ PyObject* frequent_tokens(PyObject*, PyObject* arguments) {
     return Py_BuildValue("(NNN)", names, bytes_of(found.counts), bytes_of(found.places));
 }
 
+PyObject* take_column(PyObject*, PyObject* arguments) {
+    Buffer text;
+    Py_ssize_t column;
+    if (!PyArg_ParseTuple(arguments, "y*n", &text.view, &column)) return nullptr;
+    std::string cells;
+    if (!without_gil([&] { cells = take_column(text.text(), static_cast<std::size_t>(std::max<Py_ssize_t>(0, column))); }))
+        return nullptr;
+    return PyBytes_FromStringAndSize(cells.data(), static_cast<Py_ssize_t>(cells.size()));
+}
+
 PyObject* add_rows(PyObject*, PyObject* arguments) {
     PyObject *sums_object, *rows_object;
     Buffer sums, rows, places, numbers;
@@ -1781,6 +1791,7 @@ PyMethodDef METHODS[] = {
     {"frequent_tokens", frequent_tokens, METH_VARARGS,
      "frequent_tokens(text, separators, classes, least) -> (the tokens, each ended by LF, how many each line has, their "
      "places)"},
+    {"take_column", take_column, METH_VARARGS, "take_column(text, column) -> a cell of each line, each ended by LF"},
     {"add_rows", add_rows, METH_VARARGS, "add_rows(sums, rows, places, numbers): add the row at each place to a sum"},
     {"count_tokens", count_tokens, METH_O, "count_tokens(table) -> how many there are"},
     {"format_entries", format_entries, METH_VARARGS, "format_entries(words, numbers, least, most) -> the output line"},

@@ -7,7 +7,14 @@ from array import array
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
-from geval_py.scoring.kernel._native import add_rows, count_lines, exact_sum, format_entries, pack_words
+from geval_py.scoring.kernel._native import (
+    add_rows,
+    count_lines,
+    exact_sum,
+    format_entries,
+    pack_words,
+    take_column,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +48,7 @@ __all__ = [
     "row_losses",
     "score_lines",
     "score_probing",
+    "take_column",
 ]
 
 

@@ -420,3 +420,19 @@ bool add_rows(double* sums, std::size_t size, const double* rows, std::size_t ro
     }
     return true;
 }
+
+// A column of lines whose columns are separated by TABs: a cell of each line, each ended by LF.
+inline std::string take_column(Text text, std::size_t column) {
+    std::string cells;
+    while (text.begin != text.end) {
+        Text cell = take_line(text);
+        for (std::size_t before = 0; before < column && cell.begin != cell.end; ++before) {
+            const auto* tab = static_cast<const char*>(std::memchr(cell.begin, '\t', cell.size()));
+            cell.begin = tab ? tab + 1 : cell.end;
+        }
+        const auto* tab = static_cast<const char*>(std::memchr(cell.begin, '\t', cell.size()));
+        cells.append(cell.begin, tab ? tab : cell.end);
+        cells += '\n';
+    }
+    return cells;
+}

@@ -1,4 +1,4 @@
-"""The tokens of texts: numbered, counted, and their lines' figures added up.
+"""The tokens of texts: numbered, counted, and their lines' figures added up; and the columns of lines.
 
 This is the reference of tokens.hpp; :mod:`geval_py.scoring.kernel.native` has the same names, arguments and errors.
 A token stands between separators, at most three ASCII characters other than LF.
@@ -124,3 +124,15 @@ def add_rows(sums: Matrix, rows: Matrix, places: Integers, numbers: Integers) ->
             raise IndexError("no row has this number")
     with np.errstate(invalid="ignore"):  # opposite infinities
         np.add.at(sums, numbers, rows[places])
+
+
+def take_column(text: bytes, column: int) -> bytes:
+    r"""Take a column, counted from 0, of lines whose columns TABs separate: a cell of each line, each ended by LF.
+
+    The cell of a line that lacks the column is empty.
+
+    >>> take_column(b"a\tb\tc\nd\n", 1)
+    b'b\n\n'
+    """
+    rows = (line.split(b"\t", column + 1) for line in text.removesuffix(b"\n").split(b"\n")) if text else ()
+    return b"".join((row[column] if column < len(row) else b"") + b"\n" for row in rows)
