@@ -90,7 +90,9 @@ def column(evaluation: Evaluation, name: str) -> Chart:
     from geval_py.reports import contents, drawing, loss_panels
 
     values = contents.log_losses(evaluation)
-    found = {parts.column: parts.parts for parts in contents.columns_of(evaluation, values, evaluation.read_items())}
+    found = {
+        parts.column: parts.parts for parts in contents.columns_of(evaluation, values, evaluation.read_columns())
+    }
     if name not in found:
         there = f"columns that divide them: {visible(', '.join(found))}" if found else "no column divides them"
         message = f"the column {visible(name)!r} does not divide the lines into parts\n  {there}"
@@ -107,7 +109,7 @@ def _outcomes(evaluation: Evaluation) -> Outcomes:
 def _words(evaluation: Evaluation) -> list[str]:
     from geval_py.explaining.losses import prepared_items
 
-    return [item.expected for item in prepared_items(evaluation)]
+    return prepared_items(evaluation).expected
 
 
 def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:

@@ -19,7 +19,7 @@ import numpy as np
 
 from geval_py.explaining.significance import LEAST_LINES, LEAST_TESTED, Array, Integers, t_quantile
 from geval_py.reading import features, preparation, wordprobs
-from geval_py.reading.items import ScoredItem
+from geval_py.reading.items import ItemColumns, ScoredItem
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COLUMNS
 from geval_py.text import named
@@ -88,13 +88,13 @@ class OutcomeShare:
     mean_loss: float
 
 
-def prepared_items(evaluation: ScoredOutput) -> Iterator[ScoredItem]:
-    """Yield each scored line, its output and answer as the metric's flags leave them; raises as read_items."""
+def prepared_items(evaluation: ScoredOutput) -> ItemColumns:
+    """Return the scored lines, outputs and answers as the metric's flags leave them; raises as read_items."""
     prepare = preparation.preparation_of(evaluation.scores[0].scheme)
-    items = evaluation.read_items()
+    items = evaluation.read_columns()
     if prepare is None:
         return items
-    return (ScoredItem(item.input, prepare(item.expected), prepare(item.output)) for item in items)
+    return ItemColumns(items.inputs, list(map(prepare, items.expected)), list(map(prepare, items.outputs)))
 
 
 def distribution_at(text: str) -> wordprobs.Distribution | None:
@@ -295,17 +295,22 @@ def by_column(losses: Array, column: str, texts: Sequence[str]) -> Parts | None:
 
 def grouping_of(column: str, texts: Sequence[str]) -> Grouping | None:
     """Assign lines to parts by a column; None if there would be one part only."""
-    counts = Counter(texts)
-    if all(map(features.FIELD_NUMBER.fullmatch, counts)):
+    if all(map(features.FIELD_NUMBER.fullmatch, texts)):
         return _grouping(column, "number", *quantiles_of(np.array(list(map(float, texts)))))
-    words = [text.count(" ") + 1 if text else 0 for text in texts]
-    if len(counts) > MOST_PARTS and sum(words) / len(words) >= WORDS_OF_A_TEXT:
-        return _grouping(column, "words", *quantiles_of(np.array(words, np.float64)))
+    words = np.array([text.count(" ") for text in texts]) + np.array(list(map(bool, texts)))
+    if words.mean() >= WORDS_OF_A_TEXT and _are_many(texts):
+        return _grouping(column, "words", *quantiles_of(words.astype(np.float64)))
+    counts = Counter(texts)
     common = [value for value, lines in counts.most_common(MOST_PARTS) if lines >= LEAST_LINES]
     labels = [*sorted(common), "others"]
     places = {value: place for place, value in enumerate(labels[:-1])}
     codes = np.array([places.get(text, len(common)) for text in texts], np.int64)
     return _grouping(column, "value", codes, labels) if common else None
+
+
+def _are_many(texts: Sequence[str]) -> bool:
+    """Whether a column has more values than parts."""
+    return len(set(texts[:1000])) > MOST_PARTS or len(set(texts)) > MOST_PARTS
 
 
 def _grouping(column: str, kind: Kind, codes: Integers, labels: Sequence[str]) -> Grouping | None:
@@ -374,9 +379,7 @@ def both_ends(order: Integers, worst: int = WORST, best: int = BEST) -> Integers
     return order if len(order) <= worst + best else np.concatenate([order[:worst], order[len(order) - best :]])
 
 
-def examples_of(
-    items: Sequence[ScoredItem], numbers: Sequence[int], losses: Array, outcomes: Outcomes
-) -> list[Example]:
+def examples_of(items: ItemColumns, numbers: Sequence[int], losses: Array, outcomes: Outcomes) -> list[Example]:
     """Return the 300 lines with the greatest losses and the 100 with the least, by falling loss.
 
     ``items`` are prepared, and ``numbers`` are those of their lines.

@@ -27,12 +27,11 @@ from geval_py.reading.features import (
     Field,
     Fields,
     character_shape,
-    split_tokens,
 )
-from geval_py.reading.items import ScoredItem
+from geval_py.reading.items import ItemColumns, ScoredItem, lines_of
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring import blocks, scores
-from geval_py.scoring.kernel.backends import add_rows, frequent_tokens, token_table
+from geval_py.scoring.kernel.backends import add_rows, frequent_tokens, take_column, token_table
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
 
 ITEMS_AT_ONCE = 4096
+MOST_COLUMNS = 100  # of an input, which are taken out of it one after the other
 BITS = 52  # of a sum, one less than a double has
 LEAST = 5e-324  # each double is a multiple of it
 
@@ -94,8 +94,7 @@ def _truncated(terms: Array) -> Array:
 
 def number_features(table: TokenTable, features: Iterable[str]) -> array[int]:
     """Return the numbers of features in a table, which gets those that it lacks."""
-    lines = list(features)
-    return table.number(("\n".join(lines) + "\n").encode() if lines else b"", b"")[1]
+    return table.number(lines_of(list(features)), b"")[1]
 
 
 @dataclass(slots=True)
@@ -240,17 +239,12 @@ class FieldTally:
     _collected: list[tuple[Integers, bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        of_shapes = SHAPE if self._in_kernel else ""
+        of_shapes = SHAPE if self.kinds.are_in_kernel else ""
         self.tallies = [Tally(prefix) for prefix in ("", of_shapes, "", "")[: 4 if self.kinds.bigrams else 2]]
-
-    @property
-    def _in_kernel(self) -> bool:
-        """Whether the kernel splits the texts."""
-        return self.kinds.tokens is split_tokens and not self.kinds.bigrams and self.kinds.references is None
 
     def _numbered(self, texts: Sequence[str]) -> Iterator[tuple[array[int], array[int]]]:
         """Yield for each kind the number of features of each text, and their numbers."""
-        if self._in_kernel:
+        if self.kinds.are_in_kernel:
             lines = "\n".join(texts) + "\n"
             tokens, shapes = self.tallies
             yield tokens.tokens.number(lines.encode(), SEPARATORS.encode())
@@ -264,12 +258,16 @@ class FieldTally:
         owners = np.array(items, np.int64)
         if self.kinds.numerical:
             self.numbers.add(items, list(map(self.kinds.referenced, texts)))
-        if self.keep and self.least > 1 and self._in_kernel:
-            self._collected.append((owners, ("\n".join(texts) + "\n").encode()))
+        if self.keep and self.least > 1 and self.kinds.are_in_kernel:
+            self.collect(owners, lines_of(texts))
             return
         for tally, (counts, numbers) in zip(self.tallies, self._numbered(texts), strict=True):
             of_items = np.repeat(owners, np.frombuffer(counts, np.int64))
             tally.add(of_items, np.frombuffer(numbers, np.int64), weights, keep=self.keep)
+
+    def collect(self, owners: Integers, text: bytes) -> None:
+        """Take a line for each of some items, whose frequent features are found in the end."""
+        self._collected.append((owners, text))
 
     def finish(self) -> None:
         """Keep the occurrences of frequent features in the texts that were collected."""
@@ -293,7 +291,7 @@ class FieldTally:
 
 
 def tally_features(
-    items: Iterator[ScoredItem],
+    items: Iterator[ScoredItem] | ItemColumns,
     weights: Array,
     fields: Fields,
     kinds: FeatureKinds,
@@ -310,6 +308,10 @@ def tally_features(
     keep, least = keep or kinds.cartesian, 1 if kinds.cartesian else least
     of_items = np.ascontiguousarray(np.concatenate([np.ones((1, weights.shape[1])), weights]).T)
     found: dict[Field, FieldTally] = {}
+    if isinstance(items, ItemColumns):
+        if keep and least > 1 and kinds.are_in_kernel and not kinds.numerical and items.width <= MOST_COLUMNS:
+            return _tally_columns(items, fields, kinds, least)
+        items = iter(items)
     first = 0
     while chunk := list(islice(items, ITEMS_AT_ONCE)):
         for where, owners, texts in _texts_by_field(chunk, first, fields):
@@ -322,6 +324,18 @@ def tally_features(
     for of_field in found.values():
         of_field.finish()
     return {where: found[where] for where in sorted(found)}
+
+
+def _tally_columns(items: ItemColumns, fields: Fields, kinds: FeatureKinds, least: int) -> dict[Field, FieldTally]:
+    """Find the occurrences of frequent features; a column that a line lacks is like an empty one."""
+    inputs, owners = lines_of(items.inputs), np.arange(len(items))
+    texts = [(EXPECTED, lines_of(items.expected)), (OUTPUT, lines_of(items.outputs))]
+    texts += [(fields.column(column), take_column(inputs, column)) for column in range(items.width)]
+    found = {where: FieldTally(kinds, True, least) for where, _ in sorted(texts)}
+    for where, text in texts:
+        found[where].collect(owners, text)
+        found[where].finish()
+    return found
 
 
 def _texts_by_field(

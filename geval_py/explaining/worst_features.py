@@ -31,7 +31,7 @@ from geval_py.explaining.occurrences import Crossed, Occurrences
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.explaining.spread import Documents
 from geval_py.reading.features import BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE, FeatureKinds, Field, Fields
-from geval_py.reading.items import ScoredItem
+from geval_py.reading.items import ItemColumns, ScoredItem
 from geval_py.scoring import blocks
 from geval_py.scoring.scores import ScoredOutput, signature_lines
 from geval_py.tables import escapes, formats, numbers
@@ -384,7 +384,8 @@ def worst_features(
     if elsewhere is not None:
         found = elsewhere(known, parts.rows, keep)
     else:
-        some, least = compress(items, known.tolist()), frequencies.least
+        wanted_items, least = known.tolist(), frequencies.least
+        some = items.only(wanted_items) if isinstance(items, ItemColumns) else compress(items, wanted_items)
         fields = Fields(header)
         found = tally.tally_features(some, parts.rows, fields, kinds, keep=keep, least=least, progress=progress)
     ranked, occurrences = feature_ranking.Ranking(weights, parts, kinds, frequencies).of(found)

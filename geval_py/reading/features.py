@@ -138,6 +138,11 @@ class FeatureKinds:
         """Return the text that a field refers to, or the field itself."""
         return text if self.references is None else self.references.text(text)
 
+    @property
+    def are_in_kernel(self) -> bool:
+        """Whether the kernel finds these features."""
+        return self.tokens is split_tokens and not self.bigrams and self.references is None
+
     def of_text(self, text: str) -> tuple[list[str], ...]:
         """Return a text's distinct features, without field: tokens, shapes, bigrams of tokens, of shapes."""
         tokens = list(dict.fromkeys(self.tokens(self.referenced(text))))

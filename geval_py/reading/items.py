@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, count, islice, repeat
+from itertools import chain, compress, count, islice, repeat
 
 from geval_py import errors, values
 from geval_py.reading.lines import READ_AHEAD_BYTES, Bytes, LineReader, decode_lines
@@ -28,6 +28,35 @@ class ScoredItem(values.NamedTuple):
     input: str
     expected: str
     output: str
+
+
+class ItemColumns:
+    """The texts of items as aligned lists, which are made sooner than so many items; an item is made if asked for.
+
+    ``width`` is the number of columns of the widest input; 1 without any item.
+    """
+
+    def __init__(self, inputs: list[str], expected: list[str], outputs: list[str]) -> None:
+        self.inputs, self.expected, self.outputs = inputs, expected, outputs
+        self.width = 1 + max(map(str.count, inputs, repeat("\t")), default=0)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    def __getitem__(self, place: int) -> ScoredItem:
+        return ScoredItem(self.inputs[place], self.expected[place], self.outputs[place])
+
+    def __iter__(self) -> Iterator[ScoredItem]:
+        return map(ScoredItem, self.inputs, self.expected, self.outputs)
+
+    def only(self, wanted: Collection[bool]) -> ItemColumns:
+        """Keep the items whose flag says so."""
+        return ItemColumns(*(list(compress(texts, wanted)) for texts in (self.inputs, self.expected, self.outputs)))
+
+
+def lines_of(texts: Sequence[str]) -> bytes:
+    """Write texts as lines in UTF-8, each ended by LF."""
+    return ("\n".join(texts) + "\n").encode() if texts else b""
 
 
 def column_name(header: Sequence[str], index: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,8 @@ from geval_py.explaining.significance import LEAST_TESTED, Interval
 from geval_py.explaining.spread import Documents
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import config, derived, splits
-from geval_py.reading.items import ScoredItem, column_names
+from geval_py.reading.items import ItemColumns, column_names, lines_of
+from geval_py.scoring.kernel.backends import take_column
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
 
@@ -113,10 +114,10 @@ def report(
     errors of :func:`compare` and of :meth:`ScoredOutput.read_items`.
     """
     line_losses = log_losses(evaluation)
-    items = list(losses.prepared_items(evaluation))
+    items = losses.prepared_items(evaluation)
     again = _profiled(evaluation, items) if evaluation.scores[0].metric.bits is not None else None
     outcomes = losses.outcomes_of(items) if again is None else losses.outcomes_in(profile_of(again).column)
-    words = [item.expected for item in items]
+    words = items.expected
     of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
     by = False if of_file is None else of_file.column
     grouped = of_file and of_file.of_score(evaluation.scores[0])
@@ -180,13 +181,15 @@ def mean_of(line_losses: Array) -> float:
     return float(finite.mean()) if len(finite) else float("nan")
 
 
-def _profiled(evaluation: ScoredOutput, items: Sequence[ScoredItem]) -> ScoredOutput:
+def _profiled(evaluation: ScoredOutput, items: ItemColumns) -> ScoredOutput:
     """Score an output of hashed words again, once for all that takes profiles of lines.
 
     Lines of buckets hold for one seed of the hash: no other is tried if there are any.
     """
     named = reliability.hashed_scheme(reliability.schemes_of(evaluation))
-    of_luck = luck_schemes(named, DEFAULT_SEEDS, exact=False)[1:] if all(":" in item.output for item in items) else []
+    of_luck = (
+        luck_schemes(named, DEFAULT_SEEDS, exact=False)[1:] if all(":" in output for output in items.outputs) else []
+    )
     return reliability.reread(evaluation, [*calibration_schemes(named), *of_luck])
 
 
@@ -253,24 +256,23 @@ def spread_of_documents(documents: Documents | None, line_losses: Array) -> Docu
     )
 
 
-def columns_of(evaluation: ScoredOutput, line_losses: Array, items: Iterable[ScoredItem]) -> tuple[losses.Parts, ...]:
+def columns_of(evaluation: ScoredOutput, line_losses: Array, items: ItemColumns) -> tuple[losses.Parts, ...]:
     """Divide the lines, ``items``, by each column of the input that divides them; at most eight columns."""
     found = (losses.by_column(line_losses, name, texts) for name, texts in input_columns(evaluation, items))
     return tuple(parts for parts in found if parts is not None)[:MOST_COLUMNS]
 
 
-def input_columns(evaluation: ScoredOutput, items: Iterable[ScoredItem]) -> Iterator[tuple[str, list[str]]]:
+def input_columns(evaluation: ScoredOutput, items: ItemColumns) -> Iterator[tuple[str, list[str]]]:
     """Yield the name of each column of the input and its texts, one per item; nothing without an input.
 
     The name of a column without a header is "column 2".
     """
     if evaluation.split.input is None:
         return
-    rows = [item.input.split("\t") for item in items]
-    width = max(map(len, rows), default=0)
-    for column, name in enumerate(column_names(width, evaluation.split.in_header, set())):
+    text = lines_of(items.inputs)
+    for column, name in enumerate(column_names(items.width, evaluation.split.in_header, set())):
         shown = f"column {name}" if name == str(column + 1) else name
-        yield shown, [row[column] if column < len(row) else "" for row in rows]
+        yield shown, take_column(text, column).decode().split("\n")[:-1]
 
 
 # Reports by any metric
@@ -372,7 +374,7 @@ def overview(
     """
     score = checked_evaluation(evaluation).scores[0]
     scores = np.array(evaluation.line_scores(), np.float64)
-    items = list(evaluation.read_items())
+    items = evaluation.read_columns()
     of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
     by = False if of_file is None else of_file.column
     return Overview(
@@ -416,13 +418,13 @@ def score_bins(scores: Array) -> list[ScoreBin]:
     ]
 
 
-def _by_expected(score: MetricScore, items: Iterable[ScoredItem]) -> ScoredParts | None:
+def _by_expected(score: MetricScore, items: ItemColumns) -> ScoredParts | None:
     """Divide the lines by their answers; if these have several columns, by the first."""
-    grouping = losses.grouping_of(EXPECTED, [item.expected.partition("\t")[0] for item in items])
+    grouping = losses.grouping_of(EXPECTED, [expected.partition("\t")[0] for expected in items.expected])
     return None if grouping is None else _scored(score, grouping)
 
 
-def _by_columns(evaluation: ScoredOutput, items: Iterable[ScoredItem]) -> tuple[ScoredParts, ...]:
+def _by_columns(evaluation: ScoredOutput, items: ItemColumns) -> tuple[ScoredParts, ...]:
     groupings = (losses.grouping_of(name, texts) for name, texts in input_columns(evaluation, items))
     found = [grouping for grouping in groupings if grouping is not None][:MOST_COLUMNS]
     return tuple(_scored(evaluation.scores[0], grouping) for grouping in found)
@@ -442,7 +444,7 @@ def _part(score: MetricScore, label: str, places: list[int]) -> ScoredPart:
 
 
 def _features(
-    evaluation: ScoredOutput, items: Iterable[ScoredItem], scores: Array, of_file: Documents | None
+    evaluation: ScoredOutput, items: ItemColumns, scores: Array, of_file: Documents | None
 ) -> list[BadFeature]:
     """Return at most ten features, words and their shapes, that together explain the bad lines, the best first."""
     if not np.isfinite(scores).any():
@@ -462,7 +464,7 @@ def _features(
     ]
 
 
-def _examples(evaluation: ScoredOutput, items: Sequence[ScoredItem], scores: Array) -> list[TextExample]:
+def _examples(evaluation: ScoredOutput, items: ItemColumns, scores: Array) -> list[TextExample]:
     """Return the 300 worst lines and the 100 best, the worst first; lines without a score are left out."""
     known = np.flatnonzero(~np.isnan(scores))
     sign = -1.0 if evaluation.scores[0].greatest_first(worst=True) else 1.0

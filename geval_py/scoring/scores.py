@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
-from geval_py.reading.items import InputText, ScoredItem, Texts
+from geval_py.reading.items import InputText, ItemColumns, ScoredItem, Texts
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Output, Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
@@ -208,6 +209,14 @@ class ScoredOutput(Value):
         texts = self.kept_texts()
         self.input.check_lines(self.file_lines)
         return self._scored(map(ScoredItem, self.input.lines(), texts.expected.read(), texts.outputs.read()))
+
+    def read_columns(self) -> ItemColumns:
+        """Return the texts of the scored lines as lists; raises as :meth:`read_items`."""
+        texts = self.kept_texts()
+        self.input.check_lines(self.file_lines)
+        inputs = islice(self.input.lines(), self.file_lines)
+        every = (inputs, texts.expected.read(), texts.outputs.read())
+        return ItemColumns(*(list(self._scored(of)) for of in every))
 
     def read_outputs(self) -> Iterator[str]:
         """Yield each scored line of the output; raises UsageError if the texts were not kept."""
