@@ -109,8 +109,9 @@ def rank_scores(scores: Sequence[float], *, greatest_first: bool) -> Array:
     order = np.argsort(rounded)
     with np.errstate(invalid="ignore"):  # inf - inf
         close = ~(np.diff(rounded[order]) > 10.0 ** (2 - EQUAL_DIGITS) * np.abs(rounded[order[1:]]))
-    small = np.abs(rounded) < 2 * LEAST_SCORE
-    near = np.union1d(order[np.union1d(np.flatnonzero(close), np.flatnonzero(close) + 1)], np.flatnonzero(small))
+    is_near = np.abs(rounded) < 2 * LEAST_SCORE
+    is_near[order[:-1][close]] = is_near[order[1:][close]] = True
+    near = np.flatnonzero(is_near)
     # Rounding is slow, and ties no others; many of these are equal, such as the scores of lines without a guess.
     found, of_near = np.unique(rounded[near], return_inverse=True)
     rounded[near] = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in found.tolist()])[of_near]
@@ -225,19 +226,23 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class RankedPlaces:
-    """The occurrences of so many features, in whatever order, and the numbers of the ranked ones among them."""
+    """The occurrences of features, in parts of so many each, and the numbers of the ranked ones among all of them."""
 
-    occurrences: Occurrences
+    parts: Sequence[tuple[Occurrences, int]]
     numbers: Integers
-    features: int
 
     def only(self, wanted: Integers) -> Occurrences:
         """Return the occurrences of the ranked features at some places, numbered from 0."""
-        return self.occurrences.only(self.numbers[wanted], self.features)
+        sizes = [size for _, size in self.parts]
+        place = np.full(sum(sizes), -1)
+        place[self.numbers[wanted]] = np.arange(len(wanted))
+        ends = np.cumsum(sizes)
+        three = zip(self.parts, ends.tolist(), sizes, strict=True)
+        return Occurrences.joined([of.renumbered(place[end - size : end]) for (of, _), end, size in three])
 
     def all(self) -> Occurrences:
         """Return the occurrences of all ranked features, which have their places as numbers."""
-        return self.occurrences.only(self.numbers, self.features)
+        return self.only(np.arange(len(self.numbers)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,30 +362,29 @@ class Ranking:
         shown_places = np.flatnonzero(shown)
         parts = [singles if shown.all() else singles.at(shown_places), *(of_number for of_number, _ in numbers)]
         if self.kinds.cartesian:
-            parts.append(self._pairs(singles, shown, places))
+            every_place = RankedPlaces(places, np.arange(len(singles))).all()
+            parts.append(self._pairs(singles, shown, every_place))
         features = len(singles)
         del singles  # a million features take 60 MB
         every = self._joined(parts)
         del parts
         order = np.argsort(every.p_values, kind="stable")
-        of_numbers = (Occurrences(items, np.full(len(items), n)) for n, (_, items) in enumerate(numbers, features))
+        of_numbers = [(Occurrences(items, np.zeros(len(items), np.int64)), 1) for _, items in numbers]
+        of_pairs = (Occurrences.joined([]), len(order) - len(shown_places) - len(numbers))
         ids = np.concatenate([shown_places, np.arange(features, features + len(order) - len(shown_places))])[order]
-        of_all = Occurrences.joined([places, *of_numbers])
-        return every.at(order), RankedPlaces(of_all, ids, features + len(order))
+        return every.at(order), RankedPlaces([*places, *of_numbers, of_pairs], ids)
 
-    def _singles(self, found: dict[Field, FieldTally]) -> tuple[Ranked, Occurrences]:
-        """Return the frequent features of all fields, and their occurrences."""
+    def _singles(self, found: dict[Field, FieldTally]) -> tuple[Ranked, list[tuple[Occurrences, int]]]:
+        """Return the frequent features of all fields, and the occurrences of each part of so many features."""
         parts: list[Ranked] = []
-        places: list[Occurrences] = []
-        offset = 0
+        places: list[tuple[Occurrences, int]] = []
         of_items = np.ascontiguousarray(self.parts.rows.T)
         for field, of_field in found.items():
             for tally in of_field.tallies:
                 features, occurrences = self._features(field, tally, of_items, kept=of_field.keep)
                 parts.append(features)
-                places.append(Occurrences(occurrences.items, occurrences.features + offset))
-                offset += len(features.names)
-        return self._joined(parts), Occurrences.joined(places)
+                places.append((occurrences, len(features.names)))
+        return self._joined(parts), places
 
     def _often_enough(self, counts: Integers) -> Flags:
         least = self.frequencies.least

@@ -320,11 +320,18 @@ def _grouping(column: str, kind: Kind, codes: Integers, labels: Sequence[str]) -
 
 def quantiles_of(values: Array, most: int = MOST_PARTS) -> tuple[Integers, list[str]]:
     """Assign values to parts of about as many lines each, by rising values; return their parts and the labels."""
-    bounds = np.unique(values)
+    ordered = np.sort(values)
+    bounds = _distinct(ordered)
     if len(bounds) > most:
-        bounds = np.unique(np.sort(values)[[-(-len(values) * part // most) - 1 for part in range(1, most + 1)]])
+        bounds = _distinct(ordered[[-(-len(values) * part // most) - 1 for part in range(1, most + 1)]])
     codes = np.searchsorted(bounds, values, side="left")
     return codes, [_range(values[codes == code]) for code in range(len(bounds))]
+
+
+def _distinct(ordered: Array) -> Array:
+    is_new = np.ones(len(ordered), np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_new]
 
 
 def _range(values: Array) -> str:

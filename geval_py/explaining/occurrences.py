@@ -50,6 +50,10 @@ class Occurrences:
             return self
         place = np.full(features, -1)
         place[wanted] = np.arange(len(wanted))
+        return self.renumbered(place)
+
+    def renumbered(self, place: Integers) -> Occurrences:
+        """Give features other numbers, and drop those whose number is negative."""
         numbers = place[self.features]
         kept = np.flatnonzero(numbers >= 0)  # which, unlike a choice by flags, has no branch to predict
         return (

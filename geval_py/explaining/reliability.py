@@ -272,7 +272,9 @@ def corp(forecasts: Forecasts, beside: Forecasts | None = None) -> Corp:
     recalibrated = np.frombuffer(backends.isotonic(forecasts.hits / forecasts.n, forecasts.n))
     steps = np.flatnonzero(np.diff(recalibrated, prepend=-1.0))
     step_of = np.searchsorted(steps, np.arange(len(recalibrated)), side="right") - 1
-    ends = np.union1d(steps, np.append(steps[1:], len(recalibrated)) - 1)
+    is_end = np.diff(recalibrated, prepend=-1.0) != 0
+    is_end[np.append(steps[1:], len(recalibrated)) - 1] = True
+    ends = np.flatnonzero(is_end)
     honest = forecasts.honest(ends, beside)
     low, high = np.quantile(honest.curves, BAND, axis=0)
     mean = np.full_like(recalibrated, forecasts.hits.sum() / forecasts.total)
