@@ -279,7 +279,10 @@ class Objective:
     """
 
     def __init__(self, guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters) -> None:
-        self._guesses, self._names, self._lines, self._start = guesses, names, lines, start
+        self._guesses, self._names, self._start = guesses, names, start
+        self._lines = fitted = np.flatnonzero(lines)
+        self._alike, by_nu = guesses.spread()
+        self._columns = tuple(column.take(fitted) for column in (guesses.hits, guesses.rests, by_nu))
 
     def parameters(self, places: Sequence[float]) -> Parameters:
         """Return the parameters at a place of the search."""
@@ -292,21 +295,19 @@ class Objective:
 
     def __call__(self, places: Array) -> tuple[float, Array]:
         at = self.parameters(places.tolist())
-        guesses, lines = self._guesses, self._lines
+        listed, rests, by_nu = self._columns
+        by_temperature = listed
         if "temperature" in self._names:
-            listed, by_temperature = guesses.listed(math.log(at.temperature))
-        else:
-            listed, by_temperature = guesses.hits, guesses.hits
-        alike, by_nu = guesses.spread()
-        spread = alike + at.nu * by_nu
-        rest = (1.0 - at.lambda_) * guesses.rests + at.lambda_
-        masses = np.maximum((1.0 - at.lambda_) * listed + rest * spread, TINY)[lines]
+            listed, by_temperature = (of.take(self._lines) for of in self._guesses.listed(math.log(at.temperature)))
+        spread = self._alike + at.nu * by_nu
+        rest = (1.0 - at.lambda_) * rests + at.lambda_
+        masses = np.maximum((1.0 - at.lambda_) * listed + rest * spread, TINY)
         slopes = {
-            "temperature": (1.0 - at.lambda_) * by_temperature,
-            "lambda": at.lambda_ * (1.0 - at.lambda_) * ((1.0 - guesses.rests) * spread - listed),
-            "nu": at.nu * (1.0 - at.nu) * rest * by_nu,
+            "temperature": lambda: (1.0 - at.lambda_) * by_temperature,
+            "lambda": lambda: at.lambda_ * (1.0 - at.lambda_) * ((1.0 - rests) * spread - listed),
+            "nu": lambda: at.nu * (1.0 - at.nu) * rest * by_nu,
         }
-        gradient = [-float(np.mean(slopes[name][lines] / masses)) for name in self._names]
+        gradient = [-float(np.mean(slopes[name]() / masses)) for name in self._names]
         return -float(np.mean(np.log(masses))), np.array(gradient)
 
 
