@@ -173,8 +173,13 @@ class TokenTable {
   private:
     static constexpr std::size_t SHORT = 16;  // bytes that stand in a token itself
 
-    // A short token's bytes, followed by zeros; of a long one the first eight, and where all of them start.
-    struct alignas(32) Token {
+    // A short token's bytes, followed by zeros; of a long one the first eight, and where all of them start. It stands in
+    // one line of memory, where the library can see to that.
+    struct
+#if defined(__cpp_aligned_new) && !defined(__APPLE__)
+        alignas(32)
+#endif
+            Token {
         std::uint64_t first, second;
         std::uint64_t line;  // the last one that has it
         std::uint32_t size;
