@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 from geval_py.checking import problem_formats, rules
@@ -61,8 +62,12 @@ def list_metrics() -> None:
     terminal.write_listing(METRICS.table())
     print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
     print("An F-score's and NDCG's may be any: F2, Macro-F0.5, NDCG@3.")
-    print(f"Before Accuracy and MultiLabel-F1 may stand {', '.join(f'{name}/' for name in MATCHINGS)}")
-    print("in any order, and before these MacroAvg/ and Mean/: MacroAvg/Smart/Fuzzy/Accuracy.")
+    matchings = ", ".join(f"{name}/" for name in MATCHINGS)
+    print(
+        textwrap.fill(
+            f"Before Accuracy and MultiLabel-F1 may stand {matchings}, in any order: Smart/Fuzzy/Accuracy.", 60
+        )
+    )
 
 
 def _show_formats() -> None:

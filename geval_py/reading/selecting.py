@@ -27,10 +27,11 @@ from geval_py.text import SPACES, named, shorten
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import json
-    from typing import Any
+    from typing import Any, TypeVar
 
     from geval_py.reading.sources import FileState
-    from geval_py.reading.splits import Split
+
+    Of = TypeVar("Of")  # a Split, whose module imports this one
 
 ENDING = ".jsonl"
 SPACE = "\u2423"  # OPEN BOX, in the place of white space inside an item
@@ -63,16 +64,18 @@ class Selected(Memory):
         return Selected, (str(self), self._selector)
 
 
-def selected_split(split: Split, selector: str) -> Split:
-    """Return a split whose answers and outputs, and input if it is of JSON lines, are what a selector finds in them.
+def selected_split(split: Of, selector: str) -> Of:
+    """Return a Split whose answers and outputs, and input if it is of JSON lines, are what a selector finds in them.
 
     Raises UsageError for answers and outputs that are no JSON lines.
     """
-    outputs = tuple(of.replace(path=selected_file(of.path, selector)) for of in split.outputs)
-    given = split.input
+    files: Any = split
+    outputs = tuple(of.replace(path=selected_file(of.path, selector)) for of in files.outputs)
+    given = files.input
     if given is not None and _is_of_json(given):
         given = selected_file(given, selector)
-    return split.replace(expected=selected_file(split.expected, selector), outputs=outputs, input=given)
+    selected: Of = files.replace(expected=selected_file(files.expected, selector), outputs=outputs, input=given)
+    return selected
 
 
 def selected_file(path: str, selector: str) -> str:

@@ -305,13 +305,6 @@ def test_calibrations_of_few_points_are_not_called_equal():
     assert not [page.name for page in pages if "GEval's to the digit" in page.read_text(encoding="utf-8")]
 
 
-def test_a_replacement_by_a_group_that_the_expression_lacks(geval):
-    files = {"test-A/expected.tsv": "a\n", "test-A/out.tsv": "a\n"}
-    status, _, err = geval("--metric", r"WER:s<a><\1>", **files)
-    assert (status, err.splitlines()[0]) == (2, r"geval: Unknown or broken metric flags: s<a><\1>")
-    assert says("geval.md", "replacement", "group", "is an error", "is empty")
-
-
 def test_several_outputs_without_a_metric(geval):
     files = {"test-A/expected.tsv": "a\n", "test-A/out-x=1.tsv": "a\n", "test-A/out-x=2.tsv": "a\n"}
     status, out, err = geval(**files)
