@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading import lines, sources, splits
+from geval_py.reading.answers import find_answers
 from geval_py.reading.challenge import Challenge
 from geval_py.scoring.metrics import find_metric
 from geval_py.text import visible
@@ -23,7 +24,7 @@ LOOKED_AT = 500  # lines, to find the columns that may name documents
 def expected_of(challenge: str, answers: str, test: str) -> str:
     """Return the path of a test's answers, hidden or public; raises MissingFileError, and as find_file."""
     for folder in (answers, challenge):
-        found = sources.find_file(os.path.join(folder, test, splits.EXPECTED_FILE))
+        found = find_answers(os.path.join(folder, test, splits.EXPECTED_FILE))
         if found is not None:
             return found
     raise MissingFileError(
@@ -39,7 +40,7 @@ def public_answers(settings: Settings, test: str) -> str | None:
     of = next((one for one in settings.tests if one.name == test), None)
     if of is None or not of.visible or of.ladder or of.split:
         return None
-    return sources.find_file(os.path.join(settings.challenge, test, splits.EXPECTED_FILE))
+    return find_answers(os.path.join(settings.challenge, test, splits.EXPECTED_FILE))
 
 
 def input_of(challenge: str, test: str) -> str | None:

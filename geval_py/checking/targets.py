@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from geval_py.checking.rules import RULES_BY_CODE, Place, Problem, pointless_rules
 from geval_py.errors import DataError, MalformedLineError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading import compression, config, sources, splits, wordprobs
+from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
@@ -376,8 +377,8 @@ def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
 
 def _find_regular(path: str) -> str | None:
     """Find a file of a test set; raises DataError, also if it is not a regular file, which might never end."""
-    found = sources.find_file(path)
-    if found is not None and not sources.is_file(found):
+    found = find_answers(path)
+    if found is not None and not sources.can_be_reread(found):
         raise UnreadableFileError(path=found, reason="it is not a regular file")
     return found
 
@@ -396,7 +397,7 @@ def with_options(target: Target, challenge: str) -> Target:
     has_header = os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
     out_header = options.out_header or (splits.OUT_HEADER_FILE if has_header else None)
     names, inputs = (_header(challenge, name, notes) for name in (out_header, options.in_header))
-    training = sources.find_file(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
+    training = find_answers(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
     target = target.replace(
         header=names[0] if names else None,
         in_header=inputs[0] if inputs else None,

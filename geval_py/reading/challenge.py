@@ -16,6 +16,7 @@ from itertools import chain, islice, repeat, zip_longest
 
 from geval_py import errors, values
 from geval_py.reading import config, sources, splits
+from geval_py.reading.answers import find_answers
 from geval_py.reading.items import Item, column_name, column_names
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines, read_lines
 from geval_py.text import natural_order, shorten, suggestion, visible
@@ -226,7 +227,7 @@ class Challenge(values.Value):
             name=name,
             directory=os.path.join(task.out_directory, name),
             input=sources.find_file(os.path.join(folder, task.input_file or splits.INPUT_FILE)),
-            expected=sources.find_file(os.path.join(folder, task.expected_file or splits.EXPECTED_FILE)),
+            expected=find_answers(os.path.join(folder, task.expected_file or splits.EXPECTED_FILE)),
             in_header=splits.read_header(task.directory, task.in_header),
             out_header=splits.read_header(task.directory, task.out_header),
         )

@@ -12,6 +12,7 @@ import re
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading import sources, splits
+from geval_py.reading.answers import find_answers
 from geval_py.text import SPACES, nearest, split_words, visible
 from geval_py.values import Value
 
@@ -332,7 +333,7 @@ def _places_of(paths: Sequence[str]) -> dict[str, Any]:
     """Return the test set and the challenge in whose folder the outputs are, if it has answers."""
     folders = {os.path.dirname(path) for path in paths}
     folder = folders.pop()
-    if folders or sources.find_file(os.path.join(folder, splits.EXPECTED_FILE)) is None:
+    if folders or find_answers(os.path.join(folder, splits.EXPECTED_FILE)) is None:
         return {}
     if folder in ("", "."):  # the test set's folder itself
         return {"test_name": os.path.basename(os.getcwd()), "out_directory": os.pardir}

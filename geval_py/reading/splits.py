@@ -13,6 +13,7 @@ from itertools import chain, count
 
 from geval_py import errors, values
 from geval_py.reading import sources
+from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, nearest, some_of, suggestion, visible
@@ -281,9 +282,8 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
     if given is not None and (given == sources.STANDARD_INPUT or sources.is_address(given)):
         return given
     folder = os.path.join(directory, test_name)
-    found = sources.find_file(sources.join(folder, given or default))
-    if found is None and given is not None:
-        found = sources.find_file(given)
+    find = find_answers if default == EXPECTED_FILE else sources.find_file
+    found = find(sources.join(folder, given or default)) or (find(given) if given is not None else None)
     if found is not None:
         return found
     if default == INPUT_FILE and not sources.is_folder(folder):  # the answers are elsewhere, and GEval names the file
@@ -311,7 +311,7 @@ def locate_pair(task: Task) -> Split:
 def _find_path(path: str, what: str) -> str:
     if path == sources.STANDARD_INPUT or sources.is_address(path):
         return path
-    found = sources.find_file(path)
+    found = find_answers(path) if what == "the expected results" else sources.find_file(path)
     if found is None:
         raise _missing_file(what, "", path)
     return found
@@ -391,7 +391,7 @@ def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
 def _checked(split: Split, task: Task) -> Split:
     """Return a split of selected parts; raises UsageError if what can be read only once would be read twice."""
     expected = split.expected
-    is_pipe = expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not os.path.isfile(expected))
+    is_pipe = expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not sources.can_be_reread(expected))
     if len(split.outputs) > 1 and is_pipe:
         message = "the answers can be read only once, and there are several outputs: choose one with"
         raise errors.UsageError(message=message, arguments=("out",))
@@ -457,7 +457,7 @@ def _answers_elsewhere(directory: str, name: str) -> str:
     above = os.path.join(directory, os.pardir)
     if name != EXPECTED_FILE or sources.is_remote(above):
         return ""
-    sets = [of for of in _sets_in(above) if of != TRAINING_SET and sources.find_file(os.path.join(above, of, name))]
+    sets = [of for of in _sets_in(above) if of != TRAINING_SET and find_answers(os.path.join(above, of, name))]
     return f"; there are answers in {some_of(sets)}" if sets else ""
 
 
@@ -496,5 +496,5 @@ def training_words(directory: str, header: str | None) -> Iterator[str]:
 
     ``header`` is the first name of the header line to skip, if the file begins with it.
     """
-    path = sources.find_file(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
+    path = find_answers(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
     return iter(()) if path is None else read_lines(path, header=header)

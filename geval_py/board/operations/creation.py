@@ -22,7 +22,8 @@ from geval_py.board.database.store import (
 )
 from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading import config, rewriting, sources, splits
+from geval_py.reading import config, rewriting, splits
+from geval_py.reading.answers import find_answers
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.lines import LineReader
 from geval_py.text import named
@@ -109,13 +110,13 @@ def _tests(challenge: Challenge, answers: str) -> str:
 
 def _step(answers: str, name: str) -> float:
     """Return the step of a ladder: large for a small test set, of whose answers a score tells a larger share."""
-    with LineReader(sources.find_file(os.path.join(answers, name, splits.EXPECTED_FILE)) or "") as reader:
+    with LineReader(find_answers(os.path.join(answers, name, splits.EXPECTED_FILE)) or "") as reader:
         lines = reader.count_rest()
     return next(step for limit, step in STEPS if lines < limit)
 
 
 def _has_answers(folder: str, name: str) -> bool:
-    return sources.find_file(os.path.join(folder, name, splits.EXPECTED_FILE)) is not None
+    return find_answers(os.path.join(folder, name, splits.EXPECTED_FILE)) is not None
 
 
 def _relative(path: str, folder: str) -> str:

@@ -1,0 +1,154 @@
+"""Expected answers in JSON lines, in Parquet and in the folders of Hugging Face's datasets."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from geval_py import Challenge, evaluate
+from geval_py.cli import main
+from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.reading.answers import find_answers
+from geval_py.reading.lines import read_lines
+from geval_py.reading.sources import state_at
+
+DATASETS = Path(__file__).parents[1] / "data" / "datasets"
+WORDS = ["blue", "green"]
+OUT = "blue:0.5 :0.5\nblue:0.25 green:0.5 :0.25\n"
+
+
+def lines_of(path):
+    return list(read_lines(find_answers(str(path))))
+
+
+def as_json_lines(folder):
+    (folder / "expected.jsonl").write_text(
+        "".join(json.dumps({"id": n, "answer": w}) + "\n" for n, w in enumerate(WORDS))
+    )
+
+
+def as_parquet(folder):
+    pq.write_table(
+        pa.table({"text": ["x", "y"], "expected": WORDS, "answer": ["no", "no"]}), folder / "expected.parquet"
+    )
+
+
+def as_dataset(folder):
+    shutil.copytree(DATASETS / "single", folder / "expected")
+
+
+KINDS = [as_json_lines, as_parquet, as_dataset]
+
+
+@pytest.mark.parametrize("write", KINDS)
+def test_a_challenge_with_other_answers(write, tmp_path, monkeypatch, capsys):
+    """They are found where there is no expected.tsv, and the score is the same to the last digit."""
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric Accuracy")
+    for name in ("dev-0", "dev-1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "in.tsv").write_text("The sky is\nGrass is\n")
+        for out in ("out-a.tsv", "out-b.tsv"):
+            (tmp_path / name / out).write_text(OUT)
+    (tmp_path / "dev-0" / "expected.tsv").write_text("".join(f"{word}\n" for word in WORDS))
+    write(tmp_path / "dev-1")
+    of_tsv, of_other = (evaluate(tmp_path, name, out="out-a.tsv") for name in ("dev-0", "dev-1"))
+    assert of_tsv.scores == of_other.scores
+    assert of_tsv.lines().equals(of_other.lines())
+    assert [item.expected for item in Challenge.open(tmp_path)["dev-1"]] == WORDS
+    monkeypatch.chdir(tmp_path)
+    shown = []
+    for name in ("dev-0", "dev-1"):
+        assert main(["-t", name]) == 0
+        assert main(["check", "-t", name]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+
+
+def test_a_column_is_named(tmp_path, monkeypatch, capsys):
+    as_parquet(tmp_path)
+    assert lines_of(tmp_path / "expected.parquet") == WORDS
+    assert lines_of(tmp_path / "expected.parquet#text") == ["x", "y"]
+    assert lines_of(DATASETS / "single#n") == ["1", "2"]
+    assert lines_of(DATASETS / "split" / "test") == ["green"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out.tsv").write_text("x:0.5 :0.5\ny:0.5 :0.5\n")
+    assert main(["-o", "out.tsv", "-e", "expected.parquet#text", "-m", "Accuracy", "-p", "1"]) == 0
+    assert capsys.readouterr().out == "1.0\n"
+    (tmp_path / "words.tsv").write_text("x\n")
+    with pytest.raises(UsageError) as caught:
+        find_answers("words.tsv#text")
+    assert str(caught.value) == "`words.tsv` has no columns: it is neither JSON lines nor Parquet"
+    assert find_answers("nothing.jsonl#text") is None
+    (tmp_path / "a#b.tsv").write_text("z\n")
+    assert lines_of("a#b.tsv") == ["z"]
+
+
+def test_the_classes_of_a_dataset_have_names(tmp_path):
+    folder = tmp_path / "expected"
+    shutil.copytree(DATASETS / "single", folder)
+    info = json.loads((folder / "dataset_info.json").read_text())
+    info["features"]["n"] = {"names": ["none", "one", "two"], "_type": "ClassLabel"}
+    (folder / "dataset_info.json").write_text(json.dumps(info))
+    assert lines_of(f"{folder}#n") == ["one", "two"]
+    info["features"]["n"]["names"].pop()
+    (folder / "dataset_info.json").write_text(json.dumps(info))
+    with pytest.raises(UnreadableFileError) as caught:
+        lines_of(f"{folder}#n")
+    assert caught.value.reason == "row 2, n: there is no class 2; there are 2"
+
+
+BAD = [
+    ({"a": "x", "b": "y"}, "which column has the answers? there are `a`, `b`; write expected.jsonl#COLUMN"),
+    ({"answer": None}, "row 1, answer: a text or a number is wanted, not nothing"),
+    ({"answer": True}, "row 1, answer: a text or a number is wanted, not true or false"),
+    ({"answer": "x\ny"}, "row 1, answer: the answer `x\\ny` has a line end in it"),
+    ({"answer": "\ud800"}, "row 1, answer: the answer cannot be written as UTF-8: surrogates not allowed"),
+]
+
+
+@pytest.mark.parametrize(("row", "reason"), BAD, ids=range(len(BAD)))
+def test_bad_answers_have_a_place(row, reason, tmp_path):
+    path = tmp_path / "expected.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(UnreadableFileError) as caught:
+        lines_of(path)
+    assert caught.value.reason == reason
+
+
+def test_bad_folders(tmp_path):
+    with pytest.raises(UnreadableFileError) as caught:
+        lines_of(DATASETS / "split")
+    splits = "it is a dataset of several splits: `train`, `test`; name the folder of one of them"
+    assert caught.value.reason == splits
+    folder = tmp_path / "expected"
+    shutil.copytree(DATASETS / "single", folder)
+    assert pickle.loads(pickle.dumps(find_answers(str(folder)))).state == state_at(find_answers(str(folder)))
+    for state, reason in (
+        ('{"_data_files": [{"filename": "../x.arrow"}]}', "state.json names no files of this folder alone"),
+        ('{"_data_files": [{"filename": "x.arrow"}]}', "No such file or directory"),
+        ("[", "it is not JSON as datasets writes it"),
+    ):
+        (folder / "state.json").write_text(state)
+        with pytest.raises(UnreadableFileError) as caught:
+            lines_of(folder)
+        assert caught.value.reason == reason
+    (folder / "state.json").write_text('{"_data_files": [{"filename": "x.arrow"}]}')
+    data = (folder / "data-00000-of-00001.arrow").read_bytes()
+    for damaged in (b"", data[:200], data[:400] + b"\xff" * 100 + data[500:]):
+        (folder / "x.arrow").write_bytes(damaged)
+        with pytest.raises(UnreadableFileError):
+            lines_of(folder)
+
+
+@pytest.mark.long
+def test_what_datasets_writes(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    made = datasets.Dataset.from_dict({"answer": WORDS, "n": [0, 1]})
+    made.save_to_disk(str(tmp_path / "one"), num_shards=2)
+    datasets.DatasetDict({"train": made, "test": made.select([1])}).save_to_disk(str(tmp_path / "two"))
+    assert lines_of(tmp_path / "one") == WORDS
+    assert lines_of(tmp_path / "two" / "test") == WORDS[1:]
