@@ -24,7 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
 
-
 DATA_FILES = frozenset(
     name + end for name in (splits.INPUT_FILE, splits.EXPECTED_FILE) for end in ("", *compression.COMPRESSED_ENDINGS)
 )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
-from geval_py.reading.answers import SPLITS_FILE, STATE_FILE
 from geval_py.reading.sources import name_of, naming
 from geval_py.text import some_of
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     Answer: TypeAlias = tuple[rows.Row, str, Any]  # a row, its column, and the value there
 
 DEFAULT_COLUMNS = ("expected", "answer")
-INFO_FILE = "dataset_info.json"
+STATE_FILE, INFO_FILE, SPLITS_FILE = "state.json", "dataset_info.json", "dataset_dict.json"
 ROWS_AT_ONCE, LINES_AT_ONCE = 4096, 1024
 MOST_INFO_BYTES = 1 << 24
 

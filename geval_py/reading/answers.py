@@ -26,7 +26,6 @@ OTHER_NAMES = (
     "expected.parquet",
     "expected",
 )  # where there is no expected.tsv; the last is a folder
-STATE_FILE, SPLITS_FILE = "state.json", "dataset_dict.json"  # of a folder that datasets has written
 
 
 class Answers(Memory):
@@ -79,6 +78,8 @@ def find_answers(path: str) -> str | None:
 
 def _is_other(path: str) -> bool:
     if os.path.isdir(path):
+        from geval_py.reading.answer_files import SPLITS_FILE, STATE_FILE
+
         return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
     return name_of(path).endswith((".jsonl", ".parquet"))
 

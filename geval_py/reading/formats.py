@@ -195,7 +195,7 @@ def _read_by(name: str) -> Callable[[str, int | None], Lines]:
 
 
 FORMATS_IN = (
-    FormatIn(name="jsonl", ending=".jsonl", read=rows.read_json_lines, write=rows.write_json_lines),
+    FormatIn(name="jsonl", ending=".jsonl", read=_read_by("read_json_lines"), write=rows.write_json_lines),
     FormatIn(name="parquet", ending=".parquet", read=_read_parquet, write=_write_parquet, is_binary=True),
     FormatIn(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv),
     FormatIn(name="words of n-best lists", ending=".words.nbest", read=_read_by("read_nbest_words"), write=None),

@@ -196,15 +196,6 @@ def json_rows(path: str, max_bytes: int | None = None) -> Iterator[tuple[Row, An
                 yield row, value
 
 
-def read_json_lines(path: str, max_bytes: int | None = None) -> Lines:
-    """Yield the lines of JSON lines: distributions, or rows that other tools log, as their keys show."""
-    from geval_py.reading.tool_files import LOGGED
-
-    for row, values in json_rows(path, max_bytes):
-        write = next((LOGGED[key] for key in LOGGED if key in values), line_of)
-        yield write(row, values)
-
-
 def write_json_lines(rows: Parsed, file: Writable) -> None:
     """Write rows as JSON lines."""
     import json

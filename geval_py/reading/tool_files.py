@@ -24,6 +24,13 @@ SEPARATOR = "|||"
 PREDICTIONS, PREDICTION = "predictions", "pred"
 
 
+def read_json_lines(path: str, max_bytes: int | None = None) -> Lines:
+    """Yield the lines of JSON lines: distributions, or rows that other tools log, as their keys show."""
+    for row, values in rows.json_rows(path, max_bytes):
+        write = next((LOGGED[key] for key in LOGGED if key in values), rows.line_of)
+        yield write(row, values)
+
+
 def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
     """Write a sample of a multiple-choice task that lm-evaluation-harness logs (``--log_samples``) as a line.
 
