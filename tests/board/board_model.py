@@ -76,6 +76,7 @@ class Submission:
     withdrawn: bool = False
     final: datetime | None = None
     remark: str = ""
+    code: tuple = ()  # of its first digest, and its arrival
 
     def marks(self):
         return self.baseline, self.withdrawn, stored(self.final), self.remark
@@ -182,9 +183,12 @@ class Model:
         same = [(place, one) for place, one in own if one.digest == digest]
         same += [(place, one) for place, one in own if one.state in retried and one.digest == unopened]
         if same and same[0][1].state != "failed" and same[0][1].digest == digest:
-            if not received:
-                same[0][1].checked = self.tried_with if jammed else self.received_with
+            if not received and not jammed:
+                same[0][1].checked = self.received_with
             return same[0][0]
+        for place, one in own:
+            if not same and not received and one.code == (digest, arrived):
+                return place
         cost = content.cost() if received else 1
         allowed = self.settings.quota
         if not same and not baseline and allowed and self.used(team, arrived) + cost > allowed:
@@ -205,10 +209,11 @@ class Model:
             new.scores = self.scores_of(content)
             new.had_outputs = True
         if not same:
+            new.code = digest, arrived
             self.submissions.append(new)
             return len(self.submissions) - 1
         place, old = same[0]
-        new.arrived = old.arrived
+        new.arrived, new.code = old.arrived, old.code
         new.withdrawn, new.final, new.remark = old.withdrawn, old.final, old.remark
         new.had_outputs |= old.had_outputs and old.digest == digest
         self.submissions[place] = new

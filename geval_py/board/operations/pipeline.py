@@ -152,9 +152,8 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
 
 def _with_less_time(board: Board, arrival: Arrival) -> Board:
     limits = board.settings.limits
-    if arrival.seconds is None or arrival.seconds >= limits.seconds:
-        return board
-    return replace(board, settings=replace(board.settings, limits=replace(limits, seconds=arrival.seconds)))
+    seconds = min(limits.seconds, arrival.seconds or limits.seconds)
+    return replace(board, settings=replace(board.settings, limits=replace(limits, seconds=seconds)))
 
 
 def _failure_before(board: Board, prepared: Prepared) -> FailedError | None:
@@ -166,18 +165,14 @@ def _failure_before(board: Board, prepared: Prepared) -> FailedError | None:
     arrival = prepared.arrival
     if arrival.again or prepared.state != SCORED:
         return None
-    query = (
-        select(submissions.c.id, submissions.c.reason, submitters.c.key)
-        .join_from(submissions, submitters)
-        .where(submissions.c.state == FAILED, submissions.c.digest == prepared.digest)
-    )
+    query = select(submissions.c.id, submissions.c.reason, submitters.c.key).join_from(submissions, submitters)
+    query = query.where(submissions.c.state == FAILED, submissions.c.digest == prepared.digest)
     is_exact = prepared.parcel is not None or os.path.isfile(arrival.source)
     tried = tried_with(board.settings, prepared.references)
     with board.reading() as connection:
         rows = [row for row in connection.execute(query) if is_exact or row.key == prepared.key]
         then = database.facts_about(connection, CHECKED) if rows else {}
-    reasons = (row.reason for row in rows if then.get(str(row.id)) == tried)
-    return next((FailedError(reason=reason) for reason in reasons), None)
+    return next((FailedError(reason=row.reason) for row in rows if then.get(str(row.id)) == tried), None)
 
 
 def _identify(arrival: Arrival) -> Prepared:
@@ -217,6 +212,11 @@ def find_same(connection: Connection, settings: Settings, prepared: Prepared) ->
     same = _stored_before(connection, prepared, submitter_id)
     if same is not None:
         return None if same.state == FAILED or same.digest != prepared.digest else int(same.id)
+    if prepared.parcel is None:  # it may have been received before: the code stayed, the digest is another one
+        code = code_of(prepared.key, prepared.unopened, prepared.arrival.arrived)
+        known: int | None = connection.execute(select(submissions.c.id).where(submissions.c.code == code)).scalar()
+        if known is not None:
+            return known
     if not prepared.arrival.baseline:
         outputs = () if prepared.parcel is None else prepared.parcel.outputs
         check_quota(connection, settings, submitter_id, prepared.name, prepared.arrival.arrived, outputs)
@@ -341,12 +341,12 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     checked_with = tried_with(settings, prepared.references) if prepared.state == FAILED else checked_with
     same = find_same(connection, settings, prepared) if prepared.same is None else prepared.same
     if same is not None:
-        if parcel is None:  # not received again, under the settings of now
-            database.remember(connection, f"{CHECKED}{same}", checked_with)
         receipt = receipt_of(connection, same, KNOWN)
+        if prepared.state == REJECTED and receipt.digest == prepared.unopened:  # again, under the settings of now
+            database.remember(connection, f"{CHECKED}{same}", checked_with)
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
     submitter = find_submitter(connection, prepared.name, prepared.key)
-    submission_id = _store_submission(connection, settings, prepared)
+    submission_id = _store_submission(connection, settings, prepared, submitter)
     _store_files(connection, submission_id, prepared)
     affiliation = "" if parcel is None else parcel.details.affiliation
     for name, told in ((ASIDE, prepared.aside), (database.AFFILIATION, affiliation)):
@@ -385,9 +385,10 @@ def tried_with(settings: Settings, references: References) -> str:
     return sha256(f"{settings_digest(settings)} {digest}".encode()).hexdigest()
 
 
-def _store_submission(connection: Connection, settings: Settings, prepared: Prepared) -> int:
+def _store_submission(
+    connection: Connection, settings: Settings, prepared: Prepared, submitter: Row[Any] | None
+) -> int:
     """Store the row of a submission, replacing one that failed or was not received; return its id."""
-    submitter = find_submitter(connection, prepared.name, prepared.key)
     if submitter is None:
         new = {"key": prepared.key, "name": escape_unstorable(prepared.name)}
         submitter_id = connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one()
@@ -472,9 +473,8 @@ def store_evaluations(
         if found is None:
             names = ("signature", "lines", "score", "low", "high", "losses")
             values = key | {name: getattr(one, name) for name in names} | {"made": now.astimezone(UTC)}
-            found = connection.execute(
-                insert(schema.evaluations).values(values).returning(schema.evaluations.c.id)
-            ).scalar_one()
+            new = insert(schema.evaluations).values(values).returning(schema.evaluations.c.id)
+            found = connection.execute(new).scalar_one()
         ids[content] = int(found)
     return ids
 

@@ -1,6 +1,7 @@
 """``geval board add``: what is stored of a submission; what is rejected, failed, refused; and what is the same."""
 
 import hashlib
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -208,6 +209,21 @@ def test_another_folder_does_not_take_the_place_of_one_that_could_not_be_receive
     assert (again.state, again.arrived) == ("scored", NOW + timedelta(hours=1))
     assert again.code != failed.code
     assert sorted(row.state for row in stored(board)) == ["failed", "scored"]
+
+
+def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submission, monkeypatch, tmp_path):
+    """Its code is from before it was received; a new submission would have the same."""
+    source = shutil.make_archive(str(tmp_path / "Ann"), "zip", submission("Ann"))
+    failing = raising(FailedError(reason="it took more than 600 seconds"))
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "receive_in_sandbox", failing)
+        code = add(board, source, now=NOW).code
+    assert add(board, source, now=NOW).state == "scored"
+    monkeypatch.setattr(preparing, "receive_in_sandbox", failing)
+    again = add(board, source, now=NOW)
+    assert (again.code, again.state) == (code, "scored")
+    assert again.note == "the same content was added before: this is its receipt"
+    assert count(board, submissions) == 1
 
 
 def raising(error):
