@@ -53,6 +53,7 @@ class Machine(RuleBasedStateMachine):
         self.now, self.step, self.was_killed = NOW, 0, False
         self.accounts, self.receipts, self.codes = {}, [], []
         self.rescored = self.worker = None
+        self.latest = "bob", self.world.contents[0]  # who was the last to add, and what
         self.is_fine = True
 
     @property

@@ -41,6 +41,7 @@ KILLS = st.sampled_from([None] * 225 + list(range(25)) * 2 + list(range(25, 100,
 INNER = st.one_of(
     *[st.none()] * 12,
     st.tuples(st.just("add"), SOME, CONTENTS),
+    st.tuples(st.just("add"), st.none(), CONTENTS | st.none()),  # of the same submitter, perhaps the same
     st.tuples(st.just("withdraw"), ANY),
     st.tuples(st.just("rescore")),
     st.tuples(st.just("work"), st.sampled_from([1, 31])),
@@ -60,7 +61,10 @@ class BoardMachine(Machine):
         """Return the action that is to be done during another; None for nothing."""
         kind, *more = spec
         if kind == "add":
-            return self.adding(more[0], self.world.contents[more[1]], "folder")
+            name, content = more
+            name = name or self.latest[0]
+            content = self.latest[1] if content is None else self.world.contents[content]
+            return self.adding(name, content, "folder")
         if kind == "withdraw":
             return self.withdrawing(more[0]) if self.model.submissions else None
         if kind == "rescore":
@@ -71,6 +75,7 @@ class BoardMachine(Machine):
 
     def adding(self, name, content, form, *, baseline=False, ago=0):
         now, at = self.now, self.now - timedelta(seconds=ago)
+        self.latest = name, content
         source = self.world.source(content, form)
 
         def act():
