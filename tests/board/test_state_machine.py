@@ -20,7 +20,7 @@ from board_model import HIDDEN, SCORES, changed
 from board_world import ANSWERS, World, dump
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 from profiles import LONG
 
 from geval_py.board.database.store import rows
@@ -46,6 +46,19 @@ INNER = st.one_of(
     st.tuples(st.just("rescore")),
     st.tuples(st.just("work"), st.sampled_from([1, 31])),
 )
+
+
+STEPS = {}
+
+
+def step(*, possible=lambda _: True, **strategies):
+    """Let a method be one of the steps, with values from strategies, where it is possible."""
+
+    def register(method):
+        STEPS[method.__name__] = possible, st.tuples(st.just(method.__name__), st.fixed_dictionaries(strategies))
+        return method
+
+    return register
 
 
 class BoardMachine(Machine):
@@ -84,23 +97,22 @@ class BoardMachine(Machine):
 
         return Action("add", act, after(lambda model: model.add(name, content, form, at, baseline=baseline)))
 
-    @rule(name=SOME, content=CONTENTS, form=FORMS, as_what=AS_WHAT, kill=KILLS, inner=INNER)
+    @step(name=SOME, content=CONTENTS, form=FORMS, as_what=AS_WHAT, kill=KILLS, inner=INNER)
     def add(self, name, content, form, as_what, kill, inner):
         self.perform(self.adding(name, self.world.contents[content], form, **as_what), kill, inner)
 
-    @rule(name=SOME, content=CONTENTS, kill=KILLS)
+    @step(name=SOME, content=CONTENTS, kill=KILLS)
     def add_again(self, name, content, kill):
         """Add what somebody has sent."""
         known = [one.content for one in self.model.submissions]
         content = known[content % len(known)] if known else self.world.contents[content]
         self.perform(self.adding(name, content, "folder"), kill)
 
-    @precondition(lambda self: self.step % 25 == 7)
-    @rule(name=SOME, content=CONTENTS)
+    @step(possible=lambda self: self.step % 25 == 7, name=SOME, content=CONTENTS)
     def add_branch(self, name, content):
         self.perform(self.adding(name, self.world.contents[content], "git"))
 
-    @rule(sent=st.lists(st.tuples(SOME, CONTENTS, FORMS), max_size=3), again=st.booleans(), kill=KILLS, inner=INNER)
+    @step(sent=st.lists(st.tuples(SOME, CONTENTS, FORMS), max_size=3), again=st.booleans(), kill=KILLS, inner=INNER)
     def scan(self, sent, again, kill, inner):
         for name, number, form in sent:
             content = self.world.contents[number]
@@ -122,21 +134,28 @@ class BoardMachine(Machine):
             after(lambda model: model.withdraw(place, by_team=by_team)),
         )
 
-    @precondition(lambda self: self.model.submissions)
-    @rule(place=ANY, by_team=st.booleans(), kill=KILLS)
+    @step(possible=lambda self: self.model.submissions, place=ANY, by_team=st.booleans(), kill=KILLS)
     def withdraw(self, place, by_team, kill):
         self.perform(self.withdrawing(place, by_team=by_team), kill)
 
-    @precondition(lambda self: self.model.submissions)
-    @rule(place=ANY, remark=st.sampled_from(["", "fine", "<b>"]), kill=KILLS)
+    @step(
+        possible=lambda self: self.model.submissions,
+        place=ANY,
+        remark=st.sampled_from(["", "fine", "<b>"]),
+        kill=KILLS,
+    )
     def note(self, place, remark, kill):
         place %= len(self.model.submissions)
         code = self.codes[place]
         act = partial(submissions.note, self.board, code, remark)
         self.perform(Action("note", act, after(lambda model: model.note(place, remark))), kill)
 
-    @precondition(lambda self: self.model.submissions and self.model.settings.finals)
-    @rule(places=st.lists(ANY, min_size=1, max_size=2), undo=st.sampled_from([False, False, True]), kill=KILLS)
+    @step(
+        possible=lambda self: self.model.submissions and self.model.settings.finals,
+        places=st.lists(ANY, min_size=1, max_size=2),
+        undo=st.sampled_from([False, False, True]),
+        kill=KILLS,
+    )
     def final(self, places, undo, kill):
         own = [place for place, one in enumerate(self.model.submissions) if one.state == "scored" or undo]
         own = own or range(len(self.model.submissions))
@@ -161,7 +180,7 @@ class BoardMachine(Machine):
         change = after(lambda model: model.rescore(failed=failed, again=again, dry=dry))
         return Action("dry run" if dry else "rescore", act, change)
 
-    @rule(again=st.booleans(), dry=st.sampled_from(["no", "only", "before"]), kill=KILLS, inner=INNER)
+    @step(again=st.booleans(), dry=st.sampled_from(["no", "only", "before"]), kill=KILLS, inner=INNER)
     def rescore(self, again, dry, kill, inner):
         """Score again what is out of date; a dry run before it says the same."""
         if dry != "no":
@@ -172,8 +191,11 @@ class BoardMachine(Machine):
         if said is not None:
             assert said == self.rescored
 
-    @precondition(lambda self: self.model.jam != "away")
-    @rule(metric=st.sampled_from(list(SCORES)), answers=st.sampled_from(ANSWERS))
+    @step(
+        possible=lambda self: self.model.jam != "away",
+        metric=st.sampled_from(list(SCORES)),
+        answers=st.sampled_from(ANSWERS),
+    )
     def change_scores(self, metric, answers):
         """Change the metric or the hidden answers."""
         self.model.settings = changed(self.model.settings, metric=metric)
@@ -186,7 +208,7 @@ class BoardMachine(Machine):
         self.world.open(self.model)
         self.check()
 
-    @rule(hours=HOURS)
+    @step(hours=HOURS)
     def set_phases(self, hours):
         """Open and close phases."""
         self.set_deadlines(hours)
@@ -196,7 +218,7 @@ class BoardMachine(Machine):
         self.model.settings = changed(self.model.settings, phases=tuple(zip(("one", "two"), moments, strict=False)))
         self.edit()
 
-    @rule(
+    @step(
         quota=QUOTAS,
         split=st.booleans(),
         finals=st.integers(0, 2),
@@ -208,7 +230,7 @@ class BoardMachine(Machine):
         self.model.settings = changed(self.model.settings, **keys)
         self.edit()
 
-    @rule(seconds=st.sampled_from([1, 31, 420, 5 * 3600, 24 * 3600, -20, -3600]))
+    @step(seconds=st.sampled_from([1, 31, 420, 5 * 3600, 24 * 3600, -20, -3600]))
     def set_clock(self, seconds):
         self.begin()
         by = timedelta(seconds=seconds)
@@ -216,7 +238,7 @@ class BoardMachine(Machine):
         self.model.now += by
         self.check()
 
-    @rule(jam=st.sampled_from(["", "", "receive", "score", "away"]), deaf=st.sampled_from([False, False, True]))
+    @step(jam=st.sampled_from(["", "", "receive", "score", "away"]), deaf=st.sampled_from([False, False, True]))
     def break_or_mend(self, jam, deaf):
         """Submissions cannot be received, some not be scored, the answers or receivers of notices are away; or not."""
         self.begin()
@@ -226,13 +248,12 @@ class BoardMachine(Machine):
 
     # Announcements
 
-    @rule(text=st.sampled_from(["hello", "*news*"]), kill=KILLS)
+    @step(text=st.sampled_from(["hello", "*news*"]), kill=KILLS)
     def announce(self, text, kill):
         act = partial(announce, self.board, text, self.now)
         self.perform(Action("announce", act, after(lambda model: model.announce(text))), kill)
 
-    @precondition(lambda self: self.model.announced)
-    @rule(place=ANY, kill=KILLS)
+    @step(possible=lambda self: self.model.announced, place=ANY, kill=KILLS)
     def take_back(self, place, kill):
         place %= len(self.model.announced)
         with self.board.reading_rows() as connection:
@@ -252,7 +273,7 @@ class BoardMachine(Machine):
             self.model.names.setdefault(team, name)
         return self.accounts[team]
 
-    @rule(name=SOME, content=CONTENTS, dry=st.integers(0, 4), single=st.booleans(), kill=KILLS)
+    @step(name=SOME, content=CONTENTS, dry=st.integers(0, 4), single=st.booleans(), kill=KILLS)
     def upload(self, name, content, dry, single, kill):
         content, dry, now = self.world.contents[content], dry == 4, self.now
         account = self.account(name)
@@ -293,14 +314,13 @@ class BoardMachine(Machine):
 
         return Action("work", act, predict)
 
-    @rule(kill=KILLS, inner=INNER)
+    @step(kill=KILLS, inner=INNER)
     def work(self, kill, inner):
         self.perform(self.working(), kill, inner)
 
     # Moving
 
-    @precondition(lambda self: self.step % 30 == 29 and self.model.jam != "away")
-    @rule(kill=KILLS)
+    @step(possible=lambda self: self.step % 30 == 29 and self.model.jam != "away", kill=KILLS)
     def move(self, kill):
         """Export the board, import it into the other kind of database, and from there into a new one of its own."""
         self.begin()
@@ -328,6 +348,14 @@ class BoardMachine(Machine):
         shutil.rmtree(away.folder)
         self.check()
 
+    @rule(one=st.one_of(*(strategy for _, strategy in STEPS.values())))
+    def make(self, one):
+        """Make a step: all are as probable, where Hypothesis would leave out most rules in many runs."""
+        name, values = one
+        possible, _ = STEPS[name]
+        if possible(self):
+            getattr(self, name)(**values)
+
     def export(self, name):
         path = self.world.root / name
         path.unlink(missing_ok=True)
@@ -345,7 +373,7 @@ def run(world, steps, *, is_long):
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=-(-steps // at_once),
+                max_examples=-(-steps * 5 // (at_once * 4)),  # some steps are not possible
                 stateful_step_count=at_once,
                 derandomize=not is_long,
                 deadline=None,
