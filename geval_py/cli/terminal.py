@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from contextlib import suppress
 
 from geval_py.cli.options import said_option
 from geval_py.errors import GevalError, MalformedLineError
@@ -14,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
-    from typing import Literal
+    from typing import Any, Literal
 
     from tqdm.std import tqdm
 
@@ -118,6 +120,9 @@ def _new_bar(what: str, done: int, size: int, unit: Unit) -> tqdm[None]:
     from tqdm.std import tqdm
 
     tqdm.monitor_interval = 0  # no thread of its own
-    sizes = {"unit": "B", "unit_scale": True} if unit == "bytes" else {}
+    sizes: dict[str, Any] = {"unit": "B", "unit_scale": True} if unit == "bytes" else {}
+    with suppress(OSError):
+        if not os.get_terminal_size(sys.stderr.fileno()).columns:  # then tqdm draws nothing
+            sizes |= {"ncols": width_of(sys.stderr), "nrows": 24, "dynamic_ncols": False}
     colour = "green" if shows_colours(sys.stderr) else None
-    return tqdm(desc=what, initial=done, total=size, leave=False, dynamic_ncols=True, colour=colour, **sizes)
+    return tqdm(desc=what, initial=done, total=size, leave=False, colour=colour, **{"dynamic_ncols": True, **sizes})

@@ -5,14 +5,19 @@ r"""Write files and folders whole or not at all.
 
 A new file is written beside the one that it replaces, which exists at every moment. If an error comes before the end,
 the old file is unchanged, and nothing is left beside it. A signal may come between any two steps of Python, also
-during the cleaning up: a program that ends by a signal calls :func:`remove_unfinished`.
+during the cleaning up: a program that ends by a signal calls :func:`remove_unfinished`. Nothing can clean up after
+SIGKILL or a power cut: the next file that is written into the folder removes what was left, see
+:func:`remove_leftovers`.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedIOBase
@@ -25,6 +30,7 @@ from geval_py.text import named, visible
 
 BACKUP_ENDING = ".orig"
 TEMPORARY_BEGINNING = ".geval-"
+LEFT_AFTER, SURELY_LEFT_AFTER = 60, 24 * 60 * 60  # seconds without a change, of a temporary file
 GITIGNORE_FILE = ".gitignore"
 GITIGNORE = "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
 Files = Mapping[str, bytes]  # contents, by the path inside a folder, with slashes
@@ -111,11 +117,14 @@ def replacement(
     With the status of an ``original``, the file at ``path`` is replaced only if it is unchanged. ``verb`` is for the
     message. Raises UsageError for a file that cannot be written.
     """
+    remove_leftovers(os.path.dirname(path), beginning)
     temporary = os.path.join(os.path.dirname(path), f"{beginning}{os.urandom(8).hex()}")
     _unfinished.add(temporary)
     try:
         with _refusing(path, verb):
             file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
+            with suppress(OSError):
+                _lock(file.fileno())
         try:
             yield Replacement(path, permissions, original, verb, temporary, file)
         finally:
@@ -135,6 +144,44 @@ def remove_unfinished() -> None:
     """Remove the temporary files that are left when a signal interrupts their removal."""
     for temporary in tuple(_unfinished):
         _remove(temporary)
+
+
+def remove_leftovers(folder: str, beginning: str) -> None:
+    """Remove the temporary files that killed programs left in a folder.
+
+    A program locks its temporary file as long as it lives. One that was changed in the last minute stays: its writer
+    may be about to lock it, or to move it. Where there are no locks, one that was changed in the last day stays.
+    """
+    with suppress(OSError), os.scandir(folder or os.curdir) as entries:
+        for entry in entries:
+            if re.fullmatch(f"{re.escape(beginning)}[0-9a-f]{{16}}", entry.name):
+                with suppress(OSError):
+                    age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                    if entry.is_file(follow_symlinks=False) and age > LEFT_AFTER and _is_left(entry.path, age):
+                        os.unlink(entry.path)
+
+
+def _is_left(path: str, age: float) -> bool:
+    """Whether no living program holds the lock of a file, changed so many seconds ago; raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        _lock(descriptor)
+    except BlockingIOError:
+        return False
+    except OSError:  # no locks here
+        return age > SURELY_LEFT_AFTER
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _lock(descriptor: int) -> None:
+    """Lock an open file until it is closed; raises BlockingIOError if it is locked, OSError if there are no locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        raise OSError(errno.ENOTSUP, "no locks") from None
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Replacement:

@@ -493,6 +493,22 @@ def test_progress_is_shown_in_its_unit_after_a_while(patience, is_shown, unit, a
     assert ("B/s" in text) == (is_shown and unit == "bytes")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is Unix's")
+def test_progress_is_shown_on_a_terminal_that_reports_no_width(monkeypatch):
+    from geval_py.cli import terminal as progress
+
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
+    monkeypatch.setenv("TERM", "xterm")
+    controller, terminal = os.openpty()
+    assert os.get_terminal_size(terminal).columns == 0
+    with open(terminal, "w") as shown, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", shown)
+        with progress.ProgressBar("out") as bar:
+            bar(50, 100)
+        assert b"50.0/100" in os.read(controller, 4096)
+    os.close(controller)
+
+
 @pytest.mark.parametrize(
     ("format", "where"),
     [("text", "out"), ("markdown", "err"), ("latex", "err"), ("html", "err"), ("json", None), ("csv", None)],

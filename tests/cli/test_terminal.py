@@ -42,7 +42,7 @@ MODES = {
 ALIGNED_ANYWHERE = {  # with a width into which it does not fit uncut
     "rules": (70, ["check", "--rules"]),
     "metrics": (70, ["--list-metrics"]),
-    "a comparison": (100, ["compare", "--samples", "20"]),
+    "a comparison": (80, ["compare", "--samples", "20"]),
 }
 
 

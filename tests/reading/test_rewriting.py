@@ -2,7 +2,11 @@
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -114,6 +118,45 @@ def test_an_error_half_way_leaves_all_as_it_was(name, error, is_there, write, tm
     assert caught.value is error
     assert names(tmp_path) == [name] * is_there
     assert not is_there or (tmp_path / name).read_bytes() == b"old\n"
+
+
+KILLED = """\
+import os, signal, sys
+from geval_py.reading.rewriting import written_whole
+with written_whole(sys.argv[1]) as file:
+    file.write(b"the:1\\n" * 100_000)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_program_left_is_removed_by_the_next(write, tmp_path):
+    """Only what has our name, no writer, and was not changed a moment ago."""
+    run = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "out.tsv"], check=False)
+    assert run.returncode == -signal.SIGKILL
+    (left,) = names(tmp_path)
+    assert left.startswith(".geval-")
+    old = time.time() - 3600
+    others = [".geval-fix-0123456789abcdef", ".geval-notes", "out.tsv.bak"]
+    for name in others:
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (old, old))
+    write()
+    assert left in names(tmp_path)  # it may be in use for another moment
+    os.utime(tmp_path / left, (old, old))
+    write()
+    assert names(tmp_path) == sorted([*others, "out.tsv"])
+
+
+def test_the_file_of_a_living_program_stays(tmp_path):
+    old = time.time() - 3600
+    with written_whole(str(tmp_path / "slow.tsv")) as slow:
+        (unfinished,) = names(tmp_path)
+        os.utime(tmp_path / unfinished, (old, old))
+        with written_whole(str(tmp_path / "quick.tsv")) as quick:
+            quick.write(b"a\n")
+        assert names(tmp_path) == sorted([unfinished, "quick.tsv"])
+        slow.write(b"b\n")
+    assert names(tmp_path) == ["quick.tsv", "slow.tsv"]
 
 
 def failing(*_, **__):
