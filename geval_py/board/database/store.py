@@ -13,9 +13,9 @@ import io
 import os
 import sqlite3
 import time
+from _thread import get_ident
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -40,7 +40,7 @@ CHANGED = "changed"  # facts: how often what the pages show has changed
 AFFILIATION = "affiliation "  # facts: the affiliation in a gonito.yaml, by the id of a submission
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once
-_WRITING: ContextVar[tuple[str, sa.Connection] | None] = ContextVar("place and transaction", default=None)
+_WRITING: dict[tuple[str, int], sa.Connection] = {}  # open transactions, by place and thread
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
 
 
@@ -94,8 +94,9 @@ class Board:
         A block within another one is a part of its transaction. On SQLite another writer is waited for a minute or,
         if given, fewer seconds.
         """
-        if (outer := _WRITING.get()) is not None and outer[0] == self.place:
-            yield outer[1]
+        own = self.place, get_ident()
+        if own in _WRITING:
+            yield _WRITING[own]
             return
         engine = self.engine
         with store_errors(engine), engine.connect() as connection:
@@ -104,11 +105,11 @@ class Board:
                 _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
             else:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
-            token = _WRITING.set((self.place, connection))
+            _WRITING[own] = connection
             try:
                 yield connection
             finally:
-                _WRITING.reset(token)
+                del _WRITING[own]
             connection.commit()
 
 
