@@ -648,8 +648,8 @@ def test_a_resample_is_scored_as_its_lines_are(metric):
 
 @each
 def test_all_that_explains_works(metric):
-    outputs, expected, inputs = perfect(metric)
-    outputs = ["a:0.6 b:0.3 :0.1", "b:0.2 c:0.7 :0.1", "a:0.3 b:0.3 c:0.3 :0.1"] * 4
+    _, expected, inputs = perfect(metric)
+    outputs = ["a:0.6 b:0.3 :0.1", "b:0.2 c:0.7 :0.1", "a:0.3 b:0.3 :0.4"] * 4  # the last does not list the answer
     good, bad = (
         geval_py.evaluate(lines, expected * 4, metrics=metric.name, inputs=inputs * 4, vocabulary=LABELS)
         for lines in (outputs, outputs[1:] + outputs[:1])
