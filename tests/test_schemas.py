@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from examples import ROOT, examples_of
@@ -73,7 +74,59 @@ COMMANDS = {
         ["challenge", "leaks", "."],
         ["check", "one/out.tsv"],
     ],
+    "standings": [
+        ["board", "show", "board", "--test", "dev-0"],
+        ["board", "show", "board", "--test", "dev-0", "--by", "submission"],
+    ],
+    "receipts": [
+        ["board", "add", "board", "team", "bad"],
+        ["board", "scan", "board", "uploads"],
+        ["board", "note", "board", "CODE", "seen"],
+        ["board", "withdraw", "board", "CODE", "--reason", "none"],
+    ],
+    "status": [["board", "status", "board"]],
+    "likeness": [["board", "status", "board", "--copies"]],
+    "rescoring": [["board", "rescore", "changed"], ["board", "rescore", "board"]],
+    "model": [["lm", "info", "text.arpa"], ["lm", "info", "text.kenlm"]],
+    "perplexity": [
+        ["lm", "perplexity", "text.arpa", "text.txt"],
+        ["lm", "perplexity", "text.arpa", "text.txt", "--bootstrap", "20"],
+    ],
+    "next_words": [["lm", "next", "text.arpa", "the"]],
+    "surprisal": [["lm", "surprisal", "text.arpa", "text.txt"]],
+    "model_mixture": [["lm", "mix", "text.arpa", "other.arpa", "--on", "text.txt"]],
 }
+OF_MODELS = ("model", "perplexity", "next_words", "surprisal", "model_mixture")
+OF_BOARDS = ("standings", "receipts", "status", "likeness", "rescoring")
+
+
+def train_models(geval):
+    """Write a text, two models of it, and one of them in KenLM's binary format."""
+    Path("text.txt").write_text("the cat sat\na dog sat\nthe dog and a cat\n" * 3)
+    for order, name in (("2", "text.arpa"), ("1", "other.arpa")):
+        words = ["lm", "train", "-o", order, "text.txt", "--arpa", name, "--discount-fallback"]
+        assert geval(*words)[0] == 0
+    shutil.copy(next(ROOT.glob("tests/data/kenlm-binary/probing.bin")), "text.kenlm")
+
+
+def make_boards(geval):
+    """Make a board, and one whose answers were changed after two submissions; return a submission's code."""
+    shutil.copytree(ROOT / "challenges" / "gazette", "changing")
+    for team in ("team", "uploads/other", "first", "second", "third"):
+        (Path(team) / "dev-0").mkdir(parents=True)
+        shutil.copyfile(BOTH[1], f"{team}/dev-0/out.tsv")
+    (Path("bad") / "dev-0").mkdir(parents=True)
+    Path("bad/dev-0/out.tsv").write_text("the:0,5\n")
+    shutil.copyfile(BOTH[0], "second/dev-0/out.tsv")
+    shutil.copyfile(BOTH[0], "uploads/other/dev-0/out.tsv")
+    for name, answers in (("board", "."), ("changed", "changing")):
+        status, _, err = geval("board", "init", name, "--challenge", answers, "--answers", answers)
+        assert status == 0, err
+        for team in ("first", "second", "third"):
+            status, _, err = geval("board", "add", name, team)
+            assert status == 0, err
+    Path("changing/dev-0/expected.tsv").write_text("the\n" * 211 + "a\n")
+    return json.loads(geval("board", "show", "board", "--test", "dev-0", "--format", "json")[1])["entries"][0]["code"]
 
 
 @pytest.fixture
@@ -105,7 +158,11 @@ def documents(gazette, geval, monkeypatch):
 
     def written(kind):
         monkeypatch.chdir(gazette)
-        for words in COMMANDS[kind]:
+        if kind in OF_MODELS:
+            train_models(geval)
+        code = make_boards(geval) if kind in OF_BOARDS else ""
+        for line in COMMANDS[kind]:
+            words = [code if word == "CODE" else word for word in line]
             status, out, err = geval(*words, "--format", "json")
             assert status in (0, 1), err
             assert out, f"{words}: {err}"

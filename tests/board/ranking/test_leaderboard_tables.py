@@ -11,6 +11,7 @@ import sys
 import pytest
 from rows import KEYS, Rows
 
+import geval_py
 from geval_py.board.ranking.leaderboard import group_label, place_text
 from geval_py.cli.board import pages
 from geval_py.errors import UsageError
@@ -80,6 +81,7 @@ def test_for_programs_as_csv_with_formulas_defused_and_numbers_left_alone(board,
 def test_as_json_without_what_only_the_database_knows(board, capsys):
     document = json.loads(shown(capsys, board, "--format", "json"))
     assert {key: value for key, value in document.items() if key != "entries"} == {
+        "version": geval_py.__version__,
         "test": "test-A",
         "phase": "",
         "metric": "PerplexityHashed",
