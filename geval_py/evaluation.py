@@ -16,7 +16,7 @@ from geval_py.reading.items import ScoredItem, unused_name
 from geval_py.reading.splits import Split, Task, locate, locate_pair, only_output
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of, signature_lines
-from geval_py.text import shown, visible
+from geval_py.text import named, shown, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,8 +127,15 @@ def _located(
     return task, find(task)
 
 
-def _texts(metrics: str | Sequence[str]) -> tuple[str, ...]:
-    return (metrics,) if isinstance(metrics, str) else tuple(metrics)
+def _texts(metrics: object) -> tuple[str, ...]:
+    given = (
+        (metrics,) if isinstance(metrics, str) else tuple(metrics) if isinstance(metrics, Iterable) else (metrics,)
+    )
+    if not all(isinstance(metric, str) for metric in given):
+        raise UsageError(
+            message=f"metrics are a name, as 'PerplexityHashed', or a list of names, not {shown(metrics)}"
+        )
+    return given
 
 
 def _is_pair(paths: object) -> bool:
@@ -136,6 +143,12 @@ def _is_pair(paths: object) -> bool:
 
 
 def _task(challenge: Challenge | FilePath, test: str, out: FilePath | None) -> Task:
+    if out is not None and not isinstance(out, str | os.PathLike):
+        several = "; evaluate_all scores all outputs" if isinstance(out, tuple | list) else ""
+        raise UsageError(message=f"out is the name or path of one output, not {shown(out)}{several}")
+    if not isinstance(challenge, Challenge) and os.path.isfile(challenge):
+        pair = "evaluate((output, expected), metrics=…) scores one file against another"
+        raise UsageError(message=f"{named(os.fspath(challenge))} is a file, and not a challenge's folder\n  {pair}")
     task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
     return task.replace(test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
 

@@ -249,7 +249,7 @@ def compare(
     from geval_py.explaining.paired import Systems
 
     config.check_sampling(samples, seed)
-    evaluations = tuple(map(scores.checked_evaluation, evaluations))
+    evaluations = scores.checked_evaluations(evaluations, "compare")
     if len(evaluations) < 2:
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
     check_comparable(evaluations)

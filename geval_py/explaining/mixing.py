@@ -22,7 +22,7 @@ from geval_py import errors, version
 from geval_py.explaining import comparison, cross_validation, guesses
 from geval_py.reading import config, splits
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
-from geval_py.scoring.scores import ScoredOutput, Signature, checked_evaluation
+from geval_py.scoring.scores import ScoredOutput, Signature, checked_evaluations
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -186,7 +186,7 @@ def mix(
     Raises UsageError for fewer than two outputs, different answers or metrics, and otherwise as :func:`tune`;
     LineCountError for different numbers of lines.
     """
-    evaluations = tuple(map(checked_evaluation, evaluations))
+    evaluations = checked_evaluations(evaluations, "mix")
     if len(evaluations) < 2:
         raise errors.UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
     comparison.check_comparable(evaluations)

@@ -170,6 +170,11 @@ class Challenge(values.Value):
     path: str
     task: splits.Task
 
+    def __init__(self, *positional: object, **fields: object) -> None:
+        if positional:
+            raise errors.UsageError(message="a challenge is opened by Challenge.open(path)")
+        super().__init__(**fields)
+
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Challenge:
         """Open a challenge's directory; raises MissingFileError, ConfigError."""

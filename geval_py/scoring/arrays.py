@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias
@@ -26,6 +26,7 @@ from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.metrics.hashed import encoded_text
 from geval_py.scoring.writing import checked_probability, join_words
+from geval_py.text import shown
 
 Losses: TypeAlias = NDArray[np.float64]
 WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread
@@ -52,6 +53,12 @@ class Scorer:
     def __init__(
         self, vocabulary: Sequence[str], metric: str = "PerplexityHashed", *, threads: int | None = None
     ) -> None:
+        if isinstance(vocabulary, str | bytes) or not (
+            isinstance(vocabulary, Iterable) or hasattr(vocabulary, "tolist")
+        ):
+            raise UsageError(
+                message=f"a vocabulary is a list of words, in the order of columns, not {shown(vocabulary)}"
+            )
         self.vocabulary: tuple[str, ...] = tuple(getattr(vocabulary, "tolist", lambda: vocabulary)())
         self.metric = find_metric(metric)
         self.bits = bits_of(self.metric)

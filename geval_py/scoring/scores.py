@@ -305,8 +305,16 @@ class ScoredOutput(Value):
 def checked_evaluation(value: object) -> ScoredOutput:
     """Return the evaluation; raises UsageError for another value, such as a path."""
     if not isinstance(value, ScoredOutput):
-        raise UsageError(message=f"an evaluation is compared, as evaluate(…) gives it, not {shown(value)}")
+        raise UsageError(message=f"an evaluation is wanted, as evaluate(…) gives it, not {shown(value)}")
     return value
+
+
+def checked_evaluations(values: object, call: str) -> tuple[ScoredOutput, ...]:
+    """Return several evaluations; raises UsageError for a single one and for other values, and shows the call."""
+    if isinstance(values, ScoredOutput) or not isinstance(values, Iterable):
+        what = "one evaluation" if isinstance(values, ScoredOutput) else shown(values)
+        raise UsageError(message=f"several evaluations are wanted in a list, not {what}: {call}([one, other])")
+    return tuple(map(checked_evaluation, values))
 
 
 def _difference(score: float, other: float) -> float:

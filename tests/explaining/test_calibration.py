@@ -254,7 +254,7 @@ def test_a_metric_on_exact_words_is_refused(tmp_path):
 
 
 def test_what_is_no_evaluation_is_refused():
-    with pytest.raises(UsageError, match="an evaluation is compared"):
+    with pytest.raises(UsageError, match="an evaluation is wanted"):
         calibration("out.tsv")
 
 

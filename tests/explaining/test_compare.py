@@ -458,7 +458,7 @@ def test_what_is_no_evaluation(challenge):
     for given in ([one, path.name], [path.name, one]):
         with pytest.raises(UsageError) as caught:
             compare(given)
-        assert str(caught.value) == ("an evaluation is compared, as evaluate(…) gives it, not 'out-model=good.tsv'")
+        assert str(caught.value) == ("an evaluation is wanted, as evaluate(…) gives it, not 'out-model=good.tsv'")
 
 
 @pytest.mark.parametrize(

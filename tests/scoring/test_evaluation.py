@@ -96,4 +96,4 @@ def test_only_an_evaluation_is_compared(other, shown, challenge):
     result = evaluate(challenge, "dev-0", out="one")
     with pytest.raises(UsageError) as caught:
         result.worst_features(other=other)
-    assert str(caught.value) == f"an evaluation is compared, as evaluate(…) gives it, not {shown}"
+    assert str(caught.value) == f"an evaluation is wanted, as evaluate(…) gives it, not {shown}"
