@@ -26,6 +26,7 @@ CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIG
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status: 0 fine, 1 the data is at fault, 2 the command line is."""
     words = list(sys.argv[1:] if argv is None else argv)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # idle threads of NumPy wait in a loop
     if sys.stderr is None:  # closed by the caller, who wants no messages
         sys.stderr = open(os.devnull, "w")
     if sys.stdout is None:
