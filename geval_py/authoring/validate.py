@@ -222,7 +222,7 @@ def validate_challenge(directory: str, given: splits.Task | None = None) -> Vali
     task, schemes = _read_config(directory, given or splits.Task(), faults)
     if task.selector is not None:
         path = named(os.path.join(directory, config.CONFIG_FILE))
-        raise UsageError(message=f"{path} has --selector, and parts of JSON lines are not validated, only scored")
+        raise UsageError(message=f"{path} has --selector: parts of JSON lines are not validated, only scored")
     if not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
     for path in filter(os.path.isfile, head):

@@ -132,7 +132,7 @@ def _of_documents(documents: list[str] | None) -> list[str]:
 def _parts(settings: Settings, test: str, metric: str) -> Iterator[str]:
     task = Challenge.open(settings.challenge).task.replace(alt_metrics=(metric,), test_name=test)
     if task.selector is not None:
-        message = "config.txt has --selector, and parts of JSON lines are not scored on a board"
+        message = "config.txt has --selector: parts of JSON lines are not scored on a board"
         raise UsageError(message=message)
     expected = expected_of(settings.challenge, settings.answers, test)
     header = splits.read_header(task.directory, task.out_header)

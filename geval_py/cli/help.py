@@ -60,11 +60,14 @@ def run(words: Sequence[str]) -> int:
 def list_metrics() -> None:
     """List the metrics, and what their names may have at the end."""
     terminal.write_listing(METRICS.table())
-    print("A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.")
-    print("An F-score's may be any: F2, Macro-F0.5. Behind @, and of bins, it is whole: Hit@5, CalibrationError15.")
     matchings = ", ".join(f"{name}/" for name in MATCHINGS)
-    before = f"Before Accuracy and MultiLabel-F1 may stand {matchings}, in any order, and before these MacroAvg/ and"
-    print(textwrap.fill(f"{before} Mean/: MacroAvg/Smart/Fuzzy/Accuracy.", 60))
+    for sentence in (
+        "A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.",
+        "An F-score's may be any: F2, Macro-F0.5. Behind @, and of bins, it is whole: Hit@5, CalibrationError15.",
+        f"Before Accuracy and MultiLabel-F1 may stand {matchings}, in any order, and before these MacroAvg/ and "
+        "Mean/: MacroAvg/Smart/Fuzzy/Accuracy.",
+    ):
+        print(textwrap.fill(sentence, 60))
 
 
 def _show_formats() -> None:

@@ -166,8 +166,10 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     mean, lines = float(differences.mean()), len(differences)
     spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines
     more = max(1.0, spread.deviation**2 / by_line) if by_line > 0.0 else 1.0
-    half = spread.half_width if spread.half_width > NOISE * abs(mean) else math.nan
-    return Change(mean=mean, low=mean - half, high=mean + half, p_value=math.exp(min(0.0, mean * lines / more)))
+    half, p_value = spread.half_width, math.exp(min(0.0, mean * lines / more))
+    if half <= NOISE * abs(mean):  # the same NaN, so that equal changes compare equal
+        return Change(mean=mean, low=math.nan, high=math.nan, p_value=p_value)
+    return Change(mean=mean, low=mean - half, high=mean + half, p_value=p_value)
 
 
 def score_of(score: MetricScore, losses: Array) -> float:

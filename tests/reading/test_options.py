@@ -318,7 +318,9 @@ def test_modes(words, mode):
     task, settings = parse(words.split())
     assert settings.mode == mode[0]
     assert getattr(settings, mode[0], None) == mode[1]
-    assert task.needs_input == (mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line"))
+    assert not task.needs_input
+    shows_lines = mode[0] in ("worst_features", "diff", "most_worsening_features", "line_by_line")
+    assert parse([*words.split(), "-i", "in.tsv"])[0].needs_input == shows_lines  # one that is named must be there
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_at_most_eight_columns_have_a_panel(tmp_path):
     columns = [f"column {n}" for n in range(2, 10)]
     assert [of.column for of in overview(evaluate(tmp_path, "dev-0", metrics="Accuracy")).by_column] == columns
     evaluation = evaluate(tmp_path, "dev-0", metrics="LogLossHashed", out=write_words(tmp_path))
-    assert [of.column for of in columns_of(evaluation, log_losses(evaluation), evaluation.read_items())] == columns
+    assert [of.column for of in columns_of(evaluation, log_losses(evaluation), evaluation.read_columns())] == columns
 
 
 def write_words(folder):

@@ -245,7 +245,7 @@ class TokenTable {
     // Keeps a token of the line until all are found. Meanwhile its slot, which may be anywhere, is fetched from memory.
     void keep(const Found& token) {
         found_.push_back(token);
-        prefetch_place(slots_.data() + (token.hash & (slots_.size() - 1)));
+        if (!slots_.empty()) prefetch_place(slots_.data() + (token.hash & (slots_.size() - 1)));
     }
 
     // Numbers the tokens of a line. The tokens that are known, which may be anywhere too, are fetched from memory first.
