@@ -389,7 +389,8 @@ class Model:
             received = one.content.is_received(self.settings.variants)
             slow = self.jam == "score" and one.content.digests["received"] in self.heavy
             fine = received and one.content.is_valid(self.answers)
-            failed = self.jam == "receive" or (received and (slow or self.jam == "away"))
+            away = self.jam == "away" and HIDDEN in one.content.outputs
+            failed = self.jam == "receive" or (received and (slow or away))
             one.state = "failed" if failed else "done" if fine else "rejected"
         else:
             try:

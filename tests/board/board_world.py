@@ -133,6 +133,9 @@ class World:
     def close(self):
         if self.board is not None:
             self.dispose(self.board)
+        for database in (*self.databases, self.other or ""):
+            if "://" in database:
+                store.engine_at(database).dispose()
         self._patches.close()
         store._engine.cache_clear()
         self.crashes.close()
