@@ -226,6 +226,15 @@ def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submi
     assert count(board, submissions) == 1
 
 
+def test_what_fails_where_it_was_rejected_before_need_not_be_sent_again(sqlite_board, submission, monkeypatch):
+    board = replace(sqlite_board, settings=replace(sqlite_board.settings, variants=1))
+    source = str(submission("Ann", variants=("k=1", "k=2")))
+    assert (add(board, source, now=NOW).state, status_of(board, NOW).to_be_sent_again) == ("rejected", [])
+    failing = raising(FailedError(reason="it took more than 600 seconds"))
+    monkeypatch.setattr(preparing, "receive_in_sandbox", failing)
+    assert (add(board, source, now=NOW).state, status_of(board, NOW).to_be_sent_again) == ("rejected", [])
+
+
 def raising(error):
     def run(*_):
         raise error
