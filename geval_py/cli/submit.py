@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from geval_py.board.intake.identity import is_archive
 from geval_py.cli import parsers, terminal
 from geval_py.errors import DataError, MissingFileError, UsageError
-from geval_py.reading.sources import FORMAT_ENDINGS
+from geval_py.reading.sources import OUTPUT_NAME
 from geval_py.tables.escapes import json_text
 from geval_py.text import named, shows_colours, visible, width_of
 
@@ -168,14 +169,12 @@ def _packed(path: str) -> Iterator[str]:
 
 def _members(folder: str) -> Iterator[str]:
     """Yield what a board takes of a folder: outputs of test sets, and gonito.yaml."""
-    endings = (".tsv", *FORMAT_ENDINGS)
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.is_file() and entry.name == "gonito.yaml":
             yield entry.name
         elif entry.is_dir() and not entry.name.startswith("."):
             names = sorted(one.name for one in os.scandir(entry.path) if one.is_file())
-            outputs = (name for name in names if name.startswith("out") and any(of in name for of in endings))
-            yield from (f"{entry.name}/{name}" for name in outputs)
+            yield from (f"{entry.name}/{name}" for name in names if re.fullmatch(OUTPUT_NAME, name))
 
 
 class _NoRedirect(HTTPRedirectHandler):

@@ -44,7 +44,9 @@ FORMAT_ENDINGS = (
     ".nbest",
     ".predictions.json",
 )  # of formats.FORMATS_IN
-ANY_FORMAT = "|".join((".tsv", *FORMAT_ENDINGS)).replace(".", r"\.")  # of a regular expression
+ANY_FORMAT = "|".join((".tsv", *FORMAT_ENDINGS)).replace(".", r"\.")
+# An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
+OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{ANY_FORMAT}))(?:\.(?:xz|gz|bz2|zst))?"
 MOST_NAMED = 5  # missing parts in a message
 _ANY_COMPRESSION = "|".join(COMPRESSED_ENDINGS).replace(".", r"\.")
 _REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"

@@ -19,7 +19,6 @@ from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, nearest, some_of, suggestion, visible
 
 OUTPUT_FILE = "out.tsv"
-_VARIANT = rf"(out(?:-.*)?(?:{sources.ANY_FORMAT}))(?:\.(?:xz|gz|bz2|zst))?"
 
 
 class Output(values.Value):
@@ -53,7 +52,7 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
     entries = sources.names_in(directory)
     wholes = sources.wholes_among(entries)
     alone = (*wholes, *(name for name in entries if sources.part_of(name) is None))
-    matches = (re.fullmatch(_VARIANT, name, re.DOTALL) for name in alone)
+    matches = (re.fullmatch(sources.OUTPUT_NAME, name) for name in alone)
     names = sorted({match[1] for match in matches if match}, key=natural_order)
     return tuple(output for name in names for output in _found(directory, name, wholes.get(name)))
 

@@ -25,7 +25,7 @@ from geval_py.board.settings import VARIANTS
 from geval_py.board.strict_yaml import Document, Fields, Reader, WrongValueError, read_mapping
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ConfigError
-from geval_py.reading.sources import ANY_FORMAT
+from geval_py.reading.sources import OUTPUT_NAME
 from geval_py.reading.splits import OUT_HEADER_FILE, parse_parameters
 from geval_py.text import visible
 
@@ -46,7 +46,6 @@ MOST_PROBLEMS = 10  # that are named
 SETS = ("dev-", "test-", "train")  # how the names of sets begin; a folder around a submission has no such name
 LITTER = ("__MACOSX/", ".DS_Store", "pax_global_header")  # added by archivers
 _TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
-_OUTPUT = re.compile(rf"out(?:-(.*?))?(?:{ANY_FORMAT})(?:\.(?:xz|gz|bz2|zst))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,11 +263,11 @@ def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
     (('test-A', 'k=3'), None)
     """
     folder, _, file = name.rpartition("/")
-    match = _OUTPUT.fullmatch(file)
+    match = re.fullmatch(OUTPUT_NAME, file)
     if match is None or (not folder and (len(tests) > 1 or file.startswith(OUT_HEADER_FILE))):
         return None
     test = folder or tests[0]
-    return (test, match[1] or "") if test in tests else None
+    return (test, match[2] or "") if test in tests else None
 
 
 def test_by_folder(name: str, tests: Sequence[str]) -> str | None:

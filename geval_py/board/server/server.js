@@ -28,7 +28,8 @@ for (const form of document.querySelectorAll("[data-send]")) {
     if (!file) return;
     event.preventDefault();
     const query = new URLSearchParams();
-    if (/\.(tsv|jsonl|parquet|csv|nbest|predictions\.json)(\.\w+)?$/.test(file.name)) query.set("test", form.elements.test.value);
+    const isOutput = form.dataset.send.split(" ").some((ending) => file.name.endsWith(ending));
+    if (isOutput) query.set("test", form.elements.test.value);
     if (form.elements.dry.checked) query.set("dry", "yes");
     const request = new XMLHttpRequest();
     request.open("PUT", `/upload/${encodeURIComponent(file.name)}?${query}`);

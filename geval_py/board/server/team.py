@@ -113,7 +113,9 @@ class TeamPages:
         )
         with board.reading() as connection:
             own = my_page(connection, board.settings, account, now)
-        return self._server.page(request, "my_page", "My page", account=account, own=own)
+        return self._server.page(
+            request, "my_page", "My page", account=account, own=own, endings=uploads.OUTPUT_ENDINGS
+        )
 
     def upload_page(self, request: Request) -> Response:
         """Show what became of an upload."""
