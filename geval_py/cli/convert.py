@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from geval_py.cli import parsers
 from geval_py.errors import UsageError
 from geval_py.reading import formats
+from geval_py.tables.numbers import counted
 from geval_py.text import named
 
 DESCRIPTION = """\
@@ -41,5 +42,5 @@ def run(words: Sequence[str]) -> int:
             message=f"{named(given.target)} is there already, and is left as it is\n  --force writes over it"
         )
     lines = formats.convert(given.source, given.target)
-    sys.stdout.write(f"wrote {named(given.target)}, {lines} lines\n")
+    sys.stdout.write(f"wrote {named(given.target)}, {counted(lines, 'line')}\n")
     return 0

@@ -15,7 +15,7 @@ from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.tables import formats
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
-from geval_py.text import visible
+from geval_py.text import visible, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,11 +63,12 @@ def list_metrics() -> None:
     matchings = ", ".join(f"{name}/" for name in MATCHINGS)
     for sentence in (
         "A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.",
-        "An F-score's may be any: F2, Macro-F0.5. Behind @, and of bins, it is whole: Hit@5, CalibrationError15.",
+        "An F-score's number may be any, and that of Improvement@0.5: F2, Macro-F0.5. Behind any other @, and of "
+        "bins, it is whole: Hit@5, CalibrationError15.",
         f"Before Accuracy and MultiLabel-F1 may stand {matchings}, in any order, and before these MacroAvg/ and "
         "Mean/: MacroAvg/Smart/Fuzzy/Accuracy.",
     ):
-        print(textwrap.fill(sentence, 60))
+        print(textwrap.fill(sentence, width_of(sys.stdout) or 60))
 
 
 def _show_formats() -> None:

@@ -104,6 +104,11 @@ def run(words: Sequence[str]) -> int:
 def _address(url: str) -> str:
     """Return the address of a board without its last slash; raises UsageError if a token would be sent in clear."""
     parts = urlsplit(url)
+    if os.path.isdir(url):
+        raise UsageError(
+            message=f"argument --board: {named(url)} is a folder, not the address of a server\n"
+            "  geval board add adds a submission to a board in a folder"
+        )
     if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
         raise UsageError(
             message=f"argument --board: `{visible(url)}` is no address such as https://board.example.org"

@@ -30,6 +30,7 @@ from geval_py.reading.sources import (
     state_at,
 )
 from geval_py.reading.wordprobs import WordProbs
+from geval_py.text import named
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -149,6 +150,9 @@ def convert(source: str, target: str) -> int:
     compression = compression_by_ending(target)
     if compression is not None and format is not None and format.is_binary:
         raise UsageError(message=f"{format.name} compresses by itself: leave the ending of {compression} out")
+    if format is None and not name_of(target).endswith(".tsv"):
+        endings = ", ".join(known.ending for known in FORMATS_IN if known.write is not None)
+        raise UsageError(message=f"{named(target)} has no ending of a format: .tsv, {endings}")
     if format is not None and format.write is None:
         raise UsageError(message=f"{format.ending} is only read: it cannot be written")
     with closing(read_lines(path)) as lines, rewriting.written_whole(target, compression=compression) as file:

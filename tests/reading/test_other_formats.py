@@ -462,3 +462,12 @@ def test_damaged_files_are_errors(ending, tmp_path):
         except UnreadableFileError:
             errors += 1
     assert errors > 50
+
+
+@pytest.mark.parametrize("name", ["new.xlsx", "new", "new.tsv.zip"])
+def test_a_new_file_needs_the_ending_of_a_format(name, tmp_path):
+    (tmp_path / "out.tsv").write_text("the:0.5 :0.5\n")
+    with pytest.raises(UsageError) as caught:
+        convert(str(tmp_path / "out.tsv"), str(tmp_path / name))
+    assert str(caught.value) == f"`{tmp_path / name}` has no ending of a format: .tsv, .jsonl, .parquet, .csv"
+    assert not (tmp_path / name).exists()

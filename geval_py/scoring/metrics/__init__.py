@@ -33,7 +33,7 @@ class Metrics(dict[str, Metric]):
         columns = [Column(name=name) for name in ("unit", "direction", "what it is")]
         measures = ((metric, metric.measure) for metric in self.values())
         return Table(
-            [Column(name="metric", cut="middle"), *columns],
+            [Column(name="metric", cut="never"), *columns],
             [(metric.name, of.unit, f"{of.direction} is better", metric.summary) for metric, of in measures],
             may_go=["what it is", "unit", "direction"],
         )
