@@ -285,7 +285,8 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
     found = find(sources.join(folder, given or default)) or (find(given) if given is not None else None)
     if found is not None:
         return found
-    if default == INPUT_FILE and not sources.is_folder(folder):  # the answers are elsewhere, and GEval names the file
+    is_path = given is not None and os.path.isdir(os.path.dirname(given))
+    if is_path or (default == INPUT_FILE and not sources.is_folder(folder)):  # GEval names the file
         raise _missing_file(what, "", given or default)
     check_directory(directory, what)
     check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")

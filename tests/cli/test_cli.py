@@ -250,6 +250,7 @@ ERRORS = [
     (["-t", "dev-0", "-e", "expectd.tsv"], 1, "No file with the expected results: `./dev-0/expectd.tsv`\n  did you mean expected.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-o", "dev-0/ou.tsv"], 1, "No file with the test results: `dev-0/ou.tsv`\n  did you mean out.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-t", "dev-0", "-e", "dev-0/expectd.tsv"], 1, "No file with the expected results: `dev-0/expectd.tsv`\n  did you mean expected.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    (["-e", "dev-0/expectd.tsv"], 1, "No file with the expected results: `dev-0/expectd.tsv`\n  did you mean expected.tsv? `dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["-t", "dev-0", "-o", "no.tsv"], 1, "No file with the test results: `./dev-0/no.tsv`\n  did you mean out.tsv? `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
     (["--expected-directory", "no"], 1, "No directory with the expected results: `no`"),
     (["-t", "dev-0", "-m", "Perplexityy"], 2, "Unknown or broken metric definition: Perplexityy\n  did you mean Perplexity?"),
