@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from geval_py.reading.sources import FileState
 
 LINES_AT_ONCE = 64
+CHARACTERS_AT_ONCE = 1 << 21
 
 
 class FormatIn(Value):
@@ -111,12 +112,22 @@ def encoded_lines(path: str, max_bytes: int | None = None) -> Iterator[bytes]:
     (format,) = (known for known in FORMATS_IN if known is format_of(path))
     size = 0
     with closing(format.read(path, max_bytes)) as lines:
-        while piece := list(islice(lines, LINES_AT_ONCE)):
+        while piece := list(_some_of(lines)):
             encoded = "".join([f"{line}\n" for line in piece]).encode()
             size += len(encoded)
             if format.is_binary and max_bytes is not None and size > max_bytes:
                 raise TooLargeError(path=path, max_bytes=max_bytes)
             yield encoded
+
+
+def _some_of(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the next lines: no more than one, if it is long."""
+    size = 0
+    for line in islice(lines, LINES_AT_ONCE):
+        yield line
+        size += len(line)
+        if size >= CHARACTERS_AT_ONCE:
+            return
 
 
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:

@@ -7,6 +7,7 @@ raises UnreadableFileError with its number and the key or column.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
@@ -74,9 +75,8 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
     if isinstance(numbers, dict):
         if words is not None:
             raise row.error(WORDS, f"{unit} is a map and has the words, so there are no {WORDS} beside it")
-        return line_of_entries(
-            row, list(numbers), list(numbers.values()), unit, lambda n: f"{unit}[{quoted(list(numbers)[n])}]"
-        )
+        names = list(numbers)
+        return line_of_entries(row, names, list(numbers.values()), unit, lambda n: f"{unit}[{quoted(names[n])}]")
     for key, value in ((WORDS, words), (unit, numbers)):
         if not isinstance(value, list):
             raise row.error(key, f"a list is wanted, not {kind_of(value)}")
@@ -169,8 +169,8 @@ def json_rows(path: str, max_bytes: int | None = None) -> Iterator[tuple[Row, An
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise ValueError(f"the key {quoted(next(key for key in keys if keys.count(key) > 1))} is there twice")
+            times = Counter(key for key, _ in pairs)
+            raise ValueError(f"the key {quoted(next(key for key in times if times[key] > 1))} is there twice")
         return found
 
     decode = json.JSONDecoder(object_pairs_hook=unique).decode

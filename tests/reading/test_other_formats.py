@@ -471,3 +471,17 @@ def test_a_new_file_needs_the_ending_of_a_format(name, tmp_path):
         convert(str(tmp_path / "out.tsv"), str(tmp_path / name))
     assert str(caught.value) == f"`{tmp_path / name}` has no ending of a format: .tsv, .jsonl, .parquet, .csv"
     assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("more", ['"":1', '"z":0,"z":0'], ids=["whole numbers", "a key twice"])
+def test_a_map_of_many_words_is_read_in_time_that_grows_with_it(more, tmp_path):
+    """Ten thousand words, each of which was once compared with all others."""
+    path = tmp_path / "out.jsonl"
+    words = ",".join(f'"{n:x}":0' for n in range(10_000))
+    path.write_text('{"probabilities": {' + words + "," + more + "}}\n")
+    if "z" in more:
+        with pytest.raises(UnreadableFileError, match="the key `z` is there twice"):
+            list(read_output(path))
+    else:
+        (row,) = read_output(path)
+        assert len(row.values) == 10_001

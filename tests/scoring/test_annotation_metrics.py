@@ -342,3 +342,13 @@ def test_any_line_is_scored_or_an_error_at_its_place(name, output, expected):
         return
     assert caught.text == (output if caught.role == "output" else expected)
     assert caught.text[caught.column - 1 :].startswith(caught.token)
+
+
+@pytest.mark.parametrize("probability", ["1.5", "1e999", "-0.5"])
+def test_a_probability_beyond_1_is_no_way_to_a_better_score(probability):
+    """GEval 1.42.2 takes it."""
+    with pytest.raises(MalformedLineError) as caught:
+        column_of(find_metric("Probabilistic-Soft-F1"), frozenset()).statistics(
+            f"n:1-3 n:5:{probability}\n".encode(), b"n:1-3\n", 1
+        )
+    assert (caught.value.line, caught.value.column) == (1, 7)

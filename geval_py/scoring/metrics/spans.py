@@ -32,6 +32,7 @@ from geval_py.scoring.metrics.assignment import (
 )
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.rows import malformed, of_answer
+from geval_py.tables.numbers import shortest
 from geval_py.text import SPACES, shorten, split_words, visible
 
 if TYPE_CHECKING:
@@ -62,8 +63,15 @@ def soft_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
 def probable_soft_counts(
     text: str, expected: str, line: int
 ) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Return the probability of what is right and the number expected; and each given annotation's score and p."""
+    """Return the probability of what is right and the number expected; and each given annotation's score and p.
+
+    GEval takes a probability above 1, which could make the score better than that of a perfect output.
+    """
     given, wanted = given_annotations(text, line), of_answer(expected_annotations, expected, line)
+    for region in given:
+        if not 0 <= region.probability <= 1:
+            shown = f"its probability {shortest(region.probability)} is not from 0 to 1"
+            raise malformed(NOT_READ, text, line, shown, region.column)
     return probable_counts(wanted, given, text, line)
 
 
