@@ -299,7 +299,7 @@ def test_the_command(tmp_path, capsys):
     source, target = str(tmp_path / "out.tsv"), str(tmp_path / "out.csv")
     (tmp_path / "out.tsv").write_text("the:0.5 :0.5\n")
     assert main(["convert", source, target]) == 0
-    assert capsys.readouterr().out == f"wrote `{target}`, 1 lines\n"
+    assert capsys.readouterr().out == f"wrote `{target}`, 1 line\n"
     assert (tmp_path / "out.csv").read_text() == "id,label,p\n1,the,0.5\n1,,0.5\n"
     assert main(["convert", source, target]) == 2
     assert "is there already" in capsys.readouterr().err
