@@ -138,14 +138,25 @@ def test_infinite_rows(kernel):
 
 @pytest.mark.parametrize(("place", "number"), [(-1, 0), (2, 0), (0, -1), (0, 3), (0, 2**62)])
 def test_a_row_that_does_not_exist(kernel, place, number):
+    sums = np.zeros((3, 1))
     with pytest.raises(IndexError, match=r"^no row has this number$"):
-        kernel.add_rows(np.zeros((3, 1)), np.zeros((2, 1)), np.array([0, place]), np.array([0, number]))
+        kernel.add_rows(sums, np.ones((2, 1)), np.array([0, place]), np.array([0, number]))
+    assert not sums.any()
 
 
 @pytest.mark.parametrize(("columns", "numbers"), [(2, 1), (1, 2)])
 def test_rows_that_do_not_fit(kernel, columns, numbers):
     with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
         kernel.add_rows(np.zeros((3, 1)), np.zeros((2, columns)), np.zeros(1, np.int64), np.zeros(numbers, np.int64))
+
+
+@pytest.mark.parametrize(("wrong", "kind"), [(0, "f4"), (1, "f4"), (2, "i4"), (3, "i4")])
+def test_rows_of_items_of_another_size(kernel, wrong, kind):
+    arrays = [np.zeros((4, 2)), np.ones((2, 2)), np.zeros(2, np.int64), np.zeros(2, np.int64)]
+    arrays[wrong] = arrays[wrong].astype(kind)
+    with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
+        kernel.add_rows(*arrays)
+    assert not arrays[0].any()
 
 
 @settings(deadline=None)

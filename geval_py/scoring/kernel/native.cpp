@@ -23,6 +23,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -1144,6 +1145,11 @@ const Number* numbers_of(const Buffer& buffer) {
     return static_cast<const Number*>(buffer.view.buf);
 }
 
+// Whether the items of all buffers have the size of a double and of an int64.
+bool have_eight_bytes(std::initializer_list<const Buffer*> buffers) {
+    return std::all_of(buffers.begin(), buffers.end(), [](const Buffer* buffer) { return buffer->view.itemsize == 8; });
+}
+
 template <typename Number>
 std::size_t length_of(const Buffer& buffer) {
     return static_cast<std::size_t>(buffer.view.len) / sizeof(Number);
@@ -1430,8 +1436,8 @@ PyObject* add_rows(PyObject*, PyObject* arguments) {
         PyObject_GetBuffer(sums_object, &sums.view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0 ||
         PyObject_GetBuffer(rows_object, &rows.view, PyBUF_C_CONTIGUOUS) < 0)
         return nullptr;
-    if (sums.view.ndim != 2 || rows.view.ndim != 2 || sums.view.shape[1] != rows.view.shape[1] ||
-        places.view.len != numbers.view.len)
+    if (!have_eight_bytes({&sums, &rows, &places, &numbers}) || sums.view.ndim != 2 || rows.view.ndim != 2 ||
+        sums.view.shape[1] != rows.view.shape[1] || places.view.len != numbers.view.len)
         return raise_value_error("the arrays do not fit together");
     const std::size_t columns = static_cast<std::size_t>(rows.view.shape[1]);
     bool in_range = true;

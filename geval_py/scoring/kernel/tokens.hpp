@@ -409,15 +409,16 @@ inline FrequentTokens frequent_tokens(Text text, Text separators, Text classes, 
     return found;
 }
 
-// Adds rows of so many columns to sums; false if a number is none of a row.
+// Adds rows of so many columns to sums; adds nothing and returns false if a place or number is out of range.
 template <std::size_t width>
 bool add_rows(double* sums, std::size_t size, const double* rows, std::size_t row_count, std::size_t columns,
               const std::int64_t* places, const std::int64_t* numbers, std::size_t count) {
     const std::size_t step = width ? width : columns;
+    for (std::size_t i = 0; i < count; ++i)
+        if (static_cast<std::uint64_t>(places[i]) >= row_count || static_cast<std::uint64_t>(numbers[i]) >= size) return false;
     for (std::size_t i = 0; i < count; ++i) {
-        const auto place = static_cast<std::uint64_t>(places[i]), number = static_cast<std::uint64_t>(numbers[i]);
-        if (place >= row_count || number >= size) return false;
-        if (i + PREFETCHED < count && static_cast<std::uint64_t>(numbers[i + PREFETCHED]) < size)
+        const auto place = static_cast<std::size_t>(places[i]), number = static_cast<std::size_t>(numbers[i]);
+        if (i + PREFETCHED < count)
             prefetch_place(sums + static_cast<std::size_t>(numbers[i + PREFETCHED]) * step);
         double* sum = sums + number * step;
         const double* row = rows + place * step;

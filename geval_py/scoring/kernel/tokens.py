@@ -113,11 +113,13 @@ def _shape(token: str, classes: bytes) -> str:
 def add_rows(sums: Matrix, rows: Matrix, places: Integers, numbers: Integers) -> None:
     """Add rows to sums, in place: for each of the aligned places and numbers, a row to the sum with that number.
 
-    Raises ValueError if the arrays do not fit together, and IndexError for a place or a number without a row.
+    Raises ValueError if the arrays do not fit together or their items do not have 8 bytes, and IndexError for a place
+    or a number without a row; then nothing is added.
     """
     import numpy as np
 
-    if sums.shape[1] != rows.shape[1] or len(places) != len(numbers):
+    has_shape = sums.ndim == rows.ndim == 2 and sums.shape[1] == rows.shape[1] and len(places) == len(numbers)
+    if not has_shape or any(part.itemsize != 8 for part in (sums, rows, places, numbers)):
         raise ValueError("the arrays do not fit together")
     for of_rows, count in ((places, len(rows)), (numbers, len(sums))):
         if ((of_rows < 0) | (of_rows >= count)).any():
