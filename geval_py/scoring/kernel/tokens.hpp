@@ -269,11 +269,10 @@ class TokenTable {
             if (!slots_[i].number) {
                 if (tokens_.size() >= MOST_TOKENS) throw std::bad_alloc();
                 numbers.push_back(static_cast<std::int64_t>(tokens_.size()));
-                tokens_.push_back({found.first, found.second, line_, found.size});
-                if (found.size > SHORT) {
-                    tokens_.back().second = texts_.size();
-                    texts_.append(found.begin, found.size);
-                }
+                // The text comes first: if memory ends here, no token is left without its text.
+                const std::uint64_t start = texts_.size();
+                if (found.size > SHORT) texts_.append(found.begin, found.size);
+                tokens_.push_back({found.first, found.size > SHORT ? start : found.second, line_, found.size});
                 slots_[i] = {found.hash, static_cast<std::uint32_t>(tokens_.size())};
                 return;
             }
