@@ -241,6 +241,16 @@ def test_forecasts_that_do_not_fit(kernel, wrong):
 
 
 @pytest.mark.parametrize("kernel", [native, reference])
+@pytest.mark.parametrize("name", reference.Forecasts._fields)
+def test_forecasts_of_items_of_another_size(kernel, name):
+    right = reference.Forecasts(np.ones(2), np.ones(2), *(np.array([0, 1]),) * 3, np.ones(2), np.array([0, 1]))
+    wrong = getattr(right, name)
+    forecasts = right._replace(**{name: wrong.astype(f"{wrong.dtype.kind}4")})
+    with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
+        kernel.honest_fits(forecasts, 1, 1)
+
+
+@pytest.mark.parametrize("kernel", [native, reference])
 def test_weights_of_other_values(kernel):
     assert kernel.isotonic(array("d"), array("d")) == array("d")
     with pytest.raises(ValueError, match=r"^values and weights differ in number$"):

@@ -63,6 +63,13 @@ def test_many_tokens(table):
     assert table.names(table.sorted(numbers[:3000])) == sorted(tokens)
 
 
+def test_numbers_of_another_size(table):
+    table.number(b"a b\n", b" ")
+    for method in (table.names, table.sorted):
+        with pytest.raises(ValueError, match=r"^a number of a token has 8 bytes$"):
+            method(array("i", [0, 1]))
+
+
 @pytest.mark.parametrize("number", [-1, 2, 2**62])
 def test_a_number_without_a_token(table, number):
     table.number(b"a b\n", b" ")

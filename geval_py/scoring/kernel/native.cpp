@@ -1075,6 +1075,23 @@ PyObject* wrong_lines() {
     return nullptr;
 }
 
+// Runs work without the GIL; false if memory ends, with an error set.
+template <typename Work>
+bool without_gil(Work work) {
+    bool enough_memory = true;
+    Py_BEGIN_ALLOW_THREADS;
+    try {
+        work();
+    } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    } catch (const std::length_error&) {
+        enough_memory = false;
+    }
+    Py_END_ALLOW_THREADS;
+    if (!enough_memory) PyErr_NoMemory();
+    return enough_memory;
+}
+
 PyObject* score_lines(PyObject*, PyObject* arguments) {
     Buffer outputs, expected;
     int bits;
@@ -1092,21 +1109,16 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
         return nullptr;
     }
     Found found;
-    bool enough_memory = true;
     auto* loss_values = reinterpret_cast<double*>(PyBytes_AsString(losses));
     auto* flag_values = reinterpret_cast<std::uint32_t*>(PyBytes_AsString(flags));
-    Py_BEGIN_ALLOW_THREADS;
-    try {
+    const bool enough_memory = without_gil([&] {
         found = score_block(outputs.text(), expected.text(), lines, bits, first_line, thorough != 0, loss_values,
                             flag_values);
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
+    });
     if (!enough_memory || !found.equal) {
         Py_DECREF(losses);
         Py_DECREF(flags);
-        return enough_memory ? wrong_lines() : PyErr_NoMemory();
+        return enough_memory ? wrong_lines() : nullptr;
     }
     return Py_BuildValue("(NNnnd)", losses, flags, static_cast<Py_ssize_t>(found.malformed),
                          static_cast<Py_ssize_t>(found.undecided), found.bound);
@@ -1116,23 +1128,6 @@ template <typename Number>
 PyObject* bytes_of(const std::vector<Number>& numbers) {
     return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()),
                                      static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
-}
-
-// Runs work without the GIL; false if memory ends, with an error set.
-template <typename Work>
-bool without_gil(Work work) {
-    bool enough_memory = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        work();
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    } catch (const std::length_error&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) PyErr_NoMemory();
-    return enough_memory;
 }
 
 PyObject* raise_value_error(const char* message) {
@@ -1163,16 +1158,12 @@ PyObject* reseeded_losses(PyObject*, PyObject* arguments) {
     if (!check_bits(bits)) return nullptr;
     std::vector<double> losses;
     std::ptrdiff_t malformed = NONE;
-    bool enough_memory = true, equal = false;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        malformed = score_under_seeds(outputs.text(), expected.text(), count_lines(expected.text()), bits, first_line,
-                                      static_cast<std::size_t>(std::max(0, seeds)), losses, equal);
-    } catch (const std::exception&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) return PyErr_NoMemory();
+    bool equal = false;
+    if (!without_gil([&] {
+            malformed = score_under_seeds(outputs.text(), expected.text(), count_lines(expected.text()), bits, first_line,
+                                          static_cast<std::size_t>(std::max(0, seeds)), losses, equal);
+        }))
+        return nullptr;
     if (malformed == NONE && !equal) return wrong_lines();
     return Py_BuildValue("(Nn)", bytes_of(losses), static_cast<Py_ssize_t>(malformed));
 }
@@ -1187,15 +1178,10 @@ PyObject* line_profiles(PyObject*, PyObject* arguments) {
         return nullptr;
     }
     ProfiledBlock block;
-    bool enough_memory = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        block = profile_block(outputs.text(), expected.text(), count_lines(expected.text()), bits, first_line, draws);
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) return PyErr_NoMemory();
+    if (!without_gil([&] {
+            block = profile_block(outputs.text(), expected.text(), count_lines(expected.text()), bits, first_line, draws);
+        }))
+        return nullptr;
     if (!block.equal) return wrong_lines();
     return Py_BuildValue("(NNn)", bytes_of(block.columns), bytes_of(block.histogram),
                          static_cast<Py_ssize_t>(block.malformed));
@@ -1208,15 +1194,8 @@ PyObject* read_guesses(PyObject*, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "y*y*iK", &outputs.view, &expected.view, &bits, &first_line)) return nullptr;
     if (!check_bits(bits)) return nullptr;
     GuessList guesses;
-    bool enough_memory = true, equal = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        equal = guesses.read(outputs.text(), expected.text(), bits, first_line);
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) return PyErr_NoMemory();
+    bool equal = true;
+    if (!without_gil([&] { equal = guesses.read(outputs.text(), expected.text(), bits, first_line); })) return nullptr;
     if (!equal) return wrong_lines();
     return Py_BuildValue("(NNNNn)", bytes_of(guesses.counts), bytes_of(guesses.masses), bytes_of(guesses.hits),
                          bytes_of(guesses.rests), static_cast<Py_ssize_t>(guesses.malformed));
@@ -1230,17 +1209,13 @@ PyObject* bucket_shares(PyObject*, PyObject* arguments) {
         return nullptr;
     if (!check_bits(bits)) return nullptr;
     std::vector<double> sums;
-    bool enough_memory = true, equal = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        equal = sum_shares(words.text(), static_cast<const double*>(shares.view.buf),
-                           static_cast<std::size_t>(shares.view.len) / sizeof(double), expected.text(), bits, first_line,
-                           sums);
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) return PyErr_NoMemory();
+    bool equal = true;
+    if (!without_gil([&] {
+            equal = sum_shares(words.text(), static_cast<const double*>(shares.view.buf),
+                               static_cast<std::size_t>(shares.view.len) / sizeof(double), expected.text(), bits, first_line,
+                               sums);
+        }))
+        return nullptr;
     if (!equal) {
         PyErr_SetString(PyExc_ValueError, "words and shares differ in number");
         return nullptr;
@@ -1262,6 +1237,8 @@ PyObject* format_entries(PyObject*, PyObject* arguments) {
     try {
         fits = format_entries(words.text(), values, count, least, most, line);
     } catch (const std::bad_alloc&) {
+        enough_memory = false;
+    } catch (const std::length_error&) {
         enough_memory = false;
     }
 #if defined(GEVAL_TO_CHARS)
@@ -1297,16 +1274,12 @@ PyObject* isotonic(PyObject*, PyObject* arguments) {
         return nullptr;
     }
     std::vector<double> found;
-    bool enough_memory = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        found = isotonic(static_cast<const double*>(values.view.buf), static_cast<const double*>(weights.view.buf),
-                         static_cast<std::size_t>(values.view.len) / sizeof(double));
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    return enough_memory ? bytes_of(found) : PyErr_NoMemory();
+    if (!without_gil([&] {
+            found = isotonic(static_cast<const double*>(values.view.buf), static_cast<const double*>(weights.view.buf),
+                             static_cast<std::size_t>(values.view.len) / sizeof(double));
+        }))
+        return nullptr;
+    return bytes_of(found);
 }
 
 // Whether all numbers are below a size.
@@ -1330,10 +1303,12 @@ PyObject* honest_fits(PyObject*, PyObject* arguments) {
         others.view.len ? numbers_of<double>(others) : nullptr, numbers_of<std::int64_t>(other_bins),
         static_cast<std::size_t>(std::max<Py_ssize_t>(0, other_count))};
     const auto* begin = honest.starts;
-    if (honest.things >> 32 || p.view.len != n.view.len || others.view.len != other_bins.view.len ||
+    if (!have_eight_bytes({&p, &n, &places, &ends, &starts, &others, &other_bins}) || honest.things >> 32 ||
+        p.view.len != n.view.len || others.view.len != other_bins.view.len ||
         (honest.others && others.view.len != places.view.len) || draws < 0 || !are_below(places, honest.size) ||
         !are_below(ends, honest.size) || !are_below(starts, honest.size) ||
-        !are_below(other_bins, honest.other_count) || std::adjacent_find(begin, begin + honest.start_count, std::greater_equal<>()) != begin + honest.start_count)
+        !are_below(other_bins, honest.other_count) ||
+        std::adjacent_find(begin, begin + honest.start_count, std::greater_equal<>()) != begin + honest.start_count)
         return raise_value_error("the arrays do not fit together");
     HonestFits found;
     if (!without_gil([&] {
@@ -1363,15 +1338,7 @@ PyObject* number_tokens(PyObject*, PyObject* arguments) {
     TokenTable* table = table_in(capsule);
     if (!table) return nullptr;
     std::vector<std::int64_t> counts, numbers;
-    bool enough_memory = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        table->number(text.text(), separators.text(), counts, numbers);
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) return PyErr_NoMemory();
+    if (!without_gil([&] { table->number(text.text(), separators.text(), counts, numbers); })) return nullptr;
     return Py_BuildValue("(NN)", bytes_of(counts), bytes_of(numbers));
 }
 
@@ -1383,21 +1350,18 @@ PyObject* of_tokens(PyObject*, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "Oy*", &capsule, &buffer.view)) return nullptr;
     const TokenTable* table = table_in(capsule);
     if (!table) return nullptr;
+    if (!have_eight_bytes({&buffer})) return raise_value_error("a number of a token has 8 bytes");
     std::string names;
     std::vector<std::int64_t> numbers;
-    bool enough_memory = true, known = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        numbers.resize(buffer.text().size() / sizeof(std::int64_t));
-        if (!numbers.empty()) std::memcpy(numbers.data(), buffer.text().begin, numbers.size() * sizeof(std::int64_t));
-        known = table->has(numbers.data(), numbers.size());
-        if (known && sorts) table->sort(numbers.data(), numbers.size());
-        if (known && !sorts) names = table->names(numbers.data(), numbers.size());
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) return PyErr_NoMemory();
+    bool known = true;
+    if (!without_gil([&] {
+            numbers.resize(buffer.text().size() / sizeof(std::int64_t));
+            if (!numbers.empty()) std::memcpy(numbers.data(), buffer.text().begin, numbers.size() * sizeof(std::int64_t));
+            known = table->has(numbers.data(), numbers.size());
+            if (known && sorts) table->sort(numbers.data(), numbers.size());
+            if (known && !sorts) names = table->names(numbers.data(), numbers.size());
+        }))
+        return nullptr;
     if (!known) {
         PyErr_SetString(PyExc_IndexError, "no token has this number");
         return nullptr;
@@ -1480,14 +1444,7 @@ PyObject* pack_words(PyObject*, PyObject* arguments) {
     Buffer words;
     if (!PyArg_ParseTuple(arguments, "y*", &words.view)) return nullptr;
     PackedWords* packed = nullptr;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        packed = new PackedWords(words.text());
-    } catch (const std::bad_alloc&) {
-        packed = nullptr;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!packed) return PyErr_NoMemory();
+    if (!without_gil([&] { packed = new PackedWords(words.text()); })) return nullptr;
     PyObject* capsule = PyCapsule_New(packed, PACKED_WORDS, free_words);
     if (!capsule) delete packed;
     return capsule;
@@ -1499,6 +1456,10 @@ bool optional_numbers(PyObject* object, Buffer& buffer, const Number*& numbers, 
     numbers = nullptr, size = 0;
     if (object == Py_None) return true;
     if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
+    if (buffer.view.itemsize != sizeof(Number)) {
+        raise_value_error("the arrays do not fit together");
+        return false;
+    }
     numbers = static_cast<const Number*>(buffer.view.buf);
     size = static_cast<std::size_t>(buffer.view.len) / sizeof(Number);
     return true;
@@ -1544,28 +1505,22 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
     const auto* numbers = static_cast<const std::uint32_t*>(lines.view.buf);
     std::ptrdiff_t fault = NONE;
     double bound = 0;
-    bool enough_memory = true;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-        std::string copy(expected.text().begin, expected.text().end);
-        const Text answers = padded(copy);
-        if (is_float) {
-            const Rows<float> single{rows.count, rows.values, rows.stride, rows.ids, rows.offsets, rows.rests};
-            RowScorer<float> scorer(*words, bits, static_cast<Unit>(unit));
-            fault = scorer.score(single, answers, numbers, found);
-            bound = scorer.bound();
-        } else {
-            RowScorer<double> scorer(*words, bits, static_cast<Unit>(unit));
-            fault = scorer.score(rows, answers, numbers, found);
-            bound = scorer.bound();
-        }
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    }
-    Py_END_ALLOW_THREADS;
-    if (!enough_memory) {
+    if (!without_gil([&] {
+            std::string copy(expected.text().begin, expected.text().end);
+            const Text answers = padded(copy);
+            if (is_float) {
+                const Rows<float> single{rows.count, rows.values, rows.stride, rows.ids, rows.offsets, rows.rests};
+                RowScorer<float> scorer(*words, bits, static_cast<Unit>(unit));
+                fault = scorer.score(single, answers, numbers, found);
+                bound = scorer.bound();
+            } else {
+                RowScorer<double> scorer(*words, bits, static_cast<Unit>(unit));
+                fault = scorer.score(rows, answers, numbers, found);
+                bound = scorer.bound();
+            }
+        })) {
         Py_DECREF(losses);
-        return PyErr_NoMemory();
+        return nullptr;
     }
     return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
 }

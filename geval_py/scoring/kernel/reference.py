@@ -442,7 +442,8 @@ def honest_fits(forecasts: Forecasts, seed: int, draws: int) -> HonestFits:
     import numpy as np
 
     p, n, places, ends, starts, others, other_bins = forecasts
-    fit = len(p) == len(n) and len(others) == len(other_bins) and len(others) in (0, len(places))
+    fit = all(part.itemsize == 8 for part in forecasts)
+    fit = fit and len(p) == len(n) and len(others) == len(other_bins) and len(others) in (0, len(places))
     fit = fit and all(((some >= 0) & (some < len(p))).all() for some in (places, ends, starts))
     if not fit or (other_bins < 0).any() or (np.diff(starts) < 1).any():
         raise ValueError("the arrays do not fit together")

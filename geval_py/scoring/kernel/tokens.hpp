@@ -90,7 +90,7 @@ class TokenTable {
     // without any, each line is one token.
     void number(Text text, Text separators, std::vector<std::int64_t>& counts, std::vector<std::int64_t>& numbers) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        limit_ = text.end, found_.clear();
+        limit_ = text.end, found_.clear(), ++line_;  // a line that memory did not suffice for is over
         if (separators.begin == separators.end) {
             while (text.begin != text.end) keep(found_at(take_line(text))), end_line(counts, numbers);
         } else {

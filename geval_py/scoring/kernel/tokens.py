@@ -63,14 +63,16 @@ class TokenTable:
         return number
 
     def names(self, numbers: array[int]) -> list[str]:
-        """Return the tokens with some numbers; raises IndexError."""
+        """Return the tokens with some numbers of 8 bytes; raises ValueError for others, and IndexError."""
         return [self._names[number] for number in self._checked(numbers)]
 
     def sorted(self, numbers: array[int]) -> array[int]:
-        """Sort numbers by their tokens, character by character; raises IndexError."""
+        """Sort numbers of 8 bytes by their tokens, character by character; raises ValueError and IndexError."""
         return array("q", sorted(self._checked(numbers), key=self._names.__getitem__))
 
     def _checked(self, numbers: array[int]) -> list[int]:
+        if numbers.itemsize != 8:
+            raise ValueError("a number of a token has 8 bytes")
         if any(not 0 <= number < len(self) for number in numbers):
             raise IndexError("no token has this number")
         return list(numbers)
