@@ -373,7 +373,7 @@ def _accuracy(matching: tuple[str, ...], name: str) -> Metric:
 
 
 def _matched_f(beta: float, name: str, matching: tuple[str, ...], *, is_mean: bool) -> Metric:
-    needs = f"scipy.optimize {_needs(matching)}"
+    needs = f"{_SCIPY} {_needs(matching)}"
     summary = f"the F-score of labels compared by {'/'.join(matching)}"
     if is_mean:
         return _Tokens(name=name, matching=matching, measure=_higher(_mean, "score"),
