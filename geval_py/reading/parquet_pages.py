@@ -7,6 +7,7 @@ are read, without the pages: Thrift structures in the compact protocol, as the f
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from geval_py.errors import UnreadableFileError
@@ -49,26 +50,29 @@ def pages_of(path: str, file: BinaryIO, column: Any) -> Pages:
     start = column.data_page_offset
     if column.has_dictionary_page and 0 < (column.dictionary_page_offset or 0) < start:
         start = column.dictionary_page_offset
-    place, end = start, start + column.total_compressed_size
+    place, end = start, min(start + column.total_compressed_size, file.seek(0, os.SEEK_END))
     values = unpacked = stored = dictionary = 0
     coded: set[bool] = set()
     while values < column.num_values and place < end:
         header, size = _header(path, file, place)
-        kind, of_page = header.get(PAGE_TYPE), header.get(UNPACKED_SIZE, -1)
-        place += size + header.get(STORED_SIZE, -1)
-        if of_page < 0 or header.get(STORED_SIZE, -1) < 0:
+        kind = _number(path, header, PAGE_TYPE)
+        of_page, in_file = _number(path, header, UNPACKED_SIZE), _number(path, header, STORED_SIZE)
+        if of_page < 0 or in_file < 0:
             raise damaged(path, "a page has no size")
-        unpacked, stored = unpacked + of_page, stored + header[STORED_SIZE]
+        place += size + in_file
+        if place > end:
+            raise damaged(path, "a page ends behind its column")
+        unpacked, stored = unpacked + of_page, stored + in_file
         if kind in (IS_DATA, IS_DATA_V2):
-            page = header.get(DATA_PAGE if kind == IS_DATA else DATA_PAGE_V2, {})
-            values += max(0, page.get(NUMBER_OF_VALUES, 0))
-            encoding = page.get(ENCODING if kind == IS_DATA else ENCODING_V2)
+            page = _struct(path, header, DATA_PAGE if kind == IS_DATA else DATA_PAGE_V2)
+            values += max(0, _number(path, page, NUMBER_OF_VALUES))
+            encoding = _number(path, page, ENCODING if kind == IS_DATA else ENCODING_V2)
             if encoding == DELTA_BYTE_ARRAY:
                 raise damaged(path, "the encoding DELTA_BYTE_ARRAY is not read")
             coded.add(encoding in OF_DICTIONARY)
         elif kind == IS_DICTIONARY:
             dictionary = max(dictionary, of_page)
-            if LEAST_VALUE_BYTES * header.get(DICTIONARY_PAGE, {}).get(NUMBER_OF_VALUES, 0) > of_page:
+            if LEAST_VALUE_BYTES * _number(path, _struct(path, header, DICTIONARY_PAGE), NUMBER_OF_VALUES) > of_page:
                 raise damaged(path, "a dictionary has more values than bytes for them")
     return Pages(values=values, unpacked=unpacked, stored=stored, dictionary=dictionary, coded=frozenset(coded))
 
@@ -76,6 +80,22 @@ def pages_of(path: str, file: BinaryIO, column: Any) -> Pages:
 def damaged(path: str, reason: str) -> UnreadableFileError:
     """Return the error for a file that is not as Parquet's format says."""
     return UnreadableFileError(path=path, reason=f"it is not well-formed Parquet: {reason}")
+
+
+def _number(path: str, struct: Struct, key: int) -> int:
+    """Return a whole number of a structure, -1 for none; raises UnreadableFileError for anything else."""
+    value = struct.get(key, -1)
+    if type(value) is not int:
+        raise damaged(path, "the header of a page has no number where one is wanted")
+    return value
+
+
+def _struct(path: str, struct: Struct, key: int) -> Struct:
+    """Return a structure in another, an empty one for none; raises UnreadableFileError for anything else."""
+    value = struct.get(key, {})
+    if not isinstance(value, dict):
+        raise damaged(path, "the header of a page has no structure where one is wanted")
+    return value
 
 
 def _header(path: str, file: BinaryIO, place: int) -> tuple[Struct, int]:

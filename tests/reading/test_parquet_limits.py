@@ -59,6 +59,41 @@ def test_a_footer_that_lies(tmp_path):
         assert parquet_pages.pages_of(str(path), file, lie) == honest
 
 
+WRONG_HEADERS = {  # type, size, stored size, then the structure of a data page
+    "15 00 1c 00 15 00": "no number where one is wanted",  # the size is a structure
+    "15 00 11 15 00": "no number where one is wanted",  # the size is true
+    "15 00 15 00 18 00": "no number where one is wanted",  # the stored size is a text
+    "15 00 15 00 15 00 25 00": "no structure where one is wanted",  # the page is a number
+    "15 00 15 00 15 00 2c 1c 00 00": "no number where one is wanted",  # the number of values is a structure
+    "15 00 15 00 15 00 2c 15 02 1c 00 00": "no number where one is wanted",  # the encoding is a structure
+}
+
+
+@pytest.mark.parametrize(("header", "reason"), WRONG_HEADERS.items(), ids=range(len(WRONG_HEADERS)))
+def test_a_header_with_other_types(header, reason, tmp_path):
+    path = tmp_path / "out.parquet"
+    write_row(path, 5000)
+    start = pq.read_metadata(path).row_group(0).column(0).dictionary_page_offset
+    data = bytearray(path.read_bytes())
+    wrong = bytes.fromhex(header) + bytes(4)
+    data[start : start + len(wrong)] = wrong
+    path.write_bytes(data)
+    assert reason_of(path) == f"it is not well-formed Parquet: the header of a page has {reason}"
+    assert unreadable_output(splits.output_at(str(path)).path).rule.code == "E101"
+
+
+@pytest.mark.parametrize(
+    "size", ["a8 ff 3f", "fe ff ff ff ff ff ff ff ff 01"], ids=["beyond the column", "beyond all"]
+)
+def test_a_page_that_ends_behind_its_column(size, tmp_path):
+    path = tmp_path / "out.parquet"
+    path.write_bytes(bytes.fromhex(f"15 00 15 00 15 {size} 2c 15 02 15 00 00 00") + bytes(100))
+    column = SimpleNamespace(num_values=1, total_compressed_size=110, data_page_offset=0, has_dictionary_page=False)
+    with path.open("rb") as file, pytest.raises(UnreadableFileError) as caught:
+        parquet_pages.pages_of(str(path), file, column)
+    assert caught.value.reason == "it is not well-formed Parquet: a page ends behind its column"
+
+
 def test_a_row_group_that_unpacks_to_too_much(tmp_path, monkeypatch):
     path = tmp_path / "out.parquet"
     write_row(path, 1_000_000)
