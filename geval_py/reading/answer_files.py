@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 
 DEFAULT_COLUMNS = ("expected", "answer")
 STATE_FILE, INFO_FILE, SPLITS_FILE = "state.json", "dataset_info.json", "dataset_dict.json"
-ROWS_AT_ONCE, LINES_AT_ONCE = 4096, 1024
+ROWS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 16
 MOST_INFO_BYTES = 1 << 24
 
 
 def encoded_answers(path: str, column: str) -> Iterator[bytes]:
     """Yield the answers of a file or folder as lines, several in a piece; raises UnreadableFileError."""
     lines: list[str] = []
+    size = 0
     for row, name, value in _answers(path, column):
-        lines.append(f"{_line(row, name, value)}\n")
-        if len(lines) == LINES_AT_ONCE:
+        line = f"{_line(row, name, value)}\n"
+        if lines and size + len(line) > CHARACTERS_AT_ONCE:
             yield "".join(lines).encode()
-            lines = []
+            lines, size = [], 0
+        lines.append(line)
+        size += len(line)
     yield "".join(lines).encode()
 
 
@@ -42,11 +45,15 @@ def _answers(path: str, column: str) -> Iterator[Answer]:
     if os.path.isdir(path):
         yield from _of_dataset(path, column)
     elif name_of(path).endswith(".parquet"):
-        yield from _numbered(path, *_of_parquet(path, column))
+        yield from _of_parquet(path, column)
     else:
+        name = None
         for row, values in rows.json_rows(path):
-            name = _column(path, list(values), column)
-            yield row, name, values.get(name)
+            if name is None:
+                name = _column(path, list(values), column)
+            elif name not in values:
+                raise row.error("", f"it has no {rows.quoted(name)}, the column of the answers in the first row")
+            yield row, name, values[name]
 
 
 def _line(row: rows.Row, column: str, value: Any) -> str:
@@ -93,27 +100,32 @@ def _numbered(path: str, column: str, batches: Iterable[Any], names: Sequence[st
                 yield row, column, value
 
 
-def _of_parquet(path: str, column: str) -> tuple[str, Iterator[Any]]:
-    from geval_py.reading.parquet import pyarrow, reading
+def _of_parquet(path: str, column: str) -> Iterator[Answer]:
+    from geval_py.reading.parquet import opened, reading
 
-    pyarrow()
-    from pyarrow.parquet import ParquetFile
+    name, number = "", 0
 
-    with reading(path):
-        file = ParquetFile(path, pre_buffer=False)
-        name = _column(path, file.schema_arrow.names, column)
+    def choose(names: list[str]) -> str:
+        nonlocal name
+        name = _column(path, names, column)
+        return name
 
-    def batches() -> Iterator[Any]:
-        with file:
-            stream = file.iter_batches(ROWS_AT_ONCE, columns=[name], use_threads=False)
-            while True:
+    with opened(path, choose) as file:
+        for batch in file.batches():
+            values = batch.column(0)
+            with reading(path):  # a text that many rows have is one object for all of them
+                texts = values.dictionary.to_pylist() if hasattr(values, "dictionary") else None
+            for start in range(0, batch.num_rows, ROWS_AT_ONCE):
                 with reading(path):
-                    batch = next(stream, None)
-                if batch is None:
-                    return
-                yield batch
+                    some = values.slice(start, ROWS_AT_ONCE)
+                    found = (some if texts is None else some.indices).to_pylist()
+                for value in found:
+                    number += 1
+                    yield rows.Row(path=path, number=number), name, _of_code(texts, value)
 
-    return name, batches()
+
+def _of_code(texts: Sequence[Any] | None, value: Any) -> Any:
+    return value if texts is None or value is None else texts[value]
 
 
 def _of_dataset(folder: str, column: str) -> Iterator[Answer]:

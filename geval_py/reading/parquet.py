@@ -70,19 +70,25 @@ def import_without_numpy() -> None:
 class ParquetFile:
     """An opened Parquet file on this machine: its known columns, in batches of rows; raises UnreadableFileError.
 
+    ``choose`` chooses one column of texts or numbers among the names, in place of the known ones.
+
     pyarrow's own class of this name is built upon the same reader, and takes a third longer to import.
     """
 
-    def __init__(self, path: str, file: BinaryIO) -> None:
+    def __init__(self, path: str, file: BinaryIO, choose: Callable[[list[str]], str] | None = None) -> None:
         self._path, self._file, self._pa = path, file, pyarrow()
         self._check_footer()
         with reading(path):
             self._plain = self._reader()
             self._metadata, schema = self._plain.metadata, self._plain.schema_arrow
         self.names = schema.names
-        self._known = [name for name in KEYS if name in self.names]
+        self._known = [choose(self.names)] if choose else [name for name in KEYS if name in self.names]
         self._is_lighteval = not self._known and {DOC, RESPONSE} <= {*self.names}
-        _check_types(path, schema, self._pa.types)
+        if choose:
+            self._texts = {*self._known} if _is_text(path, schema, self._known[0], self._pa.types) else set()
+        else:
+            self._texts = {rows.WORDS}
+            _check_types(path, schema, self._pa.types)
         if self._is_lighteval:
             _check_lighteval(path, schema, self._pa.types)
         elif not self._known:
@@ -92,7 +98,7 @@ class ParquetFile:
         paths = self._plain.column_paths
         inner = {(DOC, CHOICES), (RESPONSE, rows.LOGARITHMS)} if self._is_lighteval else set()
         self._leaves = [n for n, leaf in enumerate(paths) if leaf[0] in self._known or tuple(leaf[:2]) in inner]
-        self._words = [number for number in self._leaves if paths[number][0] == rows.WORDS]
+        self._words = [number for number in self._leaves if paths[number][0] in self._texts]
         self._coded = None
 
     def _check_footer(self) -> None:
@@ -160,26 +166,44 @@ class ParquetFile:
         """Return the size of the longest word of a dictionary, of which a part of the words are numbers."""
         with reading(self._path):
             first = next(self._coded_reader().iter_batches(1, [group], [leaf], use_threads=False))
-            words = first.column(0).flatten().dictionary
+            words = first.column(0)
+            words = (words.flatten() if hasattr(words, "flatten") else words).dictionary
         return max(map(len, words.cast(self._pa.binary()).to_pylist()), default=0)
 
 
 @contextmanager
-def opened(path: str) -> Iterator[ParquetFile]:
-    """Open a Parquet file; raises UnreadableFileError, and UsageError without pyarrow."""
+def opened(path: str, choose: Callable[[list[str]], str] | None = None) -> Iterator[ParquetFile]:
+    """Open a Parquet file, for its known columns or a chosen one.
+
+    Raises UnreadableFileError, and UsageError without pyarrow.
+    """
     pyarrow()
     if not is_regular(path) or is_remote(path):
         raise UnreadableFileError(path=path, reason="Parquet is read from one file on this machine")
     with naming(path):
         raw = open(path, "rb")
     with raw:
-        yield ParquetFile(path, raw)
+        yield ParquetFile(path, raw, choose)
 
 
 def batches(path: str) -> Iterator[Any]:
     """Yield record batches with the known columns; raises as :func:`opened`."""
     with opened(path) as file:
         yield from file.batches()
+
+
+def _is_text(path: str, schema: Any, name: str, types: Any) -> bool:
+    """Whether a column has texts, not numbers; raises UnreadableFileError for anything else."""
+    if schema.names.count(name) > 1:
+        raise UnreadableFileError(path=path, reason=f"column {rows.quoted(name)}: there are two")
+    found = schema.field(name).type
+    value = found.value_type if types.is_dictionary(found) else found
+    is_text: bool = types.is_string(value) or types.is_large_string(value)
+    if not is_text and not types.is_floating(value) and not types.is_integer(value):
+        raise UnreadableFileError(
+            path=path, reason=f"column {rows.quoted(name)}: texts or numbers are wanted, not {found}"
+        )
+    return is_text
 
 
 def _check_types(path: str, schema: Any, types: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 from geval_py import Challenge, evaluate
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.reading import parquet
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import state_at
@@ -99,6 +100,46 @@ def test_the_classes_of_a_dataset_have_names(tmp_path):
     with pytest.raises(UnreadableFileError) as caught:
         lines_of(f"{folder}#n")
     assert caught.value.reason == "row 2, n: there is no class 2; there are 2"
+
+
+def reason_of(path):
+    with pytest.raises(UnreadableFileError) as caught:
+        lines_of(path)
+    return caught.value.reason
+
+
+@pytest.mark.parametrize("store_schema", [True, False])
+def test_answers_in_parquet_have_the_limits_of_outputs(store_schema, tmp_path, monkeypatch):
+    """A few bytes are refused that stand for many long answers; repeated ones are one text in memory."""
+    path = tmp_path / "expected.parquet"
+    answers = ["long" * 1000, None, *["a"] * 4998]
+    table = pa.table({"answer": pa.array(answers).dictionary_encode(), "n": list(range(5000))})
+    pq.write_table(table, path, store_schema=store_schema)
+    assert reason_of(path) == "row 2, answer: a text or a number is wanted, not nothing"
+    assert lines_of(f"{path}#n") == [str(n) for n in range(5000)]
+    pq.write_table(pa.table({"answer": ["long" * 1000] * 5000}), path)
+    assert lines_of(path) == ["long" * 1000] * 5000
+    monkeypatch.setattr(parquet, "MOST_UNPACKED_BYTES", 1 << 14)
+    assert reason_of(path).startswith("row group 1 would unpack to ")
+
+
+def test_a_column_of_lists_in_parquet(tmp_path):
+    path = tmp_path / "expected.parquet"
+    pq.write_table(pa.table({"answer": [["a"]]}), path)
+    assert reason_of(path).startswith("column `answer`: texts or numbers are wanted, not list<")
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 2, names=["answer"] * 2), path)
+    assert reason_of(path) == "column `answer`: there are two"
+
+
+def test_the_column_is_chosen_once(tmp_path):
+    path = tmp_path / "expected.jsonl"
+    path.write_text('{"expected": "a", "answer": "b"}\n{"answer": "c"}\n')
+    assert reason_of(path) == "row 2: it has no `expected`, the column of the answers in the first row"
+    assert lines_of(f"{path}#answer") == ["b", "c"]
+    reason = "row 2: it has no `expected`, the column of the answers in the first row"
+    assert reason_of(f"{path}#expected") == reason
+    path.write_text('{"answer": "a"}\n{"answer": "b", "expected": "c"}\n')
+    assert lines_of(path) == ["a", "b"]
 
 
 BAD = [
