@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import quantiles
 
+from sqlalchemy import func, select
+
 TESTS = Path(__file__).parent.parent / "tests/board"
 sys.path[:0] = [str(TESTS), str(TESTS / "server"), str(TESTS.parent)]
 
@@ -25,6 +27,7 @@ from deployed import Process, check_invariants  # noqa: E402
 from load import LARGE, SMALL, Found, Outputs, Size, put_load  # noqa: E402
 from samples import without_limits, write, write_challenge  # noqa: E402
 
+from geval_py.board.database.schema import jobs  # noqa: E402
 from geval_py.board.database.store import Board  # noqa: E402
 from geval_py.board.operations.creation import create  # noqa: E402
 
@@ -52,6 +55,8 @@ def measure(folder: Path, size: Size, cluster: Cluster | None) -> None:
     for readers, found in ((size.readers, read), (0, quiet)):
         told = f"{found.sent[0]:.1f} to {found.sent[-1]:.1f} s until the receipt, all scored"
         print(f"with {readers:3} readers    {told} {found.seconds:.1f} s after the deadline")
+    for readers, name in ((size.readers, "board"), (0, "quiet")):
+        print(f"with {readers:3} readers    the queue was drained in {_drained(Board.open(folder / name)):.1f} s")
     print(f"geval board scan    {scan:.1f} s")
     print(f"memory in MB        {' '.join(f'{kind} {most}' for kind, most in read.memory.items())}")
 
@@ -63,6 +68,13 @@ def _loaded(board: Board, contents: Sequence[str], size: Size, folder: Path) -> 
     if found.states != ["scored"] * size.uploaders or kept != {"done": size.uploaders}:
         raise SystemExit(f"uploads were lost: {found.states}, {kept}")
     return found
+
+
+def _drained(board: Board) -> float:
+    """Return the seconds from the start of the first job to the end of the last."""
+    with board.reading() as connection:
+        started, ended = connection.execute(select(func.min(jobs.c.started), func.max(jobs.c.ended))).one()
+    return float((ended - started).total_seconds())
 
 
 def _new_board(folder: Path, name: str, challenge: Path, cluster: Cluster | None) -> Board:
