@@ -203,6 +203,10 @@ def test_what_is_no_probability(written, shown):
     assert caught.column == 17
 
 
+def test_a_probability_whose_digits_stand_before_it():
+    assert error("Probabilistic-Soft2D-F1", ["1,2,3,4:2"], [""]).column == 9
+
+
 # Lines from strangers
 
 

@@ -179,7 +179,9 @@ def given_rectangles(text: str, line: int) -> list[Region]:
         if not 0 <= region.probability <= 1:
             shown = f"`{shorten(written)}` is not from 0 to 1"
             reason = NO_PROBABILITY.format(shortest(region.probability))
-            error = malformed(reason, text, line, shown, text.index(written, region.column) + 1, written)
+            token = TOKEN.match(text, region.column - 1)
+            column = (token.end() if token else len(text)) - len(written) + 1  # the probability ends the clipping
+            error = malformed(reason, text, line, shown, column, written)
             error.is_numbered = False
             raise error
     return [region for region, _ in found]
