@@ -307,6 +307,17 @@ def test_a_line_that_would_take_too_long_is_an_error(name, output, expected, mes
     assert caught.hint == f"{message}; split the text of the line into several lines"
 
 
+@pytest.mark.parametrize(("name", "form"), [("Soft-F1", "{}:1-9"), ("Soft2D-F1", "{}:{},{},99,99")])
+def test_the_limits_are_those_of_a_line_not_of_a_label(name, form, monkeypatch):
+    def line(labels):
+        return " ".join(form.format(label, n, n) for label in labels for n in range(20))
+
+    monkeypatch.setattr(assignment, "MOST_COMPARED", 600)
+    monkeypatch.setattr(rectangles, "MOST_CELLS", 600)
+    score(name, [line("a")], [line("a")])
+    assert error(name, [line("ab")], [line("ab")]).reason == "too many overlapping items"
+
+
 def test_nothing_is_compared_where_all_that_is_given_overlaps():
     assert score("FLC-F1", [many(9000, "a:1")], [many(9000, "a:0-9")]) == 0
 

@@ -121,24 +121,26 @@ def common_sizes(wanted: Sequence[Region], given: Sequence[Region]) -> dict[Pair
             of_label = both.setdefault(region.label, ([], []))
             of_label[side].extend((box, place) for box in region.boxes)
     sizes: dict[Pair, int] = {}
+    compared = [0]  # pairs of boxes, of all labels
     for answers, guesses in both.values():
-        for pair, size in _sweep(answers, guesses) if answers and guesses else ():
+        for pair, size in _sweep(answers, guesses, compared) if answers and guesses else ():
             sizes[pair] = sizes.get(pair, 0) + size
             check_near(len(sizes))
     return sizes
 
 
-def _sweep(answers: Iterable[tuple[Box, int]], guesses: Iterable[tuple[Box, int]]) -> Iterator[tuple[Pair, int]]:
-    """Yield the pairs of boxes that overlap, with the size of what they have in common."""
+def _sweep(
+    answers: Iterable[tuple[Box, int]], guesses: Iterable[tuple[Box, int]], compared: list[int]
+) -> Iterator[tuple[Pair, int]]:
+    """Yield the pairs of boxes that overlap, with the size of what they have in common; count in ``compared[0]``."""
     starts = sorted([(box, 0, place) for box, place in answers] + [(box, 1, place) for box, place in guesses])
-    compared = 0
     open_boxes: tuple[list[tuple[int, Box, int]], ...] = ([], [])  # of each side, the one that ends first on top
     for box, side, place in starts:
         others = open_boxes[1 - side]
         while others and others[0][0] < box.left:
             heappop(others)
-        compared += len(others)
-        check_compared(compared)
+        compared[0] += len(others)
+        check_compared(compared[0])
         for end, other, neighbour in others:
             height = min(box.bottom, other.bottom) - max(box.top, other.top) + 1
             if height > 0:

@@ -42,7 +42,7 @@ NOT_READ = "cannot parse line"  # GEval's own messages
 NO_PROBABILITY = "{} is not in [0, 1]"
 THRESHOLD = 0.5  # from this probability on, a rectangle is given
 
-MOST_CELLS = 500_000_000  # of the grid of all coordinates of one label and page: some seconds
+MOST_CELLS = 500_000_000  # of the grids of all coordinates of a line, one a label and page: some seconds
 PART_BITS = 20  # of heights, of 60 bits: sums of so few are exact in doubles
 
 _CORNERS = r"([0-9]++),([0-9]++),([0-9]++),([0-9]++)"
@@ -89,12 +89,13 @@ def common_area(wanted: Sequence[Region], given: Sequence[Region]) -> int:
     for side, regions in enumerate((wanted, given)):
         for region in regions:
             both[region.label][side].extend(region.boxes)
-    area = 0
+    area = cells = 0
     for answers, guesses in both.values():
         if len(answers) == len(guesses) == 1:
             area += _intersection(*answers, *guesses)
         elif answers and guesses:
-            area += _covered_by_both(answers, guesses)
+            common, cells = _covered_by_both(answers, guesses, cells)
+            area += common
     return area
 
 
@@ -104,13 +105,17 @@ def _intersection(one: Box, other: Box) -> int:
     return max(0, width) * max(0, height)
 
 
-def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box]) -> int:
-    """Sum the lesser covers of all points, on the grid of all coordinates, a column at a time."""
+def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int) -> tuple[int, int]:
+    """Sum the lesser covers of all points, on the grid of all coordinates, a column at a time.
+
+    ``cells`` are those of the line's other grids; also returns their number with this grid's.
+    """
     import numpy as np
 
     boxes = np.array([*answers, *guesses], np.int64) + np.array([0, 1, 0, 1])
     xs, ys = np.unique(boxes[:, :2]), np.unique(boxes[:, 2:])
-    if len(xs) * len(ys) > MOST_CELLS:
+    cells += len(xs) * len(ys)
+    if cells > MOST_CELLS:
         raise TooManyOverlapsError(f"{len(boxes)} rectangles of one label and page cannot be compared; {ADVICE}")
     heights = np.diff(ys)
     shifts = range(0, int(heights.max()).bit_length(), PART_BITS)
@@ -128,7 +133,7 @@ def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box]) -> int:
         lesser = np.minimum(covers[0], covers[1])
         for shift, part in zip(shifts, parts, strict=True):
             area += (after - x) * int((lesser * part).sum()) << shift
-    return area
+    return area, cells
 
 
 def _fitting(wanted: Sequence[tuple[Region, int]], given: Sequence[Region]) -> Iterator[Pair]:
@@ -152,8 +157,8 @@ def _fitting(wanted: Sequence[tuple[Region, int]], given: Sequence[Region]) -> I
                 and abs(box.bottom - other.bottom) <= margin
             ):
                 near += 1
+                check_near(near)
                 yield answer, place
-        check_near(near)
 
 
 def _left(item: tuple[Box, int]) -> int:
