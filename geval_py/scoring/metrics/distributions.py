@@ -18,6 +18,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from math import exp, fsum, inf, log
 from typing import NamedTuple
 
@@ -317,9 +318,13 @@ def confidence_gap(bins: int, text: str, expected: str, line: int) -> tuple[floa
     guess = listed.guess()
     confidence = 0.0 if guess is None else exp(listed.log_mass(guess))
     row = [0.0] * bins
-    edges = [place / bins for place in range(1, bins)]
-    row[bisect_left(edges, confidence)] = confidence - (guess is not None and guess == strip_spaces(expected))
+    row[bisect_left(_edges(bins), confidence)] = confidence - (guess is not None and guess == strip_spaces(expected))
     return tuple(row)
+
+
+@cache
+def _edges(bins: int) -> tuple[float, ...]:
+    return tuple(place / bins for place in range(1, bins))
 
 
 def relative_loss(given: str, text: str, expected: str, line: int) -> tuple[float, ...]:

@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from geval_py.errors import MalformedLineError
@@ -55,7 +54,7 @@ class RowColumn:
 class InputColumn:
     """Statistics that a function computes from an input line, the output line, the expected line and their number.
 
-    The ``inputs``, from line 1 on, are added once all lines are read.
+    It is for whole files: the ``inputs`` of all lines are added once they are read.
     """
 
     row: Callable[[str, str, str, int], tuple[float, ...]]
@@ -64,8 +63,7 @@ class InputColumn:
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-        inputs = islice(self.inputs, first_line - 1, None)
-        lines = enumerate(zip(inputs, pairs, strict=True), first_line)
+        lines = enumerate(zip(self.inputs, pairs, strict=True), first_line)
         rows = (self.row(given, text, answer, line) for line, (given, (text, answer)) in lines)
         return LineStatistics(columns=columns_of(rows, self.width))
 
