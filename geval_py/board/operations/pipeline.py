@@ -152,7 +152,7 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
 
 def _with_less_time(board: Board, arrival: Arrival) -> Board:
     limits = board.settings.limits
-    seconds = min(limits.seconds, arrival.seconds or limits.seconds)
+    seconds = limits.seconds if arrival.seconds is None else min(limits.seconds, arrival.seconds)
     return replace(board, settings=replace(board.settings, limits=replace(limits, seconds=seconds)))
 
 
