@@ -53,7 +53,7 @@ class Occurrences:
         return self.renumbered(place)
 
     def renumbered(self, place: Integers) -> Occurrences:
-        """Give features other numbers, and drop those whose number is negative."""
+        """Renumber features; drop those with a negative number."""
         numbers = place[self.features]
         kept = np.flatnonzero(numbers >= 0)  # which, unlike a choice by flags, has no branch to predict
         return (

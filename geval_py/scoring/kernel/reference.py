@@ -434,7 +434,7 @@ class Forecasts(NamedTuple):
 
 
 def honest_fits(forecasts: Forecasts, seed: int, draws: int) -> HonestFits:
-    """Draw which things come true if all probabilities are honest, so many times, and fit a curve to each draw.
+    """Draw honest outcomes ``draws`` times and fit a curve to each draw.
 
     A thing comes true if its probability is above a number in [0, 1) of numpy's generator with a seed, which is also
     the number of the other thing at this place. Raises ValueError if the arrays do not fit together.

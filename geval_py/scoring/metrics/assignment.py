@@ -1,4 +1,4 @@
-"""One-to-one matching of the labelled regions of a line: what is expected, and what is given.
+"""One-to-one matching of expected and given regions.
 
 A region is a set of boxes that do not overlap: spans of positions (:mod:`geval_py.scoring.metrics.spans`), or one
 rectangle of a page (:mod:`geval_py.scoring.metrics.rectangles`). The size of a region, and of what two regions have
