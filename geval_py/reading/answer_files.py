@@ -58,7 +58,7 @@ def _answers(path: str, column: str) -> Iterator[Answer]:
 
 def _line(row: rows.Row, column: str, value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+        return str(rows.finite_number(value, row, column) if isinstance(value, float) else value)
     if not isinstance(value, str):
         raise row.error(column, f"a text or a number is wanted, not {rows.kind_of(value)}")
     if "\n" in value or "\r" in value:

@@ -10,7 +10,7 @@ import os
 from functools import partial
 
 from geval_py.errors import UsageError
-from geval_py.reading.sources import Memory, absolute, find_file, is_remote, name_of, state_at
+from geval_py.reading.sources import Memory, absolute, find_file, is_address, is_remote, name_of, state_at
 from geval_py.text import named
 
 TYPE_CHECKING = False
@@ -26,6 +26,9 @@ OTHER_NAMES = (
     "expected.parquet",
     "expected",
 )  # where there is no expected.tsv; the last is a folder
+
+
+OTHER_ENDINGS = (".jsonl", ".parquet")
 
 
 class Answers(Memory):
@@ -44,6 +47,8 @@ class Answers(Memory):
     @property
     def state(self) -> FileState:
         path = str(self)
+        if is_address(path):
+            return path, None, 0, None
         if not os.path.isdir(path):
             return state_at(path)
         files = [path, *(os.path.join(path, name) for name in sorted(os.listdir(path)))]
@@ -60,8 +65,9 @@ def find_answers(path: str) -> str | None:
     In the place of answers in another format are their lines. The path may end in ``#`` and a column. If there is no
     expected.tsv, a file with one of OTHER_NAMES is taken. Raises as find_file.
     """
-    if is_remote(path):
-        return find_file(path)
+    if is_address(path) or is_remote(path):
+        found = path if is_address(path) else find_file(path)
+        return Answers(found) if found is not None and name_of(found).endswith(OTHER_ENDINGS) else found
     folder, name = os.path.split(path)
     found = find_file(path)
     if found is None and "#" in name:
@@ -81,7 +87,7 @@ def _is_other(path: str) -> bool:
         from geval_py.reading.answer_files import SPLITS_FILE, STATE_FILE
 
         return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
-    return name_of(path).endswith((".jsonl", ".parquet"))
+    return name_of(path).endswith(OTHER_ENDINGS)
 
 
 def _read(path: str, column: str) -> Iterator[bytes]:

@@ -279,7 +279,8 @@ def lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
         for values in found:
             row = rows.Row(path=path, number=number + start)
             if CHOICES in values:
-                values = {rows.WORDS: [str(one).strip(" ") for one in values.pop(CHOICES) or ()], **values}
+                words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", values.pop(CHOICES) or ())
+                values = {rows.WORDS: words, **values}
             yield rows.line_of(row, {name: _as_map(value, row) for name, value in values.items()})
             start += 1
 

@@ -71,7 +71,7 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
     if unit == BUCKETS:
         if not isinstance(numbers, list) or not numbers:
             raise row.error(unit, "a list of logarithms is wanted")
-        return " ".join([repr(_number(value, row, f"{unit}[{n}]")) for n, value in enumerate(numbers)])
+        return " ".join([repr(finite_number(value, row, f"{unit}[{n}]")) for n, value in enumerate(numbers)])
     if isinstance(numbers, dict):
         if words is not None:
             raise row.error(WORDS, f"{unit} is a map and has the words, so there are no {WORDS} beside it")
@@ -100,7 +100,7 @@ def line_of_entries(
         if (reason := word_fault(word)) is not None:
             raise row.error((key_of_word or key_of_number)(n), reason)
     values = [
-        _number(value, row, key_of_number(n)) if type(value) is not float or not math.isfinite(value) else value
+        finite_number(value, row, key_of_number(n)) if type(value) is not float or not math.isfinite(value) else value
         for n, value in enumerate(numbers)
     ]
     if are_probabilities(values) != (unit == PROBABILITIES):
@@ -128,7 +128,22 @@ def word_fault(word: Any) -> str | None:
     return None
 
 
-def _number(value: Any, row: Row, key: str) -> float:
+def words_of_choices(row: Row, key: str, choices: Sequence[Any]) -> list[str]:
+    """Return the choices of a task without the spaces around them; raises UnreadableFileError.
+
+    Choices that are equal then, or empty, would be one word, or the rest.
+    """
+    for n, choice in enumerate(choices):
+        if not isinstance(choice, str):
+            raise row.error(f"{key}[{n}]", f"a choice is a string, not {kind_of(choice)}")
+    words = [choice.strip(" ") for choice in choices]
+    if len(set(words)) < len(words) or "" in words:
+        raise row.error(key, "the choices are empty or alike: the contexts differ, and no words are compared")
+    return words
+
+
+def finite_number(value: Any, row: Row, key: str) -> float:
+    """Return a value of a row as a number; raises UnreadableFileError for anything but a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise row.error(key, f"a number is wanted, not {kind_of(value)}")
     try:
@@ -142,8 +157,8 @@ def _number(value: Any, row: Row, key: str) -> float:
 
 def kind_of(value: object) -> str:
     """Name the kind of a value of JSON, for errors."""
-    known = {dict: "a map", list: "a list", str: "text", bool: "true or false", type(None): "null"}
-    return "nothing" if value is None else known.get(type(value), "a number")
+    known = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    return "nothing" if value is None else known.get(type(value), type(value).__name__)
 
 
 def quoted(word: object) -> str:
@@ -284,7 +299,7 @@ def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]
 def parsed_number(field: str, row: Row, key: str) -> float:
     """Parse a finite number; raises UnreadableFileError."""
     try:
-        return _number(float(field), row, key)
+        return finite_number(float(field), row, key)
     except ValueError:
         raise row.error(key, f"{quoted(field)} is not a number") from None
 

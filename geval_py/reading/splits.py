@@ -309,7 +309,7 @@ def locate_pair(task: Task) -> Split:
 
 
 def _find_path(path: str, what: str) -> str:
-    if path == sources.STANDARD_INPUT or sources.is_address(path):
+    if path == sources.STANDARD_INPUT or (sources.is_address(path) and what != "the expected results"):
         return path
     found = find_answers(path) if what == "the expected results" else sources.find_file(path)
     if found is None:

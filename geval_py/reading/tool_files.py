@@ -6,6 +6,7 @@ Moses and Marian, and predictions of BabyLM's evaluation, have endings of their 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_HYPOTHESES = 1 << 20  # of a list
 SEPARATOR = "|||"
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what UTF-8 cannot encode
 PREDICTIONS, PREDICTION = "predictions", "pred"
 
 
@@ -47,10 +49,9 @@ def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
         choice = argument.get("arg_1") if isinstance(argument, dict) else None
         if not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
             raise row.error(f"{LM_EVAL}[{n}]", "it is no log-probability of a choice: the task is no multiple choice")
-        words.append(choice.strip(" "))
+        words.append(choice)
         numbers.append(rows.parsed_number(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
-    if len(set(words)) < len(words) or "" in words:
-        raise row.error("arguments", "the choices are empty or alike: the contexts differ, and no words are compared")
+    words = rows.words_of_choices(row, "arguments", words)
     return rows.line_of_entries(
         row, words, numbers, rows.LOGARITHMS, lambda n: f"{LM_EVAL}[{n}]", lambda n: f"arguments[{n}].arg_1"
     )
@@ -199,7 +200,7 @@ def _is_task(value: Any) -> bool:
 def _prediction(path: str, place: str, value: Any) -> str:
     if isinstance(value, str):
         text = value.strip()
-        if "\n" not in text and "\r" not in text and text.isprintable():
+        if "\n" not in text and "\r" not in text and not _SURROGATE.search(text):
             return text
         raise UnreadableFileError(path=path, reason=f"{place}: {rows.quoted(value)} is not a line of text")
     if isinstance(value, bool) or not isinstance(value, int):

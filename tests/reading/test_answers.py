@@ -143,6 +143,8 @@ def test_the_column_is_chosen_once(tmp_path):
 
 
 BAD = [
+    ({"answer": float("nan")}, "row 1, answer: NaN is not a number"),
+    ({"answer": float("inf")}, "row 1, answer: the number is infinite, or too large"),
     ({"a": "x", "b": "y"}, "which column has the answers? there are `a`, `b`; write expected.jsonl#COLUMN"),
     ({"answer": None}, "row 1, answer: a text or a number is wanted, not nothing"),
     ({"answer": True}, "row 1, answer: a text or a number is wanted, not true or false"),

@@ -29,7 +29,11 @@ def test_details_of_lighteval(tmp_path):
     )
 
 
+ALIKE = "row 1, doc.choices: the choices are empty or alike: the contexts differ, and no words are compared"
 BAD_DETAILS = [
+    ([" a", "a"], [-0.5, -1.0], ALIKE),
+    ([" a", " "], [-0.5, -1.0], ALIKE),
+    ([" a", None], [-0.5, -1.0], "row 1, doc.choices[1]: a choice is a string, not nothing"),
     ([" a", " b"], [-0.5], "row 1, logprobs: 1 numbers for 2 words"),
     ([" a b"], [-0.5], "row 1, words[0]: the word `a b` has a space in it, which would split the line"),
     (None, [-0.5], "column doc.choices: lighteval's details of a multiple-choice task have a list there"),
@@ -112,10 +116,10 @@ def predictions(*tasks):
 def test_predictions_of_babylm(tmp_path):
     """The layout that the README of babylm/evaluation-pipeline-2025 shows: a file of a run, and a collated one."""
     path = tmp_path / "out-model=x.predictions.json"
-    of_run = predictions(("boolq", [0, 1]), ("agreement", ["The cats sleep.", " Cats sleep."]))
+    of_run = predictions(("boolq", [0, 1]), ("agreement", ["The\u00a0cats\u200c sleep.", " Cats sleep."]))
     for document in (of_run, {"glue": predictions(("boolq", [0, 1])), "blimp": dict([list(of_run.items())[1]])}):
         path.write_text(json.dumps(document))
-        assert lines_of(path) == ["0", "1", "The cats sleep.", "Cats sleep."]
+        assert lines_of(path) == ["0", "1", "The\u00a0cats\u200c sleep.", "Cats sleep."]
     assert output_at(str(path)).parameters == {"model": "x"}
 
 
