@@ -76,6 +76,7 @@ def test_it_works_without_scripts(served, address, browser, tmp_path):
     page.get_by_role("button", name="Sign in").click()
     page.get_by_label("An archive, or one output such as out.tsv").set_input_files(tmp_path / "out.tsv")
     page.get_by_role("button", name="Send").click()
+    page.wait_for_url("**/me/uploads/*")  # else the page is loaded again while the form is being sent
     for _ in range(100):
         page.reload()
         if page.get_by_role("status").locator(".state").inner_text() == "scored":
