@@ -2,34 +2,30 @@
 
 The server and its worker run as users start them, on this machine's cores, which the load uses too; on SQLite, and
 then on PostgreSQL. Readers are Debian's wrk: each reads a page of its own choice every 2 to 8 seconds for 40 seconds.
-Then the same is uploaded to a new board without readers, and for comparison ``geval board scan`` scores the same
-outputs with nothing beside it. It fails if an upload is lost, double, or without its receipt.
+Then the same is uploaded to a new board without readers. For comparison, with nothing beside them, ``geval board
+work --once`` drains a queue of the same uploads, and ``geval board scan`` scores the same outputs. It fails if an
+upload is lost, double, or without its receipt.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import quantiles
 
+from conftest import Cluster
+from deployed import Process, check_invariants, send, serving, tokens
+from load import LARGE, SMALL, Found, Outputs, Size, put_load
+from samples import without_limits, write, write_challenge
 from sqlalchemy import func, select
 
-TESTS = Path(__file__).parent.parent / "tests/board"
-sys.path[:0] = [str(TESTS), str(TESTS / "server"), str(TESTS.parent)]
-
-from conftest import Cluster  # noqa: E402
-from deployed import Process, check_invariants  # noqa: E402
-from load import LARGE, SMALL, Found, Outputs, Size, put_load  # noqa: E402
-from samples import without_limits, write, write_challenge  # noqa: E402
-
-from geval_py.board.database.schema import jobs  # noqa: E402
-from geval_py.board.database.store import Board  # noqa: E402
-from geval_py.board.operations.creation import create  # noqa: E402
+from geval_py.board.database.schema import jobs
+from geval_py.board.database.store import Board
+from geval_py.board.operations.creation import create
 
 
 def measure(folder: Path, size: Size, cluster: Cluster | None) -> None:
@@ -41,12 +37,14 @@ def measure(folder: Path, size: Size, cluster: Cluster | None) -> None:
     quiet = _loaded(
         _new_board(folder, "quiet", challenge, cluster), contents, Size(0, size.uploaders, size.is_large), folder
     )
+    full = _new_board(folder, "full", challenge, cluster)
+    with serving(full, "--workers", "0") as (port, _):
+        for token, content in zip(tokens(full, map(str, range(size.uploaders))), contents, strict=True):
+            send(port, token, content)
+    worked = _seconds("work", full.folder, "--once")
     for number, content in enumerate(contents):
         write(folder / f"uploads/team-{number}/test-A/out.tsv", content)
-    other = _new_board(folder, "other", challenge, cluster)
-    started = time.monotonic()
-    Process("scan", other.folder, folder / "uploads").wait()
-    scan = time.monotonic() - started
+    scanned = _seconds("scan", _new_board(folder, "other", challenge, cluster).folder, folder / "uploads")
     database = "SQLite" if cluster is None else "PostgreSQL"
     print(f"{database}, {size.uploaders} uploads of {len(contents[0]) / 1e6:.1f} MB")
     print(f"receipts            {len(read.receipts)} of {size.uploaders}, all valid, none lost or double")
@@ -57,8 +55,16 @@ def measure(folder: Path, size: Size, cluster: Cluster | None) -> None:
         print(f"with {readers:3} readers    {told} {found.seconds:.1f} s after the deadline")
     for readers, name in ((size.readers, "board"), (0, "quiet")):
         print(f"with {readers:3} readers    the queue was drained in {_drained(Board.open(folder / name)):.1f} s")
-    print(f"geval board scan    {scan:.1f} s")
+    print(f"geval board work    {worked:.1f} s; {_drained(full):.1f} s from the first job to the last")
+    print(f"geval board scan    {scanned:.1f} s")
     print(f"memory in MB        {' '.join(f'{kind} {most}' for kind, most in read.memory.items())}")
+
+
+def _seconds(*words: object) -> float:
+    """Return how long a command of ``geval board`` takes."""
+    started = time.monotonic()
+    Process(*words).wait()
+    return time.monotonic() - started
 
 
 def _loaded(board: Board, contents: Sequence[str], size: Size, folder: Path) -> Found:

@@ -73,8 +73,11 @@ class Compression(values.Value):
         zstd = zstd_module()
         return zstd.ZstdDecompressor(), zstd.ZstdError
 
-    def compressor(self, file: IO[bytes]) -> io.BufferedIOBase:
-        """Return a writer that compresses into an open file and leaves it open; equal bytes give equal files."""
+    def compressor(self, file: IO[bytes], level: int | None = None) -> io.BufferedIOBase:
+        """Return a writer that compresses into an open file and leaves it open; equal bytes give equal files.
+
+        ``level`` is one of Zstandard; the others have their own.
+        """
         match self.name:
             case "xz":
                 import lzma
@@ -89,7 +92,10 @@ class Compression(values.Value):
 
                 return bz2.BZ2File(file, "wb")
         zstd = zstd_module()
-        stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+        options = {zstd.CompressionParameter.checksum_flag: 1}
+        if level is not None:
+            options[zstd.CompressionParameter.compression_level] = level
+        stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options=options)
         stream.write(b"")  # or a file of no bytes would have no frame, and be damaged
         return stream
 

@@ -86,7 +86,8 @@ class Arrival:
 
     ``arrived_by`` is what says when it arrived, one of receipts.WAYS. Unless ``again``, a content that failed before
     counts as failed, and is not tried again. ``seconds`` may be fewer than board.yaml allows. ``origin`` is where it
-    came from, if that is not the path of its source.
+    came from, if that is not the path of its source. ``stored`` is the digest of a file whose content the database
+    holds, and keeps until the submission is stored.
     """
 
     source: str
@@ -98,6 +99,7 @@ class Arrival:
     again: bool = True
     seconds: int | None = None
     origin: str = ""
+    stored: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,8 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
         same = find_same(connection, board.settings, prepared)
     if same is not None or parcel is None:
         return replace(prepared, same=same)
-    prepared = replace(prepared, packed={file.sha256: database.pack_file(file.path) for file in parcel.files})
+    new = (file for file in parcel.files if file.sha256 != arrival.stored)
+    prepared = replace(prepared, packed={file.sha256: database.pack_file(file.path) for file in new})
     if failure is not None:
         return after_error(prepared, failure)
     return check_and_score(limited, prepared, parcel, place, references) if prepared.state == SCORED else prepared
@@ -445,7 +448,7 @@ def _store_files(connection: Connection, submission_id: int, prepared: Prepared)
     for file in () if prepared.parcel is None else prepared.parcel.files:
         name = escape_unstorable(file.name)
         if name not in known:
-            database.store_content(connection, file.sha256, prepared.packed[file.sha256])
+            database.store_content(connection, file.sha256, prepared.packed.get(file.sha256))
             values = {"submission_id": submission_id, "name": name, "sha256": file.sha256, "bytes": file.bytes}
             connection.execute(insert(files).values(values))
 

@@ -293,7 +293,7 @@ class Server:
         with few, TemporaryDirectory(dir=self.place, prefix="upload-") as folder:
             path = os.path.join(folder, "upload")
             with open(path, "wb") as file:
-                async for chunk in _in_time(chunks):
+                async for chunk in _joined(_in_time(chunks)):
                     size += len(chunk)
                     if size > most:
                         raise HTTPException(413, f"An upload has at most {most:,} bytes.")
@@ -355,6 +355,17 @@ def _status_of(error: Exception) -> tuple[int, str]:
     if isinstance(error, RejectedError | UsageError | UnknownCodeError):
         return 422, reason
     return 503, "The board cannot do this now; try again later."
+
+
+async def _joined(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Join the parts of a body, since each one is passed to a thread."""
+    joined = bytearray()
+    async for chunk in chunks:
+        joined += chunk
+        if len(joined) >= CHUNK_BYTES:
+            yield bytes(joined)
+            joined.clear()
+    yield bytes(joined)
 
 
 async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,7 @@ from geval_py.reading import challenge
 
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 LOOK_SECONDS = 1  # between two looks whether the site is out of date
+REST = 3  # times as long as a site took to build, no other one is built, except after a deadline
 FAILED_SECONDS = 30  # until a site that could not be built is tried again
 BUILD_SECONDS = 30  # that a reader waits for a site after a deadline
 
@@ -84,6 +86,7 @@ class LiveSite:
         self._changed = threading.Condition()
         self._built: SiteState | None = None
         self._ending = False
+        self._ended = self._seconds = 0.0  # when the last one was built, and how long that took
         self._keeper = threading.Thread(target=self._keep, daemon=True)
         self._building: subprocess.Popen[str] | None = None
         self.error = ""
@@ -117,19 +120,27 @@ class LiveSite:
         while not self._ending:
             try:
                 state = site_state(self._live.board(), self._clock())
-                if state != self._built or self.error:
+                if (state != self._built or self.error) and self._is_rested(state):
                     self._build(state)
             except GevalError as error:  # the database may be back in a moment
                 self.error = str(error)
             with self._changed:
                 self._changed.wait(FAILED_SECONDS if self.error else LOOK_SECONDS)
 
+    def _is_rested(self, state: SiteState) -> bool:
+        """Whether a site may be built, which takes a core from those that score; after a deadline it must be."""
+        is_same_phase = self._built is not None and self._built.phase == state.phase
+        return not is_same_phase or time.monotonic() - self._ended > REST * self._seconds
+
     def _build(self, state: SiteState) -> None:
+        began = time.monotonic()
         words = [sys.executable, "-I", "-c", PROGRAM, "board", "site", self._live.board().folder, "-o", self.folder]
         quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=pipe, text=True) as run:
             self._building = run
             errors = run.communicate()[1]
+        self._ended = time.monotonic()
+        self._seconds = self._ended - began
         with self._changed:
             self.error = errors.strip() if run.returncode else ""
             self._built = self._built if run.returncode else state

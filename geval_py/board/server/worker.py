@@ -41,7 +41,9 @@ from geval_py.text import visible
 IDLE_SECONDS = 0.5  # between two looks at an empty queue
 AWAY_SECONDS = 5  # between two tries of a database that cannot be used
 RESCORING_SECONDS = 0.2  # between two looks at a rescoring
-GROUP = 16  # jobs that are stored in one transaction
+GROUP = 16  # jobs that are stored in one transaction, at most, and
+AHEAD = 4  # jobs that are leased for each thread, so that none is idle while others are stored
+GATHER_SECONDS = 0.5  # for which a finished job waits for others that are at work
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class Work:
     """A job at work, and what came of it.
 
     ``prepared`` is a submission that is ready to be stored; ``state``, ``reason`` and ``problems`` are of an upload
-    that becomes none. ``error`` is why the job is to be tried again.
+    that becomes none. ``error`` is why the job is to be tried again. ``finished`` is a moment of the monotonic clock.
     """
 
     job: queue.Job
@@ -60,6 +62,7 @@ class Work:
     reason: str = ""
     problems: Sequence[Any] = ()
     error: str = ""
+    finished: float = 0.0
 
 
 Running: TypeAlias = "dict[Future[Work], tuple[Work, TemporaryDirectory[str]]]"  # each with its place
@@ -131,17 +134,23 @@ class Worker:
         return True
 
     def _finished(self, running: Running) -> list[Future[Work]]:
-        """Wait a little for jobs to finish; return these, the oldest first."""
+        """Return the finished jobs, the oldest first; none, after a little while, if others may join them."""
         if not running:
             self._stopping.wait(IDLE_SECONDS)
             return []
-        finished, _ = wait(running, timeout=IDLE_SECONDS, return_when=FIRST_COMPLETED)
-        return sorted(finished, key=lambda one: running[one][0].job.id)[:GROUP]
+        finished = sorted((one for one in running if one.done()), key=lambda one: running[one][0].job.id)
+        at_work = running.keys() - finished
+        left = min((running[one][0].finished for one in finished), default=time.monotonic()) + GATHER_SECONDS
+        left -= time.monotonic()
+        if not at_work or left <= 0 or len(finished) >= GROUP:
+            return finished[:GROUP]
+        wait(at_work, timeout=left, return_when=FIRST_COMPLETED)
+        return []
 
     def _start(self, threads: ThreadPoolExecutor, running: Running, places: str) -> bool:
-        """Lease jobs as long as there is room; return whether there was one."""
-        started = False
-        while len(running) < self._at_once:
+        """Lease jobs as long as there is room, also some that wait for a thread; return whether there was one."""
+        started, most = False, AHEAD * self._at_once
+        while sum(not one.done() for one in running) < most and len(running) < GROUP + most:
             board = self._live.board()
             job = queue.lease(board, self._clock())
             if job is None:
@@ -163,6 +172,7 @@ class Worker:
                 _score(work, work.job.upload_id, place, self._clock())
         except (GevalError, OSError) as error:
             work.error = visible(str(error).partition("\n")[0]) or type(error).__name__
+        work.finished = time.monotonic()
         return work
 
     def _rescore(self, work: Work, number: int) -> None:
@@ -240,6 +250,7 @@ def _score(work: Work, upload_id: int, place: str, now: datetime) -> None:
         added=max(now, row.arrived),
         arrived_by=UPLOAD,
         origin=f"upload {row.number}: {row.name}",
+        stored=row.sha256,
     )
     if row.dry:
         _check(work, row, source, files)

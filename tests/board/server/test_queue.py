@@ -5,15 +5,17 @@ import json
 import random
 import secrets
 import threading
+import time
 
 import pytest
 from samples import NOW, ON_BOTH, output
 from serving import Clock
 from sqlalchemy import func, insert, select, update
 
+from geval_py.board.database import store
 from geval_py.board.database.schema import blobs, jobs, submissions, submitters, uploads
 from geval_py.board.database.store import StoreError
-from geval_py.board.server import queue, worker
+from geval_py.board.server import live, queue, worker
 from geval_py.board.server.worker import Worker
 from geval_py.cli.board import pages
 
@@ -239,6 +241,56 @@ def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch):
     assert states(served) == ["done"]
     with served.board.reading() as connection:
         assert connection.execute(select(jobs.c.lease)).scalars().all() == [1]
+
+
+def stored_at_once(served, monkeypatch, score):
+    """Let four teams upload, and a worker do ``score`` in place of scoring; gives how many jobs were stored at once."""
+    for name in ("anna", "bob", "cleo", "dan"):
+        sent(served, 1, name)
+    own, sizes = Worker(served.board.folder, at_once=4, clock=served.clock), []
+    store = own._store
+
+    def counted(works):
+        sizes.append(len(works))
+        store(works)
+
+    monkeypatch.setattr(own, "_store", counted)
+    monkeypatch.setattr(worker, "_score", lambda work, *_: score(work.job.id, sizes))
+    assert own.run(until_idle=True) == 4
+    assert states(served) == ["done"] * 4
+    return sizes
+
+
+def test_jobs_that_finish_together_are_stored_together(served, monkeypatch):
+    together = threading.Barrier(4)
+    assert stored_at_once(served, monkeypatch, lambda *_: together.wait(30)) == [4]
+
+
+def test_no_finished_job_waits_for_one_that_takes_long(served, monkeypatch):
+    def score(job, sizes):
+        ends = time.monotonic() + 30
+        while job == 1 and not sizes and time.monotonic() < ends:
+            time.sleep(0.01)
+
+    assert stored_at_once(served, monkeypatch, score) == [3, 1]
+
+
+def test_the_content_of_an_upload_is_compressed_once(served, monkeypatch):
+    program, (number,) = sent(served)
+    monkeypatch.setattr(store, "pack_file", None)
+    served.work()
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
+
+
+def test_a_site_rests_unless_a_deadline_has_passed(served, tmp_path):
+    """A site is built again at once if the last one is not of this phase; else not before three times as long."""
+    site = live.LiveSite(live.LiveBoard(served.board.folder), str(tmp_path), served.clock)
+    assert site._is_rested(live.SiteState("dev", "1", ()))
+    site._built, site._ended, site._seconds = live.SiteState("dev", "1", ()), time.monotonic(), 100
+    assert not site._is_rested(live.SiteState("dev", "2", ()))
+    assert site._is_rested(live.SiteState("test", "2", ()))
+    site._ended -= 301
+    assert site._is_rested(live.SiteState("dev", "2", ()))
 
 
 def test_a_trial_is_checked_as_in_its_phase(served):
