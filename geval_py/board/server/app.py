@@ -51,7 +51,8 @@ from geval_py.errors import GevalError, UsageError
 
 COOKIE, SECURE_COOKIE = "geval", "__Host-geval"
 IDLE_SECONDS = 30  # that an upload waits for its next bytes
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20  # of a form, which is on the disk
+JOINED_BYTES = 1 << 18  # of a body, as it arrives, that are written at once
 RECEIVED_AT_ONCE = 10  # uploads of an account
 ACCEPTED_AT_ONCE = 4  # uploads that are packed and stored; others wait, in no thread that a page needs
 NOT_FOUND = "There is no such page."
@@ -362,7 +363,7 @@ async def _joined(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     joined = bytearray()
     async for chunk in chunks:
         joined += chunk
-        if len(joined) >= CHUNK_BYTES:
+        if len(joined) >= JOINED_BYTES:
             yield bytes(joined)
             joined.clear()
     yield bytes(joined)
