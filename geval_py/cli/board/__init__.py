@@ -58,9 +58,9 @@ def run(words: Sequence[str]) -> int:
     """Run ``geval board``; returns the exit status, raises GevalError.
 
     The server that forks the sandbox's children loads what they need while this process loads SQLAlchemy; only
-    ``add`` is sure to need it.
+    ``add`` and ``work`` are sure to need it.
     """
-    if words[:1] == ["add"] and not {"-h", "--help"}.intersection(words):
+    if words[:1] in (["add"], ["work"]) and not {"-h", "--help"}.intersection(words):
         from geval_py.board.intake import sandbox
 
         sandbox.get_ready()
