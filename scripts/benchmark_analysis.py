@@ -22,7 +22,7 @@ GUESSES = 20
 
 def make_challenge(items: int, tokens: int) -> Path:
     """Make a challenge with two outputs, or find it in the cache."""
-    folder = CACHE / f"{items}-items-{tokens}-tokens"
+    folder = CACHE / f"{items}-items-{tokens}-tokens-repr"
     if not (folder / "done").exists():
         split = folder / "dev-0"
         split.mkdir(parents=True, exist_ok=True)
@@ -56,11 +56,11 @@ def make_items(items: int, tokens: int) -> Iterator[tuple[str, str, str, str]]:
 
 
 def make_output(words: list[str], chance: random.Random) -> str:
-    """Make an output line with four digits a number."""
+    """Make an output line, with numbers as ``repr`` writes them."""
     weights = [chance.random() for _ in words]
     total = sum(weights) * 1.2
-    entries = (f"{word}:{weight / total:.4f}" for word, weight in zip(words, weights, strict=True))
-    return f"{' '.join(entries)} :{1 - 1 / 1.2:.4f}"
+    entries = (f"{word}:{weight / total!r}" for word, weight in zip(words, weights, strict=True))
+    return f"{' '.join(entries)} :{1 - 1 / 1.2!r}"
 
 
 def row(what: str, folder: Path, options: list[str], times: int, program: str = str(GEVAL)) -> float:

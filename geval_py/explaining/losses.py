@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -297,15 +297,17 @@ def grouping_of(column: str, texts: Sequence[str]) -> Grouping | None:
     """Assign lines to parts by a column; None if there would be one part only."""
     if all(map(features.FIELD_NUMBER.fullmatch, texts)):
         return _grouping(column, "number", *quantiles_of(np.array(list(map(float, texts)))))
-    words = np.array([text.count(" ") for text in texts]) + np.array(list(map(bool, texts)))
+    words = np.array(list(map(str.count, texts, repeat(" ")))) + np.array(list(map(bool, texts)))
     if words.mean() >= WORDS_OF_A_TEXT and _are_many(texts):
         return _grouping(column, "words", *quantiles_of(words.astype(np.float64)))
     counts = Counter(texts)
     common = [value for value, lines in counts.most_common(MOST_PARTS) if lines >= LEAST_LINES]
     labels = [*sorted(common), "others"]
+    if not common:
+        return None
     places = {value: place for place, value in enumerate(labels[:-1])}
     codes = np.array([places.get(text, len(common)) for text in texts], np.int64)
-    return _grouping(column, "value", codes, labels) if common else None
+    return _grouping(column, "value", codes, labels)
 
 
 def _are_many(texts: Sequence[str]) -> bool:

@@ -46,11 +46,12 @@ MOST_DISTINCT = 10  # features in a report
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
 
-def select_distinct(badness: Array, occurrences: Occurrences, features: int) -> tuple[list[int], list[float]]:
-    """Choose features, the one that explains most first; return them and the share of the variance explained so far.
+def select_distinct(
+    badness: Array, occurrences: Occurrences, features: int, most: int | None = None
+) -> tuple[list[int], list[float]]:
+    """Choose at most ``most`` features, the one that explains most first; return them and the share explained so far.
 
-    ``badness`` has a finite number for each item: the greater, the worse. Features that go with less of it are not
-    chosen.
+    ``badness`` has a finite number for each item: the greater, the worse. Features that go with less are not chosen.
     """
     items = len(badness)
     if not items:
@@ -64,7 +65,7 @@ def select_distinct(badness: Array, occurrences: Occurrences, features: int) -> 
     directions: list[Array] = []
     chosen: list[int] = []
     explained: list[float] = []
-    while len(chosen) < min(features, items - 2):
+    while len(chosen) < min(features if most is None else most, features, items - 2):
         products = occurrences.sums(residual, features)
         new = usable & (left > LEAST_NEW * own)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -271,13 +272,14 @@ class Wanted:
     """Figures of features that are wanted beside GEval's.
 
     ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
-    documents with it, and for q and intervals by documents; ``distinct``, for only the few features that together
-    explain the bad items or, if the ``best`` scores are ranked as if they were bad, the good items.
+    documents with it, and for q and intervals by documents; ``distinct``, for only the few features, ``most`` or less,
+    that together explain the bad items or, if the ``best`` scores are ranked as if they were bad, the good items.
     """
 
     losses: Sequence[float] | None = None
     documents: Documents | None = None
     distinct: bool = False
+    most: int | None = None
     best: bool = False
 
     def of_known(self, known: Flags) -> Wanted:
@@ -431,7 +433,7 @@ def _figures(
         badness = -weights[0]
     else:
         badness = -costs.losses if wanted.best else costs.losses
-    chosen, explained = select_distinct(badness, occurrences.only(candidates), len(candidates))
+    chosen, explained = select_distinct(badness, occurrences.only(candidates), len(candidates), wanted.most)
     distinct = features.at(candidates[chosen])
     return replace(distinct, more=distinct.more | {"explained": np.array(explained)})
 
@@ -487,13 +489,12 @@ def few_distinct(
     cost of each feature.
     """
     known = np.where(np.isfinite(scores), scores, np.nan).tolist()
-    found = worst_features(
+    return worst_features(
         items,
         known,
         worst_is_greatest=worst_is_greatest,
         header=header,
         kinds=FeatureKinds(word_shapes=True),
         frequencies=feature_ranking.Frequencies(least=significance.LEAST_LINES),
-        wanted=Wanted(losses=known if are_losses else None, documents=documents, distinct=True),
+        wanted=Wanted(losses=known if are_losses else None, documents=documents, distinct=True, most=MOST_DISTINCT),
     )
-    return found.at(np.arange(min(len(found), MOST_DISTINCT)))

@@ -86,8 +86,7 @@ class Arrival:
 
     ``arrived_by`` is what says when it arrived, one of receipts.WAYS. Unless ``again``, a content that failed before
     counts as failed, and is not tried again. ``seconds`` may be fewer than board.yaml allows. ``origin`` is where it
-    came from, if that is not the path of its source. ``stored`` is the digest of a file whose content the database
-    holds, and keeps until the submission is stored.
+    came from, if not its source. The database holds the content whose digest is ``stored`` until the submission is.
     """
 
     source: str
@@ -146,7 +145,7 @@ def prepare(board: Board, arrival: Arrival, references: References, place: str) 
         same = find_same(connection, board.settings, prepared)
     if same is not None or parcel is None:
         return replace(prepared, same=same)
-    new = (file for file in parcel.files if file.sha256 != arrival.stored)
+    new = [file for file in parcel.files if file.sha256 != arrival.stored]
     prepared = replace(prepared, packed={file.sha256: database.pack_file(file.path) for file in new})
     if failure is not None:
         return after_error(prepared, failure)
@@ -421,13 +420,11 @@ def _columns(settings: Settings, prepared: Prepared) -> dict[str, Any]:
     outputs = () if parcel is None else parcel.outputs
     cost, charge = charge_of(settings.at(arrival.arrived), prepared.state, outputs, baseline=arrival.baseline)
     texts = {name: getattr(details, name) for name in ("description", "author", "revision", "tags", "links")}
+    texts |= {name: getattr(prepared, name) for name in ("digest", "state", "reason")}
     texts |= {
         "code": code_of(prepared.key, prepared.digest, arrival.arrived),
         "name": own_name(arrival.source) if parcel is None else parcel.name,
         "source": arrival.origin or (shown_source(arrival.source) if parcel is None else parcel.source),
-        "digest": prepared.digest,
-        "state": prepared.state,
-        "reason": prepared.reason,
         "params": dict(details.params),
         "problems": list(prepared.problems),
         "charge": charge,
