@@ -272,8 +272,8 @@ class Wanted:
     """Figures of features that are wanted beside GEval's.
 
     ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
-    documents with it, and for q and intervals by documents; ``distinct``, for only the few features, ``most`` or less,
-    that together explain the bad items or, if the ``best`` scores are ranked as if they were bad, the good items.
+    documents with it, and for q and intervals by documents; ``distinct``, for only the few features, at most ``most``
+    of them, that explain the bad items together or, if the ``best`` scores are ranked as if they were bad, the good.
     """
 
     losses: Sequence[float] | None = None
