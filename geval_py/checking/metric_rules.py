@@ -103,9 +103,6 @@ class MetricRules:
         self._findings.replace("W303", self._lines, message, [lambda: place])
 
 
-WITHOUT_LABELS = ("TokenAccuracy", "SegmentAccuracy")  # accuracies of lines that are no labels
-
-
 class Labels(Value):
     """The labels among the answers, as a metric reads them; none if answers are not labels but mostly different."""
 
@@ -116,10 +113,10 @@ class Labels(Value):
     def of_target(cls, target: targets.Target) -> Labels:
         """Read the labels of the answers or, if a test set has none, of the training set's."""
         metric = target.metric
-        if metric is None or not (metric.has_classes or "Accuracy" in metric.name or "MultiLabel" in metric.name):
+        if metric is None or metric.labels == "none" or metric.matching not in ((), ("Lower",)):
             return cls()
         path = target.expected or target.training
-        if path is None or metric.name in WITHOUT_LABELS or metric.matching not in ((), ("Lower",)):
+        if path is None:
             return cls()
         labels: list[str] = []
         try:
@@ -135,7 +132,7 @@ class Labels(Value):
         if self.metric is None:
             return True
         lower = lower_characters if self.metric.matching else str
-        if "MultiLabel" in self.metric.name:
+        if self.metric.labels == "several":
             return any(lower(label) in self.known for label, _ in probable_labels(text))
         stripped = strip_spaces(text)
         if self.metric.matching:
@@ -149,7 +146,7 @@ class Labels(Value):
 
 def _labels_of_answer(metric: Metric, line: str) -> list[str]:
     lower = lower_characters if metric.matching else str
-    if "MultiLabel" in metric.name:
+    if metric.labels == "several":
         return list(map(lower, split_words(line)))
     return list(map(lower, strip_spaces(line).split("\t"))) if metric.matching else [strip_spaces(line)]
 
@@ -167,7 +164,7 @@ def _classes_of(target: targets.Target) -> frozenset[str]:
 
 def _certainty(metric: Metric, text: str, line: int) -> str:
     """Return the first certainty on a line, as it is written; "" if there is none."""
-    if "MultiLabel" in metric.name:
+    if metric.labels == "several":
         certain = (word for word in split_words(text) if probable_labels(word)[0][1] in {0.0, 1.0})
         return next(certain, "")
     if not is_class_line(text):

@@ -137,7 +137,7 @@ def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
     graphs: dict[tuple[int, str], list[tuple[str, list[tuple[float, float]]]]] = {}
     for evaluation, name in zip(evaluations, unique_names([of.output for of in evaluations]), strict=True):
         for place, score in enumerate(evaluation.scores):
-            if score.metric.name.startswith("Probabilistic-"):
+            if score.metric.has_curve:
                 graphs.setdefault((place, score.name), []).append(
                     (visible(name), calibration_curve(score.statistics))
                 )

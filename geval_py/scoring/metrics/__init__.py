@@ -92,7 +92,7 @@ _METRICS = (
            summary=_OF_WORDS, needs_vocabulary=True),
     Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=base.LIKELIHOOD, is_of_words=False,
            parse=_number, summary="mean of the likelihoods of the expected classes"),
-    Metric(name="Accuracy", make_column=_misses, measure=base.ACCURACY, is_of_words=False,
+    Metric(name="Accuracy", make_column=_misses, measure=base.ACCURACY, is_of_words=False, labels="one",
            summary="share of lines whose best guess is right"),
 )  # fmt: skip
 _WORD_GAPS = {metric.name: metric for metric in _METRICS}

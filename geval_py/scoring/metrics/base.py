@@ -181,10 +181,11 @@ class Metric(Value):
     ``has_classes``: output lines are classes of the training set. ``is_tokenised``: the tokenizer splits its lines
     first, where GEval's isPreprocessable says so. ``answers``: an expected line is one answer, or any of its columns
     is a right answer, or all of them are expected, or it is itself a distribution, of the ``shares`` of many answers,
-    which may not reach the best score. ``perfect`` makes the right output line of an expected one, where it is
-    another. ``matching`` holds the names before Accuracy or MultiLabel-F that say how answers are compared. ``parse``
-    reads an output line with its number and raises MalformedLineError. ``signature`` makes the signature of the
-    library that computes the metric.
+    which may not reach the best score. ``labels``: an output line is a label, or several, of few that are known.
+    ``has_curve``: its statistics have a curve of calibration. ``perfect`` makes the right output line of an expected
+    one, where it is another. ``matching`` holds the names before Accuracy or MultiLabel-F that say how answers are
+    compared. ``parse`` reads an output line with its number and raises MalformedLineError. ``signature`` makes the
+    signature of the library that computes the metric.
     """
 
     name: str
@@ -200,6 +201,8 @@ class Metric(Value):
     has_classes: bool = False
     is_tokenised: bool = False
     answers: Literal["one", "any", "all", "shares"] = "one"
+    labels: Literal["none", "one", "several"] = "none"
+    has_curve: bool = False
     matching: tuple[str, ...] = ()
     perfect: Callable[[str], str] | None = None
     parse: Callable[[str, int], object] | None = None

@@ -54,7 +54,7 @@ def _score(module: str, name: str) -> Elementwise:
 
 
 _Entries = partial(Metric, is_of_words=False, has_entries=True, parse=Late(module="distributions", name="entries_of"))
-_Labels = partial(_Entries, has_classes=True)
+_Labels = partial(_Entries, has_classes=True, labels="one")
 _SAVED = Measure(unit="share", direction="higher", best=1.0, worst=0.0, formula=_score("classes", "share"),
                  columns=("saved", "characters"))  # fmt: skip
 
@@ -93,7 +93,7 @@ _METRICS = (
                              columns=("reciprocal_rank",))),
     _keystrokes(_SHOWN, f"KeystrokesSaved@{_SHOWN}"),
     _Entries(name="ChoiceAccuracy", needs_input=True, make_column=_beside("choice_miss"), measure=ACCURACY,
-             summary="share of lines whose likeliest option is right"),
+             labels="one", summary="share of lines whose likeliest option is right"),
     _Entries(name="ChoiceLogLoss", needs_input=True, make_column=_beside("choice_loss"), measure=LOG_LOSS,
              summary="mean loss of the right option, among the options"),
     _cross_entropy(DEFAULT_BITS, "CrossEntropyToNormsHashed"),

@@ -123,23 +123,23 @@ def _f(beta: float, name: str = "F1") -> Metric:
 
 def _macro_f(beta: float, name: str = "Macro-F1") -> Metric:
     return _Metric(name=name, make_column=_rows("classes", "classes", beside="details"),
-                   measure=_of_all(_late("classes", "macro_f", beta), "hit"),
-                   has_classes=True, summary="mean of the F-scores of the expected classes")  # fmt: skip
+                   measure=_of_all(_late("classes", "macro_f", beta), "hit"), has_classes=True, labels="one",
+                   summary="mean of the F-scores of the expected classes")  # fmt: skip
 
 
 def _label_f(beta: float, name: str = "MultiLabel-F1") -> Metric:
     return _Tokens(name=name, make_column=_rows("labels", "label_counts", 3), measure=_f_measure(beta),
-                   summary="F-score of the labels of all lines")  # fmt: skip
+                   labels="several", summary="F-score of the labels of all lines")  # fmt: skip
 
 
 def _mean_label_f(beta: float, name: str = "Mean/MultiLabel-F1") -> Metric:
     return _Tokens(name=name, make_column=_rows("labels", "label_f", 1, beta), measure=_higher(_mean, "score"),
-                   summary="mean of the F-scores of each line's labels")  # fmt: skip
+                   labels="several", summary="mean of the F-scores of each line's labels")  # fmt: skip
 
 
 def _probabilistic_f(beta: float, name: str = "Probabilistic-MultiLabel-F1") -> Metric:
     make_column = _rows("labels", "probable_counts", 2, beside="details", needs=_SCIPY)
-    return _Tokens(name=name, make_column=make_column,
+    return _Tokens(name=name, labels="several", make_column=make_column, has_curve=True,
                    measure=_of_all(_late("labels", "probabilistic_f", beta), "mass", "expected"),
                    summary="the same of labels with probabilities: calibration and recall")  # fmt: skip
 
@@ -161,6 +161,7 @@ def _soft_f(beta: float, name: str = "Soft-F1") -> Metric:
 def _probabilistic_soft_f(beta: float, name: str = "Probabilistic-Soft-F1") -> Metric:
     make_column = _rows("spans", "probable_soft_counts", 2, beside="details", needs=_SCIPY)
     return _Tokens(name=name, make_column=make_column, parse=_late("spans", "given_annotations"), has_free_input=True,
+                   has_curve=True,
                    measure=_of_all(_late("labels", "probabilistic_f", beta), "mass", "expected"),
                    summary="the same of annotations with probabilities: calibration and recall")  # fmt: skip
 
@@ -174,7 +175,7 @@ def _soft_2d_f(beta: float, name: str = "Soft2D-F1") -> Metric:
 
 def _probabilistic_soft_2d_f(beta: float, name: str = "Probabilistic-Soft2D-F1") -> Metric:
     make_column = _rows("rectangles", "probable_soft_2d_counts", 2, beside="details", needs=_SCIPY)
-    return _Tokens(name=name, make_column=make_column, parse=_late("rectangles", "given_rectangles"),
+    return _Tokens(name=name, make_column=make_column, parse=_late("rectangles", "given_rectangles"), has_curve=True,
                    measure=_of_all(_late("labels", "probabilistic_f", beta), "mass", "expected"),
                    summary="F-score of rectangles with probabilities: calibration and recall")  # fmt: skip
 
@@ -262,9 +263,9 @@ _METRICS = (
     _mean_label_f(1),
     _probabilistic_f(1),
     _Metric(name="MultiLabel-LogLoss", make_column=_rows("labels", "label_loss"), measure=LOG_LOSS,
-            summary="mean loss of a line's labels"),
+            labels="several", summary="mean loss of a line's labels"),
     _Metric(name="MultiLabel-Likelihood", make_column=_rows("labels", "label_loss"), measure=LIKELIHOOD,
-            summary="geometric mean of the probabilities of the lines' labels"),
+            labels="several", summary="geometric mean of the probabilities of the lines' labels"),
     _Metric(name="RMSE", parse=_NUMBER_LINE, make_column=_rows("regression", "squared_error"),
             summary="root of the mean squared error",
             measure=_lower(_late("regression", "root_mean"), "squared_error", unit="answers' unit")),
@@ -366,20 +367,20 @@ def _accuracy(matching: tuple[str, ...], name: str) -> Metric:
     """Make Accuracy of texts compared otherwise or, without matching, of classes."""
     if not matching:
         return _Tokens(name=name, has_classes=True, make_column=_rows("classes", "miss"), measure=ACCURACY,
-                       summary="share of lines whose best guess is right")  # fmt: skip
+                       labels="one", summary="share of lines whose best guess is right")  # fmt: skip
     make_column = _rows("matching", "answer_distance", 1, matching, needs=_needs(matching))
     return _Tokens(name=name, matching=matching, answers="any", make_column=make_column, measure=ACCURACY,
-                   summary=f"Accuracy of texts compared by {'/'.join(matching)}")  # fmt: skip
+                   labels="one", summary=f"Accuracy of texts compared by {'/'.join(matching)}")  # fmt: skip
 
 
 def _matched_f(beta: float, name: str, matching: tuple[str, ...], *, is_mean: bool) -> Metric:
     needs = f"{_SCIPY} {_needs(matching)}"
     summary = f"the F-score of labels compared by {'/'.join(matching)}"
     if is_mean:
-        return _Tokens(name=name, matching=matching, measure=_higher(_mean, "score"),
+        return _Tokens(name=name, matching=matching, labels="several", measure=_higher(_mean, "score"),
                        make_column=_rows("matching", "matched_f", 1, matching, beta, needs=needs),
                        summary=f"mean of each line's: {summary}")  # fmt: skip
-    return _Tokens(name=name, matching=matching, measure=_f_measure(beta), summary=summary,
+    return _Tokens(name=name, matching=matching, labels="several", measure=_f_measure(beta), summary=summary,
                    make_column=_rows("matching", "matched_counts", 3, matching, needs=needs))  # fmt: skip
 
 
