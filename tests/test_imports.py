@@ -78,7 +78,7 @@ LATER = {  # modules of ours that a command has, but only some calls need
         "geval_py.reading.preparation",
         "geval_py.reading.rewriting",
         "geval_py.scoring.metrics.exact",
-        "geval_py.scoring.metrics.rows",
+        "geval_py.scoring.metrics.columns",
     ),
 }
 

@@ -22,11 +22,11 @@ from typing import IO, Any, cast
 import yaml
 from sqlalchemy import Connection, Engine, LargeBinary, String, Table, delete, insert, select, text, union, update
 
-from geval_py.board.answers import expected_of
 from geval_py.board.database import schema, store
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import ensure_disclosed
+from geval_py.board.references import expected_of
 from geval_py.board.settings import AFTER, Settings, read_settings, read_text
 from geval_py.board.site import files, pages
 from geval_py.board.site.view import loaded

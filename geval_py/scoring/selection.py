@@ -15,7 +15,7 @@ from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.wordprobs import NUMBER
-from geval_py.scoring.metrics.rows import InputColumn, PreparedColumn
+from geval_py.scoring.metrics.columns import InputColumn, PreparedColumn
 from geval_py.text import split_words
 
 TYPE_CHECKING = False

@@ -21,7 +21,7 @@ from sqlalchemy import delete, select, text
 from geval_py.board.database.schema import blobs, comparisons, disclosures, exchanges, facts, files, notices, uploads
 from geval_py.board.ranking import disclosure, order
 from geval_py.board.ranking.leaderboard import standings, standings_on
-from geval_py.board.server import receipts
+from geval_py.board.server import signed_receipts
 from geval_py.board.site.view import loaded
 from geval_py.errors import GevalError
 
@@ -49,7 +49,7 @@ class Machine(RuleBasedStateMachine):
         self.world.begin()
         self.model = Model(now=NOW, answers={HIDDEN: ANSWERS[0], VISIBLE: PUBLIC})
         self.world.open(self.model)
-        self.key = receipts.signing_key(self.board.folder)
+        self.key = signed_receipts.signing_key(self.board.folder)
         self.now, self.step, self.was_killed = NOW, 0, False
         self.accounts, self.receipts, self.codes = {}, [], []
         self.rescored = self.worker = None
@@ -173,11 +173,11 @@ class Machine(RuleBasedStateMachine):
 
     def _check_server(self):
         """Look whether each receipt has its upload, each content is needed, and each notice was delivered."""
-        key = receipts.public_text(self.key)
+        key = signed_receipts.public_text(self.key)
         with self.board.reading() as connection:
             stored = dict(connection.execute(select(uploads.c.number, uploads.c.receipt)).all())
             for receipt in self.receipts:
-                assert stored[receipts.verify("receipt", receipt, key)["number"]] == receipt
+                assert stored[signed_receipts.verify("receipt", receipt, key)["number"]] == receipt
             kept = set(connection.execute(select(blobs.c.sha256)).scalars())
             assert kept == set(connection.execute(select(files.c.sha256)).scalars())
             told = connection.execute(select(notices.c.number, notices.c.state)).all()

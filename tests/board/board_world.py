@@ -22,7 +22,6 @@ from samples import NOW, write
 from sqlalchemy import delete, pool, select
 from story import run_here
 
-from geval_py.board.answers import references_of
 from geval_py.board.database import store
 from geval_py.board.database.schema import METADATA
 from geval_py.board.database.store import CREATED, Board, migrate, remember, rows
@@ -30,6 +29,7 @@ from geval_py.board.exports import import_board
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
 from geval_py.board.operations import creation, pipeline, rescoring, submissions
+from geval_py.board.references import references_of
 from geval_py.board.server import delivery, worker
 from geval_py.board.submission import FailedError, ReceivedFile, digest_of
 

@@ -5,7 +5,7 @@ import io
 import json
 from dataclasses import asdict
 
-from geval_py.board.intake import worker
+from geval_py.board.intake import sandbox_child
 from geval_py.board.submission import FailedError, RejectedError
 from geval_py.cli import main
 from geval_py.cli.board import pages, submissions, transfer
@@ -44,7 +44,7 @@ class Story:
 def run_here(job, arguments, *, limits, place):
     """Run a job of the sandbox in this process."""
     document = json.loads(json.dumps({"job": job, "arguments": arguments}))
-    answer = worker._answer(document, asdict(limits), place)
+    answer = sandbox_child._answer(document, asdict(limits), place)
     if "result" in answer:
         return json.loads(json.dumps(answer["result"]))
     kind = FailedError if "failed" in answer else RejectedError

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from samples import NOW, WORDS, output, submission_in, without_limits, words_of, write, write_challenge
 from sqlalchemy import select
 
-from geval_py.board.answers import references_of
 from geval_py.board.database.schema import METADATA, SERVER_TABLES
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board
@@ -27,7 +26,8 @@ from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.board.server import accounts, queue, receipts, uploads
+from geval_py.board.references import references_of
+from geval_py.board.server import accounts, queue, signed_receipts, uploads
 from geval_py.board.server_settings import Webhook
 from geval_py.errors import CorruptFileError, DataError, UnreadableFileError, UsageError
 
@@ -92,7 +92,9 @@ def uploaded(board, tmp_path):
     write(path, text)
     digest = hashlib.sha256(text.encode()).hexdigest()
     names = {"name": "out.tsv", "test": "test-A", "sha256": digest, "bytes": len(text), "arrived": NOW}
-    uploads.accept(board, account, uploads.Received(path=str(path), **names), receipts.signing_key(board.folder), 9)
+    uploads.accept(
+        board, account, uploads.Received(path=str(path), **names), signed_receipts.signing_key(board.folder), 9
+    )
 
 
 def rows(board):

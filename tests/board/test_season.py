@@ -15,9 +15,9 @@ from samples import LINES, WORDS, output, words_of, write, write_challenge
 from story import Story, set_clock
 
 from geval_py import evaluate
-from geval_py.board.answers import documents_of
 from geval_py.board.database.store import Board
 from geval_py.board.ranking.parts import public_lines
+from geval_py.board.references import documents_of
 
 EXPECTED = Path(__file__).with_name("expected")
 TEAMS = [f"team{number:02}" for number in range(1, 41)]

@@ -16,7 +16,7 @@ from geval_py.reading.preparation import lower_case, preparation_of
 from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.base import LineStatistics
-from geval_py.scoring.metrics.rows import PreparedColumn
+from geval_py.scoring.metrics.columns import PreparedColumn
 from geval_py.text import split_words, visible
 
 PROPERTY = settings(deadline=None, derandomize=True)

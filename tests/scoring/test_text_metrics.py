@@ -23,8 +23,8 @@ from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.evaluate import preparation_for
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
+from geval_py.scoring.metrics.columns import probable_labels
 from geval_py.scoring.metrics.labels import calibration, fitted
-from geval_py.scoring.metrics.rows import probable_labels
 from geval_py.scoring.metrics.tags import Entity, entities_of
 from geval_py.scoring.metrics.texts import NUMBERED, TEXT_METRICS, load
 from geval_py.scoring.metrics.translation import bleu_row, brevity_penalty, error_rate

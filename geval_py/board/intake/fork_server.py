@@ -26,7 +26,7 @@ from typing import IO, Any, NoReturn
 from geval_py.reading.compression import zstd_module
 
 PROGRAM = "import sys, geval_py.board.intake.fork_server as server; server.main(int(sys.argv[1]))"
-LOADED = ("geval_py.board.intake.worker", "geval_py.board.intake.receiving", "geval_py.checking.check")
+LOADED = ("geval_py.board.intake.sandbox_child", "geval_py.board.intake.receiving", "geval_py.checking.check")
 MOST_REQUEST = 1 << 17  # bytes; an environment has a few hundred
 LOOK_SECONDS = 0.01  # between two looks at whether a killed child is gone
 
@@ -174,7 +174,7 @@ def _kill(pids: Iterable[int]) -> None:
 
 def _be_child(request: dict[str, Any], stderr: int) -> NoReturn:
     """Do the job as a process of its own would, and end without a look back."""
-    from geval_py.board.intake import worker
+    from geval_py.board.intake import sandbox_child
 
     status = 1
     try:
@@ -184,7 +184,7 @@ def _be_child(request: dict[str, Any], stderr: int) -> NoReturn:
         os.chdir(request["place"])
         os.environ.clear()
         os.environ.update(request["environment"])
-        status = worker.main(request["place"])
+        status = sandbox_child.main(request["place"])
     except BaseException:
         traceback.print_exc()
     finally:

@@ -26,10 +26,10 @@ from dataclasses import asdict, replace
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.board import submission
-from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.intake.fork_server import ForkedChild, ForkServer
 from geval_py.board.intake.identity import GIT, check_source
 from geval_py.board.intake.workspace import workspace
+from geval_py.board.references import References, references_of, sets_to_come
 from geval_py.board.settings import Limits, Settings
 from geval_py.errors import ClusterError, DataError
 from geval_py.text import named
@@ -44,7 +44,7 @@ Scorer: TypeAlias = "Callable[[submission.Parcel, str, Settings, Wanted], submis
 
 FORKS = sys.platform == "linux"
 # It starts faster than with -m.
-PROGRAM = "import sys, geval_py.board.intake.worker as worker; sys.exit(worker.main(sys.argv[1]))"
+PROGRAM = "import sys, geval_py.board.intake.sandbox_child as child; sys.exit(child.main(sys.argv[1]))"
 STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
 MOST_KEPT = 2000  # bytes at the end of a child's standard error
@@ -106,7 +106,7 @@ def report_in_sandbox(path: str, test: str, settings: Settings, place: str) -> s
 
 
 def run_in_sandbox(job: str, arguments: submission.Document, *, limits: Limits, place: str) -> submission.Document:
-    """Run a job of :mod:`geval_py.board.intake.worker` in a child process; raises RejectedError, FailedError.
+    """Run a job of :mod:`geval_py.board.intake.sandbox_child` in a child process; raises RejectedError, FailedError.
 
     The child has limits on memory, processor time and the size of files; no input, no terminal; only the variables
     of the environment that it needs; and its own session, which is killed when the time is over.

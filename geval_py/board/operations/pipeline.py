@@ -23,7 +23,6 @@ from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from geval_py.board.answers import References
 from geval_py.board.database import schema
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
@@ -40,6 +39,7 @@ from geval_py.board.intake.identity import (
 from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_sandbox
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import WITHDRAWN, Receipt, charge_of, check_quota, code_of, receipt_of
+from geval_py.board.references import References
 from geval_py.board.settings import Settings
 from geval_py.board.submission import Details, FailedError, Parcel, RejectedError, Scored, SubmissionError
 from geval_py.reading.sources import naming

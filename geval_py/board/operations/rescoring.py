@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from geval_py.board.answers import References, references_of, sets_to_come
 from geval_py.board.database import schema
 from geval_py.board.database.schema import FAILED, SCORED, files, history, outputs, scores, submissions
 from geval_py.board.database.store import Board, escape_unstorable, remember
@@ -29,6 +28,7 @@ from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.status import Outdated, outdated, tests_in
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.references import References, references_of, sets_to_come
 from geval_py.board.settings import Settings
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ClusterError

@@ -15,13 +15,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, false, func, or_, select, true
 
-from geval_py.board.answers import References, references_of
 from geval_py.board.database import schema
 from geval_py.board.database.store import Board, facts_about
 from geval_py.board.intake.identity import looks
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations import pipeline, receipts
 from geval_py.board.ranking.disclosure import arrived_in
+from geval_py.board.references import References, references_of
 from geval_py.board.settings import Settings
 from geval_py.board.submission import STATES
 from geval_py.tables.layout import Cut

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import Connection, Row, select, update
 
-from geval_py.board.answers import References, references_of
 from geval_py.board.database.schema import FAILED, SCORED, outputs, submissions, submitters
 from geval_py.board.database.store import Board, escape_unstorable, facts_about, mark_changed, remember
 from geval_py.board.intake.identity import fingerprint, folded, own_name, submissions_in, submitter_of
@@ -29,6 +28,7 @@ from geval_py.board.operations.notices import tell_of_withdrawal
 from geval_py.board.operations.pipeline import Arrival, Prepared, prepare, settings_digest, store, tried_with
 from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of, written
 from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.references import References, references_of
 from geval_py.board.settings import Phase, Settings
 from geval_py.board.submission import RejectedError
 from geval_py.errors import DataError, GevalError, UsageError

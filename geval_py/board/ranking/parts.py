@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, insert, select
 
-from geval_py.board.answers import documents_of
 from geval_py.board.database.schema import evaluations
+from geval_py.board.references import documents_of
 from geval_py.board.settings import PUBLIC, Settings, Test, metrics_of
 from geval_py.board.submission import PartScore, Scored, pack, unpack
 from geval_py.reading.schemes import parse_schemes
@@ -62,7 +62,7 @@ def part_scores(
     """Return the scores of outputs on a part, by output and metric; compute and store those that are missing.
 
     An output whose whole score has no losses, or is of another number of lines than the test has now, has none.
-    Raises the errors of :func:`geval_py.board.answers.documents_of`.
+    Raises the errors of :func:`geval_py.board.references.documents_of`.
     """
     metrics = metrics_of(settings, test)
     ids = {of[metric] for of in wholes.values() for metric in metrics if metric in of}

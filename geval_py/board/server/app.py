@@ -32,7 +32,7 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
-from geval_py.board.server import accounts, own_pages, queue, receipts, uploads
+from geval_py.board.server import accounts, own_pages, queue, signed_receipts, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
 from geval_py.board.server.guards import (
     FAILURES_AN_HOUR,
@@ -69,7 +69,7 @@ class Server:
         self.live = LiveBoard(folder)
         self.url = (url or self.live.board().settings.url).rstrip("/")
         self.site = LiveSite(self.live, place, self.clock)
-        self.key = receipts.signing_key(folder)
+        self.key = signed_receipts.signing_key(folder)
         self.place = place
         self.receiving: Counter[int] = Counter()  # uploads by the id of their account
         self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
@@ -194,7 +194,7 @@ class Server:
 
     def receipt_key(self, _: Request) -> Response:
         """Publish the key that receipts are verified with."""
-        return PlainTextResponse(receipts.public_text(self.key) + "\n")
+        return PlainTextResponse(signed_receipts.public_text(self.key) + "\n")
 
     # Signing in and out
 

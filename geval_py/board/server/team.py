@@ -16,11 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from geval_py.board.answers import public_answers
 from geval_py.board.database.store import Board, write_content
 from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations.receipts import day_of, quota_used, written
 from geval_py.board.operations.submissions import name_final, withdraw
+from geval_py.board.references import public_answers
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.guards import FAILURES_AN_HOUR, read_form

@@ -24,7 +24,7 @@ from geval_py.board.database.schema import SCORED, blobs, files, outputs, submis
 from geval_py.board.database.store import Board, escape_unstorable, pack_file, store_content, write_content
 from geval_py.board.intake.identity import ARCHIVES, is_archive
 from geval_py.board.operations.receipts import WAITING, check_quota
-from geval_py.board.server import accounts, queue, receipts
+from geval_py.board.server import accounts, queue, signed_receipts
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.settings import Settings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
@@ -106,7 +106,7 @@ def accept(board: Board, account: Account, received: Received, key: Ed25519Priva
             check_quota(connection, settings, known.submitter_id, known.team, received.arrived, (), with_uploads=True)
         store_content(connection, received.sha256, packed)
         number = secrets.token_hex(NUMBER_BYTES)
-        receipt = receipts.sign(key, _receipt(board.settings, known, received, number))
+        receipt = signed_receipts.sign(key, _receipt(board.settings, known, received, number))
         values = {name: getattr(received, name) for name in ("name", "test", "sha256", "bytes", "arrived", "dry")}
         values |= {"number": number, "account_id": known.id, "submitter_id": known.submitter_id, "receipt": receipt}
         upload_id = connection.execute(
@@ -129,7 +129,7 @@ def _same(connection: Connection, submitter_id: int, received: Received) -> Row[
     return connection.execute(query.order_by(uploads.c.id).limit(1)).first()
 
 
-def _receipt(settings: Settings, account: Account, received: Received, number: str) -> receipts.Receipt:
+def _receipt(settings: Settings, account: Account, received: Received, number: str) -> signed_receipts.Receipt:
     return {
         "number": number,
         "board": settings.title,

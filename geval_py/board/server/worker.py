@@ -22,7 +22,6 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, select
 
-from geval_py.board.answers import references_of
 from geval_py.board.database.schema import FAILED, rescorings, submissions
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake.sandbox import end_children, receive_in_sandbox
@@ -31,6 +30,7 @@ from geval_py.board.operations import pipeline
 from geval_py.board.operations.notices import tell_of_upload
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError
 from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.references import references_of
 from geval_py.board.server import queue, uploads
 from geval_py.board.server.delivery import deliver_next
 from geval_py.board.server.live import PROGRAM, LiveBoard

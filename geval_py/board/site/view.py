@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select
 
-from geval_py.board.answers import expected_of, input_of
 from geval_py.board.database.schema import (
     SCORED,
     announcements,
@@ -28,6 +27,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.database.store import AFFILIATION, facts_about
 from geval_py.board.ranking import disclosure, leaderboard, likeness, order, place_ranges
+from geval_py.board.references import expected_of, input_of
 from geval_py.board.settings import AFTER, NO_DIGITS, Digits, Settings, Test, measure_of, names_of, read_text
 from geval_py.board.site.place_changes import Published, last_published, published_of
 from geval_py.board.submission import Entry, Standings, unpack

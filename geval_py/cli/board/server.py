@@ -294,9 +294,9 @@ def run_verify_receipt(words: Sequence[str]) -> int:
     given = make_verify_receipt_parser().understood(words)
     if given is None:
         return 0
-    from geval_py.board.server import receipts
+    from geval_py.board.server import signed_receipts
 
-    found = receipts.verify(given.file, read_text(given.file), given.key.strip())
+    found = signed_receipts.verify(given.file, read_text(given.file), given.key.strip())
     test = f" for {found['test']}" if found["test"] else ""
     sys.stdout.write(
         visible(

@@ -67,7 +67,7 @@ def _misses(setting: base.Setting) -> base.Column:
 
 
 def _number(text: str, line: int) -> float:
-    from geval_py.scoring.metrics.rows import number_of
+    from geval_py.scoring.metrics.columns import number_of
 
     return number_of(text, line)
 
@@ -203,7 +203,7 @@ def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparati
     """
     if preparation is None:
         return metric.make_column(base.Setting(bits=metric.bits, vocabulary=vocabulary))
-    from geval_py.scoring.metrics.rows import PreparedColumn
+    from geval_py.scoring.metrics.columns import PreparedColumn
 
     prepared = frozenset(map(preparation, vocabulary))
     return PreparedColumn(metric.make_column(base.Setting(bits=metric.bits, vocabulary=prepared)), preparation)

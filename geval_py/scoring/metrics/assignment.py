@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
-from geval_py.scoring.metrics.rows import malformed
+from geval_py.scoring.metrics.columns import malformed
 
 MOST_COMPARED = 5_000_000  # pairs of boxes of a line that overlap on the first axis: some seconds
 MOST_PAIRS = 250_000  # of a line that have a score: 50 MB

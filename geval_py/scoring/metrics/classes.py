@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading.wordprobs import NO_DIGIT, REST
+from geval_py.scoring.metrics.columns import malformed, number_of, of_answer
 from geval_py.scoring.metrics.exact import best_guess, is_hit
-from geval_py.scoring.metrics.rows import malformed, number_of, of_answer
 from geval_py.text import strip_spaces
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from geval_py.reading.wordprobs import (
     word_buckets,
 )
 from geval_py.scoring.metrics.base import LineStatistics, Setting
-from geval_py.scoring.metrics.rows import malformed, of_role
+from geval_py.scoring.metrics.columns import malformed, of_role
 from geval_py.text import shorten, split_words, strip_spaces, visible
 from geval_py.values import Value
 

@@ -17,7 +17,7 @@ from math import inf, log, log1p, log2
 from typing import TYPE_CHECKING
 
 from geval_py.scoring.metrics.classes import f_score, harmonic, ratio
-from geval_py.scoring.metrics.rows import malformed, of_answer, probable_labels
+from geval_py.scoring.metrics.columns import malformed, of_answer, probable_labels
 from geval_py.text import split_words
 
 if TYPE_CHECKING:

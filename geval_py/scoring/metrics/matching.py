@@ -21,8 +21,8 @@ from typing import TypeAlias
 
 from geval_py.reading.preparation import lower_characters
 from geval_py.scoring.metrics.classes import f_score
+from geval_py.scoring.metrics.columns import malformed
 from geval_py.scoring.metrics.labels import given_labels
-from geval_py.scoring.metrics.rows import malformed
 from geval_py.text import split_words, strip_spaces
 
 # The distance of a given and an expected text, or 1 if it is above a limit.

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics.rows import malformed, number_of, of_answer
+from geval_py.scoring.metrics.columns import malformed, number_of, of_answer
 
 if TYPE_CHECKING:
     import numpy as np

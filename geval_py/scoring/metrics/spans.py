@@ -31,7 +31,7 @@ from geval_py.scoring.metrics.assignment import (
     within_limits,
 )
 from geval_py.scoring.metrics.classes import harmonic, ratio
-from geval_py.scoring.metrics.rows import malformed, of_answer
+from geval_py.scoring.metrics.columns import malformed, of_answer
 from geval_py.tables.numbers import shortest
 from geval_py.text import SPACES, shorten, split_words, visible
 

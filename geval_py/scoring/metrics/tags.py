@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics.classes import f_score, ratio
-from geval_py.scoring.metrics.rows import malformed, of_answer
+from geval_py.scoring.metrics.columns import malformed, of_answer
 from geval_py.text import SPACES, shorten, split_words, visible
 
 if TYPE_CHECKING:

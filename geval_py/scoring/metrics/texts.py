@@ -60,7 +60,7 @@ class LateColumn(Value):
 
     def __call__(self, setting: Setting) -> Column:
         del setting
-        column: Column = load("rows", self.kind)(load(self.module, self.name, self.needs), *self.arguments)
+        column: Column = load("columns", self.kind)(load(self.module, self.name, self.needs), *self.arguments)
         return column
 
 
@@ -217,7 +217,7 @@ _SACRE_COUNTS = ("references", "words", "reference_words", *_BLEU_COUNTS[:4], *_
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
 _SHARE = _late("classes", "share")
-_NUMBER_LINE = _late("rows", "number_of")
+_NUMBER_LINE = _late("columns", "number_of")
 _CORRECTIONS = LateColumn(
     kind="InputColumn", module="translation", name="corrections", arguments=(3,), needs=_DISTANCES
 )

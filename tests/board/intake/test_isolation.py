@@ -19,7 +19,7 @@ import pytest
 from processes import is_alive
 
 from geval_py import evaluate
-from geval_py.board.intake import fork_server, worker
+from geval_py.board.intake import fork_server, sandbox_child
 from geval_py.board.intake import sandbox as isolation
 from geval_py.board.intake.sandbox import receive_in_sandbox, run_in_sandbox, score_in_sandbox
 from geval_py.board.settings import Limits, Settings, Test
@@ -341,15 +341,15 @@ def child(monkeypatch, with_server):
 
 HARNESS = """
 import json, os, resource, subprocess, sys, time
-from geval_py.board.intake import fork_server, worker
-main = worker.main
+from geval_py.board.intake import fork_server, sandbox_child
+main = sandbox_child.main
 def child(place):
     def do(job):
-        worker.JOBS["job"] = lambda arguments, limits, place: job()
+        sandbox_child.JOBS["job"] = lambda arguments, limits, place: job()
         os._exit(main(place))
 {code}
     return 0
-worker.main = child
+sandbox_child.main = child
 fork_server.main(int(sys.argv[1]))
 """
 LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
@@ -440,7 +440,7 @@ def test_what_a_child_sees_of_its_parent(child, place, monkeypatch):
     assert not {"GEVAL_BOARD_DATABASE", "PYTHONPATH", "USER", "PWD"} & set(seen["environment"])
     assert seen["environment"]["HOME"] == place
     del seen["environment"]
-    nice = min(os.nice(0) + worker.NICENESS, 19)
+    nice = min(os.nice(0) + sandbox_child.NICENESS, 19)
     assert seen == {"input": "", "session": True, "nice": nice, "core": 0, "isolated": 1}
 
 
@@ -489,8 +489,8 @@ def test_a_server_whose_parent_is_gone_ends_with_its_children(with_server, place
     server = with_server(
         fork_server.PROGRAM.replace(
             "server.main",
-            "import geval_py.board.intake.worker, time; "
-            "geval_py.board.intake.worker.main = lambda place: time.sleep(60); server.main",
+            "import geval_py.board.intake.sandbox_child, time; "
+            "geval_py.board.intake.sandbox_child.main = lambda place: time.sleep(60); server.main",
         )
     )
     one = server.start(place, isolation._environment(place))
@@ -533,9 +533,7 @@ def test_two_at_once(submission, settings, tmp_path):
 def test_the_child_that_scores_needs_no_numpy(look, place):
     """Its start is most of what a submission costs; intervals are made in the parent, from shared resamples."""
     look({OUT: BIGRAM})
-    code = (
-        f"import sys\nfrom geval_py.board.intake.worker import main\nmain({place!r})\nprint('numpy' in sys.modules)"
-    )
+    code = f"import sys\nfrom geval_py.board.intake.sandbox_child import main\nmain({place!r})\nprint('numpy' in sys.modules)"
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
 

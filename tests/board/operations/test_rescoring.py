@@ -8,7 +8,6 @@ from samples import NOW, ON_BOTH, WORDS, output, words_of, write, write_set
 from sqlalchemy import func, select
 
 from geval_py.board import site
-from geval_py.board.answers import references_of
 from geval_py.board.database.schema import evaluations, files, history, outputs, scores, submissions
 from geval_py.board.intake.identity import unopened_digest
 from geval_py.board.operations import pipeline as preparing
@@ -19,6 +18,7 @@ from geval_py.board.operations.rescoring import PlaceChange, replace_scores, res
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.references import references_of
 from geval_py.board.settings import Test
 from geval_py.board.submission import FailedError
 

@@ -9,10 +9,10 @@ from rows import START, Rows, perplexity
 from samples import write
 from sqlalchemy import func, select
 
-from geval_py.board.answers import documents_of, references_of
 from geval_py.board.database.schema import comparisons, disclosures, evaluations, exchanges
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.parts import public_lines
+from geval_py.board.references import documents_of, references_of
 from geval_py.errors import ConfigError, MissingFileError, UsageError
 
 LINES = 100

@@ -17,7 +17,7 @@ from sqlalchemy import func, select, text
 from geval_py.board.database.schema import blobs, files, jobs, submissions, submitters, uploads
 from geval_py.board.database.store import Board, write_content
 from geval_py.board.operations.receipts import quota_used
-from geval_py.board.server import accounts, receipts
+from geval_py.board.server import accounts, signed_receipts
 from geval_py.board.server.live import PROGRAM
 
 HOST = "127.0.0.1"
@@ -148,7 +148,7 @@ def check_invariants(board, given=(), *, is_idle=True):
 
     If ``is_idle``, nothing waits any more. Gives the number of uploads by state.
     """
-    board, key = Board.open(board.folder), receipts.public_text(receipts.signing_key(board.folder))
+    board, key = Board.open(board.folder), signed_receipts.public_text(signed_receipts.signing_key(board.folder))
     with board.reading() as connection:
         if connection.dialect.name == "sqlite":
             assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
@@ -156,7 +156,7 @@ def check_invariants(board, given=(), *, is_idle=True):
         rows = connection.execute(select(uploads).order_by(uploads.c.id)).all()
         stored = {row.number: row for row in rows}
         for receipt in given:  # no receipt without its upload
-            told = receipts.verify("a receipt", receipt, key)
+            told = signed_receipts.verify("a receipt", receipt, key)
             assert stored[told["number"]].receipt == receipt
         found = {row.id: row for row in connection.execute(select(submissions))}
         work = {}

@@ -18,7 +18,7 @@ from geval_py.board.database.schema import accounts as accounts_table
 from geval_py.board.database.schema import audit, blobs, invitations, jobs, sessions, submissions, tokens, uploads
 from geval_py.board.database.store import Board
 from geval_py.board.exports import export
-from geval_py.board.server import accounts, queue, receipts
+from geval_py.board.server import accounts, queue, signed_receipts
 
 GOOD = output("test-A", 0.5)
 BAD = GOOD.replace(" :", " ;", 1)
@@ -169,7 +169,7 @@ def test_an_upload_is_scored_and_has_a_valid_receipt(served):
     told = state(program, number)
     assert (told["state"], told["cost"], told["arrived"]) == ("scored", 1, "2027-01-10T12:00:00Z")
     key = program.get("/receipt-key").text.strip()
-    receipt = receipts.verify("receipt.json", answer.json()["receipt"], key)
+    receipt = signed_receipts.verify("receipt.json", answer.json()["receipt"], key)
     assert (receipt["submitter"], receipt["file"], receipt["test"]) == ("anna", "out.tsv", "test-A")
     assert receipt["sha256"] == told["sha256"]
     assert count(served.board, submissions) == 1
@@ -181,8 +181,8 @@ def test_an_upload_is_scored_and_has_a_valid_receipt(served):
 def test_a_changed_receipt_is_not_valid(served, name):
     receipt = json.loads(served.token("anna").put(OUT, GOOD).json()["receipt"])
     key = receipt["key"]
-    with pytest.raises(receipts.ReceiptError, match="its signature does not belong to what it says"):
-        receipts.verify("r", json.dumps(receipt | {name: "another"}), key)
+    with pytest.raises(signed_receipts.ReceiptError, match="its signature does not belong to what it says"):
+        signed_receipts.verify("r", json.dumps(receipt | {name: "another"}), key)
 
 
 def test_an_archive_is_uploaded_by_a_form_without_scripts(served):

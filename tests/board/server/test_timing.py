@@ -14,7 +14,7 @@ from samples import NOW, output, words_of
 from sqlalchemy import Engine, event
 
 from geval_py.board import submission
-from geval_py.board.intake.worker import JOBS
+from geval_py.board.intake.sandbox_child import JOBS
 from geval_py.board.server import accounts
 
 OUT = "/upload/out.tsv?test=test-A"

@@ -12,8 +12,8 @@ from gazette import SOURCE, TEST, answers_of, hide_answers, letters, output, upl
 from samples import without_limits
 from story import Story
 
-from geval_py.board.answers import references_of
 from geval_py.board.database.store import Board
+from geval_py.board.references import references_of
 from geval_py.reading.lines import LineReader
 from geval_py.tables.numbers import interval
 

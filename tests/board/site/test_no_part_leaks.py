@@ -10,9 +10,9 @@ from samples import LINES, WORDS, output, words_of, write, write_challenge
 from story import Story, set_clock
 
 from geval_py import evaluate
-from geval_py.board.answers import documents_of
 from geval_py.board.database.store import Board
 from geval_py.board.ranking.parts import public_lines
+from geval_py.board.references import documents_of
 
 pytestmark = pytest.mark.no_cover
 BEFORE, AFTER = datetime(2027, 1, 20, tzinfo=UTC), datetime(2027, 2, 2, tzinfo=UTC)

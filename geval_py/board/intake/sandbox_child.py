@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from geval_py.board import submission
-from geval_py.board.answers import expected_of
+from geval_py.board.references import expected_of
 from geval_py.board.submission import (
     REPORT_FILE,
     Document,
