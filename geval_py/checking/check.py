@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.blocks import Workers
 
 
-DEFAULT_MAX_BYTES = 20 * 10**9
 DEFAULT_MAX_PLACES = 20
 
 
@@ -42,7 +41,7 @@ def check_submission(
     tests: Sequence[str] = (),
     rules: Iterable[str] | None = None,
     max_places: int = DEFAULT_MAX_PLACES,
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_bytes: int = lines.DEFAULT_MAX_BYTES,
     progress: Progress | None = None,
     cluster: distributed.Client | None = None,
 ) -> Report:
@@ -77,7 +76,7 @@ def check_targets(
     rules: Collection[str],
     *,
     max_places: int = DEFAULT_MAX_PLACES,
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_bytes: int = lines.DEFAULT_MAX_BYTES,
     progress_of: ProgressOf = no_progress,
     strict: bool = False,
     workers: Workers | None = None,
@@ -137,7 +136,7 @@ def check_output(
     rules: Collection[str],
     *,
     max_places: int = DEFAULT_MAX_PLACES,
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    max_bytes: int = lines.DEFAULT_MAX_BYTES,
     progress: Progress | None = None,
     workers: Workers | None = None,
 ) -> list[Problem]:
@@ -165,7 +164,7 @@ def check_output(
     return findings.problems(checker.file.lines)
 
 
-def unreadable_output(path: str, max_bytes: int = DEFAULT_MAX_BYTES) -> Problem | None:
+def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
     """Return the problem of an output that is not text, or cannot be read to its end; None if there is none."""
     problems = check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
     return problems[0] if problems else None

@@ -11,6 +11,7 @@ import sys
 from geval_py.checking import check, problem_formats, rules, targets
 from geval_py.cli import parsers, score, terminal
 from geval_py.errors import GevalError, UsageError
+from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column, Table
@@ -47,7 +48,7 @@ def make_parser() -> parsers.QuietParser:
     add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help=tests)
     add_rules(parser, "E1")
     most = "bytes that a compressed output may unpack to (default: 20 GB)"
-    add("--max-bytes", type=parsers.number_type, default=check.DEFAULT_MAX_BYTES, metavar="N", help=most)
+    add("--max-bytes", type=parsers.number_type, default=DEFAULT_MAX_BYTES, metavar="N", help=most)
     parsers.add_fields(parser, "cluster")
     add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
     add("--diff", action="store_true", help="show what --fix would change, and write nothing")

@@ -15,7 +15,7 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 
-from geval_py.errors import EmptyFileError, MissingFileError, TooLargeError, UsageError
+from geval_py.errors import EmptyFileError, MissingFileError, UsageError
 from geval_py.reading import rewriting, rows
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import read_lines
@@ -49,8 +49,9 @@ class FormatIn(Value):
     """A format of outputs: the ending of its files, and the functions that read and write its lines.
 
     ``read`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a compressed file
-    that unpacks to more bytes than its second argument. ``write`` writes rows (their lines, parsed).
-    Without ``write`` the format is only read. ``is_binary`` means that the format compresses by itself.
+    that unpacks to more bytes than its second argument, and for any file of a binary format. ``write`` writes rows
+    (their lines, parsed). Without ``write`` the format is only read. ``is_binary`` means that the format compresses
+    by itself.
     """
 
     name: str
@@ -110,14 +111,9 @@ def encoded_lines(path: str, max_bytes: int | None = None) -> Iterator[bytes]:
     Raises TooLargeError for a file that unpacks to more than ``max_bytes``.
     """
     (format,) = (known for known in FORMATS_IN if known is format_of(path))
-    size = 0
     with closing(format.read(path, max_bytes)) as lines:
         while piece := list(_some_of(lines)):
-            encoded = "".join([f"{line}\n" for line in piece]).encode()
-            size += len(encoded)
-            if format.is_binary and max_bytes is not None and size > max_bytes:
-                raise TooLargeError(path=path, max_bytes=max_bytes)
-            yield encoded
+            yield "".join([f"{line}\n" for line in piece]).encode()
 
 
 def _some_of(lines: Iterator[str]) -> Iterator[str]:
@@ -187,10 +183,10 @@ def _found(name: str) -> str:
     return found if format_of(found) is None else Converted(found)
 
 
-def _read_parquet(path: str, _: int | None) -> Lines:
+def _read_parquet(path: str, max_bytes: int | None) -> Lines:
     from geval_py.reading.parquet import read_parquet
 
-    return read_parquet(path)
+    return read_parquet(path, max_bytes)
 
 
 def _write_parquet(parsed: Parsed, file: Writable) -> None:

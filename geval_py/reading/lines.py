@@ -35,6 +35,7 @@ TEXT_BLOCK_BYTES = 1 << 20
 SENTENCES_AT_A_TIME = 10_000
 _WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in it
 LF = 0x0A
+DEFAULT_MAX_BYTES = 20 * 10**9  # that a file from a stranger may unpack to
 MOST_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise fill the memory
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")

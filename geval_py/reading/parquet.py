@@ -12,12 +12,13 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading import rows
-from geval_py.reading.lines import MOST_LINE_BYTES
+from geval_py.reading.lines import DEFAULT_MAX_BYTES, MOST_LINE_BYTES
 from geval_py.reading.parquet_pages import Pages, damaged, pages_of
 from geval_py.reading.sources import is_regular, is_remote, naming
 from geval_py.version import installs
@@ -63,6 +64,7 @@ def import_without_numpy() -> None:
     hidden["numpy"] = None  # an import of it fails
     try:
         pyarrow()
+        import_module("pyarrow._compute")
     finally:
         del hidden["numpy"]
 
@@ -70,14 +72,25 @@ def import_without_numpy() -> None:
 class ParquetFile:
     """An opened Parquet file on this machine: its known columns, in batches of rows; raises UnreadableFileError.
 
-    ``choose`` chooses one column of texts or numbers among the names, in place of the known ones.
+    ``choose`` chooses one column of texts or numbers among the names, in place of the known ones. Raises
+    TooLargeError for a file that unpacks to more than ``max_bytes``; by default, to more than DEFAULT_MAX_BYTES and
+    to more than MOST_RATIO times its size.
 
     pyarrow's own class of this name is built upon the same reader, and takes a third longer to import.
     """
 
-    def __init__(self, path: str, file: BinaryIO, choose: Callable[[list[str]], str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        file: BinaryIO,
+        choose: Callable[[list[str]], str] | None = None,
+        max_bytes: int | None = None,
+    ) -> None:
         self._path, self._file, self._pa = path, file, pyarrow()
-        self._check_footer()
+        size = self._check_footer()
+        self._unpacked = _Unpacked(
+            path, max(DEFAULT_MAX_BYTES, MOST_RATIO * size) if max_bytes is None else max_bytes
+        )
         with reading(path):
             self._plain = self._reader()
             self._metadata, schema = self._plain.metadata, self._plain.schema_arrow
@@ -99,14 +112,18 @@ class ParquetFile:
         inner = {(DOC, CHOICES), (RESPONSE, rows.LOGARITHMS)} if self._is_lighteval else set()
         self._leaves = [n for n, leaf in enumerate(paths) if leaf[0] in self._known or tuple(leaf[:2]) in inner]
         self._words = [number for number in self._leaves if paths[number][0] in self._texts]
+        columns = self._metadata.schema
+        self._strings = [leaf for leaf in self._leaves if columns.column(leaf).physical_type == "BYTE_ARRAY"]
         self._coded = None
 
-    def _check_footer(self) -> None:
+    def _check_footer(self) -> int:
+        """Return the size of the file; raises UnreadableFileError for a footer that is too large."""
         size = self._file.seek(0, os.SEEK_END)
         self._file.seek(max(0, size - 8))
         length = int.from_bytes(self._file.read(4), "little")
         if size >= 12 and length > MOST_FOOTER_BYTES:
             raise damaged(self._path, f"its footer has {length} bytes")
+        return size
 
     def _reader(self, **options: Any) -> Any:
         from pyarrow._parquet import ParquetReader
@@ -131,16 +148,13 @@ class ParquetFile:
             yield from self._of_group(number, pages, group.num_rows)
 
     def _of_group(self, number: int, pages: dict[int, Pages], count: int) -> Iterator[Any]:
-        coded = self._words and all(pages[leaf].coded == {True} for leaf in self._words)
-        unpacked = sum(of.values * BYTES_OF_VALUE + of.unpacked for of in pages.values())
-        for leaf in self._words if not coded else ():
+        self._unpacked.start_group(number + 1, sum(of.stored for of in pages.values()))
+        self._unpacked.add(sum(of.values * BYTES_OF_VALUE + of.unpacked for of in pages.values()))
+        coded = self._words == self._strings and all(_is_coded(pages[leaf]) for leaf in self._words)
+        for leaf in self._strings if not coded else ():
             if pages[leaf].dictionary:
-                unpacked += pages[leaf].values * self._longest_word(number, leaf)
-        stored = sum(of.stored for of in pages.values())
-        if unpacked > max(MOST_UNPACKED_BYTES, MOST_RATIO * stored):
-            reason = f"row group {number + 1} would unpack to {unpacked} bytes, from {stored}"
-            raise UnreadableFileError(path=self._path, reason=reason)
-        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * count // max(1, unpacked)))
+                self._unpacked.add(pages[leaf].values * self._longest_word(number, leaf))
+        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * count // max(1, self._unpacked.of_group)))
         reader = self._coded_reader() if coded else self._plain
         with reading(self._path):
             stream = reader.iter_batches(at_once, [number], self._leaves, use_threads=False)
@@ -150,32 +164,116 @@ class ParquetFile:
                 if batch is None:
                     return
                 batch.validate()
+                extra = _extra_bytes(batch)
+            self._unpacked.add(extra)
+            for piece in _pieces(batch, extra):
                 if self._is_lighteval:
-                    columns = [batch.column(DOC).field(0), batch.column(RESPONSE).field(0)]
-                    batch = self._pa.RecordBatch.from_arrays(columns, [CHOICES, rows.LOGARITHMS])
-            yield batch
+                    columns = [piece.column(DOC).field(0), piece.column(RESPONSE).field(0)]
+                    yield self._pa.RecordBatch.from_arrays(columns, [CHOICES, rows.LOGARITHMS])
+                else:
+                    yield piece
 
     def _coded_reader(self) -> Any:
         """Return a reader that keeps words as numbers of a dictionary."""
         if self._coded is None:
             with reading(self._path):
-                self._coded = self._reader(read_dictionary=self._words, metadata=self._metadata)
+                self._coded = self._reader(read_dictionary=self._strings, metadata=self._metadata)
         return self._coded
 
     def _longest_word(self, group: int, leaf: int) -> int:
         """Return the size of the longest word of a dictionary, of which a part of the words are numbers."""
+        from pyarrow._compute import call_function
+
         with reading(self._path):
             first = next(self._coded_reader().iter_batches(1, [group], [leaf], use_threads=False))
-            words = first.column(0)
-            words = (words.flatten() if hasattr(words, "flatten") else words).dictionary
-        return max(map(len, words.cast(self._pa.binary()).to_pylist()), default=0)
+            (words,) = _leaves_of(first.column(0))
+            longest = call_function("max", [_lengths(words.dictionary)]).as_py()
+        return int(longest or 0)
+
+
+class _Unpacked:
+    """Counts the bytes that a file unpacks to, against the limits of a row group and of the file."""
+
+    def __init__(self, path: str, most: int) -> None:
+        self._path, self._most, self._of_file = path, most, 0
+
+    def start_group(self, number: int, stored: int) -> None:
+        self._number, self._stored, self.of_group = number, stored, 0
+
+    def add(self, size: int) -> None:
+        """Count more bytes; raises UnreadableFileError for too many in the row group, TooLargeError in the file."""
+        self.of_group += size
+        self._of_file += size
+        most = max(MOST_UNPACKED_BYTES, MOST_RATIO * self._stored)
+        if self.of_group > most:
+            reason = f"row group {self._number} would unpack to more than {most} bytes, from {self._stored}"
+            raise UnreadableFileError(path=self._path, reason=f"{reason}; write smaller row groups, or TSV")
+        if self._of_file > self._most:
+            raise TooLargeError(path=self._path, max_bytes=self._most)
+
+
+def _is_coded(pages: Pages) -> bool:
+    """Whether all words are numbers of a dictionary, one that is small enough to look at for each batch."""
+    return pages.coded == {True} and pages.dictionary <= BYTES_AT_ONCE
+
+
+def _pieces(batch: Any, extra: int) -> Iterator[Any]:
+    """Split a batch whose words are longer than the numbers that stand for them, until its text is short."""
+    if extra <= BYTES_AT_ONCE or batch.num_rows == 1:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    for piece in (batch.slice(0, half), batch.slice(half)):
+        yield from _pieces(piece, _extra_bytes(piece))
+
+
+def _extra_bytes(batch: Any) -> int:
+    """Compute by how many bytes the words that are numbers of a dictionary exceed BYTES_OF_VALUE each."""
+    leaves = [leaf for column in batch.columns for leaf in _leaves_of(column) if hasattr(leaf, "dictionary")]
+    return sum(max(0, text_size(leaf) - len(leaf) * BYTES_OF_VALUE) for leaf in leaves)
+
+
+def text_size(words: Any) -> int:
+    """Compute how many bytes the words of an array have together, each as often as it is there."""
+    if not hasattr(words, "dictionary"):
+        starts = starts_in(words)
+        return starts[-1] - starts[0]
+    from pyarrow._compute import call_function
+
+    total = call_function("sum", [call_function("take", [_lengths(words.dictionary), words.indices])])
+    return total.as_py() or 0
+
+
+def _lengths(words: Any) -> Any:
+    from pyarrow._compute import call_function
+
+    return call_function("binary_length", [words])
+
+
+def _leaves_of(array: Any) -> Iterator[Any]:
+    """Yield the arrays of words and numbers in lists, structures and maps of them."""
+    if hasattr(array, "field"):
+        for number in range(array.type.num_fields):
+            yield from _leaves_of(array.field(number))
+    elif hasattr(array, "offsets"):
+        yield from _leaves_of(entries_of(array))
+    else:
+        yield array
+
+
+def entries_of(lists: Any) -> Any:
+    """Return the entries of lists or maps as one array; ``flatten`` would import pyarrow.compute, which is slow."""
+    offsets = numbers_in(lists.offsets)
+    return lists.values.slice(offsets[0], offsets[-1] - offsets[0])
 
 
 @contextmanager
-def opened(path: str, choose: Callable[[list[str]], str] | None = None) -> Iterator[ParquetFile]:
+def opened(
+    path: str, choose: Callable[[list[str]], str] | None = None, max_bytes: int | None = None
+) -> Iterator[ParquetFile]:
     """Open a Parquet file, for its known columns or a chosen one.
 
-    Raises UnreadableFileError, and UsageError without pyarrow.
+    Raises UnreadableFileError, and UsageError without pyarrow; for ``max_bytes`` see :class:`ParquetFile`.
     """
     pyarrow()
     if not is_regular(path) or is_remote(path):
@@ -183,12 +281,12 @@ def opened(path: str, choose: Callable[[list[str]], str] | None = None) -> Itera
     with naming(path):
         raw = open(path, "rb")
     with raw:
-        yield ParquetFile(path, raw, choose)
+        yield ParquetFile(path, raw, choose, max_bytes)
 
 
-def batches(path: str) -> Iterator[Any]:
-    """Yield record batches with the known columns; raises as :func:`opened`."""
-    with opened(path) as file:
+def batches(path: str, max_bytes: int | None = None) -> Iterator[Any]:
+    """Yield record batches with the known columns; raises as :func:`opened`, and TooLargeError."""
+    with opened(path, max_bytes=max_bytes) as file:
         yield from file.batches()
 
 
@@ -253,10 +351,10 @@ def reading(path: str) -> Iterator[None]:
         raise UnreadableFileError(path=path, reason=f"it is not well-formed Parquet: {reason}") from error
 
 
-def read_parquet(path: str) -> Generator[str]:
-    """Yield the lines of a Parquet file; raises UnreadableFileError, with the row and the column."""
+def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
+    """Yield the lines of a Parquet file; raises UnreadableFileError, with row and column, and TooLargeError."""
     number = 1
-    for batch in batches(path):
+    for batch in batches(path, max_bytes):
         yield from lines_of_batch(path, batch, number)
         number += batch.num_rows
 
