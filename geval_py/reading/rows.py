@@ -13,7 +13,7 @@ from itertools import groupby, islice
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.wordprobs import WordProbs, are_probabilities, parse_line
+from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.text import shorten, visible
 from geval_py.values import Value
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs", "buckets"
 UNITS = (PROBABILITIES, LOGARITHMS)
 ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
+_NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
 MOST_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
 MOST_ENTRIES = 1 << 22  # rows of CSV that are one line
 
@@ -297,11 +298,11 @@ def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]
 
 
 def parsed_number(field: str, row: Row, key: str) -> float:
-    """Parse a finite number; raises UnreadableFileError."""
-    try:
-        return finite_number(float(field), row, key)
-    except ValueError:
-        raise row.error(key, f"{quoted(field)} is not a number") from None
+    """Parse a finite number as a line has it, perhaps among spaces; raises UnreadableFileError."""
+    number = field.strip(" \t")
+    if not NUMBER.fullmatch(number) and number.lower() not in _NOT_FINITE:
+        raise row.error(key, f"{quoted(field)} is not a number such as 0.5 or 1e-05")
+    return finite_number(float(number), row, key)
 
 
 def write_csv(rows: Parsed, file: Writable) -> None:

@@ -150,7 +150,15 @@ def test_bad_json_has_a_place(text, reason, tmp_path):
 
 
 BAD_CSV = [
-    ("id,label,p\n1,a,x\n", "row 2, column `p`: `x` is not a number"),
+    ("id,label,p\n1,a,x\n", "row 2, column `p`: `x` is not a number such as 0.5 or 1e-05"),
+    ("id,label,p\n1,a,0_1\n", "row 2, column `p`: `0_1` is not a number such as 0.5 or 1e-05"),
+    ("id,a,b\n1,０.5,0\n", "row 2, column `a`: `０.5` is not a number such as 0.5 or 1e-05"),
+    ("id,a,b\n1,0.5,\u00a00.5\n", "row 2, column `b`: `\\xa00.5` is not a number such as 0.5 or 1e-05"),
+    ("id,a,b\n1,0.5,.5\n", "row 2, column `b`: `.5` is not a number such as 0.5 or 1e-05"),
+    ("id,a,b\n1,0.5,\n", "row 2, column `b`: `` is not a number such as 0.5 or 1e-05"),
+    ("id,a,b\n1,0.5,+-1\n", "row 2, column `b`: `+-1` is not a number such as 0.5 or 1e-05"),
+    ("id,a,b\n1,0.5,+-inf\n", "row 2, column `b`: `+-inf` is not a number such as 0.5 or 1e-05"),
+    ("id,a,b\n1,0.5,-Infinity\n", "row 2, column `b`: the number is infinite, or too large"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
     ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
     ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4, column id: the rows of `1` do not follow each other"),
@@ -168,6 +176,11 @@ def test_bad_csv_has_a_place(text, reason, tmp_path):
     with pytest.raises(UnreadableFileError) as caught:
         list(read_output(path))
     assert str(caught.value) == f"Cannot read `{path}`: {reason}"
+
+
+def test_spaces_around_the_numbers_of_csv(tmp_path):
+    (tmp_path / "out.csv").write_text("id,label,p\n1,a, 0.5\n1,b,5e-1\t\n")
+    assert [row.values for row in read_output(tmp_path / "out.csv")] == [(0.5, 0.5)]
 
 
 def test_class_probabilities_of_scikit_learn(tmp_path):
@@ -416,6 +429,7 @@ LOGGED = [
     (sample(1), "row 1, doc_id: 0 is wanted: a row for each document, in order, and one filter"),
     (sample(filtered_resps=["text"] * 2), "row 1, filtered_resps[0]: it is no log-probability of a choice: the task is no multiple choice"),
     (sample(logs=("-inf", "-1")), "row 1, filtered_resps[0]: the number is infinite, or too large"),
+    (sample(logs=("-１", "-1")), "row 1, filtered_resps[0]: `-１` is not a number such as 0.5 or 1e-05"),
     (sample(choices=(" New York", " no")), "row 1, arguments[0].arg_1: the word `New York` has a space in it, which would split the line"),
     (sample(choices=("", "")), "row 1, arguments: the choices are empty or alike: the contexts differ, and no words are compared"),
     (sample(arguments=[]), "row 1, arguments: an argument is wanted for each of the filtered_resps"),

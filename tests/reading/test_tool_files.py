@@ -88,7 +88,9 @@ BAD_LISTS = [
     ("0 ||| a\n", "row 1: `number ||| text ||| features ||| score` is wanted"),
     ("1 ||| a ||| ||| -1\n", "row 1, number: 0 is wanted, not `1`: lists are numbered from 0"),
     ("0 ||| a ||| ||| -1\n2 ||| a ||| ||| -1\n", "row 2, number: 1 is wanted, not `2`: lists are numbered from 0"),
-    ("0 ||| a ||| ||| x\n", "row 1, score: `x` is not a number"),
+    ("0 ||| a ||| ||| x\n", "row 1, score: `x` is not a number such as 0.5 or 1e-05"),
+    ("0 ||| a ||| ||| -1_0\n", "row 1, score: `-1_0` is not a number such as 0.5 or 1e-05"),
+    ("0 ||| a ||| ||| -１.5\n", "row 1, score: `-１.5` is not a number such as 0.5 or 1e-05"),
     ("0 ||| a ||| ||| -inf\n", "row 1, score: the number is infinite, or too large"),
     (
         "0 ||| a ||| ||| -1\n0 ||| a b ||| ||| -1\n",
