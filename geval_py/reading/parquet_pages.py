@@ -24,7 +24,7 @@ NUMBER_OF_VALUES, ENCODING, ENCODING_V2 = 1, 2, 4  # in the struct of a page
 OF_DICTIONARY = {2, 8}  # PLAIN_DICTIONARY, RLE_DICTIONARY
 DELTA_BYTE_ARRAY = 7  # each word is the beginning of the one before and more: a page may unpack to its size squared
 HEADER_BYTES, MOST_HEADER_BYTES = 1 << 10, 1 << 20
-LEAST_VALUE_BYTES = 4  # of an entry of a dictionary: a number, or the length of a word
+LEAST_VALUE_BYTES = 2  # of an entry of a dictionary: a Float16; other numbers, and lengths of words, have 4 or 8
 MOST_NESTED = 8
 
 
