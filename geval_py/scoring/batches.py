@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading import parquet, rows
-from geval_py.reading.lines import MOST_LINE_BYTES, LineReader
+from geval_py.reading.lines import BYTE_ORDER_MARK, MOST_LINE_BYTES, LineReader
 from geval_py.reading.sources import state_at
 from geval_py.scoring.blocks import Block, MatchedBlockReader, Progress, ThreadPool, score_block
 from geval_py.scoring.kernel.backends import row_losses
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.blocks import Lines
 
 _NUMBERS = ("float", "double")
+MARK = BYTE_ORDER_MARK.decode()  # that the first line of a file loses, whatever its format
 
 
 class UnreadRows(LineReader):
@@ -64,14 +65,21 @@ class BatchScorer(MatchedBlockReader):
     def _score(self, blocks: Sequence[Block], batch: Any) -> list[LineStatistics]:
         (block,) = blocks
         batch = batch.slice(0, block.lines)
+        mark = MARK if block.first_line == 1 else ""
         listed = listed_rows(batch)
-        if listed is not None:
+        if listed is not None and not (mark and _first_word(batch).startswith(mark)):
             found = [row_losses(listed, block.expected, column.bits, block.first_line) for column in self._columns]
             if all(fault < 0 for _, _, fault in found):
                 return [LineStatistics(columns=(losses,), bound=bound) for losses, bound, _ in found]
         lines = parquet.lines_of_batch(self._path, batch, block.first_line)
-        text = "".join([f"{line}\n" for line in lines]).encode()
+        text = "".join([f"{line}\n" for line in lines]).removeprefix(mark).encode()
         return score_block(block.replace(outputs=memoryview(text)), self._columns, self._expected_path)
+
+
+def _first_word(batch: Any) -> str:
+    """Return the first word of rows with lists of words; an empty one if there is none."""
+    words = parquet.entries_of(batch.column(rows.WORDS).slice(0, 1))
+    return words[0].as_py() if len(words) else ""
 
 
 def listed_rows(batch: Any) -> ListedRows | None:

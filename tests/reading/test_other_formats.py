@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from geval_py import evaluate, read_output
+from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources, splits
 from geval_py.reading.formats import FORMATS_IN, convert
@@ -283,8 +285,6 @@ def test_a_row_is_json(tmp_path):
 
 
 def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypatch):
-    from geval_py.cli import main
-
     test = challenge(tmp_path)
     for ending in ENDINGS:
         convert(str(test / "out-f=.tsv"), str(test / f"out-f={ending[1:]}{ending}"))
@@ -307,8 +307,6 @@ def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypa
 
 
 def test_the_command(tmp_path, capsys):
-    from geval_py.cli import main
-
     source, target = str(tmp_path / "out.tsv"), str(tmp_path / "out.csv")
     (tmp_path / "out.tsv").write_text("the:0.5 :0.5\n")
     assert main(["convert", source, target]) == 0
@@ -357,8 +355,6 @@ def test_parquet_as_arrays_has_the_digits_of_the_text(rows, rest, log, data, tmp
     ("columns", "reason"), [BAD_PARQUET[n] for n in range(4)] + [({"words": [["a"]], "probabilities": [[2.0]]}, "row 1, probabilities[0]: 2.0 is not a probability, from 0 to 1")]
 )  # fmt: skip
 def test_bad_parquet_is_not_scored_as_arrays(columns, reason, tmp_path, capsys, monkeypatch):
-    from geval_py.cli import main
-
     monkeypatch.chdir(tmp_path)
     lead = 20_000  # rows of an earlier batch
     columns = {"words": [["a"]] * lead + columns["words"], "probabilities": [[1.0]] * lead + columns["probabilities"]}
@@ -369,10 +365,43 @@ def test_bad_parquet_is_not_scored_as_arrays(columns, reason, tmp_path, capsys, 
     assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: row {number}{reason[5:]}\n"
 
 
+@pytest.mark.parametrize("form", ["lists", "maps"])
+def test_a_byte_order_mark_in_the_first_word(form, tmp_path, capsys, monkeypatch):
+    """It is dropped, as that of a TSV is, however the lines are read."""
+    monkeypatch.chdir(tmp_path)
+    words, numbers = [["\ufeffthe", "\ufeffa"], ["\ufeffthe", "a"]], [[0.5, 0.25]] * 2
+    lines = [list(zip(*row, strict=True)) for row in zip(words, numbers, strict=True)]
+    maps = pa.array(lines, pa.map_(pa.string(), pa.float64()))
+    columns = {"words": words, "probabilities": numbers} if form == "lists" else {"probabilities": maps}
+    pq.write_table(pa.table(columns), "out.parquet")
+    (tmp_path / "out.tsv").write_text(text_of(lines))
+    (tmp_path / "expected.tsv").write_text("the\n\ufeffthe\n")
+    found = []
+    for name in ("out.tsv", "out.parquet"):
+        for mode in ([], ["-l"]):
+            assert main(["-o", name, "-e", "expected.tsv", "-m", "LogLossHashed", *mode]) == 0
+            found.append(capsys.readouterr().out)
+    assert found[:2] == found[2:]
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_half_precision_floats(use_dictionary, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    numbers = pa.array([[np.float16(p) for p in (0.5, 0.1, 0.25)]] * 3, pa.list_(pa.float16()))
+    table = pa.table({"words": [["a", "b", ""]] * 3, "probabilities": numbers})
+    pq.write_table(table, "out.parquet", use_dictionary=use_dictionary)
+    (tmp_path / "out.tsv").write_text("a:0.5 b:0.0999755859375 :0.25\n" * 3)
+    (tmp_path / "expected.tsv").write_text("a\nb\nc\n")
+    assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
+    scores = []
+    for name in ("out.parquet", "out.tsv"):
+        assert main(["-o", name, "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 0
+        scores.append(capsys.readouterr().out)
+    assert scores[0] == scores[1]
+
+
 @pytest.mark.parametrize("lines", [1, 3])
 def test_parquet_with_another_number_of_rows(lines, tmp_path, capsys, monkeypatch):
-    from geval_py.cli import main
-
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"words": [["a"]] * 2, "probabilities": [[1.0]] * 2}), "out.parquet")
     (tmp_path / "expected.tsv").write_text("a\n" * lines)
