@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import islice, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
@@ -114,7 +114,7 @@ class ParquetFile:
         self._words = [number for number in self._leaves if paths[number][0] in self._texts]
         columns = self._metadata.schema
         self._strings = [leaf for leaf in self._leaves if columns.column(leaf).physical_type == "BYTE_ARRAY"]
-        self._coded = None
+        self._coded, self._rows = None, 0
 
     def _check_footer(self) -> int:
         """Return the size of the file; raises UnreadableFileError for a footer that is too large."""
@@ -164,14 +164,22 @@ class ParquetFile:
                 if batch is None:
                     return
                 batch.validate()
-                extra = _extra_bytes(batch)
-            self._unpacked.add(extra)
-            for piece in _pieces(batch, extra):
+                values, text = _count(batch)
                 if self._is_lighteval:
-                    columns = [piece.column(DOC).field(0), piece.column(RESPONSE).field(0)]
-                    yield self._pa.RecordBatch.from_arrays(columns, [CHOICES, rows.LOGARITHMS])
-                else:
-                    yield piece
+                    columns = [batch.column(DOC).field(0), batch.column(RESPONSE).field(0)]
+                    batch = self._pa.RecordBatch.from_arrays(columns, [CHOICES, rows.LOGARITHMS])
+            if coded:
+                self._unpacked.add(max(0, text - values * BYTES_OF_VALUE))
+            yield from self._pieces(batch, values * BYTES_OF_OBJECT + text)
+
+    def _pieces(self, batch: Any, size: int) -> Iterator[Any]:
+        """Split a batch that is too large for a line; raises UnreadableFileError for a row that is."""
+        for piece, of_piece in _pieces(batch, size, MOST_LINE_BYTES):
+            self._rows += piece.num_rows
+            if of_piece > MOST_LINE_BYTES:
+                row = rows.Row(path=self._path, number=self._rows)
+                raise row.error("", f"it unpacks to {of_piece} bytes, more than {MOST_LINE_BYTES}")
+            yield piece
 
     def _coded_reader(self) -> Any:
         """Return a reader that keeps words as numbers of a dictionary."""
@@ -217,31 +225,38 @@ def _is_coded(pages: Pages) -> bool:
     return pages.coded == {True} and pages.dictionary <= BYTES_AT_ONCE
 
 
-def _pieces(batch: Any, extra: int) -> Iterator[Any]:
-    """Split a batch whose words are longer than the numbers that stand for them, until its text is short."""
-    if extra <= BYTES_AT_ONCE or batch.num_rows == 1:
-        yield batch
+def _pieces(batch: Any, size: int, most: int) -> Iterator[tuple[Any, int]]:
+    """Split a batch into pieces of at most so many bytes, or of one row, and yield them with their sizes."""
+    if size <= most or batch.num_rows == 1:
+        yield batch, size
         return
     half = batch.num_rows // 2
     for piece in (batch.slice(0, half), batch.slice(half)):
-        yield from _pieces(piece, _extra_bytes(piece))
+        yield from _pieces(piece, _size(piece), most)
 
 
-def _extra_bytes(batch: Any) -> int:
-    """Compute by how many bytes the words that are numbers of a dictionary exceed BYTES_OF_VALUE each."""
-    leaves = [leaf for column in batch.columns for leaf in _leaves_of(column) if hasattr(leaf, "dictionary")]
-    return sum(max(0, text_size(leaf) - len(leaf) * BYTES_OF_VALUE) for leaf in leaves)
+def _size(batch: Any) -> int:
+    """Compute how many bytes Python's objects for a batch take, at least, before they are made."""
+    values, text = _count(batch)
+    return values * BYTES_OF_OBJECT + text
 
 
-def text_size(words: Any) -> int:
-    """Compute how many bytes the words of an array have together, each as often as it is there."""
-    if not hasattr(words, "dictionary"):
-        starts = starts_in(words)
-        return starts[-1] - starts[0]
-    from pyarrow._compute import call_function
+def _count(batch: Any) -> tuple[int, int]:
+    """Count the values in a batch, and the bytes of its words, each as often as it is there."""
+    leaves = [leaf for column in batch.columns for leaf in _leaves_of(column)]
+    return sum(map(len, leaves)), sum(map(_text_size, leaves))
 
-    total = call_function("sum", [call_function("take", [_lengths(words.dictionary), words.indices])])
-    return total.as_py() or 0
+
+def _text_size(values: Any) -> int:
+    if hasattr(values, "dictionary"):
+        from pyarrow._compute import call_function
+
+        sizes = call_function("take", [_lengths(values.dictionary), values.indices])
+        return call_function("sum", [sizes]).as_py() or 0
+    if "string" not in str(values.type):
+        return 0
+    starts = starts_in(values)
+    return starts[-1] - starts[0]
 
 
 def _lengths(words: Any) -> Any:
@@ -361,55 +376,18 @@ def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
 
 def lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
     """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
-    with reading(path):
-        sizes = _sizes_of_rows(batch)
-    start = 0
-    while start < batch.num_rows:
-        count, size = 0, 0
-        while start + count < batch.num_rows and count < ROWS_OF_TEXT and (size < BYTES_AT_ONCE or not count):
-            of_row = sizes[start + count]
-            if of_row > MOST_LINE_BYTES:
-                row = rows.Row(path=path, number=number + start + count)
-                raise row.error("", f"it unpacks to {of_row} bytes, more than {MOST_LINE_BYTES}")
-            size, count = size + of_row, count + 1
-        with reading(path):
-            found = batch.slice(start, count).to_pylist()
-        for values in found:
-            row = rows.Row(path=path, number=number + start)
-            if CHOICES in values:
-                words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", values.pop(CHOICES) or ())
-                values = {rows.WORDS: words, **values}
-            yield rows.line_of(row, {name: _as_map(value, row) for name, value in values.items()})
-            start += 1
-
-
-def _sizes_of_rows(batch: Any) -> list[int]:
-    """Compute how many bytes Python's objects of each row take, at least, before they are made."""
-    found = [0] * batch.num_rows
-    for column in batch.columns:
-        items = column.keys if hasattr(column, "keys") else column.values
-        offsets = numbers_in(column.offsets)
-        size_of = _size_of_words(items) if hasattr(items, "dictionary") or "string" in str(items.type) else None
-        for row, (start, stop) in enumerate(pairwise(offsets)):
-            found[row] += (stop - start) * BYTES_OF_OBJECT + (size_of(start, stop) if size_of else 0)
-    return found
-
-
-def _size_of_words(words: Any) -> Callable[[int, int], int]:
-    """Return a function that bounds the bytes of the words from a place to before another."""
-    if not hasattr(words, "dictionary"):
-        starts = starts_in(words)
-        return lambda start, stop: starts[stop] - starts[start]
-    sizes = [stop - start for start, stop in pairwise(starts_in(words.dictionary))]
-    longest = max(sizes, default=0)
-
-    def size(start: int, stop: int) -> int:
-        if (stop - start) * longest <= BYTES_AT_ONCE:
-            return (stop - start) * longest
-        codes = words.indices.slice(start, stop - start).to_pylist()
-        return sum(sizes[code] for code in codes if code is not None)
-
-    return size
+    for start in range(0, batch.num_rows, ROWS_OF_TEXT):
+        some = batch.slice(start, ROWS_OF_TEXT)
+        for piece, _ in _pieces(some, _size(some), BYTES_AT_ONCE):
+            with reading(path):
+                found = piece.to_pylist()
+            for values in found:
+                row = rows.Row(path=path, number=number)
+                if CHOICES in values:
+                    words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", values.pop(CHOICES) or ())
+                    values = {rows.WORDS: words, **values}
+                yield rows.line_of(row, {name: _as_map(value, row) for name, value in values.items()})
+                number += 1
 
 
 def numbers_in(numbers: Any) -> memoryview[Any]:

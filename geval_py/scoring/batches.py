@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading import parquet, rows
-from geval_py.reading.lines import BYTE_ORDER_MARK, MOST_LINE_BYTES, LineReader
+from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.reading.sources import state_at
 from geval_py.scoring.blocks import Block, MatchedBlockReader, Progress, ThreadPool, score_block
 from geval_py.scoring.kernel.backends import row_losses
@@ -95,9 +95,6 @@ def listed_rows(batch: Any) -> ListedRows | None:
         return None
     if not words.offsets.equals(numbers.offsets):
         return None
-    entries = parquet.entries_of(words)
-    if parquet.text_size(entries) + 2 * len(entries) * parquet.BYTES_OF_OBJECT > MOST_LINE_BYTES:
-        return None  # a row may be too long, which the lines tell
     codes = None
     if hasattr(items, "dictionary"):
         codes, items = items.indices, items.dictionary

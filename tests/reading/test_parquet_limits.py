@@ -15,7 +15,6 @@ from geval_py.checking.check import unreadable_output
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import formats, parquet, parquet_pages, splits
-from geval_py.scoring import batches
 
 TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
 
@@ -222,28 +221,32 @@ def test_long_words_in_other_columns(column, tmp_path, monkeypatch):
     assert re.fullmatch(TOO_MUCH, reason_of(path))
 
 
-def test_batches_of_long_words_are_short(tmp_path, monkeypatch):
-    """So that the work can be interrupted between them."""
+def test_batches_of_long_words_are_split(tmp_path, monkeypatch):
+    """So that the work can be interrupted between them, and none is more than a line may be."""
     path = tmp_path / "out.parquet"
     columns = [[[value] * (1 + n % 7) for n in range(100)] for value in ("long" * 1000, 0.5)]
     pq.write_table(pa.table(columns, names=["words", "probabilities"]), path)
     whole = list(read_output(path))
-    monkeypatch.setattr(parquet, "BYTES_AT_ONCE", 20_000)
+    monkeypatch.setattr(parquet, "MOST_LINE_BYTES", 7 * 4064)
     found = list(parquet.batches(str(path)))
     assert list(read_output(path)) == whole
     assert sum(batch.num_rows for batch in found) == 100
-    for batch in found:
-        assert batch.num_rows == 1 or parquet.text_size(parquet.entries_of(batch.column(0))) <= 20_000 * 1.1
+    assert len(found) > 50
+    assert [row for batch in found for row in batch.to_pylist()] == pq.read_table(path).to_pylist()
 
 
-def test_a_row_that_is_too_long_is_not_scored_from_its_columns(tmp_path, capsys, monkeypatch):
-    write_row(tmp_path / "out.parquet", 1000, "long" * 1000)
-    (tmp_path / "expected.tsv").write_text("a\n")
+@pytest.mark.parametrize("long", [0, 3, 9])
+@pytest.mark.parametrize("mode", [[], ["-l"]])
+def test_a_row_that_is_too_long(mode, long, tmp_path, capsys, monkeypatch):
+    """From the columns as from lines."""
+    words = [["long" * 1000] * (10 if n == long else 9) for n in range(10)]
+    table = pa.table({"words": words, "probabilities": [[0.5] * len(row) for row in words]})
+    pq.write_table(table, tmp_path / "out.parquet")
+    (tmp_path / "expected.tsv").write_text("a\n" * 10)
     monkeypatch.chdir(tmp_path)
-    for module in (parquet, batches):
-        monkeypatch.setattr(module, "MOST_LINE_BYTES", 4_000_000)
-    assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
-    reason = "row 1: it unpacks to 4064000 bytes, more than 4000000"
+    monkeypatch.setattr(parquet, "MOST_LINE_BYTES", 40000)
+    assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed", *mode]) == 1
+    reason = f"row {long + 1}: it unpacks to 40640 bytes, more than 40000"
     assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {reason}\n"
 
 
