@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
+from operator import sub
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
@@ -36,6 +37,7 @@ MOST_IN_A_LIST = 1 << 17  # of the footer
 BUFFER_BYTES = 1 << 18
 BYTES_OF_OBJECT = 32  # of Python's, for an entry of a list
 BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number or code, and its place in lists
+SHORT_WORD = 2 * BYTES_OF_VALUE  # bytes that a word and its number are counted for anyway
 MOST_UNPACKED_BYTES, MOST_RATIO = 1 << 28, 256  # of a row group; a larger one may not be packed more tightly
 
 
@@ -50,21 +52,21 @@ def pyarrow() -> Any:
     return pa
 
 
-def import_without_numpy() -> None:
-    """Import pyarrow without numpy, which it would import if it is there, and which takes longer than all the rest.
+def import_without_numpy(module: str = "pyarrow") -> None:
+    """Import pyarrow, or a module of it, without numpy, which it would import, and which takes longer than the rest.
 
     pyarrow then has no numpy for as long as the process lives. So this is for the process of the command alone, where
     it only scores; anywhere else it does nothing.
     """
     command = getattr(sys.modules["__main__"], "__spec__", None)
     is_command = "geval_py.__main__" in sys.modules or (command is not None and command.name == "geval_py.__main__")
-    if not is_command or "pyarrow" in sys.modules or "numpy" in sys.modules:
+    if not is_command or module in sys.modules or "numpy" in sys.modules:
         return
     hidden: Any = sys.modules
     hidden["numpy"] = None  # an import of it fails
     try:
         pyarrow()
-        import_module("pyarrow._compute")
+        import_module(module)
     finally:
         del hidden["numpy"]
 
@@ -156,6 +158,7 @@ class ParquetFile:
                 self._unpacked.add(pages[leaf].values * self._longest_word(number, leaf))
         at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * count // max(1, self._unpacked.of_group)))
         reader = self._coded_reader() if coded else self._plain
+        are_short: bool | None = None
         with reading(self._path):
             stream = reader.iter_batches(at_once, [number], self._leaves, use_threads=False)
         while True:
@@ -164,7 +167,9 @@ class ParquetFile:
                 if batch is None:
                     return
                 batch.validate()
-                values, text = _count(batch)
+                if are_short is None:
+                    are_short = coded and _have_short_words(batch)
+                values, text = _count(batch, are_short)
                 if self._is_lighteval:
                     columns = [batch.column(DOC).field(0), batch.column(RESPONSE).field(0)]
                     batch = self._pa.RecordBatch.from_arrays(columns, [CHOICES, rows.LOGARITHMS])
@@ -190,12 +195,10 @@ class ParquetFile:
 
     def _longest_word(self, group: int, leaf: int) -> int:
         """Return the size of the longest word of a dictionary, of which a part of the words are numbers."""
-        from pyarrow._compute import call_function
-
         with reading(self._path):
             first = next(self._coded_reader().iter_batches(1, [group], [leaf], use_threads=False))
             (words,) = _leaves_of(first.column(0))
-            longest = call_function("max", [_lengths(words.dictionary)]).as_py()
+            longest = _compute("max", _lengths(words.dictionary)).as_py()
         return int(longest or 0)
 
 
@@ -241,18 +244,28 @@ def _size(batch: Any) -> int:
     return values * BYTES_OF_OBJECT + text
 
 
-def _count(batch: Any) -> tuple[int, int]:
-    """Count the values in a batch, and the bytes of its words, each as often as it is there."""
+def _have_short_words(batch: Any) -> bool:
+    """Whether no word in a dictionary, of which a row group has one, has more than SHORT_WORD bytes."""
+    leaves = [leaf for column in batch.columns for leaf in _leaves_of(column) if hasattr(leaf, "dictionary")]
+    starts = [starts_in(leaf.dictionary) for leaf in leaves]
+    return all(max(map(sub, of[1:], of), default=0) <= SHORT_WORD for of in starts)
+
+
+def _count(batch: Any, are_short: bool = False) -> tuple[int, int]:
+    """Count the values in a batch, and the bytes of its words, each as often as it is there.
+
+    If the words of dictionaries ``are_short``, their bytes are not counted, which would take longer.
+    """
     leaves = [leaf for column in batch.columns for leaf in _leaves_of(column)]
-    return sum(map(len, leaves)), sum(map(_text_size, leaves))
+    return sum(map(len, leaves)), sum(_text_size(leaf, are_short) for leaf in leaves)
 
 
-def _text_size(values: Any) -> int:
+def _text_size(values: Any, are_short: bool) -> int:
     if hasattr(values, "dictionary"):
-        from pyarrow._compute import call_function
-
-        sizes = call_function("take", [_lengths(values.dictionary), values.indices])
-        return call_function("sum", [sizes]).as_py() or 0
+        if are_short:
+            return 0
+        sizes = _compute("take", _lengths(values.dictionary), values.indices)
+        return _compute("sum", sizes).as_py() or 0
     if "string" not in str(values.type):
         return 0
     starts = starts_in(values)
@@ -260,9 +273,15 @@ def _text_size(values: Any) -> int:
 
 
 def _lengths(words: Any) -> Any:
+    return _compute("binary_length", words)
+
+
+def _compute(function: str, *arrays: Any) -> Any:
+    """Call one of Arrow's functions; the first call takes 0.02 s, and pyarrow.compute would take as long again."""
+    import_without_numpy("pyarrow._compute")
     from pyarrow._compute import call_function
 
-    return call_function("binary_length", [words])
+    return call_function(function, list(arrays))
 
 
 def _leaves_of(array: Any) -> Iterator[Any]:
