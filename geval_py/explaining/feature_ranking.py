@@ -226,7 +226,11 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class RankedPlaces:
-    """The occurrences of features, in parts of so many each, and the numbers of the ranked ones among all of them."""
+    """Where the ranked features occur.
+
+    ``parts`` are occurrences of features, each part with the number of its features; these are numbered on from part
+    to part. ``numbers`` are the numbers of the ranked features, in the order of the ranking.
+    """
 
     parts: Sequence[tuple[Occurrences, int]]
     numbers: Integers
