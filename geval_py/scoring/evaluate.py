@@ -132,15 +132,18 @@ def score_output(
         raise output.fault
     columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
     needs_text = sign or keep_texts or bool(selections) or not workers.are_here
+    by_rows = not needs_text and _has_rows_for(output, columns)
     with (
-        _opened(output, split, () if needs_text else columns, digest=sign and workers.are_here) as outputs,
+        _opened(output, split, by_rows=by_rows, digest=sign and workers.are_here) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
         again = reread or not workers.are_here
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(split, input_text, schemes, selections.values())
-        scorer = _batch_scorer(outputs, expected, columns, workers)
-        scorer = scorer or workers.scorer(outputs, expected, columns, digest=sign, selects=bool(selections))
+        if by_rows:
+            scorer = _row_scorer(outputs, expected, columns, workers)
+        else:
+            scorer = workers.scorer(outputs, expected, columns, digest=sign, selects=bool(selections))
         statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
     found: dict[Key, Found] = {**statistics}
     if selections:
@@ -165,22 +168,21 @@ def score_output(
     return failure_of(evaluation, results) or evaluation
 
 
-def _opened(output: Output, split: Split, columns: Sequence[Column], *, digest: bool) -> LineReader:
-    """Open an output; Parquet that is scored for these columns, all of hashed words, without reading its lines."""
+def _has_rows_for(output: Output, columns: Sequence[Column]) -> bool:
+    """Whether an output is Parquet, and the columns are all of hashed words: then no lines need be written."""
     of_words = bool(columns) and all(isinstance(column, HashedColumn) for column in columns)
-    if not of_words or not isinstance(output.path, Memory) or not output.name.endswith(".parquet"):
+    return of_words and isinstance(output.path, Memory) and output.name.endswith(".parquet")
+
+
+def _opened(output: Output, split: Split, *, by_rows: bool, digest: bool) -> LineReader:
+    if not by_rows:
         return LineReader(output.path, header=split.output_header, digest=digest)
     from geval_py.scoring.batches import UnreadRows
 
     return UnreadRows(output.path)
 
 
-def _batch_scorer(
-    outputs: LineReader, expected: LineReader, columns: Sequence[Column], workers: Workers
-) -> Scorer | None:
-    """Return a scorer of an output that was opened without reading its lines; None for another."""
-    if type(outputs) is LineReader:
-        return None
+def _row_scorer(outputs: LineReader, expected: LineReader, columns: Sequence[Column], workers: Workers) -> Scorer:
     from geval_py.scoring.batches import BatchScorer
 
     hashed = [column for column in columns if isinstance(column, HashedColumn)]
