@@ -121,7 +121,7 @@ class Forecasts:
         """
         none = np.zeros(0)
         fits = backends.honest_fits(
-            kernel.Forecasts(
+            kernel.ForecastArrays(
                 p=self.p,
                 n=self.n,
                 places=self._places,

@@ -195,7 +195,7 @@ def test_honest_fits_of_both_backends(things, with_others):
     p, places = np.unique([of / 8 for of, _ in things], return_inverse=True)
     bins = np.array([of for _, of in things] if with_others else [], np.int64)
     n, starts = np.bincount(places).astype(float), np.arange(0, len(p), 2)
-    forecasts = reference.Forecasts(p, n, places, np.arange(len(p)), starts, 1 - bins / 3, bins)
+    forecasts = reference.ForecastArrays(p, n, places, np.arange(len(p)), starts, 1 - bins / 3, bins)
     ours, true = (kernel.honest_fits(forecasts, 42, 3) for kernel in (native, reference))
     assert ours.excesses.tolist() == pytest.approx(true.excesses.tolist(), rel=1e-12, abs=1e-15)
     assert [part.tolist() for part in ours[1:]] == [part.tolist() for part in true[1:]]
@@ -207,7 +207,7 @@ def test_honest_fits_by_hand(kernel):
     p, places = np.array([0.0, 0.25, 1.0]), np.repeat([0, 1, 2], 4000)
     others, bins = np.repeat([1.0, 0.0, 0.5], 4000), np.repeat([0, 1, 2], 4000)
     ends = np.array([0, 2])
-    forecasts = reference.Forecasts(p, np.full(3, 4000.0), places, ends, np.array([0, 1]), others, bins)
+    forecasts = reference.ForecastArrays(p, np.full(3, 4000.0), places, ends, np.array([0, 1]), others, bins)
     found = kernel.honest_fits(forecasts, 1, 5)
     assert found.curves.tolist() == [[0.0, 1.0]] * 5
     assert found.bins[:, 0].tolist() == [0.0] * 5
@@ -237,13 +237,13 @@ def test_forecasts_that_do_not_fit(kernel, wrong):
     whole = {"places", "ends", "starts", "other_bins"}
     columns = {name: np.array(of, np.int64 if name in whole else float) for name, of in (right | wrong).items()}
     with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
-        kernel.honest_fits(reference.Forecasts(**columns), 1, 1)
+        kernel.honest_fits(reference.ForecastArrays(**columns), 1, 1)
 
 
 @pytest.mark.parametrize("kernel", [native, reference])
-@pytest.mark.parametrize("name", reference.Forecasts._fields)
+@pytest.mark.parametrize("name", reference.ForecastArrays._fields)
 def test_forecasts_of_items_of_another_size(kernel, name):
-    right = reference.Forecasts(np.ones(2), np.ones(2), *(np.array([0, 1]),) * 3, np.ones(2), np.array([0, 1]))
+    right = reference.ForecastArrays(np.ones(2), np.ones(2), *(np.array([0, 1]),) * 3, np.ones(2), np.array([0, 1]))
     wrong = getattr(right, name)
     forecasts = right._replace(**{name: wrong.astype(f"{wrong.dtype.kind}4")})
     with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from geval_py.reading.lines import Bytes
     from geval_py.scoring.kernel.listed_rows import ListedRows
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
-    from geval_py.scoring.kernel.reference import Doubles, Forecasts, Guesses, HonestFits
+    from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
     from geval_py.scoring.kernel.tokens import Integers, Matrix, TokenTable
 
 
@@ -65,7 +65,7 @@ class Backend(Value):
     bucket_shares: Callable[[bytes, array[float], bytes, int, int], array[float]]
     exact_sum: Callable[[Doubles], float]
     isotonic: Callable[[Doubles, Doubles], array[float]]
-    honest_fits: Callable[[Forecasts, int, int], HonestFits]
+    honest_fits: Callable[[ForecastArrays, int, int], HonestFits]
     format_entries: Callable[[bytes, Doubles, float, float], str]
     parallel: bool  # whether it releases the GIL
 
@@ -154,7 +154,7 @@ def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     return choose_backend().isotonic(values, weights)
 
 
-def honest_fits(forecasts: Forecasts, seed: int, draws: int) -> HonestFits:
+def honest_fits(forecasts: ForecastArrays, seed: int, draws: int) -> HonestFits:
     """Draw honest outcomes with the chosen backend; see :func:`geval_py.scoring.kernel.reference.honest_fits`."""
     return choose_backend().honest_fits(forecasts, seed, draws)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from geval_py.scoring.kernel.listed_rows import ListedRows
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
-    from geval_py.scoring.kernel.reference import Doubles, Forecasts, Guesses, HonestFits
+    from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
 
 __all__ = [
     "TokenTable",
@@ -141,7 +141,7 @@ def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     return array("d", _native.isotonic(values, weights))
 
 
-def honest_fits(forecasts: Forecasts, seed: int, draws: int) -> HonestFits:
+def honest_fits(forecasts: ForecastArrays, seed: int, draws: int) -> HonestFits:
     """Draw honest outcomes; see :func:`geval_py.scoring.kernel.reference.honest_fits`."""
     import numpy as np
 

@@ -417,8 +417,8 @@ class HonestFits(NamedTuple):
     other_bins: NDArray[np.float64]
 
 
-class Forecasts(NamedTuple):
-    """Forecasts for :func:`honest_fits`: the different probabilities ``p``, rising, of things, ``n`` with each.
+class ForecastArrays(NamedTuple):
+    """The arrays for :func:`honest_fits`: the different probabilities ``p``, rising, of things, ``n`` with each.
 
     ``places`` are the things' places in p; ``ends`` the places at which curves are wanted, ``starts`` those at which
     bins begin. ``others``, if any, are the probabilities of as many other things, in the bins ``other_bins``, from 0.
@@ -433,7 +433,7 @@ class Forecasts(NamedTuple):
     other_bins: NDArray[np.int64]
 
 
-def honest_fits(forecasts: Forecasts, seed: int, draws: int) -> HonestFits:
+def honest_fits(forecasts: ForecastArrays, seed: int, draws: int) -> HonestFits:
     """Draw honest outcomes ``draws`` times and fit a curve to each draw.
 
     A thing comes true if its probability is above a number in [0, 1) of numpy's generator with a seed, which is also
