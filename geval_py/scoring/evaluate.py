@@ -8,6 +8,7 @@ Metrics that need the same column share it. What only schemes that select or cha
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
@@ -131,8 +132,7 @@ def score_output(
     if output.fault is not None:
         raise output.fault
     columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-    needs_text = sign or keep_texts or bool(selections) or not workers.are_here
-    by_rows = not needs_text and _has_rows_for(output, columns)
+    by_rows = workers.are_here and not (sign or keep_texts or selections) and _has_rows_for(output, columns)
     with (
         _opened(output, split, by_rows=by_rows, digest=sign and workers.are_here) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
@@ -140,10 +140,8 @@ def score_output(
         again = reread or not workers.are_here
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(split, input_text, schemes, selections.values())
-        if by_rows:
-            scorer = _row_scorer(outputs, expected, columns, workers)
-        else:
-            scorer = workers.scorer(outputs, expected, columns, digest=sign, selects=bool(selections))
+        read_by = partial(_row_scorer, workers) if by_rows else workers.scorer
+        scorer = read_by(outputs, expected, columns, digest=sign, selects=bool(selections))
         statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
     found: dict[Key, Found] = {**statistics}
     if selections:
@@ -182,9 +180,18 @@ def _opened(output: Output, split: Split, *, by_rows: bool, digest: bool) -> Lin
     return UnreadRows(output.path)
 
 
-def _row_scorer(outputs: LineReader, expected: LineReader, columns: Sequence[Column], workers: Workers) -> Scorer:
+def _row_scorer(
+    workers: Workers,
+    outputs: LineReader,
+    expected: LineReader,
+    columns: Sequence[Column],
+    *,
+    digest: bool,
+    selects: bool,
+) -> Scorer:
     from geval_py.scoring.batches import BatchScorer
 
+    del digest, selects  # both need text
     hashed = [column for column in columns if isinstance(column, HashedColumn)]
     return BatchScorer(outputs, expected, hashed, workers.at_once)
 
