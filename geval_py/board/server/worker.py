@@ -42,7 +42,7 @@ IDLE_SECONDS = 0.5  # between two looks at an empty queue
 AWAY_SECONDS = 5  # between two tries of a database that cannot be used
 RESCORING_SECONDS = 0.2  # between two looks at a rescoring
 GROUP = 16  # jobs that are stored in one transaction, at most, and
-AHEAD = 4  # jobs that are leased for each thread, so that none is idle while others are stored
+AHEAD = 4  # jobs that are leased for each thread, so that none is idle while finished ones are stored
 GATHER_SECONDS = 0.5  # for which a finished job waits for others that are at work
 
 
@@ -69,17 +69,26 @@ Running: TypeAlias = "dict[Future[Work], tuple[Work, TemporaryDirectory[str]]]" 
 
 
 class Worker:
-    """A worker on a board's queue: ``at_once`` jobs are prepared at a time; ``clock`` tells the moment.
+    """A worker on a board's queue.
+
+    ``at_once`` jobs are prepared at a time, by default one a core, and ``leased`` are leased, by default AHEAD times
+    as many. ``clock`` tells the moment.
 
     :meth:`run` works until :meth:`stop`, which another thread or a signal calls or, with ``until_idle``, until
     nothing is left to do.
     """
 
     def __init__(
-        self, folder: str, *, at_once: int | None = None, clock: Callable[[], datetime] | None = None
+        self,
+        folder: str,
+        *,
+        at_once: int | None = None,
+        leased: int | None = None,
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._live = LiveBoard(folder)
         self._at_once = at_once or os.cpu_count() or 1
+        self._leased = leased or AHEAD * self._at_once
         self._clock = clock or (lambda: datetime.now(UTC))
         self._stopping = threading.Event()
         self._renewed = time.monotonic()
@@ -134,11 +143,11 @@ class Worker:
         return True
 
     def _finished(self, running: Running) -> list[Future[Work]]:
-        """Return the finished jobs, the oldest first; none, after a little while, if others may join them."""
+        """Return the finished jobs, as they were leased; none, after a little while, if others may join them."""
         if not running:
             self._stopping.wait(IDLE_SECONDS)
             return []
-        finished = sorted((one for one in running if one.done()), key=lambda one: running[one][0].job.id)
+        finished = [one for one in running if one.done()]
         at_work = running.keys() - finished
         left = min((running[one][0].finished for one in finished), default=time.monotonic()) + GATHER_SECONDS
         left -= time.monotonic()
@@ -148,9 +157,9 @@ class Worker:
         return []
 
     def _start(self, threads: ThreadPoolExecutor, running: Running, places: str) -> bool:
-        """Lease jobs as long as there is room, also some that wait for a thread; return whether there was one."""
-        started, most = False, AHEAD * self._at_once
-        while sum(not one.done() for one in running) < most and len(running) < GROUP + most:
+        """Lease jobs as long as there is room; return whether there was one."""
+        started = False
+        while len(running) < self._leased:
             board = self._live.board()
             job = queue.lease(board, self._clock())
             if job is None:
