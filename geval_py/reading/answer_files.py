@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UnreadableFileError
@@ -16,21 +17,26 @@ from geval_py.reading.sources import name_of, naming
 from geval_py.text import some_of
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeVar
 
+    Of = TypeVar("Of")
     Answer: TypeAlias = tuple[rows.Row, str, Any]  # a row, its column, and the value there
 
 DEFAULT_COLUMNS = ("expected", "answer")
 STATE_FILE, INFO_FILE, SPLITS_FILE = "state.json", "dataset_info.json", "dataset_dict.json"
+DATA_FILES = "_data_files"  # of state.json
 ROWS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 16
 MOST_INFO_BYTES = 1 << 24
 
 
-def encoded_answers(path: str, column: str) -> Iterator[bytes]:
-    """Yield the answers of a file or folder as lines, several in a piece; raises UnreadableFileError."""
+def encoded_answers(path: str, column: str = "", *, max_bytes: int | None = None) -> Iterator[bytes]:
+    """Yield the answers of a file or folder as lines, several in a piece.
+
+    Raises UnreadableFileError, and TooLargeError for compressed JSON lines that unpack to more than ``max_bytes``.
+    """
     lines: list[str] = []
     size = 0
-    for row, name, value in _answers(path, column):
+    for row, name, value in _answers(path, column, max_bytes):
         line = f"{_line(row, name, value)}\n"
         if lines and size + len(line) > CHARACTERS_AT_ONCE:
             yield "".join(lines).encode()
@@ -40,7 +46,7 @@ def encoded_answers(path: str, column: str) -> Iterator[bytes]:
     yield "".join(lines).encode()
 
 
-def _answers(path: str, column: str) -> Iterator[Answer]:
+def _answers(path: str, column: str, max_bytes: int | None) -> Iterator[Answer]:
     """Yield each row with its answer."""
     if os.path.isdir(path):
         yield from _of_dataset(path, column)
@@ -48,7 +54,7 @@ def _answers(path: str, column: str) -> Iterator[Answer]:
         yield from _of_parquet(path, column)
     else:
         name = None
-        for row, values in rows.json_rows(path):
+        for row, values in rows.json_rows(path, max_bytes):
             if name is None:
                 name = _column(path, list(values), column)
             elif name not in values:
@@ -128,46 +134,64 @@ def _of_code(texts: Sequence[Any] | None, value: Any) -> Any:
     return value if texts is None or value is None else texts[value]
 
 
+# Folders that Dataset.save_to_disk wrote
+
+
+def files_of_dataset(folder: str) -> tuple[str, ...]:
+    """Return the paths of the files that a dataset consists of: state.json, dataset_info.json and Arrow's streams.
+
+    Raises UnreadableFileError for a folder that is no dataset, and for files that are not regular or lie elsewhere.
+    """
+    return tuple(_file(folder, name) for name in (STATE_FILE, INFO_FILE, *_streams(folder)))
+
+
 def _of_dataset(folder: str, column: str) -> Iterator[Answer]:
-    """Read what ``Dataset.save_to_disk`` wrote: Arrow's streams, in the order that state.json names them.
+    """Read Arrow's streams in the order that state.json names them.
 
     The numbers of a ClassLabel become the names of the classes.
     """
-    from geval_py.reading.parquet import pyarrow, reading
+    from geval_py.reading.parquet import pyarrow
 
-    pa = pyarrow()
+    pyarrow()
+    streams = _streams(folder)
+    info = os.path.join(folder, INFO_FILE)
+    features = _typed(_object(folder, INFO_FILE).get("features"), dict, info, "features")
+    name = _column(folder, list(features), column)
+    feature = _typed(features[name], dict, info, f"features, {name}")
+    classes = []
+    if feature.get("_type") == "ClassLabel":
+        place = f"features, {name}, names"
+        classes = [_typed(one, str, info, place) for one in _typed(feature.get("names"), list, info, place)]
+    batches = (batch for stream in streams for batch in _batches(_file(folder, stream), name))
+    yield from _numbered(folder, name, batches, classes)
+
+
+def _streams(folder: str) -> list[str]:
+    """Return the names of a dataset's files with rows, in order; raises UnreadableFileError."""
     if not os.path.exists(os.path.join(folder, STATE_FILE)):
-        found = some_of(rows.quoted(name) for name in _object(folder, SPLITS_FILE).get("splits", ()))
+        place = os.path.join(folder, SPLITS_FILE)
+        splits = _typed(_object(folder, SPLITS_FILE).get("splits"), list, place, "splits")
+        found = some_of(map(rows.quoted, splits))
         reason = f"it is a dataset of several splits: {found}; name the folder of one of them"
         raise UnreadableFileError(path=folder, reason=reason)
-    state, info = _object(folder, STATE_FILE), _object(folder, INFO_FILE)
-    files = [str(one.get("filename")) for one in state.get("_data_files") or () if isinstance(one, dict)]
-    if state.get("_indices_data_files") or any(os.path.basename(file) != file for file in files):
+    state, place = _object(folder, STATE_FILE), os.path.join(folder, STATE_FILE)
+    files = _typed(state.get(DATA_FILES), list, place, DATA_FILES)
+    names = [_typed(_typed(one, dict, place, DATA_FILES).get("filename"), str, place, "filename") for one in files]
+    if not names or state.get("_indices_data_files") or any(os.path.basename(name) != name for name in names):
         raise UnreadableFileError(path=folder, reason=f"{STATE_FILE} names no files of this folder alone")
-    features = info.get("features")
-    name = _column(folder, list(features) if isinstance(features, dict) else [], column)
-    feature = features[name] if isinstance(features, dict) else {}
-    is_class = isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
-    classes = list(map(str, feature.get("names") or ())) if is_class else []
+    return names
 
-    def batches() -> Iterator[Any]:
-        for file in files:
-            place = os.path.join(folder, file)
-            with naming(place), open(place, "rb") as raw, reading(place):
-                stream = pa.ipc.open_stream(raw)
-                while True:
-                    try:
-                        batch = stream.read_next_batch()
-                    except StopIteration:
-                        break
-                    batch.validate(full=True)
-                    yield batch.select([name])
 
-    yield from _numbered(folder, name, batches(), classes)
+def _typed(value: Any, kind: type[Of], path: str, key: str) -> Of:
+    """Return a value of JSON that is of a type; raises UnreadableFileError for another."""
+    if not isinstance(value, kind):
+        wanted = rows.kind_of(kind())
+        raise UnreadableFileError(path=path, reason=f"{key}: {wanted} is wanted, not {rows.kind_of(value)}")
+    return value
 
 
 def _object(folder: str, name: str) -> dict[str, Any]:
-    path = os.path.join(folder, name)
+    path = _file(folder, name)
     with naming(path), open(path, "rb") as file:
         data = file.read(MOST_INFO_BYTES + 1)
     try:
@@ -177,3 +201,32 @@ def _object(folder: str, name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UnreadableFileError(path=path, reason="it is not JSON as datasets writes it")
     return found
+
+
+def _file(folder: str, name: str) -> str:
+    """Return the path of a file in a folder; raises UnreadableFileError unless it is a regular file there."""
+    path = os.path.join(folder, name)
+    with naming(path):
+        is_regular = S_ISREG(os.stat(path).st_mode)
+        real = os.path.realpath(path)
+    if not is_regular:
+        raise UnreadableFileError(path=path, reason="it is not a regular file")
+    if os.path.dirname(real) != os.path.realpath(folder):
+        raise UnreadableFileError(path=path, reason="it is a link to a file that is not in this folder")
+    return path
+
+
+def _batches(path: str, name: str) -> Iterator[Any]:
+    """Yield the batches of a file with one of Arrow's streams, of one column alone."""
+    from geval_py.reading.parquet import check_column, pyarrow, reading
+
+    with naming(path), open(path, "rb") as raw, reading(path, "no well-formed stream of Arrow"):
+        stream = pyarrow().ipc.open_stream(raw)
+        check_column(path, stream.schema, name)
+        while True:
+            try:
+                batch = stream.read_next_batch()
+            except StopIteration:
+                break
+            batch.validate(full=True)
+            yield batch.select([name])

@@ -100,7 +100,7 @@ class ParquetFile:
         self._known = [choose(self.names)] if choose else [name for name in KEYS if name in self.names]
         self._is_lighteval = not self._known and {DOC, RESPONSE} <= {*self.names}
         if choose:
-            self._texts = {*self._known} if _is_text(path, schema, self._known[0], self._pa.types) else set()
+            self._texts = {*self._known} if check_column(path, schema, self._known[0]) else set()
         else:
             self._texts = {rows.WORDS}
             _check_types(path, schema, self._pa.types)
@@ -324,10 +324,12 @@ def batches(path: str, max_bytes: int | None = None) -> Iterator[Any]:
         yield from file.batches()
 
 
-def _is_text(path: str, schema: Any, name: str, types: Any) -> bool:
+def check_column(path: str, schema: Any, name: str) -> bool:
     """Whether a column has texts, not numbers; raises UnreadableFileError for anything else."""
-    if schema.names.count(name) > 1:
-        raise UnreadableFileError(path=path, reason=f"column {rows.quoted(name)}: there are two")
+    types, count = pyarrow().types, schema.names.count(name)
+    if count != 1:
+        reason = f"column {rows.quoted(name)}: there {'are two' if count else 'is none'}"
+        raise UnreadableFileError(path=path, reason=reason)
     found = schema.field(name).type
     value = found.value_type if types.is_dictionary(found) else found
     is_text: bool = types.is_string(value) or types.is_large_string(value)
@@ -373,7 +375,7 @@ def _check_lighteval(path: str, schema: Any, types: Any) -> None:
 
 
 @contextmanager
-def reading(path: str) -> Iterator[None]:
+def reading(path: str, fault: str = "not well-formed Parquet") -> Iterator[None]:
     """Turn pyarrow's errors into an UnreadableFileError."""
     pa = pyarrow()
     try:
@@ -382,7 +384,7 @@ def reading(path: str) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).split("\n", 1)[0]
-        raise UnreadableFileError(path=path, reason=f"it is not well-formed Parquet: {reason}") from error
+        raise UnreadableFileError(path=path, reason=f"it is {fault}: {reason}") from error
 
 
 def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
