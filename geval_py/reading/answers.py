@@ -7,18 +7,15 @@ after the path: ``expected.parquet#word``.
 from __future__ import annotations
 
 import os
-from functools import partial
 
 from geval_py.errors import UsageError
-from geval_py.reading.sources import Memory, absolute, find_file, is_address, is_remote, name_of, state_at
+from geval_py.reading.file_lines import FileLines
+from geval_py.reading.sources import find_file, is_address, is_remote, name_of
 from geval_py.text import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
-
-    from geval_py.reading.sources import FileState
 
 EXPECTED = "expected.tsv"
 OTHER_NAMES = (
@@ -31,32 +28,21 @@ OTHER_NAMES = (
 OTHER_ENDINGS = (".jsonl", ".parquet")
 
 
-class Answers(Memory):
-    """The answers of a file or folder in another format, as lines, in the place of its path."""
+class Answers(FileLines):
+    """The answers of a file or folder in another format, in the place of its path; a column is the only option."""
 
-    column: str
+    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
+        from geval_py.reading.answer_files import encoded_answers
 
-    def __new__(cls, path: str, column: str = "") -> Answers:
-        self = str.__new__(cls, path)
-        self.column, self.read = column, partial(_read, path, column)
-        return self
-
-    def absolute(self) -> Answers:
-        return Answers(absolute(str(self)), self.column)
+        return encoded_answers(str(self), *self.options, max_bytes=max_bytes)
 
     @property
-    def state(self) -> FileState:
-        path = str(self)
-        if is_address(path):
-            return path, None, 0, None
-        if not os.path.isdir(path):
-            return state_at(path)
-        files = [path, *(os.path.join(path, name) for name in sorted(os.listdir(path)))]
-        states = tuple(map(state_at, files))
-        return states, None, sum(state[2] for state in states), None
+    def files(self) -> tuple[str, ...]:
+        if not os.path.isdir(self):
+            return super().files
+        from geval_py.reading.answer_files import files_of_dataset
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Answers, (str(self), self.column)
+        return files_of_dataset(str(self))
 
 
 def find_answers(path: str) -> str | None:
@@ -88,9 +74,3 @@ def _is_other(path: str) -> bool:
 
         return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
     return name_of(path).endswith(OTHER_ENDINGS)
-
-
-def _read(path: str, column: str) -> Iterator[bytes]:
-    from geval_py.reading.answer_files import encoded_answers
-
-    return encoded_answers(path, column)

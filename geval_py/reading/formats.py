@@ -12,34 +12,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from functools import partial
 from itertools import islice
 
 from geval_py.errors import EmptyFileError, MissingFileError, UsageError
 from geval_py.reading import rewriting, rows
 from geval_py.reading.compression import compression_by_ending
+from geval_py.reading.file_lines import FileLines
 from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import (
-    STANDARD_INPUT,
-    Memory,
-    absolute,
-    find_file,
-    is_address,
-    name_of,
-    parts_of,
-    state_at,
-)
+from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, name_of
 from geval_py.reading.wordprobs import WordProbs
 from geval_py.text import named
 from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from geval_py.reading.rewriting import Writable
     from geval_py.reading.rows import Lines, Parsed
-    from geval_py.reading.sources import FileState
 
 LINES_AT_ONCE = 64
 CHARACTERS_AT_ONCE = 1 << 21
@@ -61,29 +49,11 @@ class FormatIn(Value):
     is_binary: bool = False
 
 
-class Converted(Memory):
-    """The lines of a file in another format, in the place of its path."""
-
-    def __new__(cls, path: str) -> Converted:
-        self = str.__new__(cls, path)
-        self.read = partial(encoded_lines, path)
-        return self
+class Converted(FileLines):
+    """The lines of an output in another format, in the place of its path."""
 
     def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
         return encoded_lines(str(self), max_bytes)
-
-    def absolute(self) -> Converted:
-        return Converted(absolute(str(self)))
-
-    @property
-    def state(self) -> FileState:
-        if is_address(self):
-            return str(self), None, 0, None
-        states = tuple(map(state_at, parts_of(str(self))))
-        return states[0] if len(states) == 1 else (states, None, sum(state[2] for state in states), None)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Converted, (str(self),)
 
 
 def format_of(path: str) -> FormatIn | None:

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
+from types import MappingProxyType
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines
@@ -178,18 +179,16 @@ def values_of(row: WordProbs) -> dict[str, list[Any]]:
 # JSON lines
 
 
-def json_rows(path: str, max_bytes: int | None = None) -> Iterator[tuple[Row, Any]]:
-    """Yield the objects of JSON lines; raises UnreadableFileError for anything else."""
+def json_rows(
+    path: str, max_bytes: int | None = None, hooks: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[tuple[Row, Any]]:
+    """Yield the objects of JSON lines; raises UnreadableFileError for anything else, also for equal keys of a map.
+
+    ``hooks`` are arguments of json.JSONDecoder.
+    """
     import json
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            times = Counter(key for key, _ in pairs)
-            raise ValueError(f"the key {quoted(next(key for key in times if times[key] > 1))} is there twice")
-        return found
-
-    decode = json.JSONDecoder(object_pairs_hook=unique).decode
+    decode = json.JSONDecoder(object_pairs_hook=map_of, **hooks).decode
     number = 0
     with LineReader(path, max_bytes=max_bytes) as reader:
         while block := reader.block():
@@ -205,11 +204,20 @@ def json_rows(path: str, max_bytes: int | None = None) -> Iterator[tuple[Row, An
                 except json.JSONDecodeError as error:
                     raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
                 except ValueError as error:
-                    reason = "a number has too many digits" if "digits" in str(error) else str(error)
-                    raise row.error("", reason) from None
+                    is_long = str(error).startswith("Exceeds the limit")
+                    raise row.error("", "a number has too many digits" if is_long else str(error)) from None
                 if not isinstance(value, dict):
                     raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
                 yield row, value
+
+
+def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a map of JSON (an ``object_pairs_hook``); raises ValueError if two keys are equal."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(key for key, _ in pairs)
+        raise ValueError(f"the key {quoted(next(key for key in times if times[key] > 1))} is there twice")
+    return found
 
 
 def write_json_lines(rows: Parsed, file: Writable) -> None:

@@ -15,21 +15,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing
-from functools import partial
 from itertools import islice
 
-from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import Memory, name_of, parts_of, state_at
+from geval_py.errors import UsageError
+from geval_py.reading import rows
+from geval_py.reading.file_lines import FileLines
+from geval_py.reading.sources import name_of
 from geval_py.text import SPACES, named, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import json
     from typing import Any, TypeVar
-
-    from geval_py.reading.sources import FileState
 
     Of = TypeVar("Of")  # a Split, whose module imports this one
 
@@ -44,24 +40,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(r'["\\<>\x00-\x1f]')
 
 
-class Selected(Memory):
-    """The selected parts of a file of JSON lines, in the place of its path."""
+class Selected(FileLines):
+    """The parts that a selector, its only option, finds in a file of JSON lines, in the place of its path."""
 
-    def __new__(cls, path: str, selector: str) -> Selected:
-        self = str.__new__(cls, path)
-        self.read = partial(_encoded_lines, path, selector)
-        self._selector = selector
-        return self
-
-    _selector: str
-
-    @property
-    def state(self) -> FileState:
-        states = tuple(map(state_at, parts_of(str(self))))
-        return (self._selector, *states), None, sum(state[2] for state in states), None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Selected, (str(self), self._selector)
+    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
+        (selector,) = self.options
+        return _encoded_lines(str(self), selector, max_bytes)
 
 
 def selected_split(split: Of, selector: str) -> Of:
@@ -92,23 +76,12 @@ def _is_of_json(path: str) -> bool:
     return name_of(path).endswith(ENDING)
 
 
-def _encoded_lines(path: str, selector: str) -> Iterator[bytes]:
+def _encoded_lines(path: str, selector: str, max_bytes: int | None) -> Iterator[bytes]:
     """Yield the selected parts, encoded and ended by LF, several lines in a piece."""
-    decoder, keys = _decoder(), selector.split("/")
-    with closing(read_lines(path)) as lines:
-        numbered = enumerate(lines, 1)
-        while piece := list(islice(numbered, LINES_AT_ONCE)):
-            yield "".join([f"{_selected(text, keys, decoder, line, path)}\n" for line, text in piece]).encode()
-
-
-def _decoder() -> json.JSONDecoder:
-    """Return a decoder that leaves numbers as they are written, and takes no NaN and no infinities."""
-    import json
-
-    def refused(name: str) -> None:
-        raise ValueError(f"{name} is no number in JSON")
-
-    return json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=refused)
+    keys = selector.split("/")
+    found = rows.json_rows(path, max_bytes, _HOOKS)
+    while piece := list(islice(found, LINES_AT_ONCE)):
+        yield "".join([f"{_selected(row, value, keys)}\n" for row, value in piece]).encode()
 
 
 class _Number(str):
@@ -117,25 +90,24 @@ class _Number(str):
     __slots__ = ()
 
 
-def _selected(text: str, keys: list[str], decoder: json.JSONDecoder, line: int, path: str) -> str:
-    def failed(hint: str) -> MalformedLineError:
-        return MalformedLineError(
-            path=path, line=line, column=1, reason="selector failed", token=shorten(text), text=text, hint=hint
-        )
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
 
+
+_HOOKS = {"parse_float": _Number, "parse_int": _Number, "parse_constant": _refused}
+
+
+def _selected(row: rows.Row, value: Any, keys: list[str]) -> str:
+    for place, key in enumerate(keys, 1):
+        if not isinstance(value, dict) or key not in value:
+            raise row.error("", f"selector failed: there is no {rows.quoted('/'.join(keys[:place]))}")
+        value = value[key]
     try:
-        value = decoder.decode(text)
-        for place, key in enumerate(keys):
-            if not isinstance(value, dict) or key not in value:
-                raise failed(f"there is no {'/'.join(keys[: place + 1])}")
-            value = value[key]
-        if isinstance(value, list):
-            return " ".join(map(_item, value))
-        return _written(value)
+        return " ".join(map(_item, value)) if isinstance(value, list) else _written(value)
     except RecursionError:
-        raise failed("its lists and maps are nested too deeply") from None
+        raise row.error("", "its lists and maps are nested too deeply") from None
     except ValueError as error:
-        raise failed(f"it is not JSON: {error}") from None
+        raise row.error("", str(error)) from None
 
 
 def _item(value: object) -> str:

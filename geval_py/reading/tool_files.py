@@ -168,7 +168,7 @@ def read_predictions(path: str, max_bytes: int | None = None) -> Lines:
             if len(text) > rows.MOST_ROW_BYTES:
                 raise TooLargeError(path=path, max_bytes=rows.MOST_ROW_BYTES)
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=rows.map_of)
     except (ValueError, RecursionError) as error:
         reason = "its maps are nested too deeply" if isinstance(error, RecursionError) else f"it is not JSON: {error}"
         raise UnreadableFileError(path=path, reason=reason) from None

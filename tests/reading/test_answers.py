@@ -1,6 +1,8 @@
 """Expected answers in JSON lines, in Parquet and in the folders of Hugging Face's datasets."""
 
+import gzip
 import json
+import os
 import pickle
 import shutil
 from pathlib import Path
@@ -11,10 +13,10 @@ import pytest
 
 from geval_py import Challenge, evaluate
 from geval_py.cli import main
-from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading import parquet
 from geval_py.reading.answers import find_answers
-from geval_py.reading.lines import read_lines
+from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.sources import state_at
 
 DATASETS = Path(__file__).parents[1] / "data" / "datasets"
@@ -185,6 +187,101 @@ def test_bad_folders(tmp_path):
         (folder / "x.arrow").write_bytes(damaged)
         with pytest.raises(UnreadableFileError):
             lines_of(folder)
+
+
+STATE, INFO = "state.json", "dataset_info.json"
+NO_FILES = f"{STATE} names no files of this folder alone"
+ODD = [
+    (STATE, {"_data_files": 5}, STATE, "_data_files: a list is wanted, not a number"),
+    (STATE, {}, STATE, "_data_files: a list is wanted, not nothing"),
+    (STATE, {"_data_files": []}, "", NO_FILES),
+    (STATE, {"_data_files": ["x.arrow"]}, STATE, "_data_files: a map is wanted, not text"),
+    (STATE, {"_data_files": [{"filename": 1}]}, STATE, "filename: text is wanted, not a number"),
+    (STATE, {"_data_files": [{"filename": "."}]}, ".", "it is not a regular file"),
+    (STATE, {"_data_files": [{"filename": ""}]}, "", "it is not a regular file"),
+    (STATE, {"_data_files": [{"filename": "a\0b"}]}, "a\0b", "embedded null byte"),
+    (INFO, {"features": ["answer"]}, INFO, "features: a map is wanted, not a list"),
+    (INFO, {"features": {"answer": "string"}}, INFO, "features, answer: a map is wanted, not text"),
+    (INFO, {"features": {"answer": {"_type": "ClassLabel", "names": 3}}}, INFO,
+     "features, answer, names: a list is wanted, not a number"),
+    (INFO, {"features": {"answer": {"_type": "ClassLabel", "names": [1]}}}, INFO,
+     "features, answer, names: text is wanted, not a number"),
+    (INFO, {"features": {"answer": {"_type": "ClassLabel"}}}, INFO,
+     "features, answer, names: a list is wanted, not nothing"),
+    (INFO, {"features": {"a": {}}}, "data-00000-of-00001.arrow", "column `a`: there is none"),
+    ("dataset_dict.json", {"splits": 5}, "dataset_dict.json", "splits: a list is wanted, not a number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "place", "reason"), ODD, ids=range(len(ODD)))
+def test_odd_values_in_the_files_of_a_dataset(name, content, place, reason, tmp_path):
+    folder = tmp_path / "expected"
+    shutil.copytree(DATASETS / "single", folder)
+    if name == "dataset_dict.json":
+        (folder / STATE).unlink()
+    (folder / name).write_text(json.dumps(content))
+    with pytest.raises(UnreadableFileError) as caught:
+        lines_of(folder)
+    assert (os.path.normpath(caught.value.path), caught.value.reason) == (os.path.normpath(folder / place), reason)
+
+
+@pytest.mark.parametrize("name", [STATE, INFO, "data-00000-of-00001.arrow"])
+def test_a_dataset_has_regular_files_of_its_folder_alone(name, tmp_path):
+    folder = tmp_path / "expected"
+    shutil.copytree(DATASETS / "single", folder)
+    place, hidden = folder / name, tmp_path / "hidden"
+    place.rename(folder / "own")
+    place.symlink_to("own")
+    assert lines_of(folder) == WORDS
+    place.unlink()
+    (folder / "own").rename(hidden)
+    place.symlink_to(hidden)
+    answers = find_answers(str(folder))
+    for read in (lambda: list(read_lines(answers)), lambda: answers.state):
+        with pytest.raises(UnreadableFileError) as caught:
+            read()
+        assert (caught.value.path, caught.value.reason) == (
+            str(place),
+            "it is a link to a file that is not in this folder",
+        )
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(UnreadableFileError) as caught:
+        lines_of(folder)
+    assert (caught.value.path, caught.value.reason) == (str(place), "it is not a regular file")
+
+
+def test_columns_of_a_dataset_have_texts_or_numbers(tmp_path):
+    folder = tmp_path / "expected"
+    shutil.copytree(DATASETS / "single", folder)
+    place = folder / "data-00000-of-00001.arrow"
+    for columns, names, reason in (
+        ([pa.array([["a"]])], ["answer"], "column `answer`: texts or numbers are wanted, not list<item: string>"),
+        ([pa.array(["a"])] * 2, ["answer"] * 2, "column `answer`: there are two"),
+    ):
+        table = pa.Table.from_arrays(columns, names=names)
+        with pa.OSFile(str(place), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+        assert reason_of(folder) == reason
+    place.write_bytes(b"none")
+    assert reason_of(folder).startswith("it is no well-formed stream of Arrow: ")
+
+
+def test_answers_are_a_value(tmp_path):
+    """Their state differs for another column, and they keep it when their path becomes absolute."""
+    as_parquet(tmp_path)
+    place = str(tmp_path / "expected.parquet")
+    answers, texts = find_answers(place), find_answers(f"{place}#text")
+    assert answers.state != texts.state
+    for one in (pickle.loads(pickle.dumps(texts)), texts.absolute()):
+        assert (one, one.options, one.state, list(one.read())) == (place, ("text",), texts.state, [b"x\ny\n"])
+
+
+def test_compressed_answers_that_unpack_to_too_much(tmp_path):
+    path = tmp_path / "expected.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"answer": 1}\n' * 10_000))
+    with pytest.raises(TooLargeError), LineReader(find_answers(str(path)), max_bytes=50_000) as reader:
+        reader.count_rest()
 
 
 @pytest.mark.long

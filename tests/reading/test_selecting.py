@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import Challenge, evaluate
-from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.lines import read_lines
+from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
+from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.selecting import SPACE, Selected, selected_file
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
@@ -66,7 +66,6 @@ WRITTEN = {
     "items": ('{"a": ["b", 1, [2, 3]]}', '"b" 1 [2,3]'),
     "white space inside of items": ('{"a": ["b c", "b\u00a0c", "b\\tc"]}', f'"b{SPACE}c" "b{SPACE}c" "b\\tc"'),
     "the sign for it": (f'{{"a": ["b{SPACE}c"]}}', r'"b\u2423c"'),
-    "the last of equal keys": ('{"a": 1, "a": 2}', "2"),
 }
 
 
@@ -123,33 +122,27 @@ def test_equal_values_are_written_alike_and_others_not(tmp_path_factory, one, ot
 
 
 FAILED = {
-    "no such key": ('{"a": 1}', "b", "there is no b"),
-    "no map": ('{"a": [1]}', "a/0", "there is no a/0"),
-    "an empty key": ('{"a": 1}', "", "there is no "),
-    "no JSON": ('{"a": 1', "a", "it is not JSON: Expecting ',' delimiter: line 1 column 8 (char 7)"),
-    "text after it": ('{"a": 1} x', "a", "it is not JSON: Extra data: line 1 column 10 (char 9)"),
-    "an empty line": ("", "a", "it is not JSON: Expecting value: line 1 column 1 (char 0)"),
-    "NaN": ('{"a": NaN}', "a", "it is not JSON: NaN is no number in JSON"),
+    "no such key": ('{"a": 1}', "b", "selector failed: there is no `b`"),
+    "no map": ('{"a": [1]}', "a/0", "selector failed: there is no `a/0`"),
+    "an empty key": ('{"a": 1}', "", "selector failed: there is no ``"),
+    "no map at all": ("[1]", "a", "a map of keys is wanted, not a list"),
+    "no JSON": ('{"a": 1', "a", "column 8: it is not JSON: Expecting ',' delimiter"),
+    "text after it": ('{"a": 1} x', "a", "column 10: it is not JSON: Extra data"),
+    "an empty line": ("", "a", "column 1: it is not JSON: Expecting value"),
+    "NaN": ('{"a": NaN}', "a", "NaN is no number in JSON"),
+    "equal keys": ('{"a": 1, "a": 2}', "a", "the key `a` is there twice"),
+    "equal keys inside": ('{"a": [{"digits": 1, "digits": 2}]}', "a", "the key `digits` is there twice"),
     "deep lists": ('{"a": ' + "[" * 100_000, "a", "its lists and maps are nested too deeply"),
-    "a far exponent": (
-        '{"a": 1e99999999999}',
-        "a",
-        "it is not JSON: the exponent of 1e99999999999 is too far from 0",
-    ),
+    "a far exponent": ('{"a": 1e99999999999}', "a", "the exponent of 1e99999999999 is too far from 0"),
 }
 
 
-@pytest.mark.parametrize(("text", "selector", "hint"), FAILED.values(), ids=FAILED)
-def test_a_selector_that_fails(text, selector, hint, tmp_path):
-    with pytest.raises(MalformedLineError) as caught:
+@pytest.mark.parametrize(("text", "selector", "reason"), FAILED.values(), ids=FAILED)
+def test_a_selector_that_fails(text, selector, reason, tmp_path):
+    with pytest.raises(UnreadableFileError) as caught:
         selected(tmp_path, text, selector)
-    error = caught.value
-    assert (error.path, error.line, error.reason, error.hint) == (
-        str(tmp_path / "x.jsonl"),
-        1,
-        "selector failed",
-        hint,
-    )
+    place = "row 1, " if reason.startswith("column") else "row 1: "
+    assert (caught.value.path, caught.value.reason) == (str(tmp_path / "x.jsonl"), place + reason)
 
 
 def test_files_of_text_have_no_parts(challenge, geval):
@@ -169,6 +162,14 @@ def test_compressed_files(challenge, geval):
         (challenge / f"test-A/{name}.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
     assert geval() == scores
+
+
+def test_a_compressed_file_that_unpacks_to_too_much(tmp_path):
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}\n' * 10_000))
+    assert len(list(read_lines(Selected(str(path), "a")))) == 10_000
+    with pytest.raises(TooLargeError), LineReader(Selected(str(path), "a"), max_bytes=50_000) as reader:
+        reader.count_rest()
 
 
 def test_without_a_selector_json_lines_are_distributions(challenge, geval):
@@ -214,5 +215,7 @@ def test_what_is_selected_is_a_value(challenge):
     assert (again, again.state) == (path, path.state)
     assert list(again.read()) == list(path.read())
     assert path.state != Selected("test-A/out.jsonl", "root/foo").state
+    whole = path.absolute()
+    assert (whole, whole.options, list(whole.read())) == (str(challenge / path), path.options, list(path.read()))
     with pytest.raises(UsageError):
         selected_file("out.tsv", "a")

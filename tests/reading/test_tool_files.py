@@ -130,6 +130,7 @@ BAD_PREDICTIONS = [
     ("{}", "a map of tasks is wanted, each with predictions"),
     ("{", "it is not JSON: Expecting property name enclosed in double quotes: line 2 column 1 (char 2)"),
     ("[" * 100_000, "its maps are nested too deeply"),
+    ('{"a": 1, "a": 2}', "it is not JSON: the key `a` is there twice"),
     (predictions(("a", [1])) | {"b": 1}, "`b`: a list of predictions is wanted"),
     (predictions(("a", [None])), "`a`, predictions[0].pred: a text or a whole number is wanted"),
     (predictions(("a", ["x\ny"])), "`a`, predictions[0].pred: `x\\ny` is not a line of text"),
