@@ -317,19 +317,19 @@ def is_remote(path: str) -> bool:
 
 
 def join(folder: str, path: str) -> str:
-    """Join a folder and a path; a path with a scheme stays as it is.
+    """Join a folder and a path; a path with a scheme, also http(s), stays as it is.
 
     >>> join("dev-0", "out.tsv"), join("dev-0", "s3://runs/out.tsv")
     ('dev-0/out.tsv', 's3://runs/out.tsv')
     """
-    return path if is_remote(path) else os.path.join(folder, path)
+    return path if is_address(path) or is_remote(path) else os.path.join(folder, path)
 
 
 def absolute(path: str) -> str:
-    """Return a path that does not depend on the current folder."""
+    """Return a path that does not depend on the current folder; one with a scheme, also http(s), stays as it is."""
     if isinstance(path, Memory):
         return path.absolute()
-    return path if is_remote(path) else os.path.abspath(path)
+    return path if is_address(path) or is_remote(path) else os.path.abspath(path)
 
 
 def is_folder(path: str) -> bool:

@@ -21,8 +21,11 @@ from hypothesis import strategies as st
 from geval_py.errors import CorruptFileError, UnreadableFileError
 from geval_py.reading import remote as http
 from geval_py.reading import sources
+from geval_py.reading.answers import Answers
 from geval_py.reading.compression import compression_of
+from geval_py.reading.formats import Converted
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
+from geval_py.reading.selecting import Selected
 from geval_py.reading.sources import Source, is_address
 
 if sys.version_info >= (3, 14):
@@ -782,3 +785,25 @@ def test_a_source_is_a_raw_stream(stored):
     assert source.stream.readall() == TEXT
     assert source.stream.read(1) == b""
     source.close()
+
+
+ADDRESSES = [
+    "http://example.org/runs/expected.jsonl",
+    "HTTPS://example.org//runs/../expected.jsonl?key=1",
+    "s3://runs/expected.jsonl",
+    "memory://runs/expected.jsonl",
+    "file:///runs/expected.jsonl",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_is_absolute(address, tmp_path, monkeypatch):
+    """It stays as it is, also where lines in another format stand in its place, and in no folder."""
+    monkeypatch.chdir(tmp_path)
+    assert sources.absolute(address) == sources.join("dev-0", address) == address
+    for lines in (Converted(address), Answers(address, "word"), Selected(address, "root/word")):
+        whole = sources.absolute(lines)
+        assert (whole, type(whole), whole.options) == (address, type(lines), lines.options)
+    for path in ("runs/out.jsonl", "http:runs/out.jsonl"):
+        assert sources.absolute(Converted(path)) == sources.absolute(path) == str(tmp_path / path)
+        assert sources.join("dev-0", path) == f"dev-0/{path}"
