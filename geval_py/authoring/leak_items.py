@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from geval_py.authoring.corpora import check_group
 from geval_py.checking.rules import Rule
 from geval_py.errors import LineCountError, MissingFileError, UsageError
+from geval_py.reading.answers import find_answers
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
@@ -377,11 +378,12 @@ def find_sources(
         path = find_file(os.path.join(directory, name, INPUT_FILE))
         if path is None:
             continue
+        expected = (find_answers(os.path.join(place, name, file)) for place in folders)
         sources.append(
             Source(
                 part=name,
                 path=path,
-                expected=next(filter(None, (find_file(os.path.join(place, name, file)) for place in folders)), None),
+                expected=next(filter(None, expected), None),
                 header=header[0] if header else None,
                 names=header or _numbered(path),
                 expected_header=expected_header[0] if expected_header else None,

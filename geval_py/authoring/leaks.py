@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from geval_py.checking.findings import Findings
 from geval_py.checking.rules import Place, Problem, Report
 from geval_py.errors import DataError
 from geval_py.reading import compression, splits
+from geval_py.reading.answer_files import INFO_FILE, STATE_FILE
+from geval_py.reading.answers import FOLDER, answers_in, is_usual_name
+from geval_py.reading.file_lines import FileLines
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.sources import names_in
 from geval_py.scoring.blocks import ProgressOf, no_progress
@@ -246,15 +250,15 @@ def public_answers(
 
     Also name the files that are too large to be compared (W412).
     """
-    known = answers_in(folder)
+    known = hidden_answers_in(folder)
     for path in known:
         yield file_finding("E401", path, "the answers of a hidden set lie in the public folder", codes)
     apart = [s.expected for s in sources if s.is_hidden and s.expected and s.expected not in known]
     copies = [path for path in (copies_in(folder, apart) if apart else ()) if path not in known]
     for path in copies:
         yield file_finding("E401", path, "it has the same text as the answers of a hidden set", codes)
-    patterns = [f":(glob){leak_items.HIDDEN_BEGINNING}*/{name}" for name in _names(splits.EXPECTED_FILE)]
-    in_history = public_texts.names_in_history(folder, patterns)
+    of_hidden_sets = public_texts.names_in_history(folder, [f":(glob){leak_items.HIDDEN_BEGINNING}*/**"])
+    in_history = list(filter(_is_of_answers, of_hidden_sets))
     for name in in_history:
         message = f"the git history has answers of a hidden set: {name}"
         yield file_finding("E401", os.path.join(folder, name), message, codes)
@@ -263,13 +267,14 @@ def public_answers(
         return
     budget = public_texts.Budget()
     inputs = {source.path for source in sources}
-    seen = inputs | {*known, *copies}
+    of_datasets = (os.path.join(path, name) for path in known if os.path.isdir(path) for name in names_in(path))
+    seen = inputs | {*known, *copies, *of_datasets}
     for path, text in public_texts.public_texts(folder, seen, budget):
         if message := search.found_in(path, text):
             yield file_finding("E401", path, message, codes)
     for path, message in search.found_in_columns(sources):
         yield file_finding("E401", path, message, codes)
-    files = [*seen, *(path for path in search.paths if os.path.isfile(path))]
+    files = [path for path in (*seen, *search.paths) if os.path.isfile(path)]
     for name, text in public_texts.git_texts(folder, files, budget):
         if any(name.startswith(f"{one} ") or f"/{one} " in name for one in in_history):
             continue
@@ -281,22 +286,27 @@ def public_answers(
         yield file_finding("W412", path, "it is too large, or damaged, and was not compared with the answers", codes)
 
 
-def _names(file: str) -> list[str]:
-    return [file + ending for ending in ("", *compression.COMPRESSED_ENDINGS)]
+def _is_of_answers(name: str) -> bool:
+    """Whether a path in a challenge is that of a set's answers, or of the file by which a dataset is known."""
+    _, *inside = name.split("/")
+    return (len(inside) == 1 and is_usual_name(inside[0])) or inside == [FOLDER, STATE_FILE]
 
 
-def answers_in(directory: str, expected_file: str = splits.EXPECTED_FILE) -> list[str]:
-    """Return the files in a folder with the answers of hidden sets."""
+def hidden_answers_in(directory: str) -> list[str]:
+    """Return the files in a folder with the answers of hidden sets, and the folders that are datasets of them."""
     names = names_in(directory, "directory")
     sets = sorted(name for name in names if name.startswith(leak_items.HIDDEN_BEGINNING))
-    paths = (os.path.join(directory, part, name) for part in sets for name in _names(expected_file))
-    return [path for path in paths if os.path.isfile(path)]
+    return [path for name in sets for path in answers_in(os.path.join(directory, name))]
 
 
 def copies_in(directory: str, answers: Sequence[str]) -> list[str]:
-    """Return the files below a folder, outside of .git, that have the same text as one of the answers."""
-    digests = {_digest(path) for path in answers}
-    sizes = {os.path.getsize(path) for path in answers}
+    """Return the files below a folder, outside of .git, that have the same text as one of the answers.
+
+    The text is that of the lines, or of a file that the lines are read from.
+    """
+    of_answers = [_digest(path) for path in (*answers, *chain.from_iterable(map(_files_with_rows, answers)))]
+    digests = {digest for digest, _ in of_answers}
+    sizes = {size - lacking for _, size in of_answers for lacking in (0, 1)}  # a last line may lack its end
     found = []
     for folder, folders, names in os.walk(directory):
         folders[:] = [name for name in folders if name != ".git"]
@@ -305,16 +315,23 @@ def copies_in(directory: str, answers: Sequence[str]) -> list[str]:
                 path.endswith(compression.COMPRESSED_ENDINGS) or os.path.getsize(path) in sizes
             ):
                 with suppress(DataError):  # an unreadable file shows no answers
-                    found += [path] if _digest(path) in digests else []
+                    found += [path] if _digest(path)[0] in digests else []
     return sorted(found)
 
 
-def _digest(path: str) -> str:
-    digest = sha256()
+def _files_with_rows(path: str) -> list[str]:
+    files = path.files if isinstance(path, FileLines) else ()
+    return [file for file in files if os.path.basename(file) not in (STATE_FILE, INFO_FILE)]
+
+
+def _digest(path: str) -> tuple[str, int]:
+    """Return the digest of a file's lines, and their size in bytes."""
+    digest, size = sha256(), 0
     with LineReader(path, max_bytes=public_texts.MOST_BYTES_IN_ALL) as reader:
         while block := reader.block():
             digest.update(block)
-    return digest.hexdigest()
+            size += len(block)
+    return digest.hexdigest(), size
 
 
 class _Search:

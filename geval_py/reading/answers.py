@@ -10,7 +10,7 @@ import os
 
 from geval_py.errors import UsageError
 from geval_py.reading.file_lines import FileLines
-from geval_py.reading.sources import find_file, is_address, is_remote, name_of
+from geval_py.reading.sources import find_file, is_address, is_remote, name_of, names_in, part_of
 from geval_py.text import named
 
 TYPE_CHECKING = False
@@ -18,13 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EXPECTED = "expected.tsv"
-OTHER_NAMES = (
-    "expected.jsonl",
-    "expected.parquet",
-    "expected",
-)  # where there is no expected.tsv; the last is a folder
-
-
+OTHER_FILES, FOLDER = ("expected.jsonl", "expected.parquet"), "expected"
+OTHER_NAMES = (*OTHER_FILES, FOLDER)  # where there is no expected.tsv
 OTHER_ENDINGS = (".jsonl", ".parquet")
 
 
@@ -66,6 +61,24 @@ def find_answers(path: str) -> str | None:
         places = (find_file(os.path.join(folder, other)) for other in OTHER_NAMES)
         found = next((place for place in places if place is not None and _is_other(place)), None)
     return Answers(found) if found is not None and _is_other(found) else found
+
+
+def answers_in(folder: str) -> list[str]:
+    """Return the paths of all answers in a folder with usual names: of all formats, compressed or in parts."""
+    names = [name for name in names_in(folder, "file") if is_usual_name(name)]
+    if FOLDER in names_in(folder, "directory") and _is_other(os.path.join(folder, FOLDER)):
+        names.append(FOLDER)
+    return [os.path.join(folder, name) for name in sorted(names)]
+
+
+def is_usual_name(name: str) -> bool:
+    """Whether a file's name is a usual one of answers, in any format, compressed or in parts.
+
+    >>> [is_usual_name(name) for name in ("expected.jsonl.xz", "expected-0-of-2.tsv", "out.tsv")]
+    [True, True, False]
+    """
+    part = part_of(name)
+    return (name_of(name) if part is None else part.whole) in (EXPECTED, *OTHER_FILES)
 
 
 def _is_other(path: str) -> bool:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from answer_formats import WRITE, in_another_format, remove
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import VOCABULARY, WORDS, write_head, write_part
@@ -101,6 +102,57 @@ def test_answers_in_public_under_another_name(folder, windows, tmp_path):
     (folder / "old.tsv.xz").write_bytes(lzma.compress(text))
     (folder / "broken.gz").write_bytes(b"\x1f\x8b\x08broken")
     assert found(folder, answers=tmp_path / "answers") == {("notes/old.txt", "E401"): 1, ("old.tsv.xz", "E401"): 1}
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_hidden_answers_in_another_format(name, folder, windows, tmp_path):
+    """They are searched for as those in expected.tsv are: as a list, and in a copy of their own file."""
+    write_part(tmp_path / "answers", "test-A", windows["test-A"], context=CONTEXT)
+    place = tmp_path / "answers/test-A"
+    words = (place / "expected.tsv").read_text().splitlines()
+    in_another_format(place, name)
+    in_another_format(folder / "dev-0", name)  # whose dataset_info.json is the same
+    assert found(folder, answers=tmp_path / "answers") == {}
+    (folder / "a.txt").write_text("\n".join(words))
+    (folder / "b.txt").write_text(" ".join(reversed(words)))
+    with_rows = "expected/data-00000-of-00001.arrow" if name == "expected" else name
+    (folder / "c").write_bytes((place / with_rows).read_bytes())
+    expected = {(name, "E401"): 1 for name in ("a.txt", "b.txt", "c")}
+    assert found(folder, answers=tmp_path / "answers") == expected
+    rows = (folder / "test-A/in.tsv").read_text().splitlines(keepends=True)
+    (folder / "test-A/in.tsv").write_text("".join(rows[1:]))
+    with pytest.raises(LineCountError) as caught:
+        find_leaks(folder, answers=tmp_path / "answers")
+    assert (caught.value.expected_path, caught.value.expected_lines) == (str(place / name), ITEMS["test-A"])
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_answers_in_public_in_another_format(name, folder, windows):
+    in_git = "expected/state.json" if name == "expected" else name
+    WRITE[name](folder / "test-A", [WORDS[n] for n in windows["test-A"][:, CONTEXT]])
+    assert found(folder) == {(f"test-A/{name}", "E401"): 1}
+    assert messages(folder, "E401") == ["the answers of a hidden set lie in the public folder"]
+    git(folder.parent, "init", "-q", str(folder))
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "one")
+    git(folder, "rm", "-rqf", "--cached", f"test-A/{name}")
+    git(folder, "commit", "-qm", "two")
+    remove(folder / "test-A", name)
+    assert found(folder) == {(f"test-A/{in_git}", "E401"): 1}
+    assert messages(folder, "E401") == [f"the git history has answers of a hidden set: test-A/{in_git}"]
+
+
+def test_answers_in_parts_are_public(folder, windows, tmp_path):
+    write_part(tmp_path / "answers", "test-A", windows["test-A"], context=CONTEXT)
+    text = (tmp_path / "answers/test-A/expected.tsv").read_text()
+    (tmp_path / "answers/test-A/expected.tsv").unlink()
+    for place in (tmp_path / "answers/test-A", folder / "test-A"):
+        lines = text.splitlines(keepends=True)
+        for number in (0, 1):
+            part = place / f"expected-{number}-of-2.tsv"
+            part.write_text("".join(lines[75 * number : 75 * number + 75]))
+    expected = {(f"test-A/expected-{number}-of-2.tsv", "E401"): 1 for number in (0, 1)}
+    assert found(folder, answers=tmp_path / "answers") == expected
 
 
 def git(folder, *words):
