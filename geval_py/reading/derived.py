@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from geval_py import errors, values
 from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.sources import Memory, can_be_reread, find_file
+from geval_py.reading.sources import can_be_reread, find_file
 from geval_py.text import named
 
 TYPE_CHECKING = False
@@ -84,10 +84,7 @@ def is_listable(word: str) -> bool:
 
 def frequent_words_of_train(split: splits.Split, count: int) -> FrequentWords | None:
     """Return the most frequent answers in the train/expected.tsv beside a test set; None if there is no such file."""
-    if isinstance(split.expected, Memory):
-        return None
-    folder = os.path.dirname(split.expected)
-    path = find_file(os.path.join(folder, os.pardir, splits.TRAINING_SET, splits.EXPECTED_FILE))
+    path = splits.training_answers(split)
     return None if path is None else frequent_words(read_lines(path, header=split.output_header), count)
 
 

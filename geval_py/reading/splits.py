@@ -13,7 +13,7 @@ from itertools import chain, count
 
 from geval_py import errors, values
 from geval_py.reading import sources
-from geval_py.reading.answers import find_answers
+from geval_py.reading.answers import Answers, find_answers
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, nearest, some_of, suggestion, visible
@@ -487,14 +487,14 @@ def read_vocabulary(task: Task) -> frozenset[str]:
         if not words:
             raise errors.EmptyFileError(what="vocabulary", path=task.vocabulary)
         return words
-    header = read_header(task.directory, task.out_header)
-    return frozenset(training_words(task.directory, header[0] if header else None))
+    path = find_answers(os.path.join(task.directory, TRAINING_SET, EXPECTED_FILE))
+    header = next(iter(read_header(task.directory, task.out_header)), None)
+    return frozenset(() if path is None else read_lines(path, header=header))
 
 
-def training_words(directory: str, header: str | None) -> Iterator[str]:
-    """Yield the words of a challenge's train/expected.tsv in order; none if there is no such file.
-
-    ``header`` is the first name of the header line to skip, if the file begins with it.
-    """
-    path = find_answers(os.path.join(directory, TRAINING_SET, EXPECTED_FILE))
-    return iter(()) if path is None else read_lines(path, header=header)
+def training_answers(split: Split) -> str | None:
+    """Return the answers of the training set beside a test set; None without them, or if its own are in no folder."""
+    path = split.expected
+    beside = os.path.join(os.path.dirname(path), os.pardir, TRAINING_SET, EXPECTED_FILE)
+    is_in_folder = type(path) in (str, Answers) and not sources.is_address(path)  # not Memory, nor Selected
+    return find_answers(beside) if is_in_folder else None

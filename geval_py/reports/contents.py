@@ -7,7 +7,6 @@ metric, from its line statistics: translations, classes, labels, numbers, tags (
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from geval_py.explaining.spread import Documents
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import config, derived, splits
 from geval_py.reading.items import ItemColumns, column_names, lines_of
+from geval_py.reading.lines import read_lines
 from geval_py.scoring.kernel.backends import take_column
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
@@ -216,8 +216,8 @@ def can_be_tuned(evaluation: ScoredOutput) -> bool:
 def counts_of_train(evaluation: ScoredOutput) -> Counter[str]:
     """Count the words of the train/expected.tsv beside the test set; none without one."""
     split = evaluation.split
-    folder = os.path.join(os.path.dirname(split.expected), os.pardir)
-    return Counter(splits.training_words(folder, split.output_header))
+    path = splits.training_answers(split)
+    return Counter(() if path is None else read_lines(path, header=split.output_header))
 
 
 def unigram_perplexity(evaluation: ScoredOutput, counts: Counter[str]) -> float:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from answer_formats import WRITE, in_another_format
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
@@ -59,6 +60,18 @@ def test_tune(gazette, geval):
     assert out == TABLE + f"wrote `./dev-0/{TUNED}.tsv`\nwrote `./test-A/{TUNED}.tsv`\n"
     assert geval("-t", "dev-0", "-o", f"{TUNED}.tsv") == (0, "285.13\n", on_these_lines(TUNED, "tuned"))
     assert len((gazette / f"test-A/{TUNED}.tsv").read_text().splitlines()) == 123
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_answers_in_other_formats(name, gazette, geval):
+    """The frequent words of train are found, also beside a set whose own answers are in another format."""
+    mixture = geval(*MIX, "--words", "1000")
+    for of in ("train", "dev-0"):
+        in_another_format(gazette / of, name)
+        for path in gazette.glob("dev-0/out-mix=*"):
+            path.unlink()
+        assert geval(*WORDS) == (0, TABLE, APPLY)
+        assert geval(*MIX, "--words", "1000") == mixture
 
 
 def test_config_txt_tells_the_documents_and_no_cluster(gazette, geval):
