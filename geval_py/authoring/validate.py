@@ -7,11 +7,13 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from geval_py.errors import DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, splits
+from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.base import Metric
@@ -61,12 +63,12 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
     cannot be read.
     """
     try:
-        if os.path.getsize(path) == 0:
-            return [Fault.of_files("Empty file", path)], 0
         found = _Found()
         with LineReader(path) as reader:
             while block := reader.block():
                 found.add(block, columns=columns)
+        if not found.lines:
+            return [Fault.of_files("Empty file", path)], 0
     except DataError as error:
         return [Fault(str(error))], None
     except OSError as error:
@@ -289,14 +291,20 @@ def files_named(folder: str, pattern: str) -> list[str]:
 
 def _set_faults(directory: str, name: str, task: splits.Task, schemes: Sequence[evaluate.Named]) -> Iterator[Fault]:
     folder = os.path.join(directory, name)
-    inputs, expected = files_named(folder, splits.INPUT_FILE), files_named(folder, splits.EXPECTED_FILE)
+    inputs = files_named(folder, splits.INPUT_FILE)
     lines: dict[str, int] = {}
     is_free = any(metric.has_free_input for _, metric in schemes)
     yield from _file_faults(inputs, folder, splits.INPUT_FILE, "the input", "input", lines, columns=not is_free)
     one_answer = all(metric.answers in {"one", "shares"} for _, metric in schemes)
-    yield from _file_faults(
-        expected, folder, splits.EXPECTED_FILE, "the expected results", "expected", lines, columns=one_answer
-    )
+    try:
+        expected = _answers_in(folder)
+    except DataError as error:
+        expected = []
+        yield Fault(str(error))
+    else:
+        yield from _file_faults(
+            expected, folder, splits.EXPECTED_FILE, "the expected results", "expected", lines, columns=one_answer
+        )
     if len(set(lines.values())) == 2:
         yield Fault(
             "The number of lines in input and expected file is not the same",
@@ -307,6 +315,13 @@ def _set_faults(directory: str, name: str, task: splits.Task, schemes: Sequence[
         yield Fault.of_files("Output file/s detected", *outputs)
     if len(expected) == 1:
         yield from score_faults(task, name, expected[0], schemes)
+
+
+def _answers_in(folder: str) -> list[str]:
+    """Return the files with the answers of a set, or where there is no expected.tsv those in another format."""
+    found = files_named(folder, splits.EXPECTED_FILE)
+    other = None if found else find_answers(os.path.join(folder, splits.EXPECTED_FILE))
+    return found if other is None else [other]
 
 
 def _file_faults(
@@ -342,10 +357,16 @@ def _header_faults(directory: str, task: splits.Task, names: Sequence[str]) -> I
             yield Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
         width = _first_width(path)
         for name in names:
-            for items in files_named(os.path.join(directory, name), file):
+            for items in _files_of(os.path.join(directory, name), file):
                 if width is not None and (own := _first_width(items)) is not None and own != width:
                     detail = f"the header has {width}, line 1 has {own}"
                     yield Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
+
+
+def _files_of(folder: str, name: str) -> list[str]:
+    with suppress(DataError):  # a fault of the set
+        return _answers_in(folder) if name == splits.EXPECTED_FILE else files_named(folder, name)
+    return []
 
 
 def _first_width(path: str) -> int | None:

@@ -5,6 +5,7 @@ import lzma
 import shutil
 
 import pytest
+from answer_formats import WRITE, in_another_format
 
 from geval_py import UsageError
 from geval_py.authoring.init import init_challenge
@@ -288,6 +289,37 @@ def test_compressed_files(ending, challenge):
         (challenge / "dev-0" / f"{name}{ending}").write_bytes(pack(path.read_bytes()))
         path.unlink()
     assert faults() == []
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_answers_in_other_formats(name, challenge):
+    for of in ("train", "dev-0", "test-A"):
+        in_another_format(challenge / of, name)
+    assert faults() == []
+    path = challenge / "dev-0/in.tsv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[1:]))
+    (fault,) = faults()
+    assert fault == (
+        "The number of lines in input and expected file is not the same\n"
+        f"  `C/dev-0/in.tsv` has {len(lines) - 1}; `C/dev-0/{name}` has {len(lines)}"
+    )
+
+
+def test_faults_of_answers_in_other_formats(challenge):
+    in_another_format(challenge / "dev-0", "expected.jsonl")
+    path = challenge / "dev-0/expected.jsonl"
+    text = path.read_text()
+    path.write_text(text.replace('"}', ' "}', 1))
+    assert faults()[0] == "Found space at the end of line: `C/dev-0/expected.jsonl`\n  line 1"
+    path.write_text("")
+    assert "Empty file: `C/dev-0/expected.jsonl`" in faults()
+    path.write_text("x\n")
+    assert faults() == ["Cannot read `C/dev-0/expected.jsonl`: row 1, column 1: it is not JSON: Expecting value"]
+    (challenge / "dev-0/expected.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    path.rename(challenge / "dev-0/expected.jsonl.xz")
+    names = "`C/dev-0/expected.jsonl.xz` and `C/dev-0/expected.jsonl.gz`"
+    assert faults() == [f"More than one file could be `C/dev-0/expected.jsonl`: {names}\n  remove all but one"]
 
 
 def test_data_files_may_be_links(challenge):
