@@ -33,6 +33,8 @@ from geval_py.board.site.view import loaded
 from geval_py.board.tar_archives import read_tar, write_tar
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
+from geval_py.reading.answers import find_answers
+from geval_py.reading.file_lines import FileLines
 from geval_py.scoring.metrics import find_metric
 from geval_py.tables.escapes import json_text
 from geval_py.text import named, visible
@@ -87,13 +89,13 @@ def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
             path = sources.find_file(os.path.join(folder, test.name, splits.INPUT_FILE))
             same = os.path.realpath(folder) == os.path.realpath(settings.challenge)
             if path is not None and (place == CHALLENGE or not same):
-                found[f"{place}/{test.name}/{os.path.basename(path)}"] = path
+                found |= _stored(f"{place}/{test.name}", path)
         if test.visible or not public:
             expected = os.path.join(settings.challenge, test.name, splits.EXPECTED_FILE)
-            own = sources.find_file(expected) if public else None
+            own = find_answers(expected) if public else None
             path = own or expected_of(settings.challenge, settings.answers, test.name)
             place = CHALLENGE if test.visible else ANSWERS
-            found[f"{place}/{test.name}/{os.path.basename(path)}"] = path
+            found |= _stored(f"{place}/{test.name}", path)
     if public:
         found = {name: path for name, path in found.items() if not _is_hidden(settings, path)}
     return dict(sorted(found.items()))
@@ -113,9 +115,16 @@ def _challenge_files(settings: Settings) -> Iterator[tuple[str, str]]:
             yield f"{CHALLENGE}/{relative.replace(os.sep, '/')}", path
     schemes = task.replace(alt_metrics=settings.metrics).schemes()
     if any(find_metric(scheme.metric).needs_vocabulary for scheme in schemes):
-        words = sources.find_file(os.path.join(settings.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
+        words = find_answers(os.path.join(settings.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
         if words:
-            yield f"{CHALLENGE}/{splits.TRAINING_SET}/{os.path.basename(words)}", words
+            yield from _stored(f"{CHALLENGE}/{splits.TRAINING_SET}", words).items()
+
+
+def _stored(place: str, path: str) -> dict[str, str]:
+    """Return the files that a file in parts, or a folder with answers, consists of, by their names in the archive."""
+    files = path.files if isinstance(path, FileLines) else sources.parts_of(path)
+    folder = os.path.dirname(path)
+    return {f"{place}/{os.path.relpath(file, folder).replace(os.sep, '/')}": file for file in files}
 
 
 def _is_hidden(settings: Settings, path: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
+from answer_formats import in_another_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samples import NOW, WORDS, output, submission_in, without_limits, words_of, write, write_challenge
@@ -225,6 +226,33 @@ def test_nothing_of_the_answers_folder_is_for_the_public(sqlite_board, tmp_path)
     found = members(tmp_path / "public.tar")
     assert [name for name, content in found.items() if CANARY.encode() in content] == []
     assert list(found) == ["board.json", "board.sqlite", *(f"challenge/{name}" for name in PUBLIC), "SHA256SUMS"]
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_datasets_as_answers_and_files_in_parts(public, sqlite_board, submission, tmp_path):
+    """Each of their files is a member, and nothing else in the folder of a dataset."""
+    challenge, answers = tmp_path / "challenge", tmp_path / "answers"
+    in_another_format(challenge / "dev-0", "expected")
+    in_another_format(answers / "test-A", "expected")
+    (challenge / "dev-0/expected/notes.txt").write_text(CANARY)
+    (challenge / "dev-0/in.tsv").rename(challenge / "dev-0/in-0-of-1.tsv")
+    add(sqlite_board, str(submission("ann", tests=("dev-0", "test-A"))), now=NOW)
+    export(sqlite_board, str(tmp_path / "one.tar"), now=NOW, public=public)
+    names = [name for name in members(tmp_path / "one.tar") if name.endswith((".arrow", ".json", ".tsv", ".txt"))]
+    files = ("data-00000-of-00001.arrow", "dataset_info.json", "state.json")
+    hidden = [f"answers/test-A/expected/{name}" for name in files]
+    shown = [f"challenge/dev-0/expected/{name}" for name in files]
+    beside = ["board.json"] if public else hidden
+    assert names == [
+        *beside,
+        "challenge/config.txt",
+        *shown,
+        "challenge/dev-0/in-0-of-1.tsv",
+        "challenge/test-A/in.tsv",
+    ]
+    if not public:
+        new = import_board(str(tmp_path / "one.tar"), str(tmp_path / "new"))
+        assert references_of(new.settings) == references_of(sqlite_board.settings)
 
 
 def test_a_changed_answer_changes_only_disclosed_figures_of_what_is_public(full, tmp_path):
