@@ -12,14 +12,14 @@ import os
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from itertools import islice
 from stat import S_ISREG
-from typing import TypeAlias
+from typing import IO, TypeAlias
 from urllib.parse import urlsplit
 
 from geval_py.board.submission import RejectedError
@@ -375,13 +375,20 @@ def unopened_digest(source: str) -> str:
             size = os.fstat(file.fileno()).st_size
             is_whole = size <= MOST_HASHED
             found.update(b"" if is_whole else b"%d\n" % size)
-            while (chunk := file.read(CHUNK_BYTES)) and (is_whole or file.tell() <= CHUNK_BYTES):
+            for chunk in _beginning(file, size if is_whole else CHUNK_BYTES):
                 found.update(chunk)
     else:
         is_folder = os.path.isdir(source)
         content = _Contents().mark
         found.update(_listing(source, MOST_ENTRIES, content) if is_folder else _bytes(shown_source(source)))
     return found.hexdigest()
+
+
+def _beginning(file: IO[bytes], size: int) -> Iterator[bytes]:
+    """Yield the first bytes of a file, which may grow meanwhile."""
+    while size and (chunk := file.read(min(size, CHUNK_BYTES))):
+        yield chunk
+        size -= len(chunk)
 
 
 class _Contents:
@@ -397,8 +404,12 @@ class _Contents:
         self._left -= status.st_size
         try:
             with open(path, "rb", opener=_open_no_link) as file:
-                is_same = os.path.samestat(os.fstat(file.fileno()), status)
-                return file_digest(file, "sha256").hexdigest() if is_same else "0"
+                if not os.path.samestat(os.fstat(file.fileno()), status):
+                    return "0"
+                found = sha256()
+                for chunk in _beginning(file, status.st_size):
+                    found.update(chunk)
+                return found.hexdigest()
         except OSError:
             return "0"
 
@@ -417,11 +428,12 @@ def fingerprint(source: str, most: int = MOST_ENTRIES) -> str:
 
 
 def _listing(source: str, most: int, mark: Mark) -> bytes:
-    """List the files below a path: relative names, sizes, and a mark of each; links are not followed.
+    """List the files below a path: relative names, sizes, and a mark of each, made in the order of their paths.
 
-    Of more than ``most`` files and folders only the first ones are listed, as they come, in hidden folders last.
+    Links are not followed. Of more than ``most`` files and folders only the first ones are listed, as they come, in
+    hidden folders last.
     """
-    lines: list[bytes] = []
+    paths: list[str] = []
     folders, hidden = deque([source] if os.path.isdir(source) else []), deque[str]()
     while (folders or hidden) and most >= 0:
         is_shown = bool(folders)
@@ -431,7 +443,11 @@ def _listing(source: str, most: int, mark: Mark) -> bytes:
                 if entry.is_dir(follow_symlinks=False):
                     (folders if is_shown and not entry.name.startswith(".") else hidden).append(entry.path)
                 elif most >= 0 and not entry.is_dir():
-                    lines.append(_line(entry.path, source, mark))
+                    paths.append(entry.path)
+    lines: list[bytes] = []
+    for path in sorted(paths):
+        with suppress(OSError):  # it was removed meanwhile
+            lines.append(_line(path, source, mark))
     end = [] if most >= 0 else [b"and more"]
     return b"\n".join([_line(source, source, mark), *sorted(lines), *end])
 
