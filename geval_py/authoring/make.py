@@ -11,6 +11,7 @@ from itertools import chain, islice
 from geval_py.authoring import corpora, leak_answers, publishing
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources, splits
+from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import read_lines
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
 
@@ -218,7 +219,8 @@ def _header_beside(folder: str, name: str) -> tuple[str, ...]:
 
 
 def _file(folder: str, name: str, what: str) -> str:
-    path = sources.find_file(os.path.join(folder, name))
+    find = find_answers if name == splits.EXPECTED_FILE else sources.find_file
+    path = find(os.path.join(folder, name))
     if path is None:
         raise MissingFileError(what=f"No file with {what}", path=os.path.join(folder, name))
     return path

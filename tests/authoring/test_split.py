@@ -3,6 +3,7 @@
 import lzma
 
 import pytest
+from answer_formats import WRITE, in_another_format
 
 from geval_py import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.authoring.corpora import Parts
@@ -88,6 +89,13 @@ def test_named_columns(pool):
     assert str(caught.value) == (
         "the columns of in.tsv have no names: there is no in-header.tsv\n  --columns FileId,… names them"
     )
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_answers_in_other_formats(name, pool):
+    items = read_items("old/train").items
+    in_another_format(pool, name)
+    assert read_items("old/train").items == items
 
 
 def test_no_such_column(pool):
