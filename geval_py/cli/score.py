@@ -12,11 +12,11 @@ from contextlib import contextmanager, nullcontext
 
 from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error
 from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
-from geval_py.reading import compression, sources
+from geval_py.reading import sources
+from geval_py.reading.answers import answers_in
 from geval_py.reading.config import CONFIG_FILE, config_task
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import (
-    EXPECTED_FILE,
     Output,
     Split,
     Task,
@@ -440,8 +440,7 @@ def _other_test_set(split: Split, output: Output) -> str | None:
     same = os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected))
     if not sources.is_file(output.path) or same:
         return None
-    answers = (os.path.join(folder, EXPECTED_FILE + ending) for ending in ("", *compression.COMPRESSED_ENDINGS))
-    return os.path.basename(folder) if any(map(os.path.isfile, answers)) else None
+    return os.path.basename(folder) if answers_in(folder) else None
 
 
 def _note_losses(evaluations: Sequence[ScoredOutput], *, infinite: bool = False) -> None:

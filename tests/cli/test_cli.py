@@ -643,6 +643,9 @@ def test_an_output_beside_other_answers_is_noted(challenge, geval):
     (challenge / "dev-0/expected.tsv").unlink()
     assert geval("-o", "dev-0/out.tsv")[2].endswith("was -t dev-0 meant?\n")
     (challenge / "dev-0/expected.tsv.gz").unlink()
+    (challenge / "dev-0/expected.jsonl").write_text('{"answer": "x"}\n')
+    assert geval("-o", "dev-0/out.tsv")[2].endswith("was -t dev-0 meant?\n")
+    (challenge / "dev-0/expected.jsonl").unlink()
     assert geval("-o", "dev-0/out.tsv") == (0, "12.70\n", "")
 
 
