@@ -223,7 +223,7 @@ class Scores(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         outputs = [result.to_dict(self._interval) for result in self.results]
-        return document_head(self._task) | {"test": self._task.test_name, "outputs": outputs}
+        return {"challenge": _challenge_name(self._task), "test": self._task.test_name, "outputs": outputs}
 
 
 class ScoresOfChallenges(Tabular):
@@ -255,7 +255,7 @@ class ScoresOfChallenges(Tabular):
         yield from dict.fromkeys(line for scores in self._scores.values() for line in scores.legend())
 
     def to_dict(self) -> dict[str, Any]:
-        return {"version": __version__, "challenges": [scores.to_dict() for scores in self._scores.values()]}
+        return {"challenges": [scores.to_dict() for scores in self._scores.values()]}
 
     def _joined(self, tables: dict[str, Table]) -> Table:
         """Put tables below each other, with the columns of all, and the challenge in front."""
@@ -282,14 +282,13 @@ def shown_names(results: Sequence[ScoredOutput | Failure], settings: Settings) -
     return [wanted.get(name, name) for name in unique]
 
 
-def document_head(task: Task) -> dict[str, Any]:
-    """Return what every JSON document begins with."""
-    return {"version": __version__, "challenge": os.path.basename(os.path.abspath(task.directory))}
+def _challenge_name(task: Task) -> str:
+    return os.path.basename(os.path.abspath(task.directory))
 
 
 def show_of_task(task: Task, value: Tabular, settings: Settings, **more: object) -> None:
     """Show a value; its JSON document names the challenge first, and ``more`` at the end."""
-    show(Shown(value, to_dict=lambda: document_head(task) | value.to_dict() | more), settings)
+    show(Shown(value, to_dict=lambda: {"challenge": _challenge_name(task)} | value.to_dict() | more), settings)
 
 
 @contextmanager

@@ -29,7 +29,6 @@ from geval_py.modelling.corpus import (
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-from geval_py.version import __version__
 
 Texts = NDArray[np.object_]
 
@@ -318,7 +317,6 @@ def model_table(model: BackoffModel) -> Table:
 def model_document(model: BackoffModel) -> dict[str, Any]:
     """Return the sizes of a model as a JSON document, with all words of the vocabulary."""
     return {
-        "version": __version__,
         "order": model.order,
         "ngrams": _counts(model),
         "missing": sorted(mark.decode() for mark in model.missing),

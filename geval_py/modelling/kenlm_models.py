@@ -23,7 +23,7 @@ from geval_py.errors import MissingFileError, ModelError, UsageError
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.tables.table import Column, Table
 from geval_py.values import NamedTuple, Value
-from geval_py.version import __version__, installs
+from geval_py.version import installs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,6 @@ def head_table(head: BinaryHead) -> Table:
 def head_document(head: BinaryHead) -> dict[str, Any]:
     """Return the sizes of a binary model as a JSON document."""
     return {
-        "version": __version__,
         "order": len(head.counts),
         "ngrams": list(head.counts),
         "binary": head.kind,

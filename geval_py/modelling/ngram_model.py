@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from itertools import accumulate, chain, compress, islice, pairwise
 from typing import Protocol
 
-from geval_py import errors, version
+from geval_py import errors
 from geval_py.modelling import kenlm_models
 from geval_py.reading import compression, rewriting
 from geval_py.reading.config import check_sampling
@@ -418,7 +418,6 @@ def perplexity_document(
 ) -> dict[str, Any]:
     """Return the perplexities as a JSON document, with the convention for <unk>."""
     document = {
-        "version": version.__version__,
         "perplexity_including_oov": score.perplexity_including_oov,
         "perplexity_excluding_oov": score.perplexity_excluding_oov,
         "oov": sum(score.oov),
@@ -453,7 +452,7 @@ def mixture_document(models: Mapping[str, NgramModel], mixture: NgramModel, text
         }
         for name, weight, own, absent in zip(names, [*map(float, weights), None], logs, unknown, strict=True)
     ]
-    common = {"version": version.__version__, "tokens": len(shared), "shared_tokens": int(shared.sum())}
+    common = {"tokens": len(shared), "shared_tokens": int(shared.sum())}
     return common | {"models": rows[:-1], "mixture": rows[-1]}
 
 
@@ -482,7 +481,7 @@ class WordListing(formats.Listing):
         return self._table
 
     def to_dict(self) -> dict[str, Any]:
-        return {"version": version.__version__}
+        return {}
 
     def documents(self) -> Iterator[dict[str, Any]]:
         names = [column.name for column in self._table.columns]

@@ -6,6 +6,8 @@ format is one entry in FORMATS: every command then takes its name, and shows it 
 
 from __future__ import annotations
 
+from geval_py.version import __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,7 +43,7 @@ class Tabular:
         return self.table()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON document; values may be inf."""
+        """Return the JSON document, but for the version if that is not the value's own; values may be inf."""
         raise NotImplementedError
 
     def text(self, width: int | None = None) -> Iterator[str]:
@@ -162,13 +164,15 @@ def figures(document: dict[str, Any]) -> Table:
 
 
 def _json(value: Tabular, _: int | None) -> Iterator[str]:
+    """Write the JSON document of a value; the first key of each is the version."""
     from geval_py.tables.escapes import json_list_text, json_text
 
+    document = {"version": __version__} | value.to_dict()
     listing = value.listing if isinstance(value, Shown) else value
     if isinstance(listing, Listing):
-        yield from json_list_text(value.to_dict(), listing.name, listing.documents())
+        yield from json_list_text(document, listing.name, listing.documents())
     else:
-        yield json_text(value.to_dict())
+        yield json_text(document)
 
 
 FORMATS: dict[str, Callable[[Tabular, int | None], Iterable[str]]] = {  # the terminal's width is None elsewhere

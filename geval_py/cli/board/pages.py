@@ -13,7 +13,6 @@ from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.tables.formats import Shown
 from geval_py.text import visible
-from geval_py.version import __version__
 
 if TYPE_CHECKING:
     import argparse
@@ -67,7 +66,7 @@ def run_show(words: Sequence[str]) -> int:
         of = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
         terminal.note(visible(f"there is no entry for {of}{advice}"))
     value = Shown(
-        to_dict=lambda: {"version": __version__, **leaderboard.standings_document(shown)},
+        to_dict=lambda: leaderboard.standings_document(shown),
         table=lambda: leaderboard.standings_table(shown, board.settings.ties),
         records=lambda: leaderboard.standings_records(shown),
         legend=lambda: leaderboard.legend(shown),
@@ -113,7 +112,6 @@ def run_status(words: Sequence[str]) -> int:
 
     def document() -> dict[str, Any]:
         return {
-            "version": __version__,
             **status.document(),
             "queue": asdict(queue),
             "undelivered": [asdict(one) for one in lost],
@@ -167,7 +165,7 @@ def _show_copies(board: Board, given: argparse.Namespace) -> None:
             yield "\n"
             yield from table.tabs() if width is None else table.terminal(width)
 
-    document = {"version": __version__, **likeness.likeness_document(pairs)}
+    document = likeness.likeness_document(pairs)
     terminal.show(Shown(to_dict=lambda: document, table=lambda: table, legend=lambda: [summary], text=text), given)
 
 

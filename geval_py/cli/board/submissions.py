@@ -17,7 +17,6 @@ from geval_py.cli.board import board_parser, now
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.formats import Shown
 from geval_py.text import visible
-from geval_py.version import __version__
 
 if TYPE_CHECKING:
     import argparse
@@ -227,7 +226,7 @@ def _show_receipts(receipts: Sequence[Receipt], given: argparse.Namespace, *, as
         else:
             yield "\n".join(map(str, receipts))
 
-    document = {"version": __version__, "receipts": [receipt.document() for receipt in receipts]}
+    document = {"receipts": [receipt.document() for receipt in receipts]}
     terminal.show(Shown(to_dict=lambda: document, table=table, text=text), given)
 
 
@@ -269,7 +268,6 @@ def run_rescore(words: Sequence[str]) -> int:
 
     def document() -> dict[str, Any]:
         return {
-            "version": __version__,
             "outdated": [asdict(one) for one in rescored.outdated],
             "changes": [asdict(one) for one in rescored.changes],
             "receipts": [receipt.document() for receipt in rescored.receipts],
