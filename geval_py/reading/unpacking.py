@@ -86,7 +86,8 @@ def _unpack(compression: Compression, most: int, packed: Packed) -> tuple[int, b
         except (error, MemoryError):
             return packed.start, None
         left -= len(data)
-        if left < 0 or not decompressor.eof or decompressor.unused_data:
+        is_whole = decompressor.eof and not decompressor.unused_data
+        if left < 0 or not is_whole or (compression.name == "zstd" and _size_of(member) not in (None, len(data))):
             return packed.start, None
         unpacked.append(data)
     return packed.start, None if packed.members is None else b"".join(unpacked)
@@ -145,12 +146,20 @@ def _frame_ends(stored: bytes) -> Iterator[int]:
 
 def _is_large(stored: bytes, most: int) -> bool:
     """Whether the header of a frame declares more than ``most`` unpacked bytes."""
+    return (_size_of(stored) or 0) > most
+
+
+def _size_of(frame: bytes | memoryview) -> int | None:
+    """Return the unpacked size that the header of a frame declares; None if it does not.
+
+    Whether libzstd looks at it depends on how many bytes are asked for at once.
+    """
     zstd = zstd_module()
     try:
-        size: int = zstd.get_frame_info(stored).decompressed_size or 0
+        size: int | None = zstd.get_frame_info(frame).decompressed_size
     except zstd.ZstdError:
-        return False
-    return size > most
+        return None
+    return size
 
 
 class _Stream(Value):

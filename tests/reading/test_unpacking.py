@@ -338,6 +338,21 @@ def test_what_follows_an_end_mark_is_told_after_the_bytes_before_it(pack, member
     assert b"".join(found) == b"ka:1\n" * members
 
 
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_frame_that_is_not_as_long_as_it_says(threads, monkeypatch):
+    """Found by fuzzing: whether libzstd looks at that depends on the bytes that are asked for, which differed."""
+    monkeypatch.setattr(unpacking, "MOST_FRAMES", 2)  # in a part
+    empty = bytes.fromhex("28b52ffd20a0010000")  # one that says it has 160 bytes (RFC 8878)
+    found, file = [], io.BytesIO(zstd.compress(b"ka:1\n") + empty + zstd.compress(b"mo:1\n"))
+    stream = Decompressed(file, compression_of(file.getvalue()), "out.tsv", 100)
+    with ThreadPool(2) as workers:
+        if threads:
+            unpacking.unpack_in_threads(stream, file, workers)
+        with pytest.raises(CorruptFileError, match="Data corruption detected"):
+            found.extend(iter(partial(stream.read, 1000), b""))
+    assert b"".join(found) == b"ka:1\n"
+
+
 @pytest.mark.parametrize("options", [["-T2", "--block-size=40KiB"], ["-T1", "--block-list=9KiB,300KiB,1KiB"]])
 def test_what_xz_writes(options, path, unpacked):
     """The command line tool; it writes one block unless there is more than a block."""
