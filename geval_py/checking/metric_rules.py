@@ -69,6 +69,8 @@ class MetricRules:
         except MalformedLineError as error:
             self._findings.add("E117", partial(_not_in_format, error, text))
             return
+        if metric.has_entries and _is_rest_alone(prepared, line):
+            self._findings.add("W214", partial(places.no_guess, text, line))
         if not strip_spaces(text):
             place = rules.Place(line=line, column=1, token="", message="the line is empty", text=text)
             self._findings.add("W217", lambda: place)
@@ -160,6 +162,13 @@ def _classes_of(target: targets.Target) -> frozenset[str]:
         return frozenset(map(strip_spaces, lines))
     except DataError:
         return frozenset()  # a training set that is broken is not the submission's fault
+
+
+def _is_rest_alone(text: str, line: int) -> bool:
+    from geval_py.scoring.metrics.distributions import entries_of
+
+    words, _ = entries_of(text, line)
+    return not any(words)
 
 
 def _certainty(metric: Metric, text: str, line: int) -> str:

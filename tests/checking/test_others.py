@@ -337,6 +337,14 @@ def test_other_scores_of_words_are_mended(submission):
     assert (path / "dev-0/out.tsv").read_text() == "a:0.5 b:0.25\n"
 
 
+@pytest.mark.parametrize("metric", ["CalibrationError", "BrierScore"])
+def test_a_line_without_a_label(submission, metric):
+    """CalibrationError is the best for such lines."""
+    message = "the rest alone: no word is more likely than another"
+    found = problems(submission(metric, "en:0.5 :0.5\n:1\n:0.25 :0.75\n", "en\n" * 3))
+    assert found == {"W214": [(2, 1, ":1", message), (3, 1, ":0.25 :0.75", message)]}
+
+
 @pytest.mark.parametrize("metric", OF_LABELS)
 def test_the_rules_of_labels(submission, metric):
     found = problems(submission(metric, "en:0.5 pl:0.5\nen\n\nEN:0.7 pl:0.3\n", "en\n" * 4, train="en\npl\nde\n"))
