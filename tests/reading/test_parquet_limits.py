@@ -1,8 +1,10 @@
 """Parquet from strangers is refused before it unpacks to more than memory holds."""
 
 import re
+import signal
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -204,6 +206,19 @@ def test_many_row_groups_have_one_limit(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == "geval: Too large: `out.parquet` unpacks to more than 2000000 bytes\n"
     monkeypatch.setattr(parquet, "MOST_RATIO", 10_000)  # a large file may unpack to more
     assert main(score) == 0
+
+
+@pytest.mark.long
+def test_the_score_of_much_text_can_be_interrupted(tmp_path):
+    """Twenty gigabytes of text, hashed in ten seconds or so."""
+    write_bomb(tmp_path / "out.parquet", 200, 1_000_000, groups=90)
+    (tmp_path / "expected.tsv").write_text("a\n" * 18_000)
+    command = [sys.executable, "-m", "geval_py", "-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]
+    run = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    run.send_signal(signal.SIGINT)
+    assert run.communicate(timeout=3)[1] == ""
+    assert run.returncode == -signal.SIGINT
 
 
 @pytest.mark.parametrize("column", ["a map", "lighteval's choices"])
