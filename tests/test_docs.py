@@ -17,6 +17,7 @@ from geval_py.scoring.metrics import METRICS
 README, *_ = PAGES
 DOCS = [page for page in PAGES if page.parent == ROOT / "docs"]
 MOST_README_LINES = 150
+WIDEST_CODE = 60  # characters, which a phone shows without scrolling sideways
 
 
 def name_of(page):
@@ -45,6 +46,19 @@ def code_in(text):
     """What a text marks as code, inside of a line and in blocks."""
     blocks = re.findall(r"(?ms)^```\w*\n(.*?)^```$", text)
     return [*blocks, *re.findall(r"`([^`\n]+)`", without_blocks(text))]
+
+
+TYPED = {"pycon": r"(?m)^(?:>>>|\.\.\.)(?: .*)?$", "console": r"(?m)^\$ (?:.*\\\n)*.*$"}
+
+
+def lines_of_code(text):
+    """The lines of code in a page's blocks: all but data, and of sessions what is typed, not what is printed."""
+    lines = []
+    for language, block in re.findall(r"(?ms)^```(?!json|text)(\w+)\n(.*?)^```$", text):
+        kind = "console" if block.startswith("$ ") else language
+        pieces = re.findall(TYPED[kind], block) if kind in TYPED else [block]
+        lines += [line for piece in pieces for line in piece.splitlines()]
+    return lines
 
 
 WRITTEN_BY_HAND = [code for page in DOCS if page.name != "api.md" for code in code_in(without_tables(read(page)))]
@@ -116,6 +130,26 @@ ZeroDivisionError: division by zero
 def test_what_examples_print_is_written_into_their_page(tmp_path):
     (tmp_path / "folder" / "inner").mkdir(parents=True)
     assert rewritten(PAGE, run(PAGE, tmp_path)) == REWRITTEN
+
+
+def test_what_is_printed_is_not_code():
+    session = [
+        "$ cd folder",
+        "$ ls -d \\",
+        "  inner",
+        "$ false",
+        ">>> for n in range(2):",
+        "...     print(n)",
+        ">>> 1 / 0",
+    ]
+    assert lines_of_code(REWRITTEN) == session
+    assert lines_of_code(PAGE.replace("console", "sh")) == session
+    assert lines_of_code("```yaml\na:\n  - b\n```\n\n```json\n{}\n```\n") == ["a:", "  - b"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_code_fits_a_phone(page):
+    assert [line for line in lines_of_code(read(page)) if len(line) > WIDEST_CODE] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
