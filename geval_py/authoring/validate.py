@@ -16,6 +16,7 @@ from geval_py.reading import challenge, compression, config, rewriting, splits
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.scoring import evaluate
+from geval_py.scoring.in_memory import score_lists
 from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest
@@ -176,15 +177,46 @@ def perfect_line(word: str, metric: Metric) -> str:
     return word if plain else f"{word}:1.0"
 
 
+def metrics_of_other_outputs(items: Sequence[tuple[str, str]], metrics: Sequence[Metric]) -> list[str]:
+    """Return the names of the metrics for which no output is right that is right for the first metric.
+
+    ``items`` are pairs of an input and its answer. A metric whose library is missing is taken to suit.
+    """
+    first, *others = metrics
+    return [
+        other.name
+        for other in others
+        if not any(all(_is_right(items, given, metric) for metric in (first, other)) for given in (first, other))
+    ]
+
+
+def _is_right(items: Sequence[tuple[str, str]], given: Metric, metric: Metric) -> bool:
+    """Whether the output that is certain of each answer, in the format of ``given``, gets the metric's best score."""
+    inputs, answers = zip(*items, strict=True)
+    outputs = [perfect_line(answer, given) for answer in answers]
+    try:
+        scored = score_lists(outputs, answers, [metric.name], inputs=inputs, vocabulary=answers)
+    except UsageError:
+        return True
+    except DataError:
+        return False
+    return _reaches_best(scored.scores[0].value, metric)
+
+
+def _reaches_best(value: float, metric: Metric) -> bool:
+    """Whether a perfect output's score is the metric's best, if that can be reached."""
+    best = metric.measure.best
+    is_reachable = math.isfinite(best) and metric.answers != "shares"
+    return not is_reachable or math.isclose(best, value, rel_tol=0, abs_tol=TOLERANCE)
+
+
 def _imperfect(task: splits.Task, split: splits.Split, scheme: evaluate.Named) -> Iterator[Fault]:
-    best = scheme[1].measure.best
     evaluation = evaluate.evaluate_output(split, split.outputs[0], [scheme], evaluate.vocabulary_for([scheme], task))
     value = evaluation.scores[0].value
-    is_reached = math.isfinite(best) and scheme[1].answers != "shares"
-    if is_reached and not math.isclose(best, value, rel_tol=0, abs_tol=TOLERANCE):
+    if not _reaches_best(value, scheme[1]):
         yield Fault(
             "The best possible value was not obtained with the expected data, "
-            f"expected: {shortest(best)} , obtained: {shortest(value)}",
+            f"expected: {shortest(scheme[1].measure.best)} , obtained: {shortest(value)}",
             split.expected,
             f"with {evaluation.scores[0].name}",
         )
