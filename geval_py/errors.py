@@ -241,6 +241,7 @@ class MalformedLineError(DataError):
 
     ``line`` and ``column`` count from 1, the column in characters. ``reason`` is GEval's bracketed message, ``hint``
     says what was expected instead of ``token``. ``text`` is the whole line, as the flags ``prepared_by`` left it.
+    Of several metrics, ``metrics`` are the names of those that cannot read it.
     GEval's message for the reason has no line number if it is not ``is_numbered``.
     """
 
@@ -252,14 +253,16 @@ class MalformedLineError(DataError):
     text: str
     role: Literal["output", "expected", "input"] = "output"
     prepared_by: str = ""
+    metrics: tuple[str, ...] = ()
     is_numbered: bool = True
 
     def __str__(self) -> str:
         where = f"{named(self.path)}, line" if self.path else "line"
         flags = visible(self.prepared_by)
+        failed = f"\n  {visible(' and '.join(self.metrics))} cannot read the line" if self.metrics else ""
         note = f"\n  (the line is shown as the flags `{flags}` left it)" if flags else ""
         first = f"Line {self.line}: Unexpected data [{self.reason}]" if self.is_numbered else self.reason
-        return f"{first}\n  {where} {self.line}, column {self.column}: {self.hint}\n{self.picture}{note}"
+        return f"{first}\n  {where} {self.line}, column {self.column}: {self.hint}\n{self.picture}{failed}{note}"
 
     @property
     def picture(self) -> str:

@@ -293,6 +293,14 @@ ERRORS = {  # one or more of each class, with its sentence
         "               ^\n"
         "  (the line is shown as the flags `ls<\\x1b><b>` left it)",
     ),
+    "malformed line, for two of three metrics": (
+        MalformedLineError(path="out.tsv", metrics=("RMSE", "MSE:N<\x1b>"), **MALFORMED),
+        "Line 7: Unexpected data [number text found after a number]\n"
+        "  `out.tsv`, line 7, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
+        "    the:0.5 of:0,25 :0.25\n"
+        "               ^\n"
+        "  RMSE and MSE:N<\\x1b> cannot read the line",
+    ),
 }
 each_error = pytest.mark.parametrize(("error", "sentence"), ERRORS.values(), ids=ERRORS)
 

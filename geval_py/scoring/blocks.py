@@ -358,7 +358,8 @@ class Threads:
 def score_block(block: Block, columns: Sequence[Column], expected_path: str) -> list[LineStatistics]:
     """Score a block for each of some columns; raises MalformedLineError, the first in the order of lines.
 
-    For an output in parts, the error names the part and the line's number in it.
+    The error names the metrics of the columns with the same error, unless these are all of several columns. For an
+    output in parts, it names the part and the line's number in it.
     """
     scored: list[LineStatistics] = []
     errors: list[MalformedLineError] = []
@@ -370,6 +371,9 @@ def score_block(block: Block, columns: Sequence[Column], expected_path: str) -> 
     if not errors:
         return scored
     first = min(errors, key=lambda error: error.line)
+    same = [error for error in errors if (error.line, error.hint) == (first.line, first.hint)]
+    is_of_all = len(same) == len(columns) > 1
+    first.metrics = () if is_of_all else tuple(name for error in same for name in error.metrics)
     if first.role == "output":
         first.path, first.line = block.part, first.line - block.lines_before
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.sources import Memory, can_be_reread, is_part_of
@@ -29,12 +29,14 @@ from geval_py.scoring.scores import (
     scores_of,
 )
 from geval_py.text import visible
+from geval_py.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from geval_py.reading.lines import Bytes
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme
     from geval_py.reading.splits import Output
@@ -141,13 +143,13 @@ def score_output(
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(split, input_text, schemes, selections.values())
         read_by = partial(_row_scorer, workers) if by_rows else workers.scorer
-        scorer = read_by(outputs, expected, columns, digest=sign, selects=bool(selections))
+        scorer = read_by(outputs, expected, _with_names(columns, schemes, keys), digest=sign, selects=bool(selections))
         statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
     found: dict[Key, Found] = {**statistics}
     if selections:
         from geval_py.scoring.selection import statistics_of_selected
 
-        found |= statistics_of_selected(selections, keys, split, output)
+        found |= statistics_of_selected(selections, _names_of(schemes, keys), split, output)
     results = results_of(schemes, keys, found, selections)
     scores = scores_of(results)
     signature = None
@@ -164,6 +166,35 @@ def score_output(
         texts=texts,
     )
     return failure_of(evaluation, results) or evaluation
+
+
+class NamedColumn(Value):
+    """Another column, whose errors name the metrics that are made from it; no name is none of several."""
+
+    column: Column
+    metrics: tuple[str, ...]
+
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        try:
+            return self.column.statistics(outputs, expected, first_line)
+        except MalformedLineError as error:
+            error.metrics = self.metrics
+            raise
+
+
+def _with_names(columns: Sequence[Column], schemes: Sequence[Named], keys: Sequence[Key]) -> list[NamedColumn]:
+    names = _names_of(schemes, keys)
+    return [NamedColumn(column=column, metrics=names[None, column]) for column in columns]
+
+
+def _names_of(schemes: Sequence[Named], keys: Sequence[Key]) -> dict[Key, tuple[str, ...]]:
+    """Return for each key the names of its metrics; no names if all metrics have the same key."""
+    if len(set(keys)) == 1:
+        return {keys[0]: ()}
+    names: dict[Key, tuple[str, ...]] = {}
+    for named, key in zip(schemes, keys, strict=True):
+        names[key] = (*names.get(key, ()), shown_name(*named))
+    return names
 
 
 def _has_rows_for(output: Output, columns: Sequence[Column]) -> bool:
@@ -184,7 +215,7 @@ def _row_scorer(
     workers: Workers,
     outputs: LineReader,
     expected: LineReader,
-    columns: Sequence[Column],
+    columns: Sequence[NamedColumn],
     *,
     digest: bool,
     selects: bool,
@@ -192,7 +223,7 @@ def _row_scorer(
     from geval_py.scoring.batches import BatchScorer
 
     del digest, selects  # both need text
-    hashed = [column for column in columns if isinstance(column, HashedColumn)]
+    hashed = [named.column for named in columns if isinstance(named.column, HashedColumn)]
     return BatchScorer(outputs, expected, hashed, workers.at_once)
 
 

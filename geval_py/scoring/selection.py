@@ -121,14 +121,15 @@ def _block(lines: Sequence[str]) -> bytes:
 
 
 def statistics_of_selected(
-    selections: Mapping[Choice, Selection], keys: Sequence[Key], split: Split, output: Output
+    selections: Mapping[Choice, Selection], metrics: Mapping[Key, tuple[str, ...]], split: Split, output: Output
 ) -> dict[Key, Found]:
     """Score the selected lines; where none of this output was selected, the value is the error.
 
-    Raises SchemeError where no output could have such a line, and MalformedLineError.
+    ``metrics`` holds the names of the metrics of each key, for an error. Raises SchemeError where no output could
+    have such a line, and MalformedLineError.
     """
     found: dict[Key, Found] = {}
-    for choice, column in dict.fromkeys(keys):
+    for (choice, column), names in metrics.items():
         if choice is None:
             continue
         try:
@@ -137,6 +138,9 @@ def statistics_of_selected(
             if error.path != output.path:
                 raise
             found[choice, column] = error
+        except MalformedLineError as error:
+            error.metrics = names
+            raise
     return found
 
 

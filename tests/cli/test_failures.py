@@ -82,6 +82,30 @@ def test_all_are_malformed(challenge, geval):
     assert err == f"geval: {MESSAGE}\ngeval: {SHORT}\n"
 
 
+@pytest.mark.parametrize(
+    ("metrics", "failed"),
+    [
+        (["MAE", "PerplexityHashed", "RMSE"], "MAE and RMSE"),
+        (["LogLossHashed", "RMSE", "MSE"], "RMSE and MSE"),
+        (["LogLossHashed", "RMSE:f<exp:a>N<errors>"], "errors"),
+        (["RMSE", "MSE"], None),
+        (["RMSE", "MAE"], None),
+        (["RMSE"], None),
+    ],
+)
+def test_the_metrics_that_failed_are_named(metrics, failed, challenge, geval):
+    words = [word for metric in metrics for word in ("-a", metric)]
+    place = "`./dev-0/out-n=1.tsv`, line 1, column 1"
+    names = "" if failed is None else f"  {failed} cannot read the line\n"
+    assert geval("-t", "dev-0", "-o", "n=1", *words) == (
+        1,
+        "",
+        "geval: Line 1: Unexpected data [input does not start with a digit]\n"
+        f"  {place}: `a:0.5 :0.5` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n"
+        f"    a:0.5 :0.5\n    ^\n{names}",
+    )
+
+
 def test_the_only_output(challenge, geval):
     for words in ([], ["--format", "json"], ["-l"]):
         assert geval("-t", "dev-0", "-o", "out-n=2.tsv", *words) == (1, "", f"geval: {MESSAGE}\n")
@@ -235,7 +259,7 @@ def test_a_file_that_is_at_fault_has_no_score_by_any_metric(two, challenge, geva
     (challenge / "dev-0/out-n=2.tsv").write_text(BAD)
     status, out, err = geval(*two)
     assert (status, out.splitlines()[1:]) == (1, ["1\terror\t0.69\terror", "2\terror\terror\terror"])
-    assert err == f"{ONCE}geval: {MESSAGE}\n"
+    assert err == f"{ONCE}geval: {MESSAGE}\n  LogLossHashed cannot read the line\n"
 
 
 def test_a_filter_of_answers_that_select_no_line_stops_all(two, geval):

@@ -153,6 +153,12 @@ def test_a_challenge(cluster):
     assert geval_py.evaluate_all(GAZETTE, "dev-0", cluster=cluster.client) == geval_py.evaluate_all(GAZETTE, "dev-0")
 
 
+def test_the_metrics_that_failed_are_named(cluster):
+    with pytest.raises(geval_py.MalformedLineError) as caught:
+        geval_py.evaluate(GAZETTE, "dev-0", out="bigram", metrics=["LogLossHashed", "RMSE"], cluster=cluster.client)
+    assert (caught.value.metrics, caught.value.line) == (("RMSE",), 1)
+
+
 @pytest.mark.parametrize("ending", [".jsonl", ".csv.gz", ".parquet"])
 def test_one_worker_reads_another_format(ending, cluster, tmp_path):
     split = write(tmp_path, b"the:0.5 a:0.25 :0.25\nb:0.5\n" * 300, 0)
