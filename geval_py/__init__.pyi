@@ -13,6 +13,7 @@ from geval_py.errors import GevalError as GevalError
 from geval_py.errors import LineCountError as LineCountError
 from geval_py.errors import MalformedLineError as MalformedLineError
 from geval_py.errors import MissingFileError as MissingFileError
+from geval_py.errors import MissingPackageError as MissingPackageError
 from geval_py.errors import ModelError as ModelError
 from geval_py.errors import PartsError as PartsError
 from geval_py.errors import SchemeError as SchemeError

@@ -2,7 +2,8 @@
 
     GevalError
     ├── UsageError              the command line is at fault (exit status 2)
-    │   └── SchemeError         a metric or its flags are unknown or malformed
+    │   ├── SchemeError         a metric or its flags are unknown or malformed
+    │   └── MissingPackageError a package that is not installed is needed
     ├── ClusterError            a cluster does not answer, has no worker, or went away (exit status 1)
     └── DataError               the data are at fault (exit status 1)
         ├── MissingFileError    a file or folder does not exist
@@ -96,6 +97,12 @@ class SchemeError(UsageError):
 
     def sentence(self, call: Callable[[str], str]) -> str:
         return super().sentence(call) + (f"\n  in {named(self.path)}" if self.path else "")
+
+
+class MissingPackageError(UsageError):
+    """A ``package`` that is not installed is needed; the message has the command that installs it."""
+
+    package: str
 
 
 class ClusterError(GevalError):

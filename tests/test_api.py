@@ -11,7 +11,7 @@ NAMES = {
     "METRICS", "Suite", "Accumulator", "Predictions", "Scorer", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "Evaluations", "GevalError", "Interval", "Item", "LanguageModel", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
-    "ModelError", "NextTokens", "NgramModel", "Output", "PartsError", "SchemeError", "Score", "TextScore", "TokenModel", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
+    "MissingPackageError", "ModelError", "NextTokens", "NgramModel", "Output", "PartsError", "SchemeError", "Score", "TextScore", "TokenModel", "TooLargeError", "Tuning", "UnreadableFileError", "UsageError", "WordModel", "WordProbs",
     "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "metric", "mix",
     "parse_line", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
@@ -21,7 +21,7 @@ SIGNATURES = {
     "tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
     "mix": "(evaluations, *, words=0, documents=None, seed=12345, force=False)",
     "compare": "(evaluations, *, baseline=None, samples=10000, seed=12345, documents=None, progress=None)",
-    "check_submission": "(path='.', *, challenge=None, tests=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
+    "check_submission": "(path='.', *, challenge=None, tests=(), metrics=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), tokenizer=None, keep_texts=True, cluster=None)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), tokenizer=None, keep_texts=True, cluster=None, inputs=None, vocabulary=())",
     "Scorer": "(vocabulary, metric='PerplexityHashed', *, threads=None)",

@@ -27,6 +27,7 @@ from geval_py.errors import (
     LineCountError,
     MalformedLineError,
     MissingFileError,
+    MissingPackageError,
     ModelError,
     PartsError,
     SchemeError,
@@ -202,6 +203,10 @@ MALFORMED = {
 ERRORS = {  # one or more of each class, with its sentence
     "the root": (GevalError(), ""),
     "usage": (UsageError(message="take one"), "take one"),
+    "missing package": (
+        MissingPackageError(message="Parquet is read by pyarrow: pip install pyarrow", package="pyarrow"),
+        "Parquet is read by pyarrow: pip install pyarrow",
+    ),
     "scheme": (
         SchemeError(message="Unknown or broken metric flags: z", scheme="LogLossHashed:z"),
         "Unknown or broken metric flags: z",

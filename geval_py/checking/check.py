@@ -14,10 +14,20 @@ from itertools import islice
 
 from geval_py.checking.findings import Findings, FlaggedBlock
 from geval_py.checking.line_rules import AnswerRules, FileRules, NotTextError, check_lines
-from geval_py.checking.rules import COUNTED, UNREADABLE, Problem, Report, Uncounted, select_rules
+from geval_py.checking.rules import (
+    COUNTED,
+    READ_FORMATS,
+    RULES_BY_CODE,
+    UNREADABLE,
+    Place,
+    Problem,
+    Report,
+    Uncounted,
+    select_rules,
+)
 from geval_py.checking.subwords import SubwordRules
 from geval_py.checking.targets import Target, find_targets
-from geval_py.errors import CorruptFileError, DataError, TooLargeError, UnreadableFileError
+from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import lines, sources
 from geval_py.scoring.blocks import Block, BlockReader, Progress, ProgressOf, ThreadPool, Threads, no_progress
 from geval_py.text import named, visible
@@ -39,6 +49,7 @@ def check_submission(
     *,
     challenge: str | os.PathLike[str] | None = None,
     tests: Sequence[str] = (),
+    metrics: Sequence[str] = (),
     rules: Iterable[str] | None = None,
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = lines.DEFAULT_MAX_BYTES,
@@ -48,10 +59,11 @@ def check_submission(
     """Find the problems of a submission; ``path`` is an output, a test set's folder, or the submission's folder.
 
     ``challenge`` is the folder with the answers, inputs and headers (by default the submission's); ``tests`` are the
-    names of the only test sets to check; ``rules`` the codes or names of the only rules; rules about unreadable
-    files always apply. ``max_places`` places are kept of each rule and output (0: all). A compressed output that
-    unpacks to more than ``max_bytes`` is a problem. ``progress`` is called after each block with the number of bytes
-    read of one output, and its size. ``cluster`` is the client of a Dask cluster whose workers check the lines.
+    names of the only test sets to check; ``metrics`` replace the challenge's; ``rules`` are the codes or names of the
+    only rules; rules about unreadable files always apply. ``max_places`` places are kept of each rule and output
+    (0: all). A compressed output that unpacks to more than ``max_bytes`` is a problem. ``progress`` is called after
+    each block with the number of bytes read of one output, and its size. ``cluster`` is the client of a Dask cluster
+    whose workers check the lines.
 
     No output makes this fail. Raises UsageError for an unknown rule, for a folder that is no challenge, for a file
     that the workers of a cluster cannot read, and as ``find_targets``; DataError for a mistake in the test set of
@@ -60,12 +72,14 @@ def check_submission(
     from geval_py.scoring.cluster import workers_of
 
     tests = (tests,) if isinstance(tests, str) else tests
+    metrics = (metrics,) if isinstance(metrics, str) else metrics
     rules = (rules,) if isinstance(rules, str) else rules
     return check_targets(
-        find_targets([os.fspath(path)], None if challenge is None else os.fspath(challenge), tests),
+        find_targets([os.fspath(path)], None if challenge is None else os.fspath(challenge), tests, metrics),
         select_rules(rules),
         max_places=max_places,
         max_bytes=max_bytes,
+        keep_going=True,
         progress_of=lambda _: nullcontext(progress),
         workers=workers_of(cluster),
     )
@@ -79,12 +93,14 @@ def check_targets(
     max_bytes: int = lines.DEFAULT_MAX_BYTES,
     progress_of: ProgressOf = no_progress,
     strict: bool = False,
+    keep_going: bool = False,
     workers: Workers | None = None,
 ) -> Report:
     """Check outputs with the rules of some codes; report missing outputs too.
 
     ``progress_of(path)`` returns a context manager with the function that is called after each block of that output.
-    Files of a test set that cannot be read are left out. The other arguments are those of :func:`check_output`.
+    Files of a test set that cannot be read are left out. ``keep_going``: an output that needs a package which is
+    missing here is a problem, not a MissingPackageError. The other arguments are those of :func:`check_output`.
     """
     check = partial(check_output, rules=rules, max_places=max_places, max_bytes=max_bytes, workers=workers)
     files: list[str] = []
@@ -99,7 +115,12 @@ def check_targets(
             continue
         files.append(target.output)
         with progress_of(target.output) as progress:
-            found, target = _check_readable(target, partial(check, progress=progress))
+            try:
+                found, target = _check_readable(target, partial(check, progress=progress))
+            except MissingPackageError as error:
+                if not keep_going:
+                    raise
+                found = [_unreadable(target.output, str(error))]
         problems += found
         notes += target.notes
         unreadable += target.unreadable
@@ -115,6 +136,13 @@ def check_targets(
         notes=tuple(dict.fromkeys(notes)),
         strict=strict,
     )
+
+
+def _unreadable(path: str, reason: str) -> Problem:
+    message = f"the output cannot be read: {visible(reason)}"
+    place = Place(line=0, column=0, token="", message=message)
+    rule = RULES_BY_CODE["E101"]
+    return Problem(rule=rule, path=path, count=1, share=1.0, summary=message, places=(place,), mend=READ_FORMATS)
 
 
 def _check_readable(target: Target, check: Callable[[Target], list[Problem]]) -> tuple[list[Problem], Target]:
@@ -161,12 +189,17 @@ def check_output(
         code, message = _unreadable_rule(error)
         findings.clear()
         findings.add_file(code, f"{named(error.path)}: {message}" if is_part else message)
+        if code == "E101":
+            return [problem.replace(mend=READ_FORMATS) for problem in findings.problems(0)]
     return findings.problems(checker.file.lines)
 
 
 def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
     """Return the problem of an output that is not text, or cannot be read to its end; None if there is none."""
-    problems = check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
+    try:
+        problems = check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
+    except MissingPackageError as error:
+        return _unreadable(path, str(error))
     return problems[0] if problems else None
 
 

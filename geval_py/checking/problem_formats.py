@@ -60,7 +60,7 @@ def _problem_lines(problem: Problem, *, colour: bool, width: int | None) -> Iter
                 yield f"      {dim}| {line}{plain}"
     if lines and problem.count > len(problem.places):
         yield f"    and {counted(problem.count - len(problem.places), 'more line')}"
-    yield f"    To mend: {_what_to_do(rule)}"
+    yield f"    To mend: {_what_to_do(rule, problem.mend)}"
 
 
 def _picture(text: str, column: int, width: int) -> str:
@@ -122,7 +122,9 @@ def _workflow_command(problem: Problem) -> str:
         properties |= {"line": str(place.line), "col": str(max(1, place.column))}
     properties["title"] = f"{rule.code} {rule.name}"
     written = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    message = "\n".join(filter(None, (visible(place.message), _extent_with_lines(problem), _what_to_do(rule))))
+    message = "\n".join(
+        filter(None, (visible(place.message), _extent_with_lines(problem), _what_to_do(rule, problem.mend)))
+    )
     return f"::{rule.severity} {written}::{_data(message)}\n"
 
 
@@ -181,7 +183,7 @@ def _add_outcome(case: Element, problem: Problem, *, fails: bool) -> None:
         outcome = SubElement(case, "failure", type=problem.rule.code, message=summary)
     else:
         outcome = SubElement(case, "system-out")
-    outcome.text = "\n".join([summary, *places, _what_to_do(problem.rule)])
+    outcome.text = "\n".join([summary, *places, _what_to_do(problem.rule, problem.mend)])
 
 
 def _add_counts(element: Element) -> None:
@@ -273,7 +275,9 @@ def _extent(problem: Problem) -> str:
     return f"{counted(problem.count, 'line')}, {_share_in_percent(problem.share)}"
 
 
-def _what_to_do(rule: Rule) -> str:
+def _what_to_do(rule: Rule, instead: str = "") -> str:
+    if instead:
+        return instead
     return f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
 
 

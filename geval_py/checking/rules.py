@@ -59,7 +59,10 @@ class Place(Value):
 
 
 class Problem(Value):
-    """The findings of a rule in a file: the number and the share of the lines, and the first places."""
+    """The findings of a rule in a file: the number and the share of the lines, and the first places.
+
+    ``mend`` is the remedy where it is another one than the rule's.
+    """
 
     rule: Rule
     path: str
@@ -67,6 +70,7 @@ class Problem(Value):
     share: float
     summary: str
     places: tuple[Place, ...]
+    mend: str = ""
 
 
 RULES = (
@@ -289,6 +293,11 @@ RULES = (
     ),
 )  # fmt: skip
 COMMAND = "geval check"
+READ_ENDINGS = ".tsv, .jsonl, .parquet and .csv"
+READ_FORMATS = (  # the remedy for an output that cannot be read
+    f"Make it readable, or write it in another format: {READ_ENDINGS} are read, compressed or not, "
+    "and geval convert writes each."
+)
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 UNREADABLE = frozenset({"E101", "E105", "E106"})  # broken by a file that cannot be read
 COUNTED = frozenset({"E103", "E104"})  # need the number of items

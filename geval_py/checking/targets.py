@@ -7,6 +7,7 @@ challenge.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 from geval_py.checking.challenge_folders import (
@@ -17,8 +18,15 @@ from geval_py.checking.challenge_folders import (
     submitted_sets,
     test_sets,
 )
-from geval_py.checking.rules import RULES_BY_CODE, Place, Problem, pointless_rules
-from geval_py.errors import DataError, MalformedLineError, SchemeError, UnreadableFileError, UsageError
+from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Place, Problem, pointless_rules
+from geval_py.errors import (
+    DataError,
+    MalformedLineError,
+    MissingPackageError,
+    SchemeError,
+    UnreadableFileError,
+    UsageError,
+)
 from geval_py.reading import config, sources, splits, wordprobs
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, decode_lines
@@ -49,10 +57,11 @@ class Target(Value):
     gaps: other rules apply then; ``preparation`` changes lines before that metric reads them. ``is_text``: the metric
     is not known, and lines are no distributions. ``training`` is the file with the training set's answers.
     ``reader`` is a metric that cannot read vectors, ``pointless`` are the rules without a meaning for the metrics.
-    ``notes`` say what is not known of the challenge, and what is checked therefore.
+    ``challenge`` is the folder of the options, ``notes`` say what is not known of them, and what is checked instead.
     """
 
     output: str
+    challenge: str = os.curdir
     expected: str | None = None
     input: str | None = None
     without_count: str = "its test set is not known"
@@ -90,18 +99,25 @@ class Target(Value):
 
 
 def find_targets(
-    paths: Sequence[str], challenge: str | None = None, tests: Sequence[str] = ()
+    paths: Sequence[str], challenge: str | None = None, tests: Sequence[str] = (), metrics: Sequence[str] = ()
 ) -> Iterator[Target | Problem]:
     """Yield the outputs to check, and a problem for each one that is missing.
 
     A path is an output, a test set's folder, or a submission's folder with dev-* and test-* folders (only those in
     ``tests``, if any are named). With ``tests``, an output is looked for in their folders first, and may have a name
     as for :func:`geval_py.reading.splits.outputs_named`. ``challenge`` is the folder with the answers and inputs: by
-    default the submission's folder, or the one above an output's folder.
+    default the submission's folder, or the one above an output's folder. ``metrics`` replace the challenge's.
 
     Raises UsageError for a folder that is no challenge, for an output of several test sets, and if standard input
-    would be read twice.
+    would be read twice; SchemeError for a metric.
     """
+    for scheme in splits.checked_schemes(metrics):
+        find_metric(scheme.metric)
+    for target in _targets(paths, challenge, tests):
+        yield with_options(target, target.challenge, metrics) if isinstance(target, Target) else target
+
+
+def _targets(paths: Sequence[str], challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
     if paths.count(sources.STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one output as -")
     if challenge is not None:
@@ -172,9 +188,7 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
         yield _missing(error.path, _one_line(error))
         return
     if not outputs:
-        folder = os.path.dirname(path) or os.curdir
-        close = nearest(os.path.basename(path), sources.names_in(folder) if sources.is_folder(folder) else ())
-        yield _missing(path, "there is no such file" + (f"; did you mean {visible(close)}?" if close else ""))
+        yield _missing(path, _no_such_file(path))
     for output in outputs:
         if output.fault is not None:
             yield _missing(output.path, _one_line(output.fault))
@@ -187,12 +201,54 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
                 or sources.is_remote(output.path)
             )
             place = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
-            yield _with_test_set(Target(output=output.path), guess_test_set(place, challenge, test))
+            target = Target(output=output.path, notes=_notes_on(output.path))
+            yield _with_test_set(target, guess_test_set(place, challenge, test))
 
 
 def _outputs_at(path: str) -> tuple[splits.Output, ...]:
     found = path if path == sources.STANDARD_INPUT or sources.is_address(path) else sources.find_file(path)
-    return () if found is None else (splits.output_at(found),)
+    matching = sources.matching_files("", path) if found is None and _is_pattern(path) else ()
+    paths = sorted(matching, key=natural_order) if found is None else [found]
+    return tuple(map(splits.output_at, paths))
+
+
+def _is_pattern(path: str) -> bool:
+    return not {*"*?["}.isdisjoint(path)
+
+
+def _no_such_file(path: str) -> str:
+    """Return the message about a path where no file is, or a pattern that no file matches, with what may be meant."""
+    folder, name = os.path.dirname(path) or os.curdir, os.path.basename(path)
+    is_there = sources.is_folder(folder)
+    if _is_pattern(path):
+        outputs = [output.name for output in splits.find_outputs(folder)] if is_there else []
+        return "no file matches the pattern" + (f"; the outputs there are {some_of(outputs)}" if outputs else "")
+    close = nearest(name, sources.names_in(folder)) if is_there else None
+    if close:
+        return f"there is no such file; did you mean {visible(close)}?"
+    if path == name and "." not in name and (known := test_sets(os.curdir)):
+        return f"there is no such file; an output's short name needs its test set: -t {visible(known[0])}"
+    return "there is no such file"
+
+
+def _without_output(folder: str) -> str:
+    """Return the message about a folder without an output; name the files that only lack an output's ending."""
+    names = sources.names_in(folder, "file") if sources.is_folder(folder) else []
+    alike = [name for name in names if re.match(r"out[-.]", name) and name != splits.OUT_HEADER_FILE]
+    if not alike:
+        return _NO_OUTPUT
+    return f"{_NO_OUTPUT}; {some_of(sorted(alike, key=natural_order))} is none by its ending: {READ_ENDINGS} are read"
+
+
+def _notes_on(path: str) -> tuple[str, ...]:
+    """Return a note on an output whose name says that it is JSON, but whose lines are read as they are."""
+    name = sources.name_of(path)
+    if not name.endswith(".json") or name.endswith(sources.FORMAT_ENDINGS):
+        return ()
+    return (
+        f"{named(path)} is read as text, a line an item; the formats {READ_ENDINGS} are known by their endings, and "
+        "geval convert writes each",
+    )
 
 
 def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iterator[Target | Problem]:
@@ -209,7 +265,7 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
     for name in names:
         folder = os.path.join(path, name)
         for target in _folder_targets(folder, GuessedSet(challenge=challenge, test=name), path):
-            missing += [name] if isinstance(target, Problem) and target.summary == _NO_OUTPUT else []
+            missing += [name] if isinstance(target, Problem) and target.summary.startswith(_NO_OUTPUT) else []
             yield target
     yield from _misplaced(path, missing)
 
@@ -237,7 +293,7 @@ def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterat
         yield _missing(error.path, _one_line(error))
         return
     if not outputs:
-        yield _missing(os.path.join(folder, splits.OUTPUT_FILE), _NO_OUTPUT)
+        yield _missing(os.path.join(folder, splits.OUTPUT_FILE), _without_output(folder))
     for output in outputs:
         if output.fault is not None:
             yield _missing(output.path, _one_line(output.fault))
@@ -257,9 +313,9 @@ def _leads_outside(path: str, folder: str) -> bool:
 
 
 def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
-    """Add the answers, the input and the headers of a test set to a target."""
+    """Add the challenge, and the answers and the input of a test set, to a target."""
     if guessed.test is None:
-        return with_options(target.replace(without_count=guessed.doubt), guessed.challenge)
+        return target.replace(without_count=guessed.doubt, challenge=guessed.challenge)
     folder = os.path.join(guessed.challenge, guessed.test)
     found: dict[str, str | None] = {}
     unreadable: list[DataError] = []
@@ -269,13 +325,13 @@ def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
         except DataError as error:
             unreadable.append(error)
     nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
-    target = target.replace(
+    return target.replace(
         expected=found.get(splits.EXPECTED_FILE),
         input=found.get(splits.INPUT_FILE),
         without_count=_CANNOT_BE_READ if unreadable else nothing,
         unreadable=tuple(unreadable),
+        challenge=guessed.challenge,
     )
-    return with_options(target, guessed.challenge)
 
 
 def _find_regular(path: str) -> str | None:
@@ -290,13 +346,18 @@ def _one_line(error: DataError | UsageError) -> str:
     return "; ".join(map(str.strip, str(error).splitlines()))
 
 
-def with_options(target: Target, challenge: str) -> Target:
-    """Add what a challenge's options tell: the headers, the rules that apply, and notes on what cannot be known."""
-    notes: list[str] = []
+def with_options(target: Target, challenge: str, metrics: Sequence[str] = ()) -> Target:
+    """Add what a challenge's options tell: the headers, the rules that apply, and notes on what cannot be known.
+
+    ``metrics`` replace the challenge's.
+    """
+    notes = list(target.notes)
     try:
         options, broken = config.config_task(challenge), None
     except (DataError, SchemeError) as error:  # a challenge that is broken is not the submission's fault
         options, broken = splits.Task(), error
+    if metrics:
+        options, broken = options.replace(alt_metrics=tuple(metrics), select_metrics=()), None
     has_header = os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
     out_header = options.out_header or (splits.OUT_HEADER_FILE if has_header else None)
     names, inputs = (_header(challenge, name, notes) for name in (out_header, options.in_header))
@@ -400,5 +461,5 @@ def _first_lines(path: str, header: str | None) -> list[str]:
     try:
         with LineReader(path, header=header) as reader:
             return decode_lines(reader.block())[:FIRST_LINES]
-    except DataError:
+    except (DataError, MissingPackageError):
         return []

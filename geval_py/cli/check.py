@@ -19,7 +19,7 @@ from geval_py.text import named, shows_colours, visible, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
@@ -46,6 +46,7 @@ def make_parser() -> parsers.QuietParser:
     add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
     tests = "only this test set; the one that an output is for"
     add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help=tests)
+    parsers.add_metrics(parser, "check the lines as this metric reads them; repeatable", "the challenge's")
     add_rules(parser, "E1")
     most = "bytes that a compressed output may unpack to (default: 20 GB)"
     add("--max-bytes", type=parsers.number_type, default=DEFAULT_MAX_BYTES, metavar="N", help=most)
@@ -160,8 +161,12 @@ def run(words: Sequence[str]) -> int:
     return _report(given)
 
 
+def _targets_of(given: argparse.Namespace) -> Iterator[targets.Target | rules.Problem]:
+    return targets.find_targets(given.paths or ["."], given.challenge, given.tests, given.metrics)
+
+
 def _report(given: argparse.Namespace) -> int:
-    outputs = list(targets.find_targets(given.paths or ["."], given.challenge, given.tests))
+    outputs = list(_targets_of(given))
     codes = rules.select_rules(*chosen_rules(given))
     with score.workers_at(given.cluster) as workers:
         report = check.check_targets(
@@ -171,6 +176,7 @@ def _report(given: argparse.Namespace) -> int:
             max_bytes=given.max_bytes,
             progress_of=terminal.ProgressBar,
             strict=given.strict,
+            keep_going=True,
             workers=workers,
         )
     for error in report.unreadable:
@@ -185,7 +191,7 @@ def _report(given: argparse.Namespace) -> int:
 def _fix(given: argparse.Namespace) -> int:
     """Mend the outputs, and check them again; returns 1 if one could not be mended, or still has errors."""
     codes = rules.select_rules(*chosen_rules(given))
-    outputs = list(targets.find_targets(given.paths or ["."], given.challenge, given.tests))
+    outputs = list(_targets_of(given))
     if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
         raise UsageError(message="--fix and --diff mend files: standard input is none")
     failed = False

@@ -133,11 +133,11 @@ def add_fields(group: argparse._ActionsContainer, *fields: str) -> None:
         add_option(group, option_of(field))
 
 
-def add_metrics(group: argparse._ActionsContainer, help: str) -> None:
+def add_metrics(group: argparse._ActionsContainer, help: str, default: str = "the challenge's first") -> None:
     """Add the options that name the metrics of a command: ``metrics``, an empty list where none is given."""
     group.add_argument(
         "-m", "--metric", dest="metrics", action="append", default=[], metavar="METRIC",
-        help=f"{help} (default: the challenge's first)",
+        help=f"{help} (default: {default})",
     )  # fmt: skip
     group.add_argument(
         "-a", "--alt-metric", dest="metrics", action="append", metavar="METRIC", help="the same as --metric"

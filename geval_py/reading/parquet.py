@@ -17,7 +17,7 @@ from itertools import islice
 from operator import sub
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
+from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.lines import DEFAULT_MAX_BYTES, MOST_LINE_BYTES
 from geval_py.reading.parquet_pages import Pages, damaged, pages_of
@@ -42,13 +42,12 @@ MOST_UNPACKED_BYTES, MOST_RATIO = 1 << 28, 256  # of a row group; a larger one m
 
 
 def pyarrow() -> Any:
-    """Import pyarrow; raises UsageError with the command that installs it."""
+    """Import pyarrow; raises MissingPackageError with the command that installs it."""
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise UsageError(
-            message=f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
-        ) from error
+        message = f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
+        raise MissingPackageError(message=message, package="pyarrow") from error
     return pa
 
 

@@ -157,14 +157,9 @@ def score_output(
         of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
         signature = _signature(scores, scorer.sha256, expected.sha256, of_input, vocabulary, raw_filters)
     evaluation = ScoredOutput(
-        split=split,
-        output=output,
-        scores=scores,
-        file_lines=file_lines,
-        signature=signature,
-        input=input_text,
+        split=split, output=output, scores=scores, file_lines=file_lines, signature=signature, input=input_text,
         texts=texts,
-    )
+    )  # fmt: skip
     return failure_of(evaluation, results) or evaluation
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from geval_py.checking.check import check_submission
 from geval_py.checking.rules import Problem
 from geval_py.checking.targets import find_targets
 from geval_py.cli import main
 from geval_py.errors import UsageError
+from geval_py.version import installs
 
 GOOD = "the:0.5 of:0.25 :0.25\n"
 NOBODY = 65534
@@ -232,7 +234,29 @@ NAMED = {  # paths, options, found
         ["./dev-0/both.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"],
     ),
     "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
-    "no test set": (["bigram"], {}, ["bigram: there is no such file"]),
+    "no test set": (
+        ["bigram"],
+        {},
+        ["bigram: there is no such file; an output's short name needs its test set: -t dev-0"],
+    ),
+    "a path of nothing": (["dev-0/xyz"], {}, ["dev-0/xyz: there is no such file"]),
+    "a folder of nothing": (["nothing/xyz"], {}, ["nothing/xyz: there is no such file"]),
+    "a misspelt path": (
+        ["dev-0/out-bigram.tsv"],
+        {},
+        [f"dev-0/out-bigram.tsv: there is no such file; did you mean {BIGRAM}?"],
+    ),
+    "a pattern of paths": (
+        ["dev-0/out-mod*.tsv"],
+        {},
+        [f"dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"],
+    ),
+    "a pattern of nothing": (
+        ["dev-0/x*.tsv"],
+        {},
+        [f"dev-0/x*.tsv: no file matches the pattern; the outputs there are {BIGRAM}"],
+    ),
+    "a pattern in a folder of nothing": (["nothing/*.tsv"], {}, ["nothing/*.tsv: no file matches the pattern"]),
     "a misspelt name": (
         ["bigrma"],
         {"tests": ["dev-0"]},
@@ -278,6 +302,88 @@ def test_one_output_of_several_test_sets(folder, capsys):
     (folder / "outs/out.tsv").write_text(GOOD)
     with pytest.raises(UsageError, match="`outs` cannot be for 2 test sets"):
         found("outs", tests=["dev-0", "test-A"])
+
+
+# Other formats
+
+JSON = "; out.json is none by its ending: .tsv, .jsonl, .parquet and .csv are read"
+
+
+def test_json_is_no_output(folder):
+    (folder / "single/dev-0" / BIGRAM).rename(folder / "single/dev-0/out.json")
+    assert found("single") == [f"single/dev-0/out.tsv: there is no output for this test set{JSON}"]
+    (folder / "single/out.tsv").write_text(GOOD)
+    assert len(found("single")) == 2
+
+
+def test_json_is_read_as_text(folder, capsys):
+    (folder / "real/dev-0" / BIGRAM).rename(folder / "real/dev-0/out.json")
+    (folder / "real/config.txt").write_text("--metric LogLossHashed")
+    assert check(capsys, "real/dev-0/out.json") == (
+        0,
+        "no problems in 1 file\n",
+        "geval: note: `real/dev-0/out.json` is read as text, a line an item; the formats .tsv, .jsonl, .parquet and "
+        ".csv are known by their endings, and geval convert writes each\n",
+    )
+
+
+def test_a_format_whose_package_is_missing(folder, capsys, monkeypatch):
+    """It does not hide what is found in the other outputs."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (folder / "real/dev-0/out-a.parquet").write_bytes(b"PAR1")
+    (folder / "real/dev-0" / BIGRAM).write_text(GOOD)
+    (folder / "real/config.txt").write_text("--metric LogLoss")
+    status, out, _ = check(capsys, "real/dev-0")
+    missing = f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
+    assert (status, out) == (
+        1,
+        f"""\
+real/dev-0/out-a.parquet
+  E101 missing-output (error)
+    the output cannot be read: {missing}
+    To mend: Make it readable, or write it in another format: .tsv, .jsonl, .parquet and .csv are read, compressed or \
+not, and geval convert writes each.
+
+real/dev-0/out-model=bigram.tsv
+  E103 too-few-lines (error): 1 line, 100 %
+    the output has 1 lines, there are 2 items
+    real/dev-0/out-model=bigram.tsv:1:1: the output has 1 lines, there are 2 items
+    To mend: Write one line for each line of in.tsv, `:1` for no guess; read in.tsv with QUOTE_NONE.
+
+2 errors, 0 warnings in 2 files
+""",
+    )
+    assert check(capsys, "real/dev-0", "--diff") == (
+        1,
+        "",
+        f"geval: `real/dev-0/out-a.parquet`: the output cannot be read: {missing}\n"
+        "geval: `real/dev-0/out-model=bigram.tsv`: nothing to mend\n",
+    )
+    assert [problem.rule.code for problem in check_submission("real/dev-0").problems] == ["E101", "E103"]
+
+
+# Metrics in the place of the challenge's
+
+
+def test_the_metrics_of_the_command_line(folder, capsys):
+    (folder / "real/config.txt").write_text("--metric LogLossHashed")
+    (folder / "real/dev-0" / BIGRAM).write_text("1.5\nthe\n")
+    for words in (["-m", "RMSE"], ["--metric", "RMSE"], ["-a", "RMSE"]):
+        status, out, _ = check(capsys, "real/dev-0", *words, "--format", "json")
+        problems = json.loads(out)["problems"]
+        assert (status, [(problem["rule"], problem["count"]) for problem in problems]) == (1, [("E117", 1)])
+    assert [p.rule.code for p in check_submission("real/dev-0", metrics="RMSE").problems] == ["E117"]
+    assert [p.rule.code for p in check_submission("real/dev-0", metrics=["BLEU"]).problems] == []
+    assert check(capsys, "real", "-m", "LogLoss8") == (
+        2,
+        "",
+        "geval: Unknown or broken metric definition: LogLoss8\n  did you mean LogLoss?\n",
+    )
+
+
+def test_metrics_where_the_challenge_names_none(folder, capsys):
+    assert "is not there" in check(capsys, "real/dev-0", "-t", "dev-0")[2]
+    assert check(capsys, "real/dev-0", "-t", "dev-0", "-m", "LogLossHashed") == (0, "no problems in 1 file\n", "")
 
 
 # Standard input

@@ -9,7 +9,7 @@ import re
 from functools import cache, partial
 from importlib import import_module
 
-from geval_py.errors import UsageError
+from geval_py.errors import MissingPackageError
 from geval_py.scoring.metrics.base import ACCURACY, LIKELIHOOD, LOG_LOSS, Elementwise, Measure, Metric, Setting, whole
 from geval_py.values import Value
 from geval_py.version import installs
@@ -28,13 +28,15 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?\Z")
 
 @cache  # it is asked for on each line, and for each of many resamples
 def load(module: str, name: str, needs: str = "") -> Any:
-    """Return a function of a module of metrics; raises UsageError if a library that it ``needs`` is missing."""
+    """Return a function of a module of metrics; raises MissingPackageError for one that it ``needs``."""
     try:
         for library in needs.split():
             import_module(library)
         return getattr(import_module(f"geval_py.scoring.metrics.{module}"), name)
     except ModuleNotFoundError as error:
-        raise UsageError(message=f"this metric needs {error.name}, of the extra text: {installs('text')}") from error
+        package = error.name or ""
+        message = f"this metric needs {package}, of the extra text: {installs('text')}"
+        raise MissingPackageError(message=message, package=package) from error
 
 
 class Late(Value):
