@@ -9,8 +9,8 @@ import os
 import sys
 
 from geval_py.cli.options import COMMANDS, SCORES, Settings, parse, parse_each
-from geval_py.cli.terminal import show_error
-from geval_py.errors import GevalError, MissingFileError
+from geval_py.cli.terminal import note, show_error
+from geval_py.errors import GevalError, LineCountError, MissingFileError
 from geval_py.reading.config import AUTHORING
 from geval_py.text import visible
 
@@ -76,13 +76,14 @@ def _run(words: list[str]) -> int:
     try:
         with score.blaming_config(task):
             return score.run(task, settings) if settings.mode == SCORES else _run_mode(task, settings)
-    except MissingFileError as error:
-        if words:
-            raise
-        from geval_py.cli.help import first_words
+    except (LineCountError, MissingFileError) as error:
+        from geval_py.cli.help import first_words, where_outputs_are
 
         show_error(error)
-        sys.stderr.write(first_words(task))
+        if words or isinstance(error, LineCountError):
+            note(*where_outputs_are(task))
+        else:
+            sys.stderr.write(first_words(task))
         return error.exit_status
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.checking import problem_formats, rules
 from geval_py.cli import options, parsers, terminal
-from geval_py.reading import challenge, config
+from geval_py.reading import challenge, config, sources, splits
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.tables import formats
@@ -18,7 +18,7 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import visible, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from geval_py.reading.splits import Task
 
@@ -114,6 +114,35 @@ def first_words(task: Task) -> str:
         above = os.path.join(task.directory, "..")
         return ABOVE if os.path.isfile(os.path.join(above, config.CONFIG_FILE)) else ELSEWHERE
     return "".join(["This challenge has:\n", *map(_what_is_in, sets)])
+
+
+def where_outputs_are(task: Task) -> Iterator[str]:
+    """Yield a note on the test sets that have the outputs of a task, if its own has not, or on what to do without."""
+    there = challenge.Challenge(path=task.directory, task=task)
+    if task.expected_file is not None or not sources.is_folder(task.directory):
+        return
+    if any(there[name].input or there[name].expected for name in there):
+        sets = [name for name in there if _has_outputs(task, there[name])]
+        if sets and task.test_name in there and task.test_name not in sets:
+            what = f"`{visible(task.out_files[0])}` is" if task.out_files else "there are outputs"
+            yield f"{what} in {visible(' and '.join(sets))}: choose the test set with -t {visible(sets[0])}"
+    elif os.path.isfile(os.path.join(task.directory, "..", config.CONFIG_FILE)):
+        yield "the challenge is one folder up: cd .. first"
+    else:
+        output = visible(task.out_files[0]) if task.out_files else "OUTPUT"
+        yield (
+            f"this folder holds no challenge; geval -o {output} -e ANSWERS -m METRIC scores one file, and "
+            f"geval check {output} finds what is wrong in it"
+        )
+
+
+def _has_outputs(task: Task, test: challenge.DataSet) -> bool:
+    """Whether all outputs that a task names are in a test set's folder; if it names none, whether any is there."""
+    folder = os.path.abspath(test.directory)
+    known = splits.by_accepted_names(splits.unique_names(test.outputs), test.outputs)
+    return bool(test.outputs) and all(
+        name in known or os.path.dirname(os.path.abspath(name)) == folder for name in task.out_files
+    )
 
 
 def _what_is_in(test: challenge.DataSet) -> str:

@@ -131,6 +131,53 @@ def test_geval_alone_in_a_folder_of_a_challenge_says_where_it_is(folder, gazette
     assert geval()[2].splitlines()[-1] == "The challenge is one folder up: cd .. and then geval says what it has."
 
 
+IN_DEV = "geval: note: `{}` is in dev-0: choose the test set with -t dev-0"
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["-o", "dev-0/out-model=bigram.tsv"], IN_DEV.format("dev-0/out-model=bigram.tsv")),
+        (["-o", "bigram"], IN_DEV.format("bigram")),
+        (["-o", "bigram", "-o", "unigram", "-w"], IN_DEV.format("bigram")),
+        (["-m", "LogLossHashed"], "geval: note: there are outputs in dev-0: choose the test set with -t dev-0"),
+        (["-o", "nothing"], "  `./test-A` holds expected.tsv, in.tsv.xz"),
+        (["-t", "dev-1"], "  there are dev-0, test-A, train; choose one with -t"),
+        (["-t", "dev-0", "-o", "x"], "  `./dev-0` holds expected.tsv, in.tsv.xz, out-model=bigram.tsv, out-model=unigram.tsv"),
+    ],
+)  # fmt: skip
+def test_the_test_set_that_has_an_output_is_named(words, advice, gazette, geval):
+    status, out, err = geval(*words)
+    assert (status, out, err.splitlines()[-1]) == (1, "", advice)
+
+
+def test_a_file_of_too_few_lines_where_others_have_no_output(gazette, geval):
+    (gazette / "dev-0/out-model=bigram.tsv").write_text("a:1\n")
+    status, _, err = geval("-t", "dev-0", "-o", "bigram")
+    assert (status, len(err.splitlines())) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "output"), [(["-o", "out.tsv"], "out.tsv"), (["-t", "dev-0"], "OUTPUT"), (["-m", "BLEU"], "OUTPUT")]
+)
+def test_what_to_do_without_a_challenge(words, output, tmp_path, monkeypatch, geval):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out.tsv").write_text("a:1\n")
+    status, out, err = geval(*words)
+    assert (status, out) == (1, "")
+    assert err.splitlines()[-1] == (
+        f"geval: note: this folder holds no challenge; geval -o {output} -e ANSWERS -m METRIC scores one file, and "
+        f"geval check {output} finds what is wrong in it"
+    )
+
+
+def test_an_output_of_a_folder_of_a_challenge(gazette, monkeypatch, geval):
+    monkeypatch.chdir(gazette / "dev-0")
+    note = "geval: note: the challenge is one folder up: cd .. first\n"
+    missing = "geval: No test subdirectory with the expected results: `./test-A`\n"
+    assert geval("-o", "out-model=bigram.tsv") == (1, "", missing + note)
+
+
 def test_a_baseline_joins_the_outputs_that_are_named(gazette, geval):
     """Once; one that is nowhere is named."""
     apart = geval("compare", "-t", "dev-0", "--baseline", "unigram", "unigram", "bigram")
