@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from geval_py.checking import problem_formats, rules
-from geval_py.cli import options, parsers, terminal
+from geval_py.cli import options, parsers, suggestions, terminal
+from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, sources, splits
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics import METRICS, Metrics, find_metric
 from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.tables import formats
 from geval_py.tables.numbers import counted
@@ -35,26 +37,65 @@ PURPOSES = {
 }
 
 
+FLAGS = {
+    "N<NAME>": "show this name instead of the metric's",
+    "P<NUMBER>": "a priority, for programs that show several metrics",
+    "l": "in lower case",
+    "u": "in upper case",
+    "c": "case-folded",
+    "m<REGEXP>": "only the parts that match, joined",
+    "t<REGEXP>": "only the words that contain a match",
+    "s<REGEXP><REPLACEMENT>": "with all matches replaced",
+    "S": "with the words sorted",
+    "f<FEATURE>": "only the lines with this feature",
+    "p<PERCENT>": "only so many lines, on which the output is most confident",
+}
+
+
 def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval help``."""
     parser = parsers.QuietParser(
         prog="geval help",
-        description="Show what geval does, or one of its commands, and the options; or a list: of the metrics, the\n"
-        "formats of results, or the checker's rules.",
+        description="Show what geval does, or one of its commands, and the options; or a list: of the metrics,\n"
+        "their flags, the formats of results, or the checker's rules; or one rule or metric, by its name.",
     )
     names = ", ".join([*options.COMMANDS, *TOPICS])
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help=f"{names} (default: geval itself)")
+    help = f"{names}, a rule such as E114, or a metric (default: geval itself)"
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help=help)
     return parser.with_help()
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command; returns the exit status, raises UsageError."""
     given = make_parser().understood(words)
-    if given is not None and given.command[:1] in ([name] for name in TOPICS):
+    if given is None:
+        return 0
+    if given.command[:1] in ([name] for name in TOPICS):
         TOPICS[given.command[0]]()
-    elif given is not None:
+        return 0
+    try:
         sys.stdout.write(parsers.parser_of(*given.command, lists=tuple(TOPICS)).format_help())
+    except UsageError:
+        if len(given.command) != 1 or not _explained(given.command[0]):
+            raise
     return 0
+
+
+def _explained(name: str) -> bool:
+    """Show a rule, a metric, or the help of plain ``geval`` by another tool's name; return whether it is known."""
+    from geval_py.authoring.leak_items import LEAK_RULES
+
+    if suggestions.OTHER_COMMANDS.get(name) == suggestions.PLAIN:
+        sys.stdout.write(parsers.make_parser().format_help())
+        return True
+    with suppress(UsageError):
+        sys.stdout.write(rules.explanation(rules.find_rule(name, (*rules.RULES, *LEAK_RULES))))
+        return True
+    with suppress(UsageError):
+        metric = find_metric(name)
+        terminal.write_listing(Metrics({metric.name: metric}).table())
+        return True
+    return False
 
 
 def list_metrics() -> None:
@@ -83,7 +124,13 @@ def _show_rules() -> None:
     sys.stdout.write("geval check --explain E101 says what a rule means, and what to do.\n")
 
 
+def _show_flags() -> None:
+    terminal.write_listing(Table([Column(name="flag", cut="never"), Column(name="for")], list(FLAGS.items())))
+    sys.stdout.write("They stand behind a metric and a colon, and are applied in order: 'Accuracy:lN<any case>'.\n")
+
+
 TOPICS: dict[str, Callable[[], None]] = {
+    "flags": _show_flags,
     "formats": _show_formats,
     "metrics": list_metrics,
     "rules": _show_rules,

@@ -60,14 +60,15 @@ SYNONYMS = {
     "--workers": "--threads",
     "--worst": "--worst-features",
 }
+PLAIN = "geval, without a command"
 # Names of commands in other tools, and what to write here.
 OTHER_COMMANDS = {
     "bootstrap": "geval --bootstrap 1000",
     "completions": "geval completion",
     "demo": "geval sample",
     "diff": "geval --diff OTHER",
-    "eval": "geval, without a command",
-    "evaluate": "geval, without a command",
+    "eval": PLAIN,
+    "evaluate": PLAIN,
     "example": "geval sample",
     "explain": "geval --worst-features",
     "features": "geval --worst-features",
@@ -77,8 +78,8 @@ OTHER_COMMANDS = {
     "list": "geval --list-metrics",
     "metrics": "geval --list-metrics",
     "rank": "geval --by-score",
-    "run": "geval, without a command",
-    "score": "geval, without a command",
+    "run": PLAIN,
+    "score": PLAIN,
     "test": "geval -t TEST",
     "tokenize": "geval --just-tokenize",
     "validate": "geval check",

@@ -77,13 +77,38 @@ def test_help_names_each_command():
 
 
 @pytest.mark.parametrize(
-    ("topic", "names"), [("formats", {*FORMATS, *CHECK_FORMATS}), ("metrics", METRICS), ("rules", RULES_BY_CODE)]
+    ("topic", "names"),
+    [
+        ("formats", {*FORMATS, *CHECK_FORMATS}),
+        ("metrics", METRICS),
+        ("rules", RULES_BY_CODE),
+        ("flags", ["l", "u", "c", "S", "m<REGEXP>", "s<REGEXP><REPLACEMENT>", "f<FEATURE>", "p<PERCENT>"]),
+    ],
 )
 def test_help_lists_what_there_is(topic, names, geval):
     status, out, err = geval("help", topic)
     assert (status, err) == (0, "")
     *rows, _ = out.splitlines()
     assert set(names) <= {row.split()[0] for row in rows}
+
+
+@pytest.mark.parametrize("name", ["E114", "e114", "not-a-number"])
+def test_help_of_a_rule(name, geval):
+    assert geval("help", name) == geval("check", "--explain", "E114")
+
+
+def test_help_of_a_rule_of_leaks(geval):
+    assert geval("help", "E404") == geval("challenge", "leaks", "--explain", "E404")
+
+
+def test_help_of_a_metric(geval):
+    assert geval("help", "RMSE") == (0, "RMSE  answers' unit  lower is better  root of the mean squared error\n", "")
+    assert geval("help", "LogLossHashed8")[1].split()[:2] == ["LogLossHashed8", "nats"]
+
+
+@pytest.mark.parametrize("name", ["evaluate", "score", "run", "eval"])
+def test_help_of_plain_geval_by_other_names(name, geval):
+    assert geval("help", name) == geval("help")
 
 
 FIRST_WORDS = """\
@@ -207,7 +232,7 @@ def test_an_output_is_found_by_the_value_of_its_first_parameter(gazette, geval):
 
 
 COMMANDS_ARE = f"the commands are {', '.join(COMMANDS)}"
-OF_HELP = f"{COMMANDS_ARE}; the lists are formats, metrics, rules"
+OF_HELP = f"{COMMANDS_ARE}; the lists are flags, formats, metrics, rules"
 OF_CHALLENGE = "the commands are make, split, leaks"
 NO_HELP = {
     "help chekc": f"there is no command `chekc`\n  did you mean check? {OF_HELP}",
@@ -411,7 +436,7 @@ COMPLETIONS = {
     "geval check --format s": "sarif",
     "geval completion ": "bash zsh fish",
     "geval help sam": "sample",
-    "geval help f": "formats",
+    "geval help f": "flags formats",
     "geval -t de": "dev-0",
     "geval -t dev-0 -o dev-0/out": "dev-0/out-$(touch x).tsv dev-0/out-model=ola,v=2.tsv dev-0/out.tsv",
     "geval -t dev-0 -o ": "$(touch x) ola,2 out dev-0",
