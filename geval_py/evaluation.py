@@ -16,7 +16,7 @@ from geval_py.reading.items import ScoredItem, unused_name
 from geval_py.reading.splits import Split, Task, locate, locate_pair, only_output
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of, signature_lines
-from geval_py.text import named, shown, visible
+from geval_py.text import named, shown, suggesting, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,15 @@ if TYPE_CHECKING:
     FilePath: TypeAlias = "str | os.PathLike[str]"
     Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"
 
+_TESTS = dict.fromkeys(("split", "test_name", "test_set", "tests", "dataset", "data"), "test=…")
+_FILES = dict.fromkeys(
+    ("expected", "expected_file", "answers", "gold", "reference", "references", "predictions"),
+    "evaluate((output, expected), metrics=…) or evaluate(predictions, words, metrics=…)",
+)
+_OUTPUTS = dict.fromkeys(("output", "outputs", "out_file", "path", "name"), "out=…")
 
+
+@suggesting(metric="metrics=…", input="inputs=…", vocab="vocabulary=…", **_TESTS, **_FILES, **_OUTPUTS)
 def evaluate(
     challenge: Scored | Any,
     test: str | Iterable[object] = "test-A",
@@ -91,6 +99,7 @@ def evaluate(
     return Evaluation.of(scored)
 
 
+@suggesting(metric="metrics=…", out="evaluate(…, out=…)", **_TESTS)
 def evaluate_all(
     challenge: Scored,
     test: str = "test-A",

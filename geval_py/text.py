@@ -11,8 +11,11 @@ from functools import cmp_to_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Literal, TextIO, TypeAlias
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Literal, ParamSpec, TextIO, TypeAlias, TypeVar
+
+    Given = ParamSpec("Given")
+    Result = TypeVar("Result")
 
 Alignment: TypeAlias = "Literal['left', 'centre', 'right']"
 
@@ -98,6 +101,41 @@ def suggestion(word: str, known: Iterable[str], written: str = "{}") -> str:
     """
     close = nearest(word, known)
     return f"did you mean {written.format(visible(close))}? " if close else ""
+
+
+def suggesting(**meanings: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Return a decorator that adds what was meant to the TypeError of an unknown keyword argument.
+
+    ``meanings`` are what to write in the place of names that users guess; other names are compared with the
+    function's own.
+
+    >>> @suggesting(output="out=…")
+    ... def score(*, out=None, metrics=()): ...
+    >>> score(output="x")
+    Traceback (most recent call last):
+    TypeError: score() got an unexpected keyword argument 'output': did you mean out=…?
+    """
+    from functools import wraps
+
+    def decorated(function: Callable[Given, Result]) -> Callable[Given, Result]:
+        of: Any = function
+        code = of.__code__
+        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+        @wraps(function)
+        def call(*positional: Given.args, **named: Given.kwargs) -> Result:
+            for name in named:
+                if name not in known:
+                    close = nearest(name, known)
+                    meant = meanings.get(name) or (f"{close}=…" if close else "")
+                    advice = f": did you mean {meant}?" if meant else f"; there are {', '.join(known)}"
+                    message = f"{function.__name__}() got an unexpected keyword argument {name!r}{advice}"
+                    raise TypeError(message)
+            return function(*positional, **named)
+
+        return call
+
+    return decorated
 
 
 def shorten(text: str, limit: int = 40) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import geval_py
-from geval_py import Challenge, Scorer, UsageError, compare, evaluate, mix, tune
+from geval_py import Challenge, Scorer, UsageError, compare, evaluate, evaluate_all, mix, tune
 
 GAZETTE = Path(__file__).parents[1] / "challenges" / "gazette"
 OUTPUT = GAZETTE / "dev-0" / "out-model=bigram.tsv"
@@ -71,4 +71,37 @@ GUESSED = {
 def test_a_guessed_call(call, message):
     with pytest.raises(UsageError) as caught:
         call()
+    assert str(caught.value) == message
+
+
+TWO = "evaluate((output, expected), metrics=…) or evaluate(predictions, words, metrics=…)"
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("metric", ": did you mean metrics=…?"),
+        ("output", ": did you mean out=…?"),
+        ("split", ": did you mean test=…?"),
+        ("test_name", ": did you mean test=…?"),
+        ("input", ": did you mean inputs=…?"),
+        ("tokeniser", ": did you mean tokenizer=…?"),
+        ("expected", f": did you mean {TWO}?"),
+        ("predictions", f": did you mean {TWO}?"),
+        (
+            "xyz",
+            "; there are challenge, test, out, metrics, tokenizer, keep_texts, cluster, inputs, vocabulary",
+        ),
+    ],
+)
+def test_a_guessed_name_of_an_argument(name, advice):
+    with pytest.raises(TypeError) as caught:
+        evaluate(GAZETTE, **{name: "x"})
+    assert str(caught.value) == f"evaluate() got an unexpected keyword argument {name!r}{advice}"
+
+
+def test_a_guessed_name_where_all_outputs_are_scored():
+    with pytest.raises(TypeError) as caught:
+        evaluate_all(GAZETTE, "dev-0", out="bigram")
+    message = "evaluate_all() got an unexpected keyword argument 'out': did you mean evaluate(…, out=…)?"
     assert str(caught.value) == message
