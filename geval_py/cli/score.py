@@ -70,6 +70,10 @@ def run(task: Task, settings: Settings) -> int:
 
         list_metrics()
         return 0
+    if settings.plot_graph is not None:
+        from geval_py.reports.charts import check_graphs
+
+        check_graphs([metric for _, metric in select_schemes(task)])
     with _progress_of_samples(settings) as progress:
         show(scores := _scores(task, settings, progress), settings)
     if settings.plot_graph is not None:

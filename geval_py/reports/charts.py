@@ -37,6 +37,7 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.reliability import Points
+    from geval_py.scoring.metrics.base import Metric
     from geval_py.scoring.scores import ScoredOutput
 
 WIDTH = 400  # pixels, as all lengths here
@@ -116,23 +117,25 @@ def curves(of: Sequence[tuple[str, Sequence[tuple[float, float]]]], palette: Pal
     ]
     colours = (palette.accent, palette.bad, palette.good, palette.none, palette.ink, palette.listed)
     entries = [(palette.soft, "perfect")]
+    dashed: list[str | None] = [DASHED]
     for number, (name, points) in enumerate(of):
         colour = colours[number % len(colours)]
         entries.append((colour, short(name, MOST_NAME)))
         places = [(x.at(at), y.at(height)) for at, height in points if math.isfinite(height)]
         dashes = None if number < len(colours) else str(1 + number // len(colours))
+        dashed.append(dashes)
         if places:
             parts.append(described("path", "curve", short(name), d=path(places), stroke=colour, stroke_width=1.7,
                                    stroke_dasharray=dashes, fill="none"))  # fmt: skip
     height = frame.bottom + BELOW
-    keys = legend(entries, height + 4, WIDTH, palette)
+    keys = legend(entries, height + 4, WIDTH, palette, dashed)
     return Chart(WIDTH, height + 8 + LEGEND_ROW * ((len(entries) + 1) // 2), (*parts, *keys), palette.ground)
 
 
 def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
     """Draw the calibration of outputs, as GEval does for ``--plot-graph``: a file for each metric that has a curve.
 
-    The first file has the name given, the others a number before its ending. Raises UsageError if no metric has one.
+    The first file has the name given, the others a number before its ending.
     """
     graphs: dict[tuple[int, str], list[tuple[str, list[tuple[float, float]]]]] = {}
     for evaluation, name in zip(evaluations, unique_names([of.output for of in evaluations]), strict=True):
@@ -141,13 +144,22 @@ def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
                 graphs.setdefault((place, score.name), []).append(
                     (visible(name), calibration_curve(score.statistics))
                 )
-    if evaluations and not graphs:
-        message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
-        raise UsageError(message=f"{message}\n  -a Probabilistic-MultiLabel-F1 scores with it")
     stem = path.removesuffix(".svg")
     for number, ((_, name), of) in enumerate(graphs.items()):
         chart = curves(of, NOTEBOOK, f"calibration, {visible(name)}")
         chart.save(f"{stem}-{number}.svg" if number else path)
+
+
+def check_graphs(metrics: Sequence[Metric]) -> None:
+    """Raise UsageError if no metric has a curve that :func:`write_graphs` draws."""
+    if any(metric.has_curve for metric in metrics):
+        return
+    message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
+    if any(metric.is_of_words or metric.has_entries for metric in metrics):
+        advice = "geval calibration shows how far distributions over words can be trusted, and geval report draws it"
+    else:
+        advice = "-a Probabilistic-MultiLabel-F1 scores labels with it"
+    raise UsageError(message=f"{message}\n  {advice}")
 
 
 def quarters(values: Sequence[float]) -> float:

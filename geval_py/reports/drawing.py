@@ -223,9 +223,19 @@ def y_axis(frame: Frame, scale: Scale, ticks: Iterable[Tick], palette: Palette, 
     return element("g", *parts) if parts else ""
 
 
-def legend(entries: Sequence[tuple[str, str]], top: float, width: float, palette: Palette) -> Iterator[str]:
-    """Draw colours and their names, in two columns."""
+def legend(
+    entries: Sequence[tuple[str, str]],
+    top: float,
+    width: float,
+    palette: Palette,
+    dashes: Sequence[str | None] | None = None,
+) -> Iterator[str]:
+    """Draw colours and their names, in two columns; with ``dashes`` (None: no gaps) a piece of each line."""
     for number, (colour, name) in enumerate(entries):
         x, y = width / 2 * (number % 2) + 4, top + LEGEND_ROW * (number // 2 + 0.5)
-        yield element("rect", x=x, y=y - 5, width=10, height=10, fill=colour)
+        if dashes is None:
+            yield element("rect", x=x, y=y - 5, width=10, height=10, fill=colour)
+        else:
+            yield element("line", x1=x - 3, x2=x + 12, y1=y, y2=y, stroke=colour, stroke_width=1.7,
+                          stroke_dasharray=dashes[number])  # fmt: skip
         yield text(x + 15, y, name, palette.ink)

@@ -143,7 +143,7 @@ def score_output(
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(split, input_text, schemes, selections.values())
         read_by = partial(_row_scorer, workers) if by_rows else workers.scorer
-        scorer = read_by(outputs, expected, _with_names(columns, schemes, keys), digest=sign, selects=bool(selections))
+        scorer = read_by(outputs, expected, _labelled(columns, schemes, keys), digest=sign, selects=bool(selections))
         statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
     found: dict[Key, Found] = {**statistics}
     if selections:
@@ -177,7 +177,7 @@ class NamedColumn(Value):
             raise
 
 
-def _with_names(columns: Sequence[Column], schemes: Sequence[Named], keys: Sequence[Key]) -> list[NamedColumn]:
+def _labelled(columns: Sequence[Column], schemes: Sequence[Named], keys: Sequence[Key]) -> list[NamedColumn]:
     names = _names_of(schemes, keys)
     return [NamedColumn(column=column, metrics=names[None, column]) for column in columns]
 

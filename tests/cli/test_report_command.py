@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from geval_py.reports.charts import DASHED
 from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.labels import calibration_curve
 
@@ -161,11 +162,27 @@ def test_many_outputs_have_curves_of_their_own(geval, labels):
     assert len(curves) == len(looks) == 10
 
 
+def test_the_legend_has_lines_as_they_are_drawn(geval, labels):
+    for n in range(9):
+        (labels / f"dev-0/out-{n}.tsv").write_text(LABELS["dev-0/out-a.tsv"])
+    geval("-t", "dev-0", "-a", f"{PROBABILISTIC}1", "--plot-graph", "graph.svg")
+    graph = (labels / "graph.svg").read_text(encoding="utf-8")
+    keys = re.findall(r'<line x1="1" [^>]*>|<line x1="20[0-9]" [^>]*>', graph)
+    dashes = [re.findall(r'dasharray="([^"]*)"', key) for key in keys]
+    assert sorted(dashes) == sorted([[DASHED], *[[]] * 6, *[["2"]] * 5])
+    assert "<rect" not in graph.partition("perfect")[2]
+
+
 NO_GRAPH = {
     "another metric": (
         ("-a", "MultiLabel-F1", "--plot-graph", "g.svg"),
         "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one\n"
-        "  -a Probabilistic-MultiLabel-F1 scores with it",
+        "  -a Probabilistic-MultiLabel-F1 scores labels with it",
+    ),
+    "a metric of word gaps": (
+        ("-a", "LogLossHashed", "--plot-graph", "g.svg"),
+        "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one\n"
+        "  geval calibration shows how far distributions over words can be trusted, and geval report draws it",
     ),
     "another ending": (
         ("--plot-graph", "g.png"),
@@ -185,8 +202,9 @@ NO_GRAPH = {
 
 @pytest.mark.parametrize(("words", "message"), NO_GRAPH.values(), ids=NO_GRAPH)
 def test_no_graph(words, message, geval, labels):
-    status, _, err = geval("-t", "dev-0", *words)
+    status, out, err = geval("-t", "dev-0", *words)
     assert (status, err) == (2, f"geval: {message}\n")
+    assert out == "" or "Cannot write" in message
     assert {path.name for path in labels.iterdir()} == {"dev-0"}
 
 
