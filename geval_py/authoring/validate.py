@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from geval_py.errors import DataError, GevalError, MalformedLineError, UsageError
+from geval_py.errors import DataError, GevalError, MalformedLineError, MissingPackageError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, splits
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, read_lines
@@ -224,6 +224,8 @@ def _imperfect(task: splits.Task, split: splits.Split, scheme: evaluate.Named) -
 
 def _fault_in(error: GevalError, output: str, expected: str) -> Fault:
     """Make a fault of an error in scoring; the lines of a perfect output are those of the answers."""
+    if isinstance(error, MissingPackageError):
+        return Fault(str(error))  # of no file, so that it is said once
     if not isinstance(error, DataError):
         return Fault(str(error), expected)
     if isinstance(error, MalformedLineError) and error.path == output:

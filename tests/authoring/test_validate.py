@@ -3,6 +3,7 @@
 import gzip
 import lzma
 import shutil
+import sys
 
 import pytest
 from answer_formats import WRITE, in_another_format
@@ -12,6 +13,8 @@ from geval_py.authoring.init import init_challenge, sample_for
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS, metrics_of_other_outputs, validate_challenge
 from geval_py.reading.splits import Task
 from geval_py.scoring.metrics import find_metric
+from geval_py.scoring.metrics.texts import load
+from geval_py.version import installs
 
 
 @pytest.fixture
@@ -440,3 +443,13 @@ def test_faults_of_answers_options_and_baselines(tmp_path, monkeypatch, metric, 
 def test_metrics_of_other_outputs(metrics, others):
     found = list(map(find_metric, metrics.split()))
     assert metrics_of_other_outputs(sample_for(found[0]).hidden[0], found) == others.split()
+
+
+def test_a_missing_package_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    init_challenge(Task(expected_directory="C", metrics=("WER",)))
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    load.cache_clear()
+    message = f"this metric needs rapidfuzz.distance, of the extra text: {installs('text')}"
+    assert faults() == [message]
+    load.cache_clear()
