@@ -169,7 +169,7 @@ def test_scan_and_status(there, submission, tmp_path):
     assert head == (
         "Guess the word\n"
         "2 submissions of 2 submitters: 1 scored, 1 rejected, 0 failed, 0 withdrawn\n"
-        "1 outputs, 2 evaluations\n"
+        "1 output, 2 evaluations\n"
         "nothing is out of date\n"
         "no output for dev-0 in any submission"
     )

@@ -12,6 +12,7 @@ from geval_py.board.submission import FAILED
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.tables.formats import Shown
+from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -126,8 +127,9 @@ def _summary(status: Status) -> Iterator[str]:
 
     states = ", ".join(f"{count} {state}" for state, count in status.states.items())
     yield f"{status.title}" + (f", phase {status.phase}" if status.phase else "")
-    yield f"{len(status.lines)} submissions of {status.submitters} submitters: {states}, {status.withdrawn} withdrawn"
-    yield f"{status.outputs} outputs, {status.evaluations} evaluations"
+    received = f"{counted(len(status.lines), 'submission')} of {counted(status.submitters, 'submitter')}"
+    yield f"{received}: {states}, {status.withdrawn} withdrawn"
+    yield f"{counted(status.outputs, 'output')}, {counted(status.evaluations, 'evaluation')}"
     for reason, count in status.outdated.items():
         yield f"out of date: {count}, since {reason}; geval board rescore"
     if not status.outdated:
@@ -142,7 +144,8 @@ def _summary(status: Status) -> Iterator[str]:
             yield f"look alike, and are two submitters: `{first}` and `{other}`{which}"
     if status.finals:
         named = {line.submitter for line in status.lines if line.final and not line.is_withdrawn}
-        yield f"{len(named)} submitters have named final submissions; at most {status.finals} of each count"
+        have = f"{counted(len(named), 'submitter')} {'has' if len(named) == 1 else 'have'}"
+        yield f"{have} named final submissions; at most {status.finals} of each count"
     if status.to_be_sent_again:
         codes = status.to_be_sent_again
         yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"
