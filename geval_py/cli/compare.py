@@ -39,7 +39,8 @@ def make_parser() -> parsers.QuietParser:
     parser = parsers.command_parser("compare", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
     add = parser.add_argument
     add("outputs", nargs="*", default=[], metavar="OUT", help=OUTPUTS)
-    parsers.add_fields(parser, "test_name", *parsers.PLACES)
+    parsers.add_fields(parser, "test_name")
+    parsers.add_places(parser)
     add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
     parsers.add_metrics(parser, "the metric to compare")
     parsers.add_fields(parser, "vocabulary", "tokenizer")

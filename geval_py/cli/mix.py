@@ -32,7 +32,9 @@ def make_parser() -> parsers.QuietParser:
     default = "all of the test set but tuned and mixed ones"
     outputs = f"an output, looked for in DIR/NAME, then as a path; two or more (default: {default})"
     parser.add_argument("outputs", nargs="*", default=[], metavar="OUT", help=outputs)
-    parsers.add_fields(parser, "test_name", *parsers.PLACES, "names")
+    parsers.add_fields(parser, "test_name")
+    parsers.add_places(parser)
+    parsers.add_fields(parser, "names")
     new_outputs.add_options(
         parser,
         words=0,

@@ -133,6 +133,23 @@ def add_fields(group: argparse._ActionsContainer, *fields: str) -> None:
         add_option(group, option_of(field))
 
 
+class _Challenge(argparse.Action):
+    """Store a folder as that of the answers and of the outputs."""
+
+    def __call__(self, _: object, namespace: argparse.Namespace, value: Any, *__: Any) -> None:
+        for field in ("out_directory", "expected_directory"):
+            setattr(namespace, field, value)
+
+
+def add_places(group: argparse._ActionsContainer) -> None:
+    """Add the options that say where the files of a challenge are."""
+    group.add_argument(
+        "--challenge", action=_Challenge, dest="out_directory", metavar="DIR", default=argparse.SUPPRESS,
+        help="the challenge's folder, with the answers and the outputs",
+    )  # fmt: skip
+    add_fields(group, *PLACES)
+
+
 def add_metrics(group: argparse._ActionsContainer, help: str, default: str = "the challenge's first") -> None:
     """Add the options that name the metrics of a command: ``metrics``, an empty list where none is given."""
     group.add_argument(
@@ -251,7 +268,8 @@ def using_extra(use: Callable[[], Result], command: str, packages: Iterable[str]
 
 def add_hashed_options(parser: QuietParser) -> None:
     """Add the options of the commands that look at one metric on hashed words."""
-    add_fields(parser, "test_name", "out_files", *PLACES)
+    add_fields(parser, "test_name", "out_files")
+    add_places(parser)
     add_metrics(parser, "the metric on hashed words, with its bits and flags")
     add_format(parser)
     add_fields(parser, "threads")

@@ -40,7 +40,9 @@ def make_parser() -> parsers.QuietParser:
     add("--svg", default=None, metavar="DIR", help="the charts alone, a file each, in this folder")
     parsers.add_metrics(parser, "the metric")
     parsers.add_documents(parser)
-    parsers.add_fields(parser, "vocabulary", "tokenizer", *parsers.PLACES, "threads")
+    parsers.add_fields(parser, "vocabulary", "tokenizer")
+    parsers.add_places(parser)
+    parsers.add_fields(parser, "threads")
     return parser.with_help()
 
 

@@ -30,7 +30,8 @@ EXAMPLES = """\
 def make_parser() -> parsers.QuietParser:
     """Make the parser of ``geval tune``."""
     parser = parsers.command_parser("tune", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
-    parsers.add_fields(parser, "test_name", *parsers.PLACES)
+    parsers.add_fields(parser, "test_name")
+    parsers.add_places(parser)
     parsers.add_option(
         parser, options.option_of("out_files"), "the output, as for scoring; where there are several, one of them"
     )

@@ -567,3 +567,16 @@ def test_one_challenge_does_not_hide_another(monkeypatch, geval):
 )
 def test_what_does_not_go_with_several_challenges(words, message, geval):
     assert geval(*words.split()) == (2, "", f"geval: {message}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["compare -t dev-0", "calibration -t dev-0 -o bigram", "luck -t dev-0 -o bigram", "mix -t dev-0 bigram unigram"],
+)
+def test_a_challenge_elsewhere(words, tmp_path, monkeypatch, geval):
+    """--challenge is the folder of the answers and of the outputs, as for geval check."""
+    monkeypatch.chdir(tmp_path)
+    folder = str(ROOT / "challenges" / "gazette")
+    both = geval(*words.split(), "--expected-directory", folder, "--out-directory", folder)
+    assert geval(*words.split(), "--challenge", folder) == both
+    assert both[0] == 0
