@@ -532,6 +532,7 @@ def test_several_challenges_make_one_table(monkeypatch, geval):
     document = json.loads(geval(*both, "--format", "json")[1])
     assert [of["challenge"] for of in document["challenges"]] == ["digits", "colours"]
     alone = json.loads(geval("--expected-directory", "digits", "--out-directory", "digits", "--format", "json")[1])
+    assert document == {"version": alone.pop("version"), "challenges": document["challenges"]}
     assert document["challenges"][0] == alone
 
 
