@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from geval_py.cli import parsers
 from geval_py.errors import UsageError
-from geval_py.reading import formats
+from geval_py.reading import other_formats
 from geval_py.tables.numbers import counted
 from geval_py.text import named
 
@@ -41,6 +41,6 @@ def run(words: Sequence[str]) -> int:
         raise UsageError(
             message=f"{named(given.target)} is there already, and is left as it is\n  --force writes over it"
         )
-    lines = formats.convert(given.source, given.target)
+    lines = other_formats.convert(given.source, given.target)
     sys.stdout.write(f"wrote {named(given.target)}, {counted(lines, 'line')}\n")
     return 0

@@ -1,8 +1,8 @@
 """Outputs in Parquet, a row a line: columns of lists, of words and of their numbers, or a column of maps.
 
-The columns have the keys of JSON lines (:mod:`geval_py.reading.formats`); other columns are left out. pyarrow reads
-and writes them, of the extra parquet. The details that lighteval logs (``details_TASK_DATE.parquet``) are read, too:
-the choices of its ``doc``, with the logarithms of its ``model_response``.
+The columns have the keys of JSON lines (:mod:`geval_py.reading.other_formats`); other columns are left out. pyarrow
+reads and writes them, of the extra parquet. The details that lighteval logs (``details_TASK_DATE.parquet``) are read,
+too: the choices of its ``doc``, with the logarithms of its ``model_response``.
 """
 
 from __future__ import annotations

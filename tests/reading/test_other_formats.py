@@ -19,7 +19,7 @@ from geval_py import evaluate, read_output
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources, splits
-from geval_py.reading.formats import FORMATS_IN, convert
+from geval_py.reading.other_formats import FORMATS_IN, convert
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.evaluate import evaluate_split
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from geval_py.errors import AmbiguousFileError, MalformedLineError, MissingFileError
-from geval_py.reading.formats import read_output
+from geval_py.reading.other_formats import read_output
 from geval_py.reading.splits import by_accepted_names, output_at
 from geval_py.reading.wordprobs import parse_line
 

@@ -16,7 +16,7 @@ from geval_py import read_output
 from geval_py.checking.check import unreadable_output
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
-from geval_py.reading import formats, parquet, parquet_pages, splits
+from geval_py.reading import other_formats, parquet, parquet_pages, splits
 
 TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
 
@@ -146,7 +146,7 @@ def test_a_footer_too_long(tmp_path):
 def test_the_checker_has_a_limit_of_bytes(ending, tmp_path):
     (tmp_path / "out.tsv").write_text("the:0.5 :0.5\n" * 1000)
     path = str(tmp_path / f"new{ending}")
-    formats.convert(str(tmp_path / "out.tsv"), path)
+    other_formats.convert(str(tmp_path / "out.tsv"), path)
     output = splits.output_at(path).path
     problem = unreadable_output(output, max_bytes=5000)
     assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 5000 bytes")

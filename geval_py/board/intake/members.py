@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Protocol
 
 from geval_py.board.submission import FailedError, ReceivedFile, RejectedError
-from geval_py.reading.formats import format_ending
+from geval_py.reading.other_formats import format_ending
 from geval_py.text import natural_order, shorten, visible
 
 MOST_NAME = 500  # characters
