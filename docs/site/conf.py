@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geval_py import METRICS, __version__
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 # Types that stand in signatures, but that a user neither makes nor looks into.
 INTERNAL = (
     "reading.derived.Derived",
+    "reading.items.ItemColumns",
     "reading.items.ScoredItem",
     "reading.items.Texts",
     "reading.splits.Split",
@@ -48,6 +50,7 @@ templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_copy_source = False
 html_show_sphinx = False
 pygments_style = "a11y-high-contrast-light"

@@ -1,0 +1,21 @@
+// How the search weighs what it finds. Sphinx puts each attribute of a class before all pages. Here pages come first: those
+// that are named or entitled by a word of the query, then those whose text has it; and of Python's names the public ones.
+const asked = (new URLSearchParams(location.search).get("q") || "").toLowerCase();
+const words = asked.split(/[^a-z]+/).filter((word) => word.length > 2);
+const beside = ["changelog", "contributing", "readme", "security", "versions"]; // pages that name everything
+
+var Scorer = {
+  title: 15, // a page's, or a heading's
+  partialTitle: 9,
+  term: 7, // in the text
+  partialTerm: 2,
+  objNameMatch: 5,
+  objPartialMatch: 0,
+  objPrio: {},
+  objPrioDefault: 0,
+  score: ([page, title, anchor, , score]) => {
+    const isNamed = !anchor && words.some((word) => page.split("-").includes(word));
+    const isPublic = title.toLowerCase() === `geval_py.${asked}`;
+    return score + (isNamed ? 10 : 0) + (isPublic ? 10 : 0) - (beside.includes(page) ? 4 : 0);
+  },
+};
