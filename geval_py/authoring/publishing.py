@@ -108,7 +108,8 @@ def publish(
     private[README_FILE] = _answers_page(challenge).encode()
     with new_folder(out), new_folder(answers):
         for folder, files in ((out, public), (answers, private)):
-            digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+            kept = sorted(files.keys() - {README_FILE})  # which the organiser is to edit
+            digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in kept)
             write_files(folder, files | {DIGESTS_FILE: digests.encode()})
 
 

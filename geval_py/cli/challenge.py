@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from typing import TYPE_CHECKING
@@ -336,9 +337,9 @@ def validate(task: Task) -> int:
         terminal.complain("\n".join(map(visible, str(fault).split("\n"))))
     if validation.faults:
         return 1
-    print(
-        f"geval: {named(directory)} is a valid challenge; geval challenge leaks {visible(directory)} tells what it "
-        "gives away",
-        file=sys.stderr,
-    )
+    public = directory.removesuffix("-answers")
+    is_hidden = public != directory and os.path.isdir(public)
+    folders = f"{visible(public)} --answers {visible(directory)}" if is_hidden else visible(directory)
+    valid = f"{named(directory)} is a valid challenge; geval challenge leaks {folders} tells what it gives away"
+    print(f"geval: {valid}", file=sys.stderr)
     return 0

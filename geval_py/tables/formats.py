@@ -64,7 +64,7 @@ class Tabular:
         yield from (f"{markdown_text(line)}\n" for line in (["", *below] if below else []))
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
-        """Write a LaTeX table, in a table environment if it has a caption or a label; see ``geval_py.tables.latex``."""
+        """Write a LaTeX table, in a table environment with a caption or a label; see ``geval_py.tables.latex``."""
         from geval_py.tables.latex import document
 
         yield from document(self.table(), self.legend(), self.notes, self.signatures(), caption, label)
