@@ -315,6 +315,8 @@ class AnswerRules:
         for index, word in enumerate(words):
             if word == word.lower() or block.flags[index] & (kernel.MALFORMED | kernel.VECTOR):
                 continue
+            if not places.has_word(block.text(index)):
+                continue
             self._expected_capitals += 1
             place = partial(places.case_mismatch, block.text(index), block.number(index), word)
             if len(self._capital_places) < self._most_capital_places:

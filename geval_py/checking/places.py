@@ -206,6 +206,11 @@ def place_of(code: str, text: str, line: int) -> Place:
     return PLACERS[code](text, line)
 
 
+def has_word(text: str) -> bool:
+    """Whether a line has an entry of a word, and not of the rest alone."""
+    return any(not token.startswith(":") for token in text.split(" ") if token)
+
+
 def has_capital_word(text: str) -> bool:
     """Whether a word on the line has a capital letter (the E of an exponent does not count)."""
     words = (match.group().rpartition(":")[0] for match in re.finditer("[^ ]+", text))

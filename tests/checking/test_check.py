@@ -183,6 +183,11 @@ def test_the_samples_are_clean():
     assert [check_output(target, ALL) for target in targets] == [[], []]
 
 
+def test_an_output_without_words_lacks_no_capitals(check):
+    assert "W302" not in check(b":1\n" * 3, b"The\n" * 3)
+    assert check(b":1\nthe:0.5 :0.5\n", b"The\nThe\n")["W302"].count == 1
+
+
 def test_an_output_without_capitals_has_as_many_places_as_are_kept(check):
     problem = check(b"the:0.5 :0.5\n" * 50, b"The\n" * 50, max_places=20)["W302"]
     assert (problem.count, [place.line for place in problem.places]) == (50, [*range(1, 21)])
