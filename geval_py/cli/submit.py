@@ -18,7 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from geval_py.board.intake.identity import is_archive
+from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.cli import parsers, terminal
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.sources import OUTPUT_NAME
@@ -84,6 +84,8 @@ def run(words: Sequence[str]) -> int:
     if given is None:
         return 0
     base, token = _address(given.board), _token(given.token_file)
+    if os.path.isfile(given.file) and (problem := upload_name_problem(os.path.basename(given.file))):
+        raise UsageError(message=problem)
     if not (given.no_check or given.trial or is_archive(given.file)) and os.path.exists(given.file):
         _check(given.file)
     with _packed(given.file) as path:

@@ -184,6 +184,18 @@ def test_what_is_refused_before_anything_is_sent(geval, tmp_path, monkeypatch, w
     assert geval("submit", "test-A/out.tsv", *words) == (2, "", f"geval: {message}\n")
 
 
+@pytest.mark.parametrize("more", [[], ["--no-check"], ["--trial"]])
+def test_a_file_that_is_not_named_as_an_output_is_not_sent(geval, tmp_path, monkeypatch, more):
+    monkeypatch.setenv("GEVAL_BOARD_TOKEN", "x")
+    output_in(tmp_path).rename(tmp_path / "test-A/good.tsv")
+    words = [f"{tmp_path}/test-A/good.tsv", "-t", "test-A", "--board", f"http://127.0.0.1:{free_port()}", *more]
+    message = (
+        "geval: `good.tsv` is neither an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) "
+        "nor an output such as out.tsv: rename it to out.tsv, or out-NAME.tsv\n"
+    )
+    assert geval("submit", *words) == (2, "", message)
+
+
 def test_a_wrong_token_is_refused(board, tmp_path):
     _, err = run("submit", output_in(tmp_path), "--board", board.address, status=1, GEVAL_BOARD_TOKEN="nothing")
     assert err == "geval: The upload was not taken: the board does not know this token\n"

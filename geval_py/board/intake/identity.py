@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from geval_py.board.submission import RejectedError
 from geval_py.errors import MissingFileError, UsageError
+from geval_py.reading.sources import OUTPUT_NAME
 from geval_py.text import natural_order, shorten, visible
 
 TABLE = os.path.join(os.path.dirname(__file__), "confusables.txt")
@@ -184,6 +185,18 @@ def check_source(source: str, transports: Sequence[str]) -> None:
 def is_archive(path: str) -> bool:
     """Whether the ending of a path is one of a supported archive."""
     return path.lower().endswith(ARCHIVES)
+
+
+def upload_name_problem(name: str) -> str:
+    """Return why a file cannot be uploaded by its name, and what to do; "" for an archive and for an output.
+
+    >>> upload_name_problem("out-model=a.tsv")
+    ''
+    """
+    if is_archive(name) or re.fullmatch(OUTPUT_NAME, name):
+        return ""
+    kinds = f"neither an archive ({', '.join(ARCHIVES)}) nor an output such as out.tsv"
+    return f"`{visible(name)}` is {kinds}: rename it to out.tsv, or out-NAME.tsv"
 
 
 def bare_name(path: str) -> str:

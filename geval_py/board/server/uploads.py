@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Row, and_, delete, exists, insert, select, up
 
 from geval_py.board.database.schema import SCORED, blobs, files, outputs, submissions, submitters, uploads
 from geval_py.board.database.store import Board, escape_unstorable, pack_file, store_content, write_content
-from geval_py.board.intake.identity import ARCHIVES, is_archive
+from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.board.operations.receipts import WAITING, check_quota
 from geval_py.board.server import accounts, queue, signed_receipts
 from geval_py.board.server.accounts import Account, RefusedError
@@ -75,10 +75,8 @@ def file_name(name: str, test: str, settings: Settings) -> str:
         if test:
             raise RefusedError(reason=f"`{visible(name)}` is an archive: its folders name the test sets")
         return name
-    if not (name.startswith("out") and name.endswith(OUTPUT_ENDINGS)):
-        raise RefusedError(
-            reason=f"`{visible(name)}` is neither an archive ({', '.join(ARCHIVES)}) nor an output such as out.tsv"
-        )
+    if problem := upload_name_problem(name):
+        raise RefusedError(reason=problem)
     names = [one.name for one in settings.tests]
     if test not in names:
         wrong = f"there is no test set `{visible(test)}`" if test else "an output needs its test set"

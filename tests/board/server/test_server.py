@@ -276,7 +276,8 @@ def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
         ("/upload/team.zip?test=test-A", "`team.zip` is an archive: its folders name the test sets"),
         (
             "/upload/out.exe?test=test-A",
-            "`out.exe` is neither an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) nor an output such as out.tsv",
+            "`out.exe` is neither an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) nor an output such as out.tsv: "
+            "rename it to out.tsv, or out-NAME.tsv",
         ),
     ],
 )
