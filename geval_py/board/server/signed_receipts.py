@@ -89,9 +89,14 @@ def _signed(receipt: Receipt) -> bytes:
 
 
 def verify(path: str, text: str, key: str) -> Receipt:
-    """Return the receipt in the text of a file, if it was signed with the public ``key``; raises ReceiptError."""
+    """Return the receipt in the text of a file, if it was signed with the public ``key``; raises ReceiptError.
+
+    The text may also be the whole answer to an upload, which has the receipt as a string.
+    """
     try:
         receipt = json.loads(text)
+        if "receipt" in receipt:
+            receipt = json.loads(receipt["receipt"])
         signature = b64decode(receipt[SIGNATURE], validate=True)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ReceiptError(path=path, reason="it is no JSON with a signature") from error

@@ -284,7 +284,7 @@ def make_verify_receipt_parser() -> parsers.QuietParser:
     """Make the parser of ``geval board verify-receipt``."""
     what = "Verify the signature of a receipt, by the key that the server publishes as /receipt-key."
     parser = parsers.command_parser("board verify-receipt", what, RECEIPT_EXAMPLES, RECEIPT_STATUS)
-    parser.add_argument("file", metavar="FILE", help="the receipt")
+    parser.add_argument("file", metavar="FILE", help="the receipt, or the whole answer to an upload")
     parser.add_argument("--key", required=True, metavar="KEY", help="the board's public key, in base 64")
     return parser.with_help()
 

@@ -172,6 +172,7 @@ def test_an_upload_is_scored_and_has_a_valid_receipt(served):
     receipt = signed_receipts.verify("receipt.json", answer.json()["receipt"], key)
     assert (receipt["submitter"], receipt["file"], receipt["test"]) == ("anna", "out.tsv", "test-A")
     assert receipt["sha256"] == told["sha256"]
+    assert signed_receipts.verify("answer.json", answer.text, key) == receipt
     assert count(served.board, submissions) == 1
     served.build()
     assert "anna" in served.browser().get("/").text
@@ -183,6 +184,15 @@ def test_a_changed_receipt_is_not_valid(served, name):
     key = receipt["key"]
     with pytest.raises(signed_receipts.ReceiptError, match="its signature does not belong to what it says"):
         signed_receipts.verify("r", json.dumps(receipt | {name: "another"}), key)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "[]", '"receipt"', '["receipt"]', '{"receipt": 1}', '{"receipt": "1"}', "{}"]
+)
+def test_what_is_no_receipt(text):
+    with pytest.raises(signed_receipts.ReceiptError) as caught:
+        signed_receipts.verify("r.json", text, "")
+    assert str(caught.value) == "`r.json` is no valid receipt: it is no JSON with a signature"
 
 
 def test_an_archive_is_uploaded_by_a_form_without_scripts(served):
