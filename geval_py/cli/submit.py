@@ -23,6 +23,7 @@ from geval_py.cli import parsers, terminal
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.sources import OUTPUT_NAME
 from geval_py.tables.escapes import json_text
+from geval_py.tables.numbers import counted
 from geval_py.text import named, shows_colours, visible, width_of
 
 TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
@@ -31,6 +32,8 @@ SECONDS = 60  # for which the server's answer is waited for
 MOST_PLACES = 3  # that are shown of each problem
 PAUSE_SECONDS, LONGEST_PAUSE = 1.0, 15.0  # between two looks at an upload
 FINE = ("scored", "done")
+NOT_SHOWN = "–"  # in the place of a score that the pages do not show
+LADDER = ", which moves only when a new score is surely better"
 EPILOG = """\
 The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. You make one on your
 page of the board, or the organiser gives you one.
@@ -256,13 +259,23 @@ def _settled(url: str, token: str) -> dict[str, Any]:
 
 def _told(found: dict[str, Any], base: str) -> Iterator[str]:
     reason = f": {found['reason']}" if found.get("reason") else ""
+    problems = found.get("problems") or []
     yield f"{found['code'] or found['number']}  {found['state']}{reason}"
-    for problem in found.get("problems") or []:
+    if found.get("dry") and (problems or found["state"] in FINE):
+        yield f"  trial    {counted(len(problems), 'problem') if problems else 'no problems'}"
+    for problem in problems:
         place = (problem.get("places") or [{}])[0]
         where = ":".join(str(part) for part in (problem.get("path"), place.get("line"), place.get("column")) if part)
         yield f"  {where}  {problem.get('summary', '')} [{problem.get('rule', '')}]"
     yield f"  arrived  {found['arrived']}"
+    for one in found.get("scores") or []:
+        score = "the board shows none now" if one["score"] == NOT_SHOWN else f"{one['metric']} {one['score']}"
+        yield f"  score    {one['test']}: {score}{LADDER if one['ladder'] else ''}"
     if found.get("charge"):
         yield f"  quota    counts as {found['cost']}: {found['charge']}"
+    quota = found.get("quota") or {}
+    if quota.get("allowed"):
+        left = max(quota["allowed"] - quota["used"], 0)
+        yield f"  left     {left} of {counted(quota['allowed'], 'submission')} of {quota['day']} ({quota['zone']})"
     if found.get("code"):
         yield f"  page     {base}/submissions/{found['code']}.html"

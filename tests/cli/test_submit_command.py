@@ -65,7 +65,7 @@ class Board:
         self.folder = folder / "board"
         run("board", "init", self.folder, "--challenge", folder / "gazette", "--answers", folder / "hidden")
         path = self.folder / "board.yaml"
-        path.write_text(path.read_text().replace("submissions_a_day: 1\n", "submissions_a_day: 0\n"))
+        path.write_text(path.read_text().replace("submissions_a_day: 1\n", "submissions_a_day: 30\n"))
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self.process = self.serve()
@@ -109,7 +109,10 @@ def test_an_output_is_sent_and_scored(board, token, tmp_path):
     out, err = run("submit", output_in(tmp_path), "--board", board.address, GEVAL_BOARD_TOKEN=token)
     code = out[:12]
     assert re.fullmatch(
-        rf"{code}  scored\n  arrived  [\dT:-]+Z\n  quota    counts as 1: it was scored\n"
+        rf"{code}  scored\n  arrived  [\dT:-]+Z\n"
+        r"  score    test-A: PerplexityHashed 630, which moves only when a new score is surely better\n"
+        r"  quota    counts as 1: it was scored\n"
+        r"  left     2\d of 30 submissions of [\d-]+ \(UTC\)\n"
         rf"  page     {board.address}/submissions/{code}.html\n",
         out,
     )
@@ -147,9 +150,19 @@ def test_a_folder_is_packed_and_its_problem_has_a_place(board, token, tmp_path):
     output_in(tmp_path, GOOD.replace("0.91", "0,91", 1))
     (tmp_path / "secret.txt").write_text("not to be sent")
     out, _ = run("submit", tmp_path, "--board", board.address, "--trial", status=1, GEVAL_BOARD_TOKEN=token)
-    first, second, *_ = out.splitlines()
+    first, trial, second, *_ = out.splitlines()
     assert re.match(r"[0-9a-f]{16}  rejected: `test-A/out\.tsv`: ", first)
+    assert trial == "  trial    1 problem"
     assert second.startswith("  test-A/out.tsv:1:")
+
+
+def test_a_trial_without_problems(board, token, tmp_path):
+    out, _ = run("submit", output_in(tmp_path), "--board", board.address, "--trial", GEVAL_BOARD_TOKEN=token)
+    first, trial, arrived, left = out.splitlines()
+    assert re.fullmatch(r"[0-9a-f]{16}  done", first)
+    assert trial == "  trial    no problems"
+    assert arrived.startswith("  arrived  ")
+    assert left.startswith("  left     ")
 
 
 def test_an_output_with_errors_is_not_sent(board, token, tmp_path):

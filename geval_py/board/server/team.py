@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from geval_py.board.server.guards import FAILURES_AN_HOUR, read_form
 from geval_py.board.settings import Phase, Settings
 from geval_py.board.site.files import identity
 from geval_py.board.site.rendering import render
+from geval_py.board.site.submission_pages import shown_scores
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -40,35 +41,46 @@ BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MyPage:
-    """What a team sees of itself: ``used`` of ``allowed`` submissions of a day (0: any number), and the rest.
+class Quota:
+    """How many submissions of a day a team has ``used``, of those ``allowed`` (0: any number)."""
 
-    ``phase`` is the one that is open; None if none has a deadline to come.
-    """
+    used: int
+    allowed: int
+    day: str
+    next_day: datetime
+
+
+def quota_of(connection: Connection, settings: Settings, account: Account, now: datetime) -> Quota:
+    """Read the quota of an account's team."""
+    day = day_of(now, settings.zone)
+    return Quota(
+        used=quota_used(connection, settings, account.submitter_id, now, with_uploads=True),
+        allowed=settings.at(now).submissions_a_day,
+        day=day.name,
+        next_day=day.end,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MyPage:
+    """What a team sees of itself; ``phase`` is the one that is open, None if none has a deadline to come."""
 
     uploads: Sequence[uploads.UploadView]
     tokens: Sequence[Row[Any]]
     members: Sequence[Account]
-    used: int
-    allowed: int
+    quota: Quota
     phase: Phase | None
-    day: str
-    next_day: datetime
 
 
 def my_page(connection: Connection, settings: Settings, account: Account, now: datetime) -> MyPage:
     """Read what an account sees on its own page."""
     own = uploads.uploads_of(connection, account.submitter_id) if account.submitter_id else []
-    day = day_of(now, settings.zone)
     return MyPage(
         uploads=own,
         tokens=accounts.tokens_of(connection, account.id, now),
         members=accounts.members(connection, account.submitter_id) if account.submitter_id else [],
-        used=quota_used(connection, settings, account.submitter_id, now, with_uploads=True),
-        allowed=settings.at(now).submissions_a_day,
+        quota=quota_of(connection, settings, account, now),
         phase=next((one for one in settings.phases if now <= one.until), None),
-        day=day.name,
-        next_day=day.end,
     )
 
 
@@ -161,8 +173,17 @@ class TeamPages:
         return Response(one.receipt, media_type="application/json", headers=headers)
 
     def upload_state(self, request: Request) -> Response:
-        """Return the state of an upload as JSON, for ``geval submit`` and the page's script."""
-        return JSONResponse(upload_document(self._own_upload(request)[1]))
+        """Return the state of an upload as JSON, for ``geval submit`` and the page's script.
+
+        Of scores, it has what the site shows to everybody.
+        """
+        account, one = self._own_upload(request)
+        board, now = self._server.live.board(), self._server.clock()
+        with board.reading() as connection:
+            scores = shown_scores(connection, board.settings, one.code, one.arrived, now) if one.code else []
+            quota = quota_of(connection, board.settings, account, now)
+        left = {"used": quota.used, "allowed": quota.allowed, "day": quota.day, "zone": str(board.settings.zone)}
+        return JSONResponse(upload_document(one) | {"scores": [asdict(score) for score in scores], "quota": left})
 
     def _own_upload(self, request: Request) -> tuple[Account, uploads.UploadView]:
         account = self._server.account(request, scope=accounts.READ)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from geval_py.board.settings import Digits, Test, measure_of
+from sqlalchemy import Connection
+
+from geval_py.board.ranking import order
+from geval_py.board.settings import Digits, Settings, Test, measure_of, names_of
 from geval_py.board.site import files, rendering, site_charts
-from geval_py.board.site.view import LineView, OutputView, SiteView, SubmissionView
+from geval_py.board.site.view import LineView, OutputView, SiteView, SubmissionView, shown_outputs
 from geval_py.board.submission import Entry, Standings
 from geval_py.tables.escapes import short
 
@@ -34,15 +37,54 @@ class Listed:
 def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[Listed]:
     """Return the rows of a list of submissions."""
     tests = [test.name for test in view.listed_tests]
-    best = min if measure_of(view.settings.metric).direction == "lower" else max
 
     def score(one: SubmissionView, test: str) -> str:
         outputs = one.outputs if one.is_ranked else ()
-        found = (output.figures.get(view.metrics[0]) for output in outputs if output.test == test)
-        values = [figures.value for figures in found if figures and figures.value is not None]
-        return rendering.figure(best(values, default=None), view.digits_at(test, one.arrived).score)
+        return _best_score(view.settings, outputs, test, view.digits_at(test, one.arrived))
 
     return [Listed(submission=one, scores=tuple(score(one, test) for test in tests)) for one in submissions]
+
+
+def _best_score(settings: Settings, outputs: Iterable[OutputView], test: str, digits: Digits) -> str:
+    """Return the best shown score of a submission's outputs for a test; a dash if none is shown."""
+    best = min if measure_of(settings.metric).direction == "lower" else max
+    metric = names_of(settings.metrics)[0]
+    found = (output.figures.get(metric) for output in outputs if output.test == test)
+    values = [figures.value for figures in found if figures and figures.value is not None]
+    return rendering.figure(best(values, default=None), digits.score)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownScore:
+    """What anyone may see of a submission's score for a test; ``score`` is a dash where nothing is shown."""
+
+    test: str
+    metric: str
+    score: str
+    ladder: bool
+
+
+def shown_scores(
+    connection: Connection, settings: Settings, code: str, arrived: datetime, now: datetime
+) -> list[ShownScore]:
+    """Return what the lists of submissions show of one, for each test that it has an output for.
+
+    Empty for a submission that is not ranked, and while the stored disclosures are not those of now.
+    """
+    if not order.is_disclosed(connection, settings, now):
+        return []
+    outputs, of = shown_outputs(connection, settings, code), settings.at(arrived)
+    own = {output.test for output in outputs}
+    return [
+        ShownScore(
+            test=test.name,
+            metric=names_of(settings.metrics)[0],
+            score=_best_score(settings, outputs, test.name, of.digits_of(test, now)),
+            ladder=test.ladder,
+        )
+        for test in of.tests
+        if test.name in own
+    ]
 
 
 # The page of each submission

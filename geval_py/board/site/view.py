@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, select
 
 from geval_py.board.database.schema import (
     SCORED,
@@ -346,11 +346,19 @@ def _files(connection: Connection) -> dict[int, list[FileView]]:
     return found
 
 
-def _outputs(connection: Connection, settings: Settings) -> dict[int, list[OutputView]]:
-    """Read the outputs by submission, with their disclosed figures alone."""
-    figures, evaluations = _figures(connection, settings)
+def shown_outputs(connection: Connection, settings: Settings, code: str) -> list[OutputView]:
+    """Read the outputs of a submission, with what anyone may see of their scores; none unless it may be ranked."""
+    is_ranked = submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
+    own = select(submissions.c.id).where(submissions.c.code == code, *is_ranked)
+    found = _outputs(connection, settings, outputs.c.submission_id.in_(own))
+    return [output for of in found.values() for output in of]
+
+
+def _outputs(connection: Connection, settings: Settings, *which: ColumnElement[bool]) -> dict[int, list[OutputView]]:
+    """Read the outputs by submission, with their disclosed figures alone; ``which`` are conditions for outputs."""
+    figures, evaluations = _figures(connection, settings, *which)
     found: dict[int, list[OutputView]] = defaultdict(list)
-    query = select(outputs).order_by(outputs.c.submission_id, outputs.c.test, outputs.c.variant)
+    query = select(outputs).where(*which).order_by(outputs.c.submission_id, outputs.c.test, outputs.c.variant)
     for row in connection.execute(query):
         output = OutputView(
             id=row.id,
@@ -364,13 +372,17 @@ def _outputs(connection: Connection, settings: Settings) -> dict[int, list[Outpu
     return found
 
 
-def _figures(connection: Connection, settings: Settings) -> tuple[dict[int, dict[str, Figures]], dict[int, int]]:
+def _figures(
+    connection: Connection, settings: Settings, *which: ColumnElement[bool]
+) -> tuple[dict[int, dict[str, Figures]], dict[int, int]]:
     """Read the disclosed figures, by output and name of the metric, and the evaluation that ranks each output."""
     names = dict(zip(settings.metrics, names_of(settings.metrics), strict=True))
     figures: dict[int, dict[str, Figures]] = defaultdict(dict)
     evaluations: dict[int, int] = {}
     of = disclosures.c
     query = select(of.output_id, of.metric, of.evaluation_id, of.value, of.low, of.high)
+    if which:
+        query = query.join(outputs, outputs.c.id == of.output_id).where(*which)
     rows = {(row.output_id, row.metric): row for row in connection.execute(query)}
     for (output, metric), row in sorted(rows.items(), key=lambda item: item[0][0]):
         if metric == settings.metric:

@@ -1,0 +1,110 @@
+"""The score of an upload, as a program is told it: what the site shows to everybody, and no more."""
+
+from datetime import timedelta
+
+import pytest
+from samples import NOW, output
+from serving import set_keys
+from test_server import archive, state
+
+from geval_py.board.database.store import Board
+from geval_py.board.site.submission_pages import listed
+from geval_py.board.site.view import loaded
+
+WEAK, GOOD, BEST = (output("test-A", skill) for skill in (0.2, 0.5, 0.8))
+DEV = output("dev-0", 0.5)
+SOON, LATER = NOW + timedelta(hours=1), NOW + timedelta(hours=2)
+PHASES = f"[{{name: dev, until: {SOON.isoformat()}, tests: [dev-0]}}, {{name: main, until: {LATER.isoformat()}}}]"
+ONE_PHASE = f"[{{name: main, until: {SOON.isoformat()}}}]"
+
+
+def send(served, *outputs, test="test-A", name="anna", **others):
+    """Upload an archive with outputs for a test, and score it; gives the program and the upload's number."""
+    program = served.token(name)
+    files = {f"{test}/out-k={n}.tsv" if len(outputs) > 1 else f"{test}/out.tsv": of for n, of in enumerate(outputs)}
+    number = program.put("/upload/team.zip", archive(files | others)).json()["number"]
+    served.clock.wait(seconds=1)
+    served.work()
+    return program, number
+
+
+def told(served, sent):
+    """Return the scores of an upload by test, after a comparison with the lists of submissions of the site."""
+    program, number = sent
+    found = state(program, number)
+    scores = {one["test"]: one["score"] for one in found["scores"]}
+    with loaded(Board.open(served.board.folder), now=served.clock()) as view:
+        (row,) = (row for row in listed(view, view.submissions) if row.submission.code == found["code"])
+        tests = [test.name for test in view.listed_tests]
+    shown = dict(zip(tests, row.scores, strict=True))
+    assert {test: score for test, score in scores.items() if score != "–"} == {
+        test: score for test, score in shown.items() if score != "–"
+    }
+    return scores
+
+
+SHOWN = {  # geval -m PerplexityHashed --precision 6: 2.037989
+    "four digits": ({}, {"test-A": "2.038"}),
+    "two digits": ({"tests": "{test-A: {disclosed: 2}}"}, {"test-A": "2.0"}),
+    "none": ({"tests": "{test-A: {disclosed: 0}}"}, {"test-A": "–"}),
+    "a phase without the test": ({"phases": PHASES, "tests": "{test-A: {}, dev-0: {visible: true}}"}, {}),
+}
+
+
+@pytest.mark.parametrize(("settings", "scores"), SHOWN.values(), ids=SHOWN)
+def test_a_score_has_the_digits_of_the_pages(served, settings, scores):
+    set_keys(served.board, **settings)
+    assert told(served, send(served, GOOD)) == scores
+
+
+def test_of_several_outputs_only_the_best_has_a_score(served):
+    assert told(served, send(served, WEAK, GOOD)) == told(served, send(served, GOOD, name="bob"))
+
+
+def test_a_ladder_holds_a_worse_score_back(served):
+    set_keys(served.board, tests="{test-A: {disclosed: 4, ladder: true}}")
+    first = told(served, send(served, GOOD))
+    sent = send(served, WEAK)
+    assert told(served, sent) == first
+    assert [one["ladder"] for one in state(*sent)["scores"]] == [True]
+    assert told(served, send(served, BEST)) != first
+
+
+def test_before_the_deadline_a_score_is_of_the_public_part(served):
+    set_keys(served.board, seed=7, phases=ONE_PHASE, tests="{test-A: {disclosed: 4, split: 50 %}}")
+    sent = send(served, GOOD)
+    public = told(served, sent)
+    served.clock.now = LATER
+    assert state(*sent)["scores"] == []  # the stored ones are of the time before the deadline
+    served.build()
+    private = told(served, sent)
+    assert "–" not in {*public.values(), *private.values()}
+    assert public != private
+
+
+def test_digits_after_the_deadline(served):
+    set_keys(served.board, phases=ONE_PHASE, tests="{test-A: {disclosed: 0, disclosed_after: 3}}")
+    sent = send(served, GOOD)
+    assert told(served, sent) == {"test-A": "–"}
+    served.clock.now = LATER
+    served.build()
+    assert told(served, sent) == {"test-A": "2.04"}
+
+
+def test_other_submissions_have_no_score(served):
+    program, number = send(served, GOOD)
+    code = state(program, number)["code"]
+    served.signed_in("anna").post("/me/withdraw", data={"code": code})
+    assert state(program, number)["scores"] == []
+    bad = send(served, GOOD.replace(" :", " ;", 1))
+    assert (state(*bad)["state"], state(*bad)["scores"]) == ("rejected", [])
+    waiting = program.put("/upload/out.tsv?test=test-A", BEST).json()["number"]
+    assert state(program, waiting)["scores"] == []
+
+
+def test_what_is_left_of_the_quota(served):
+    set_keys(served.board, submissions_a_day=2)
+    sent = send(served, GOOD)
+    assert state(*sent)["quota"] == {"used": 1, "allowed": 2, "day": "2027-01-10", "zone": "UTC"}
+    served.clock.wait(days=1)
+    assert state(*sent)["quota"] == {"used": 0, "allowed": 2, "day": "2027-01-11", "zone": "UTC"}
