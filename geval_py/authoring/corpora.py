@@ -88,15 +88,21 @@ def check_group(column: str, columns: Sequence[str]) -> None:
         raise UsageError(message=f"no column {visible(column)} to group by\n  {advice}there are {there}")
 
 
-def check_parts(parts: Parts, groups: Sequence[str], filled: Sequence[str], of: str) -> None:
-    """Raise UsageError for a part without an item; ``groups`` has the group of each item, ``of`` names their kind."""
+def check_parts(
+    parts: Parts, groups: Sequence[str], filled: Sequence[str], of: str, *, advice: str | None = None
+) -> None:
+    """Raise UsageError for a part without an item; ``groups`` has the group of each item, ``of`` names their kind.
+
+    ``advice`` is what to do, in place of the usual advice.
+    """
     empty = [name for name in parts.names if name not in filled]
     if empty:
         count = len(set(groups))
+        usual = f"give more and smaller groups, another --split, or another --salt than {visible(parts.salt)}"
         one = f"there is only one {of}" if count == 1 else f"there are only {count} of them"
         raise UsageError(
             message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({of}), and {one}\n"
-            f"  give more and smaller groups, another --split, or another --salt than {visible(parts.salt)}"
+            f"  {advice or usual}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -14,6 +15,7 @@ from geval_py.reading import sources, splits
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import read_lines
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
+from geval_py.text import visible
 
 CONTEXTS = ("LeftContext", "RightContext")
 DEFAULT_METRICS = ("PerplexityHashed",)
@@ -122,8 +124,16 @@ def cut_challenge(
             "side\n  try a smaller --context, other --words or a lower --least-frequency"
         )
     filled = [part.name for part in parts if part.gaps]
-    corpora.check_parts(recipe.parts, list(groups.values()), filled, recipe.group or "document")
+    advice = _cutting_advice(documents[0].path) if len(documents) == 1 else None
+    corpora.check_parts(recipe.parts, list(groups.values()), filled, group or "document", advice=advice)
     return CutChallenge(parts=parts, without_gaps=len(documents) - sum(part.documents for part in parts))
+
+
+def _cutting_advice(path: str) -> str:
+    """Return how the only text, which is a file or a row of one, is cut into several."""
+    file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
+    awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
+    return f"cut the text into files, for example at empty lines, and give their folder:\n  mkdir texts; {awk} {file}"
 
 
 def columns_with_answers(made: CutChallenge) -> list[tuple[str, float]]:

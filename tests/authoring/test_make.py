@@ -6,6 +6,7 @@ import lzma
 import random
 import re
 import shutil
+import subprocess
 from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from profiles import examples
 
 from geval_py import ExistingFileError, SchemeError, UnreadableFileError, UsageError
 from geval_py.authoring import corpora, make
-from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_pattern
+from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_documents, read_pattern
 from geval_py.authoring.leaks import find_leaks
 from geval_py.authoring.make import CUTTING, Recipe, cut_challenge, make_challenge
 from geval_py.authoring.publishing import PACKING, default_answers
@@ -289,7 +290,8 @@ REFUSED = {
         TEXTS[:1],
         {},
         "no gap for dev-0 and test-A: parts are made of whole groups (document), and there is only one document\n"
-        "  give more and smaller groups, another --split, or another --salt than set",
+        "  cut the text into files, for example at empty lines, and give their folder:\n"
+        """  mkdir texts; awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}' FILE""",
     ),
     "overlapping windows": (
         TEXTS,
@@ -317,6 +319,21 @@ def test_refused(documents, changes, message, tmp_path):
         make_challenge(documents, recipe, str(tmp_path / "c"), str(tmp_path / "a"))
     assert str(caught.value) == message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_text_is_cut_into_files_as_the_message_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paragraphs = [f"{numbered(str(n), 15).text}\n{numbered(str(n), 15).text}" for n in range(60)]
+    Path("a story.txt").write_text("\n\n\n".join(paragraphs) + "\n", encoding="utf-8")
+    recipe = Recipe(cut=Cut(context=2))
+    with pytest.raises(UsageError) as caught:
+        make_challenge(read_documents(["a story.txt"]), recipe, "c", "a")
+    command = str(caught.value).splitlines()[-1]
+    assert command == """  mkdir texts; awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}' 'a story.txt'"""
+    subprocess.run(command, shell=True, check=True)
+    documents = read_documents(["texts"])
+    assert [document.text.rstrip("\n") for document in documents] == paragraphs
+    assert all(part.documents for part in make_challenge(documents, recipe, "c", "a").parts)
 
 
 def test_a_metric_that_there_is_not_is_refused_before_the_work(tmp_path):
