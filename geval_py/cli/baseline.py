@@ -66,7 +66,7 @@ def run(words: Sequence[str]) -> int:
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:
-        raise MissingFileError(what="No file with the input", path=os.path.join(test.directory, splits.INPUT_FILE))
+        raise missing_input(test)
     output = os.path.join(test.directory, f"out-model={_name(own['model'])}.tsv")
     if os.path.lexists(output) and not own["force"]:
         raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
@@ -77,6 +77,13 @@ def run(words: Sequence[str]) -> int:
         write_output(output, predicting.predict(model, with_contexts(_watched(test, progress), contexts)))
     print(f"wrote {named(output)}")
     return 0
+
+
+def missing_input(test: DataSet) -> MissingFileError:
+    """Return the error for a test set without input, which says how another folder is named."""
+    hint = "--expected-directory DIR says where the challenge is"
+    place = os.path.join(test.directory, splits.INPUT_FILE)
+    return MissingFileError(what="No file with the input", path=place, hint=hint)
 
 
 def _name(model: str) -> str:

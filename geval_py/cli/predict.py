@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from geval_py.cli import baseline, options, parsers, terminal
-from geval_py.errors import GevalError, MissingFileError, UsageError
+from geval_py.errors import GevalError, UsageError
 from geval_py.evaluation import Evaluation, evaluate
 from geval_py.explaining import mixing, tuning
 from geval_py.modelling import baselines, predicting
@@ -100,7 +100,7 @@ def run(words: Sequence[str]) -> int:
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:
-        raise MissingFileError(what="No file with the input", path=os.path.join(test.directory, splits.INPUT_FILE))
+        raise baseline.missing_input(test)
     asked = predicting.Asked(words=own["words"], right=own["right"], candidates=own["candidates"])
     output = os.path.join(test.directory, _file_name(own["name"], own["model"], asked))
     if os.path.lexists(output) and not own["force"]:

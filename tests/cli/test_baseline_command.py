@@ -86,9 +86,26 @@ def test_a_train_without_answers(geval):
     assert (status, err) == (1, "geval: There is nothing to train on: `./train/expected.tsv`\n")
 
 
+def test_outputs_in_another_folder_need_the_challenge(geval):
+    Path("outputs/dev-0").mkdir(parents=True)
+    status, _, err = geval("baseline", "-t", "dev-0", "unigram", "--out-directory", "outputs")
+    assert (status, err) == (
+        1,
+        "geval: No file with the input: `outputs/dev-0/in.tsv`\n"
+        "  --expected-directory DIR says where the challenge is\n",
+    )
+    words = ["--out-directory", "outputs", "--expected-directory", "."]
+    assert geval("baseline", "-t", "dev-0", "unigram", *words)[0] == 0
+    assert Path("outputs/dev-0/out-model=unigram.tsv").exists()
+
+
 def test_a_test_without_input(geval):
     Path("dev-0/in.tsv.xz").unlink()
-    assert geval("baseline", "-t", "dev-0") == (1, "", "geval: No file with the input: `./dev-0/in.tsv`\n")
+    assert geval("baseline", "-t", "dev-0") == (
+        1,
+        "",
+        "geval: No file with the input: `./dev-0/in.tsv`\n  --expected-directory DIR says where the challenge is\n",
+    )
 
 
 def test_a_model_of_kenlm_that_is_not_there(geval):
