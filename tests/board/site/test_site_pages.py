@@ -458,7 +458,7 @@ def test_the_moment_of_the_last_change_is_looked_for_once(monkeypatch):
     assert len(asked) <= 3  # the pages, and the feed
 
 
-def test_how_to_submit_says_how_one_test_set_is_checked(files):
+def test_how_to_submit_says_how_each_ranked_test_set_is_checked(files):
     text = Reader(files["submit.html"]).words
-    assert "geval check . --challenge PATH-OF-THE-CHALLENGE" in text
-    assert "It looks for outputs for every test set, with -t test-A for that one alone." in text
+    check = "geval check . --challenge PATH-OF-THE-CHALLENGE"
+    assert f"for each test set that it has outputs for: {check} -t test-A {check} -t dev-0" in " ".join(text.split())
