@@ -1,5 +1,6 @@
 """``geval board``: each command's words, output, and exit status."""
 
+import csv
 import json
 import re
 import subprocess
@@ -179,6 +180,31 @@ def test_scan_and_status(there, submission, tmp_path):
     )
     document = json.loads(there("board", "status", "board", "--format", "json")[1])
     assert [line["state"] for line in document["submissions"]] == ["scored", "rejected"]
+
+
+def test_late_submissions_are_marked(there, submission, tmp_path):
+    path = tmp_path / "board" / "board.yaml"
+    main = "phases: [{name: main, until: 2025-01-31 23:59 Europe/Warsaw}]"
+    path.write_text(path.read_text().replace("phases: []", main))
+    submission("ann")
+    submission("bob", 0.4)
+    there("board", "add", "board", "uploads/ann", "--at", "2025-01-31T22:59:00Z")
+    assert there("board", "show", "board")[2] == ""
+    there("board", "add", "board", "uploads/bob", "--at", "2025-01-31T22:59:01Z")
+    expected = [("ann", "main"), ("bob", "post-deadline")]
+    rows = csv.DictReader(there("board", "status", "board", "--format", "csv")[1].splitlines())
+    assert [(row["submitter"], row["phase"]) for row in rows] == expected
+    *_, ann, bob = there("board", "status", "board")[1].splitlines()
+    assert [(line.split("\t")[1], line.split("\t")[4]) for line in (ann, bob)] == expected
+    document = json.loads(there("board", "status", "board", "--format", "json")[1])
+    assert [(one["submitter"], one["phase"]) for one in document["submissions"]] == expected
+    _, out, err = there("board", "show", "board")
+    assert "bob" in out
+    assert "ann" not in out
+    assert err == "geval: note: this is what came after the deadline; --phase main shows the frozen table\n"
+    _, out, err = there("board", "show", "board", "--phase", "main")
+    assert ("ann" in out, err) == (True, "")
+    assert there("board", "show", "board", "--phase", "post-deadline")[2] == ""
 
 
 def test_status_says_how_to_try_again_what_failed(there, submission, monkeypatch):

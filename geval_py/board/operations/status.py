@@ -99,12 +99,14 @@ class Status:
         """Return a table of all submissions, in order of arrival."""
         columns = ["code", "submitter", "arrived", "by", "state", "quota", "cost", "why", "problem"]
         columns[5:5] = ["final"] if self.finals else []
+        columns[4:4] = ["phase"] if self.phase else []
         rows = (
             (
                 line.code,
                 line.submitter,
                 receipts.written(line.arrived),
                 line.arrived_by,
+                *([line.phase] if self.phase else []),
                 line.state,
                 *(["final" if line.final else "-"] if self.finals else []),
                 line.day if line.charged else "-",
@@ -115,7 +117,7 @@ class Status:
             for line in self.lines
         )
         cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
-        may_go = ("state", "problem", "arrived", "final", "why", "by", "cost", "quota")
+        may_go = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
         return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, may_go=may_go)
 
     def document(self) -> dict[str, Any]:

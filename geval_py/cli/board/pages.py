@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
+from geval_py.board.settings import AFTER
 from geval_py.board.submission import FAILED
 from geval_py.cli import parsers, terminal
 from geval_py.cli.board import board_parser, now
@@ -66,6 +67,12 @@ def run_show(words: Sequence[str]) -> int:
         advice = f"; --phase {' or '.join(others)} shows another" if others else ""
         of = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
         terminal.note(visible(f"there is no entry for {of}{advice}"))
+    elif shown.phase == AFTER and given.phase is None:
+        last = board.settings.deciding_phase(shown.test)
+        if last is not None:
+            terminal.note(
+                visible(f"this is what came after the deadline; --phase {last.name} shows the frozen table")
+            )
     value = Shown(
         to_dict=lambda: leaderboard.standings_document(shown),
         table=lambda: leaderboard.standings_table(shown, board.settings.ties),
