@@ -158,7 +158,7 @@ also: {also}
 # The test sets; the first one is ranked by default.
 #   visible: true         its answers are public, and pages may show its lines
 #   disclosed: 2          significant digits of a score that are shown until the last deadline; 0: no score, no place
-#   disclosed_after: 4    the same from then on (as many as before, or 4)
+#   disclosed_after: 4    the same from then on (default: as disclosed; 4 if that is 0)
 #   ladder: true          a submitter's shown score moves only when it is surely better
 #   clip: 20              with a ladder: the most that one line may lose, in nats
 #   step: 0.1             with a ladder: how far the mean loss must fall, in nats; 0.1 is 10 % of a perplexity

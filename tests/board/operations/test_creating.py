@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.operations import creation as creating
-from geval_py.board.settings import FIELDS, Settings, Test
+from geval_py.board.settings import FIELDS, Settings, Test, settings_of
 from geval_py.errors import ConfigError, MissingFileError, UsageError
 
 
@@ -40,6 +40,17 @@ def test_the_step_of_a_ladder_is_smaller_for_a_larger_test_set(lines, step, chal
     (challenge / "test-A/in.tsv").write_text("left\tright\n" * lines)
     created = creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
     assert created.settings.tests[0].step == step
+
+
+@pytest.mark.parametrize(
+    ("written", "after"), [("", 4), ("disclosed: 0", 4), ("disclosed: 2", 2), ("disclosed: 2, disclosed_after: 0", 0)]
+)
+def test_the_digits_after_the_deadline_are_as_the_comment_says(sqlite_board, tmp_path, written, after):
+    path = tmp_path / "board" / "board.yaml"
+    content = path.read_text()
+    assert "the same from then on (default: as disclosed; 4 if that is 0)\n" in content
+    settings = settings_of(str(path), re.sub(r"(?m)^  test-A: .*$", f"  test-A: {{{written}}}", content))
+    assert settings.tests[0].disclosed_after == after
 
 
 def test_each_key_stands_below_a_comment_in_the_order_of_the_settings(sqlite_board, tmp_path):
