@@ -110,7 +110,21 @@ def run_import(words: Sequence[str]) -> int:
     given = make_import_parser().understood(words)
     if given is not None:
         import_board(given.file, given.board, database=given.database)
+        if _has_uploads(Board.open(given.board)):
+            terminal.note(
+                "receipts that were signed before can be verified only with the old receipt.key\n"
+                f"  it is not in an export: copy it from the old board's folder into {named(given.board)}"
+            )
     return 0
+
+
+def _has_uploads(board: Board) -> bool:
+    from sqlalchemy import select
+
+    from geval_py.board.database.schema import uploads
+
+    with board.reading() as connection:
+        return connection.execute(select(uploads.c.id).limit(1)).first() is not None
 
 
 def make_verify_parser() -> parsers.QuietParser:
