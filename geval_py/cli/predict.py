@@ -170,7 +170,10 @@ class _Work:
                     journal.add(line)
                     progress(len(journal), size)
         except (GevalError, KeyboardInterrupt):
-            terminal.note(f"{len(journal)} of {counted(size, 'item')} are done and kept: the same command goes on")
+            if len(journal):
+                terminal.note(
+                    f"{len(journal)} of {counted(size, 'item')} are done and kept: the same command goes on"
+                )
             raise
         self._seconds, self._done = time.monotonic() - start, len(journal) - first
 

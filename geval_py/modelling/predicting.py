@@ -235,10 +235,10 @@ def texts_around(item: Item) -> tuple[str, str]:
 
 
 class Journal:
-    """The lines of an output that are done, in a file beside it."""
+    """The lines of an output that are done, in a file beside it, which is empty until the first line is."""
 
-    def __init__(self, file: IO[bytes], done: list[bytes]) -> None:
-        self._file, self._done = file, done
+    def __init__(self, file: IO[bytes], head: bytes, done: list[bytes]) -> None:
+        self._file, self._head, self._done = file, head, done
 
     @property
     def lines(self) -> Sequence[str]:
@@ -249,7 +249,10 @@ class Journal:
         return len(self._done)
 
     def add(self, line: str) -> None:
-        """Keep a line."""
+        """Keep a line; the first replaces what is in the file of other work."""
+        if not self._done:
+            self._file.truncate(0)
+            self._file.write(self._head + b"\n")
         self._file.write(line.encode() + b"\n")
         self._file.flush()
         self._done.append(line.encode())
@@ -259,8 +262,9 @@ class Journal:
 def opened_journal(path: str, of: Mapping[str, Any], *, anew: bool = False) -> Iterator[Journal]:
     """Open a journal, or begin it; ``of`` says whose work it is, ``anew`` forgets what is done of other work.
 
-    A last line that was not written whole is forgotten; what is done is in the file at every moment. Raises
-    UsageError for the journal of other work, unless ``anew``, and for one that another process has open.
+    A last line that was not written whole is forgotten; what is done is in the file at every moment, and a journal
+    without a line is removed. Raises UsageError for the lines of other work, unless ``anew``, and for a journal that
+    another process has open.
     """
     head = json.dumps(of, sort_keys=True).encode()
     with _naming(path), open(path, "ab+") as file:
@@ -268,17 +272,23 @@ def opened_journal(path: str, of: Mapping[str, Any], *, anew: bool = False) -> I
         file.seek(0)
         whole, _, _ = file.read().rpartition(b"\n")
         first, *done = whole.split(b"\n")
-        is_new = not first or (anew and first != head)
-        if not is_new and first != head:
+        has_lines = bool(done)
+        if not done or (anew and first != head):
+            done = []
+        elif first != head:
             raise UsageError(
                 message=f"{named(path)} is of another model, input or options: {_difference(first, of)}"
                 "\n  --force begins anew"
             )
-        file.truncate(0 if is_new else len(whole) + 1)
-        if is_new:
-            file.write(head + b"\n")
-            file.flush()
-        yield Journal(file, [] if is_new else done)
+        else:
+            file.truncate(len(whole) + 1)
+        journal = Journal(file, head, done)
+        try:
+            yield journal
+        finally:
+            if not has_lines and not journal.lines:
+                with suppress(OSError):  # Windows removes no open file
+                    os.unlink(path)
 
 
 @contextmanager

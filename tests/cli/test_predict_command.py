@@ -111,11 +111,58 @@ def test_the_journal_of_other_work_is_left_as_it_is(here, geval, address):
         "  --force begins anew\n",
     )  # fmt: skip
     assert journal.read_bytes() == before
-    (here / "dev-0" / "in.tsv").write_text("x\ty\n" * 6)
-    assert ": files is [" in geval(*command, "--words", "20")[2]
     assert geval(*command, "--words", "10", "--force")[0] == 0
-    journal.write_bytes(b"\xff\n")
+    journal.write_bytes(b"\xff\na:1\n")
     assert geval(*command, "--words", "10")[2].splitlines()[0].endswith("options: its first line is damaged")
+
+
+def write_arpa(folder, geval, text="a tea at tea\nto eat a toe\n"):
+    (folder / "text.txt").write_text(text * 3)
+    assert geval("lm", "train", "-o", "2", "text.txt", "--arpa", "m.arpa", "--discount-fallback")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "module"),
+    [("arpa:no/m.arpa", ""), ("hf:m.arpa", "transformers"), ("foo:m.arpa", ""), ("m.arpa", "")],
+)
+def test_a_model_that_cannot_be_opened_leaves_nothing(here, geval, monkeypatch, model, module):
+    """Neither the right command nor the wrong one is kept from what it does by a journal without a gap."""
+    write_arpa(here, geval)
+    before = sorted((here / "dev-0").iterdir())
+    if module:
+        monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
+    words = ("predict", "-t", "dev-0", "--words", "4")
+    status, out, err = geval(*words, "--model", model)
+    assert (status, out) in ((1, ""), (2, ""))
+    assert "journal" not in err
+    assert sorted((here / "dev-0").iterdir()) == before
+    assert geval(*words, "--model", "arpa:m.arpa")[1].splitlines()[0] == "wrote `./dev-0/out-model=m,k=4.tsv`"
+
+
+def test_a_model_that_fails_in_the_first_gap_leaves_nothing(here, geval, monkeypatch):
+    monkeypatch.setattr(served_models, "TRIES", 1)
+    before = sorted((here / "dev-0").iterdir())
+    command = ("predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{free_port()}/v1#letters")
+    status, _, err = geval(*command)
+    assert (status, err[:18], "are done" in err) == (1, "geval: The server ", False)
+    assert sorted((here / "dev-0").iterdir()) == before
+
+
+def test_a_journal_without_a_gap_never_blocks(here, geval):
+    write_arpa(here, geval)
+    (here / "dev-0" / "out-mine.journal").write_text('{"model": "arpa:other.arpa"}\n')
+    status, out, err = geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "-o", "mine")
+    assert (status, out.splitlines()[0], err) == (0, "wrote `./dev-0/out-mine.tsv`", "")
+
+
+def test_force_keeps_the_gaps_of_another_model_until_it_has_one(here, geval):
+    write_arpa(here, geval)
+    command = ("predict", "-t", "dev-0", "--words", "4", "-o", "mine")
+    assert geval(*command, "--model", "arpa:m.arpa", "--limit", "2")[0] == 0
+    before = (here / "dev-0" / "out-mine.journal").read_bytes()
+    assert geval(*command, "--model", "arpa:no.arpa", "--force")[0] == 1
+    assert (here / "dev-0" / "out-mine.journal").read_bytes() == before
+    assert geval(*command, "--model", "arpa:m.arpa")[2].startswith("geval: note: 2 of 6 items are done already")
 
 
 def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
@@ -181,8 +228,7 @@ def test_two_processes_do_not_write_the_same_journal(here, geval, address):
 
 
 def test_an_arpa_file_predicts_by_the_left_context(here, geval):
-    (here / "text.txt").write_text("a tea at tea\nto eat a toe\n" * 3)
-    assert geval("lm", "train", "-o", "2", "text.txt", "--arpa", "m.arpa", "--discount-fallback")[0] == 0
+    write_arpa(here, geval)
     status, out, _ = geval("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
     assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=m,k=4.tsv`")
     lines = (here / "dev-0" / "out-model=m,k=4.tsv").read_text().splitlines()
