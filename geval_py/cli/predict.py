@@ -143,15 +143,20 @@ class _Work:
         """Return what decides about each line."""
         kind, _, place = self._address.partition(":")
         train = self._train
-        known = [] if train is None else [train.input, train.expected]
-        files = [self._test.input, *known, None if kind == "openai" else place]
+        files = {
+            "model_file": [None if kind == "openai" else place],
+            "test_set": [self._test.input],
+            "training_set": [] if train is None else [train.input, train.expected],
+        }
         return {
             "version": __version__,
             "model": self._address,
             **self._asked._asdict(),
             "dtype": self._settings["dtype"],
             "contexts": list(self._contexts),
-            "files": [predicting.digest_of(path) for path in files if path and os.path.exists(path)],
+        } | {
+            name + predicting.DIGESTS: [predicting.digest_of(path) for path in paths if path and os.path.exists(path)]
+            for name, paths in files.items()
         }
 
     def go_on(self, journal: predicting.Journal, most: int | None) -> None:

@@ -34,6 +34,7 @@ ADAPTERS = ("gguf", "hf", "openai")
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
 MARKS = frozenset(mark.decode() for mark in corpus.MARKS)
 MOST_WORDS = 1_000  # that are looked for behind a context
+DIGESTS = "_sha256"  # ends the names of what a journal knows by digests of its files
 FLOOR = 1e-4  # of the rest, which no line may lose
 PUNCTUATION = ".,;:!?"
 FEW = 0.001  # of the answers: where no more end in punctuation, it stands behind words and not in them
@@ -262,6 +263,7 @@ class Journal:
 def opened_journal(path: str, of: Mapping[str, Any], *, anew: bool = False) -> Iterator[Journal]:
     """Open a journal, or begin it; ``of`` says whose work it is, ``anew`` forgets what is done of other work.
 
+    The names of digests in ``of`` end in ``DIGESTS``: an error says that the file has changed, without the digests.
     A last line that was not written whole is forgotten; what is done is in the file at every moment, and a journal
     without a line is removed. Raises UsageError for the lines of other work, unless ``anew``, and for a journal that
     another process has open.
@@ -319,6 +321,8 @@ def _difference(first: bytes, of: Mapping[str, Any]) -> str:
         if isinstance(known, dict):
             for name, value in of.items():
                 if known.get(name) != value:
+                    if name.endswith(DIGESTS):
+                        return f"the {name.removesuffix(DIGESTS).replace('_', ' ')} has changed"
                     return f"{name} is {visible(str(value))}, and was {visible(str(known.get(name)))}"
     return "its first line is damaged"
 

@@ -165,6 +165,23 @@ def test_force_keeps_the_gaps_of_another_model_until_it_has_one(here, geval):
     assert geval(*command, "--model", "arpa:m.arpa")[2].startswith("geval: note: 2 of 6 items are done already")
 
 
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [("m.arpa", "model file"), ("dev-0/in.tsv", "test set"), ("train/expected.tsv", "training set")],
+)
+def test_a_journal_knows_its_files(here, geval, file, what):
+    write_arpa(here, geval)
+    command = ("predict", "-t", "dev-0", "--model", "arpa:m.arpa", "--words", "4")
+    assert geval(*command, "--limit", "2")[0] == 0
+    with (here / file).open("a") as changed:
+        changed.write("\n")
+    assert geval(*command) == (
+        2, "",
+        "geval: `./dev-0/out-model=m,k=4.journal` is of another model, input or options: "
+        f"the {what} has changed\n  --force begins anew\n",
+    )  # fmt: skip
+
+
 def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
     monkeypatch.setattr(served_models, "TRIES", 2)
     port = free_port()
