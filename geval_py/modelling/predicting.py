@@ -32,6 +32,7 @@ from geval_py.text import named, nearest, visible
 
 ADAPTERS = ("gguf", "hf", "openai")
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
+ENDINGS = {"gguf": "gguf", "arpa": "arpa", "bin": "arpa", "binary": "arpa", "klm": "arpa"}  # arpa: reads KenLM's, too
 MARKS = frozenset(mark.decode() for mark in corpus.MARKS)
 MOST_WORDS = 1_000  # that are looked for behind a context
 DIGESTS = "_sha256"  # ends the names of what a journal knows by digests of its files
@@ -98,6 +99,9 @@ def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselin
     """
     asked = asked or Asked()
     kind, _, rest = address.partition(":")
+    if address not in baselines.BASELINES and (of_file := _kind_of_file(address)):
+        there = f"`{visible(address)}` is there: did you mean `{of_file}:{visible(address)}`?"
+        raise UsageError(message=f"there is no baseline `{visible(address)}`\n  {there}")
     if kind not in ADAPTERS and (asked.right or asked.candidates):
         raise UsageError(message=f"`{visible(address)}` takes neither a right context nor candidates")
     if kind == "hf" and rest and language_models.is_masked(rest):
@@ -114,6 +118,16 @@ def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselin
         there = f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
         raise UsageError(message=f"there is no kind of model `{visible(kind)}:`\n  {advice}{there}")
     return baselines.baseline(address, top=asked.words)
+
+
+def _kind_of_file(path: str) -> str | None:
+    """Return the kind of the model in a file or a folder, by the ending; None if it is not there, or not known."""
+    if not os.path.exists(path):
+        return None
+    if os.path.isdir(path):
+        return "hf"
+    endings = os.path.basename(path).lower().split(".")[1:]
+    return next((kind for ending, kind in ENDINGS.items() if ending in endings), None)
 
 
 def language_model(

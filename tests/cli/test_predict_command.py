@@ -182,6 +182,20 @@ def test_a_journal_knows_its_files(here, geval, file, what):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("m.arpa", "arpa"), ("m.arpa.gz", "arpa"), ("m.bin", "arpa"), ("m.gguf", "gguf"), ("models", "hf")],
+)
+def test_a_file_without_the_kind_of_model(here, geval, name, kind):
+    if kind == "hf":
+        (here / name).mkdir()
+    else:
+        (here / name).write_text("")
+    assert geval("predict", "-t", "dev-0", "--right", "5", "--model", name) == (
+        2, "", f"geval: there is no baseline `{name}`\n  `{name}` is there: did you mean `{kind}:{name}`?\n"
+    )  # fmt: skip
+
+
 def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
     monkeypatch.setattr(served_models, "TRIES", 2)
     port = free_port()
