@@ -275,7 +275,8 @@ class Predictions:
                 try:
                     checked_probability(value, word)
                 except UsageError as error:
-                    return _in_row(row, str(error))
+                    others = "\n  for logits give logits=True, for logarithms of probabilities log=True"
+                    return _in_row(row, str(error) + (others if (self._values < 0).any() else ""))
             elif math.isnan(value) or value == math.inf:
                 owner = "the rest" if word is None else repr(word)
                 return _in_row(row, f"the number of {owner} is {value!r}, which is not {_RANGES[self._unit]}")

@@ -7,6 +7,7 @@ import os
 import re
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
 
 from geval_py.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
 
+_OTHER_NUMBERS = "for logits write Scorer(vocabulary).predictions(rows, logits=True), for logarithms log=True"
 _SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
 _SEPARATOR = re.compile(r"[ \n\r]")
 
@@ -52,7 +54,9 @@ def format_line(
     >>> format_line([0.5, 0.25], vocabulary=["the", "a"])
     'the:0.5 a:0.25 :0.25'
     """
-    words, values = _columns(probabilities) if vocabulary is None else _columns_of_array(probabilities, vocabulary)
+    if vocabulary is not None:
+        return _line_of_array(b"", probabilities, vocabulary, rest)
+    words, values = _columns(probabilities)
     return _written(join_words(words), words, values, rest)
 
 
@@ -90,10 +94,7 @@ def encoded_lines(
             yield encoded_line(line, what, index)
             continue
         try:
-            if joined and vocabulary is not None:
-                text = _written(joined, *_columns_of_array(line, vocabulary), None)
-            else:
-                text = format_line(line, vocabulary=vocabulary)
+            text = format_line(line) if vocabulary is None else _line_of_array(joined, line, vocabulary, None)
         except UsageError as error:
             raise UsageError(message=f"{what}[{index}]: {error}") from error
         yield text.encode() + b"\n"
@@ -159,6 +160,18 @@ def _columns_of_array(probabilities: Any, vocabulary: Sequence[str]) -> tuple[Se
     if len(values) != len(words):
         raise UsageError(message=f"{len(values)} probabilities, but {len(words)} words")
     return words, values
+
+
+def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str], rest: SupportsFloat | None) -> str:
+    """Write a line from an array, whose words may be ``joined`` already, or from a pair (ids, probabilities)."""
+    words, values = _columns_of_array(probabilities, vocabulary)
+    try:
+        return _written(joined or join_words(words), words, values, rest)
+    except UsageError as error:
+        with suppress(TypeError, ValueError):  # something is no number
+            if min(map(float, values), default=0.0) < 0:
+                raise UsageError(message=f"{error}\n  {_OTHER_NUMBERS}") from error
+        raise
 
 
 def _pairs(probabilities: Probabilities) -> Iterator[tuple[Hashable, SupportsFloat]]:

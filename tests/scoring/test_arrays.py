@@ -307,9 +307,12 @@ def test_a_scorer_can_be_pickled():
 
 NAN, INF = math.nan, math.inf
 ROW = {"probabilities": [[0.5, 0.5], [0.5, 0.5]]}
+NEGATIVE = "\n  for logits give logits=True, for logarithms of probabilities log=True"
 FAULTS = {
     "NaN": ({"probabilities": [[0.5, 0.5], [0.5, NAN]]}, "probabilities[1]: the probability of 'a' is nan, which is not between 0 and 1"),
-    "negative": ({"probabilities": [[0.5, 0.5], [-0.5, 1.0]]}, "probabilities[1]: the probability of 'the' is -0.5, which is not between 0 and 1"),
+    "negative": ({"probabilities": [[0.5, 0.5], [-0.5, 1.0]]}, f"probabilities[1]: the probability of 'the' is -0.5, which is not between 0 and 1{NEGATIVE}"),
+    "logits": ({"probabilities": [[2.5, 1.0], [0.5, -1.0]]}, f"probabilities[0]: the probability of 'the' is 2.5, which is not between 0 and 1{NEGATIVE}"),
+    "listed logarithms": ({"probabilities": ([[1], [0]], [[-0.5], [-1.0]])}, f"probabilities[0]: the probability of 'a' is -0.5, which is not between 0 and 1{NEGATIVE}"),
     "above 1": ({"probabilities": [[0.0, 1.5], [0.5, 0.5]]}, "probabilities[0]: the probability of 'a' is 1.5, which is not between 0 and 1"),
     "the rest": (ROW | {"rest": [0.5, -1.0]}, "probabilities[1]: the probability of the rest is -1.0, which is not between 0 and 1"),
     "no mass": ({"probabilities": [[0.5, 0.5], [0.0, 0.0]], "rest": 0.0}, "probabilities[1]: a distribution needs some mass: every probability is 0"),
@@ -373,6 +376,16 @@ def test_scorers_that_cannot_be_made(words, metric, message):
     with pytest.raises(UsageError) as caught:
         Scorer(words, metric)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("rows", [np.array([[2.5, -0.5]], np.float32), ([[0, 1]], [[0.5, -0.5]]), [[0.5, -0.25]]])
+def test_other_numbers_are_written_by_predictions(tmp_path, rows):
+    with pytest.raises(UsageError) as caught:
+        write_output(tmp_path / "out.tsv", rows, vocabulary=["the", "a"])
+    advice = "for logits write Scorer(vocabulary).predictions(rows, logits=True), for logarithms log=True"
+    first, second = str(caught.value).splitlines()
+    assert (first[:29], second) == ("lines[0]: the probability of ", f"  {advice}")
+    write_output(tmp_path / "out.tsv", Scorer(["the", "a"]).predictions(rows, logits=True))
 
 
 @pytest.mark.parametrize(
