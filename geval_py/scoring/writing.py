@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
 
 _OTHER_NUMBERS = "for logits write Scorer(vocabulary).predictions(rows, logits=True), for logarithms log=True"
+_WORDS_OF_NUMBERS = "numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
 _SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
 _SEPARATOR = re.compile(r"[ \n\r]")
 
@@ -184,7 +185,8 @@ def _pairs(probabilities: Probabilities) -> Iterator[tuple[Hashable, SupportsFlo
         try:
             word, value = pair
         except (TypeError, ValueError) as error:
-            raise _refusal(f"{_kind(probabilities)} of {shorten(repr(pair))}") from error
+            advice = f"\n  {_WORDS_OF_NUMBERS}" if hasattr(pair, "__float__") else ""
+            raise _refusal(f"{_kind(probabilities)} of {shorten(repr(pair))}{advice}") from error
         yield word, value
 
 

@@ -208,6 +208,15 @@ def test_errors(arguments, how, kind, message):
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize("numbers", [TABLE[:2], TABLE[:2].tolist(), TABLE[:2].astype("float32")])
+def test_arrays_without_a_vocabulary_are_told_the_way(numbers):
+    with pytest.raises(UsageError) as caught:
+        evaluate(numbers, EXPECTED[:2], metrics=HASHED)
+    assert str(caught.value).splitlines()[1:] == [
+        "  numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
+    ]
+
+
 def test_inputs_of_another_number():
     found = evaluate(TEXTS, EXPECTED, metrics=HASHED, inputs=INPUTS[:-1])
     with pytest.raises(LineCountError):

@@ -109,6 +109,7 @@ def test_a_written_line_means_what_was_given(distribution):
 
 
 MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from"
+NUMBERS = "\n  numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
 NOT_WRITTEN = {
     "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
     "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1"),
@@ -167,7 +168,7 @@ NOT_WRITTEN = {
     "nothing given": ((None,), f"{MADE_FROM} a NoneType"),
     "a text": (("the:0.5",), f"{MADE_FROM} a str"),
     "words alone": ((["the", "of"],), f"{MADE_FROM} a list of 'the'"),
-    "numbers alone": (([0.5, 0.25],), f"{MADE_FROM} a list of 0.5"),
+    "numbers alone": (([0.5, 0.25],), f"{MADE_FROM} a list of 0.5{NUMBERS}"),
     "triples": (([("the", 0.5, 1)],), f"{MADE_FROM} a list of ('the', 0.5, 1)"),
     "no mass": (({"the": 0.0}, 0), "a distribution needs some mass: every probability is 0"),
     "no mass and no words": (({}, 0), "a distribution needs some mass: every probability is 0"),
