@@ -40,8 +40,9 @@ _RANGES = {
 class Scorer:
     """Scores distributions over a vocabulary that are arrays of numbers, without writing them as text.
 
-    ``vocabulary`` is a sequence of words; the place of a word is its id. ``metric`` is a metric on hashed words.
-    ``threads`` score at once, by default one a core. A scorer may be pickled, and used by several threads.
+    ``vocabulary`` is a sequence of words; the place of a word is its id. A word that is there twice has the sum of
+    both probabilities. ``metric`` is a metric on hashed words. ``threads`` score at once, by default one a core. A
+    scorer may be pickled, and used by several threads.
 
     Raises UsageError for a word that an output cannot hold, and for a metric that is not on hashed words.
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py import Scorer, UsageError, format_line, hashed_log_losses, write_output
+from geval_py import Scorer, UsageError, evaluate, format_line, hashed_log_losses, write_output
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring import arrays
 from geval_py.scoring.kernel import backends, packed_words
@@ -257,6 +257,21 @@ def test_rows_are_not_copied(monkeypatch):
     )
     Scorer(["the", "a"]).losses(wide[:, :2], ["the", "a"])
     assert np.shares_memory(seen[0], wide)
+
+
+@pytest.mark.parametrize("how", [{}, {"log": True}, {"logits": True}])
+def test_a_word_that_is_there_twice_has_the_sum_of_both(how):
+    twice, once = np.array([[0.25, 0.125, 0.25]]), np.array([[0.5, 0.125]])
+    rows = (np.log(twice), np.log(once)) if how else (twice, once)
+    scorers = Scorer(["the", "a", "the"]), Scorer(["the", "a"])
+    for word in ("the", "a", "of"):
+        found, wanted = (scorer.losses(row, [word], **how)[0] for scorer, row in zip(scorers, rows, strict=True))
+        assert found == pytest.approx(wanted, rel=1e-12)
+    found = [
+        evaluate(scorer.predictions(row, **how), ["the"], metrics="LogLoss", vocabulary=["the", "a"]).score
+        for scorer, row in zip(scorers, rows, strict=True)
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
 def test_no_rows():
