@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _OTHER_NUMBERS = "for logits write Scorer(vocabulary).predictions(rows, logits=True), for logarithms log=True"
 _WORDS_OF_NUMBERS = "numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
+_TOKENS = "words are wanted, not the tokens of a language model: see geval predict, docs/predict.md"
 _SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
 _SEPARATOR = re.compile(r"[ \n\r]")
 
@@ -213,8 +214,13 @@ def join_words(words: Sequence[Hashable]) -> bytes:
     except (TypeError, UnicodeEncodeError):
         joined, text = b"", "\n"
     if any(bad in text for bad in (" ", "\r", "\n\n")) or text.startswith("\n") or text.count("\n") != len(words):
-        for word in words:
-            _check_word(word)
+        try:
+            for word in words:
+                _check_word(word)
+        except UsageError as error:
+            if any(isinstance(word, str) and word.startswith(" ") for word in words):
+                raise UsageError(message=f"{error}\n  {_TOKENS}") from error
+            raise
     return joined
 
 

@@ -374,11 +374,20 @@ def test_a_line_of_a_row_at_fault_is_refused_as_its_loss():
         list(predictions)
 
 
+TOKENS = "\n  words are wanted, not the tokens of a language model: see geval predict, docs/predict.md"
+
+
 @pytest.mark.parametrize(
     ("words", "metric", "message"),
     [
         (["New York"], "PerplexityHashed", "the word 'New York' contains a space, which would split the line"),
         (np.array(["the", "a b"]), "PerplexityHashed", "the word 'a b' contains a space, which would split the line"),
+        (["the", " of"], "PerplexityHashed", f"the word ' of' contains a space, which would split the line{TOKENS}"),
+        (
+            ["\n", " of"],
+            "PerplexityHashed",
+            f"the word '\\n' contains a line end, which would split the line{TOKENS}",
+        ),
         (["the", ""], "PerplexityHashed", "an empty word: give the mass of all other words as rest=…"),
         (
             ["the"],
