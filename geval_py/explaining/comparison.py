@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, samples_needed
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, default_samples, samples_needed
 from geval_py.reading import config, splits
 from geval_py.reading.sources import Memory, state_at
 from geval_py.scoring import blocks, scores
@@ -225,7 +225,7 @@ def compare(
     evaluations: Iterable[scores.ScoredOutput],
     *,
     baseline: Baseline = None,
-    samples: int = config.DEFAULT_SAMPLES,
+    samples: int | None = None,
     seed: int = config.DEFAULT_SEED,
     documents: DocumentsBy = None,
     progress: blocks.Progress | None = None,
@@ -234,8 +234,9 @@ def compare(
 
     ``baseline`` is an output's name or path, its index (default: the first output), or a shorter name that fits only
     one output: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number of
-    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation;
-    ``seed`` is for the random numbers; ``progress`` is called now and then.
+    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation:
+    by default 10,000 or, for more than 32 outputs, as many as the groups need, up to 100,000. ``seed`` is for the
+    random numbers; ``progress`` is called now and then.
 
     ``documents`` is a column of the input (its name or number, from 1): lines on which it is the same belong
     together, and intervals and tests are by documents. By default the column is found by whose documents the lines'
@@ -248,8 +249,9 @@ def compare(
     from geval_py.explaining.documents import choose_documents, notes_on_intervals
     from geval_py.explaining.paired import Systems
 
-    config.check_sampling(samples, seed)
     evaluations = scores.checked_evaluations(evaluations, "compare")
+    samples = default_samples(len(evaluations)) if samples is None else samples
+    config.check_sampling(samples, seed)
     if len(evaluations) < 2:
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
     check_comparable(evaluations)
@@ -368,7 +370,7 @@ def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples
     if few is not None and 2 ** (1 - few) > LEVEL:
         yield f"{few} document{'s' if few > 1 else ''}: with so few, p rand cannot be below {2 ** (1 - few):g}"
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
-    pairs = systems * (systems - 1) // 2
+    pairs = math.comb(systems, 2)
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
     what = "loss" if evaluations[0].scores[0].metric.measure.of_losses else "score"
     infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from geval_py.reading.config import DEFAULT_SAMPLES
 from geval_py.scoring.metrics.base import NOISE
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ Flags: TypeAlias = "NDArray[np.bool_]"
 
 CONFIDENCE = 0.95  # of intervals
 LEVEL = 0.05  # of tests
+MOST_BY_DEFAULT = 100_000  # samples: enough for the pairs of 100 systems, and far below what takes minutes
 LEAST_LINES = 10  # of a part of the lines, or with a feature and without it: with fewer, a figure means little
 LEAST_TESTED = 20  # lines: with fewer, a test means little
 NORMAL = 1.96  # standard deviations on either side that hold 95 %, as calibration and luck round it
@@ -278,6 +280,15 @@ def samples_needed(pairs: int) -> int:
     (20, 24500)
     """
     return round(pairs / LEVEL)
+
+
+def default_samples(systems: int) -> int:
+    """Return the number of samples by which so many systems are compared if a user gives none.
+
+    >>> default_samples(2), default_samples(42), default_samples(1000)
+    (10000, 17220, 100000)
+    """
+    return max(DEFAULT_SAMPLES, min(MOST_BY_DEFAULT, samples_needed(math.comb(systems, 2))))
 
 
 def undistinguished_groups(systems: int, distinct: frozenset[tuple[int, int]]) -> list[tuple[int, ...]]:

@@ -374,6 +374,18 @@ def test_few_samples(challenge):
     assert len(compare(three, samples=60).groups) == 2
 
 
+def test_many_outputs_take_as_many_samples_as_their_pairs_need(challenge, compared):
+    """Ten thousand samples are too few for any of 528 pairs to pass Holm's correction."""
+    for n in range(30):
+        write(challenge, f"out-model=more{n}.tsv", guess(lambda line, n=n: 0.1 + 0.01 * n + 0.05 * math.sin(line)))
+    result = compare(geval_py.evaluate_all(challenge, "dev-0"), documents=False)
+    assert (len(result.systems), result.samples, len(result.groups) > 1) == (33, 10_560, True)
+    assert not any("too few" in note for note in result.notes)
+    assert compare(evaluations(challenge, "one", "two", "good")).samples == 10_000
+    assert "; 10560 samples, seed 12345." in compared("-t", "dev-0")[1]
+    assert "; 50 samples, seed 12345." in compared("-t", "dev-0", "--samples", "50")[1]
+
+
 def test_samples_of_many_lines_are_never_few(challenge, monkeypatch):
     """By many lines nothing is drawn, so it does not matter how many samples are asked for."""
     monkeypatch.setattr(resampling, "MANY", 1)
@@ -918,7 +930,7 @@ def test_help(compared):
     assert (status, err) == (0, "")
     assert "  geval compare -t dev-0 --baseline unigram\n" in out
     assert "--out-file" not in out
-    assert "(default:\n                        10000)" in out
+    assert "(default:\n                        10000, more for many outputs)" in out
     assert "of the random numbers (default: 12345)" in out
     assert f"{', '.join(FORMATS)} (default: text)" in out
 
