@@ -258,7 +258,7 @@ def compare(
     outputs = [evaluation.output for evaluation in evaluations]
     names = splits.unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
-    of_file, dependence = choose_documents(evaluations, documents, differences=True)
+    of_file, dependence = choose_documents(evaluations, documents)
     grouped = of_file and of_file.of_score(evaluations[0].scores[0])
     ranking = Systems(
         metric=evaluations[0].scores[0].metric,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, islice, zip_longest
+from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -180,7 +180,6 @@ def choose_documents(
     evaluations: Sequence[ScoredOutput],
     by: DocumentsBy,
     *,
-    differences: bool = False,
     values: Sequence[Array] = (),
 ) -> tuple[Documents | None, Dependence | None]:
     """Return the documents, of all lines of the file, of intervals and tests of evaluations of one test set.
@@ -192,17 +191,15 @@ def choose_documents(
         return None, None
     if by is not None:
         return documents_in(evaluations[0], by), None
-    found = find_dependence(evaluations, differences=differences, values=values)
+    found = find_dependence(evaluations, values=values)
     return found.documents, found
 
 
-def find_dependence(
-    evaluations: Sequence[ScoredOutput], *, differences: bool = False, values: Sequence[Array] = ()
-) -> Dependence:
+def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Array] = ()) -> Dependence:
     """Find the column of the input by whose documents lines are alike; all evaluations are of one test set.
 
-    A column is tested on the finite lines of each evaluation by the first metric and, if ``differences`` are wanted,
-    of each two, by the differences of their lines; or only by other ``values`` of the scored lines. The p-values of
+    A column is tested on the finite lines of each evaluation by the first metric, and of each two by the differences
+    of their lines; or only by other ``values`` of the scored lines. The p-values of
     the evaluations are combined, and so are those of the differences; p is twice the smaller one of both. It depends
     little on how many evaluations there are. p is corrected by Holm's method for the number of columns. Of the
     columns with p below 0.05 and so many documents that they would be as good as ten equal ones, that with the widest
@@ -211,7 +208,7 @@ def find_dependence(
     """
     first = evaluations[0].scores[0]
     kinds = iter([[_Figures.of(column, first) for column in values]]) if values else _figures(evaluations)
-    known = ([of for of in kind if of is not None] for kind in islice(kinds, 2 if differences else 1))
+    known = ([of for of in kind if of is not None] for kind in kinds)
     figures = [kind for kind in known if kind]
     possible = list(_possible_documents(evaluations[0])) if figures else []
     fine = [(of, *_test(of, figures)) for of in possible if of.effective >= LEAST_DOCUMENTS]

@@ -118,7 +118,7 @@ def report(
     again = _profiled(evaluation, items) if evaluation.scores[0].metric.bits is not None else None
     outcomes = losses.outcomes_of(items) if again is None else losses.outcomes_in(profile_of(again).column)
     words = items.expected
-    of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
+    of_file, dependence = choose_documents([evaluation, *others], documents)
     by = False if of_file is None else of_file.column
     grouped = of_file and of_file.of_score(evaluation.scores[0])
     honesty = None if again is None else calibration_of(again, documents=by)
@@ -375,7 +375,7 @@ def overview(
     score = checked_evaluation(evaluation).scores[0]
     scores = np.array(evaluation.line_scores(), np.float64)
     items = evaluation.read_columns()
-    of_file, dependence = choose_documents([evaluation, *others], documents, differences=True)
+    of_file, dependence = choose_documents([evaluation, *others], documents)
     by = False if of_file is None else of_file.column
     return Overview(
         evaluation=evaluation,

@@ -77,7 +77,7 @@ def test_false_alarms_are_rare(trials, challenge):
     for _ in range(trials):
         columns = inputs(rng, 40, 15) | {"Page": np.arange(600) // 4, "Year": rng.integers(0, 25, 600)}
         pair = [skewed(rng, 600) for _ in range(2)]
-        found.append(find_dependence(challenge(columns, one=pair[0], two=pair[1]), differences=True).column)
+        found.append(find_dependence(challenge(columns, one=pair[0], two=pair[1])).column)
     print(f"\n{1 - found.count('') / trials:.1%} false alarms")
     assert 1 - found.count("") / trials <= at_most(0.05, trials)
 
@@ -98,7 +98,7 @@ def test_the_decision_hardly_depends_on_the_number_of_outputs(outputs, trials, c
     for effect, columns in found.items():
         for _ in range(trials):
             evaluations = challenge(inputs(rng, 40, 15), **alike_outputs(rng, outputs, effect))
-            columns.append(find_dependence(evaluations, differences=True).column)
+            columns.append(find_dependence(evaluations).column)
     alarms, power = (np.mean([column != "" for column in columns]) for columns in found.values())
     print(f"\n{outputs} outputs: {alarms:.1%} false alarms, the effect is found in {power:.1%}")
     assert alarms <= at_most(0.05, trials)
