@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.items import ScoredItem, unused_name
+from geval_py.reading.sources import Memory
 from geval_py.reading.splits import Split, Task, locate, locate_pair, only_output
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of, signature_lines
@@ -255,11 +253,14 @@ class Evaluation(ScoredOutput):
         ``_low`` and ``_high``; ``documents`` are as for :meth:`interval`.
         """
         found = {score.name: score.value for score in self.scores}
-        if intervals:
-            of_lines = self._documents(documents)
-            for score in self.scores:
-                interval = score.interval(documents=of_lines)
-                found |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
+        return found | self._ends(self._documents(documents)) if intervals else found
+
+    def _ends(self, documents: Documents | None) -> dict[str, float]:
+        """Return the ends of each score's interval, under its name with ``_low`` and ``_high``."""
+        found: dict[str, float] = {}
+        for score in self.scores:
+            interval = score.interval(documents=documents)
+            found |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
         return found
 
     def _documents(self, by: DocumentsBy) -> Documents | None:
@@ -408,43 +409,52 @@ class Evaluations(list[Evaluation]):
         Columns: ``challenge``, its folder, if there are several; ``output``, the name without ``out-`` and ``.tsv``,
         each parameter in the names (numbers, if all its values are numbers; None where an output lacks it), and each
         metric. With ``intervals``, the ends of the 95 % intervals are more columns, named as in
-        :meth:`Evaluation.scores_dict`.
+        :meth:`Evaluation.scores_dict`. They are by documents if :func:`geval_py.compare` would compare these outputs
+        by documents.
         """
         import pandas as pd
 
-        return pd.DataFrame(self._columns(intervals=intervals))
+        from geval_py.scoring.score_tables import score_columns
 
-    def _columns(self, *, intervals: bool = False) -> dict[str, Sequence[Any]]:
-        scores = [one.scores_dict(intervals=intervals) for one in self]
-        names = list(dict.fromkeys(name for row in scores for name in row))
-        keys = list(dict.fromkeys(key for one in self for key in one.output.parameters))
-        folders = [os.path.normpath(os.path.join(os.fspath(one.split.expected), "..", "..")) for one in self]
-        columns: dict[str, Sequence[Any]] = {"challenge": folders} if len(set(folders)) > 1 else {}
-        columns |= {"output": [one.output.name.removesuffix(".tsv").removeprefix("out-") for one in self]}
-        for key in keys:
-            name = f"{key} (parameter)" if key in {"challenge", "output", *names} else key
-            columns[name] = list(_numbers_or_texts([one.output.parameters.get(key) for one in self]))
-        return columns | {name: [row.get(name) for row in scores] for name in names}
+        rows = [one.scores_dict(intervals=False) for one in self]
+        if intervals:
+            rows = [row | ends for row, ends in zip(rows, self._all_ends(), strict=True)]
+        return pd.DataFrame(score_columns(self, rows))
 
-    def to_latex(self, caption: str | None = None, label: str | None = None, *, precision: int | None = None) -> str:
+    def _all_ends(self) -> Iterator[dict[str, float]]:
+        """Yield the ends of the intervals of each output; the documents are chosen once for each test set."""
+        from geval_py.explaining.documents import choose_documents
+
+        places = [one.split.expected for one in self]
+        sets = [(place.state if isinstance(place, Memory) else place, one.scores[0].scheme.text)
+                for place, one in zip(places, self, strict=True)]  # fmt: skip
+        documents = {
+            same: choose_documents([one for one, of in zip(self, sets, strict=True) if of == same], None)[0]
+            for same in dict.fromkeys(sets)
+        }
+        yield from (one._ends(documents[same]) for one, same in zip(self, sets, strict=True))
+
+    def to_latex(
+        self,
+        caption: str | None = None,
+        label: str | None = None,
+        *,
+        precision: int | None = None,
+        names: Mapping[str, str] | None = None,
+    ) -> str:
         """Write a LaTeX table, with the package booktabs: the columns of :meth:`to_frame`, a row an output.
 
         A ``caption``, which is escaped, or a ``label`` puts it into a table environment. Scores have ``precision``
-        digits after the point, or all. Raises UsageError for a label with other characters than letters, digits and
-        ``:._/+-``.
+        digits after the point, by default as config.txt says, and all if it does not. ``names`` are shown instead of
+        the outputs' own, by which they are given, or by a shorter name, as a baseline; there are then no columns of
+        parameters. Raises UsageError for an output that is not there, and for a label with other characters than
+        letters, digits and ``:._/+-``.
         """
         from geval_py.explaining.comparison import checked_label
+        from geval_py.scoring.score_tables import printed_scores
         from geval_py.tables.formats import Shown
-        from geval_py.tables.numbers import number
-        from geval_py.tables.table import Column, Table
 
-        columns, metrics = self._columns(), {name for one in self for name in one.scores_dict()}
-        write = partial(number, precision=precision)
-        heads = [
-            Column(name=name, alignment="right", write=write) if name in metrics else Column(name=name)
-            for name in columns
-        ]
-        table = Table(heads, list(zip(*columns.values(), strict=True)))
+        table = printed_scores(self, precision, names or {})
         shown = Shown(table=lambda: table, signatures=lambda: signature_lines(self))
         return "".join(shown.latex(caption, checked_label(label)))
 
@@ -453,17 +463,6 @@ class Evaluations(list[Evaluation]):
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(index=False)) if self else ""
-
-
-def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | None]:
-    """Turn values into numbers if all that are there are finite numbers; whole numbers stay whole."""
-    if not all(value is None or re.fullmatch(_NUMBER, value, re.ASCII) for value in values):
-        return values
-    numbers = [None if value is None else int(value) if value.isdigit() else float(value) for value in values]
-    return numbers if all(map(math.isfinite, filter(None, numbers))) else values
-
-
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 def _item_table(

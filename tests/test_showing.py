@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 import geval_py
-from geval_py import evaluation, plots
+from geval_py import plots
+from geval_py.scoring import score_tables
 from geval_py.scoring.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
@@ -79,7 +80,7 @@ def test_a_challenge_and_its_sets_are_tables_in_notebooks():
     ],
 )
 def test_what_is_a_number_in_a_name(values, wanted):
-    assert list(evaluation._numbers_or_texts(values)) == wanted
+    assert list(score_tables._numbers_or_texts(values)) == wanted
 
 
 def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
@@ -115,6 +116,19 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
         r"\midrule",
         r"k=2,lr=1e-3,o=3 & 2 & 0.001 & 3 &  & 2.8 & 0.4 \\",
     ]
+    named = outputs.to_latex(names={"k=2,lr=1e-3,o=3": "A_b", "out.tsv": "B"}).splitlines()
+    assert named[-7:-2] == [
+        r"\midrule",
+        r"A\_b & 2.8263571231330045 & 0.3538123303015241 \\",
+        r"k=10,lr=0.1,o=x & 2.8263571231330045 & 0.3538123303015241 \\",
+        r"k=10,output=y & 2.8263571231330045 & 0.3538123303015241 \\",
+        r"B & 2.8263571231330045 & 0.3538123303015241 \\",
+    ]
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed --precision 2 -%")
+    assert r"out &  &  &  &  & 282.64 & 35.38 \\" in outputs.to_latex().splitlines()
+    with pytest.raises(geval_py.UsageError) as caught:
+        outputs.to_latex(names={"nothing": "A"})
+    assert str(caught.value).startswith("`nothing` is none of the outputs scored\n")
     with pytest.raises(geval_py.UsageError) as caught:
         outputs.to_latex(label="a}b")
     assert "a}b" in str(caught.value)

@@ -20,6 +20,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, default_samples, samples_needed
 from geval_py.reading import config, splits
 from geval_py.reading.sources import Memory, state_at
+from geval_py.scoring.score_tables import short_name
 from geval_py.scoring import blocks, scores
 from geval_py.tables import formats, numbers
 from geval_py.tables.layout import Legend, shared_ends
@@ -106,7 +107,8 @@ class Comparison(formats.Tabular):
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per system, in the same order; an interval is two columns, low and high.
 
-        The column ``groups`` holds the numbers, from 0, of the system's groups.
+        The column ``groups`` holds the numbers, from 0, of the system's groups, and ``output`` the name that
+        :meth:`geval_py.Evaluations.to_frame` has, by which the two can be merged.
         """
         import pandas as pd
 
@@ -137,6 +139,7 @@ class Comparison(formats.Tabular):
     def to_dict(self) -> dict[str, Any]:
         names = [known.name for known in fields(self) if known.name not in ("of_losses", *_OF_TABLES)]
         systems = [system.to_dict() for system in self.systems]
+            "output": short_name(system.name),
         return {name: getattr(self, name) for name in names} | {"systems": systems}
 
     @property

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
+from geval_py.reading import config, splits
+from geval_py.reading.sources import Memory
 from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.text import display_width, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from geval_py.errors import GevalError
     from geval_py.scoring.scores import Interval
     from geval_py.tables.table import Table
@@ -287,3 +292,83 @@ def _values(score: MetricScore | None, interval: Callable[[MetricScore], Interva
 def _in_a_line(error: GevalError) -> str:
     """Write an error without the picture of its line."""
     return " ".join(line.strip() for line in str(error).split("\n")[:2])
+
+
+# Frames, and tables for papers, of several outputs
+
+
+def short_name(name: str) -> str:
+    """Return an output's name without ``out-`` and ``.tsv``, as frames show it.
+
+    >>> short_name("out-model=bigram.tsv"), short_name("out.tsv")
+    ('model=bigram', 'out')
+    """
+    return name.removesuffix(".tsv").removeprefix("out-")
+
+
+def score_columns(
+    evaluations: Sequence[ScoredOutput], scores: Sequence[Mapping[str, float]]
+) -> dict[str, Sequence[Any]]:
+    """Return columns of outputs: the challenge, if there are several, the name, the parameters, and the scores."""
+    names = list(dict.fromkeys(name for row in scores for name in row))
+    keys = list(dict.fromkeys(key for one in evaluations for key in one.output.parameters))
+    folders = list(map(_folder, evaluations))
+    columns: dict[str, Sequence[Any]] = {"challenge": folders} if len(set(folders)) > 1 else {}
+    columns |= {"output": [short_name(one.output.name) for one in evaluations]}
+    for key in keys:
+        name = f"{key} (parameter)" if key in {"challenge", "output", *names} else key
+        columns[name] = list(_numbers_or_texts([one.output.parameters.get(key) for one in evaluations]))
+    return columns | {name: [row.get(name) for row in scores] for name in names}
+
+
+def _folder(evaluation: ScoredOutput) -> str:
+    """Return the folder of the challenge."""
+    return os.path.normpath(os.path.join(os.fspath(evaluation.split.expected), "..", ".."))
+
+
+def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | None]:
+    """Turn values into numbers if all that are there are finite numbers; whole numbers stay whole."""
+    if not all(value is None or re.fullmatch(_NUMBER, value, re.ASCII) for value in values):
+        return values
+    numbers = [None if value is None else int(value) if value.isdigit() else float(value) for value in values]
+    return numbers if all(map(math.isfinite, filter(None, numbers))) else values
+
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+
+
+def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, names: Mapping[str, str]) -> Table:
+    """Make a table for a paper; without a ``precision``, scores are written as each challenge's config.txt says.
+
+    If there are ``names``, they are in the column of the outputs, and parameters have no columns. Raises UsageError
+    for a name of an output that is not there.
+    """
+    from geval_py.tables.table import Column, Table
+
+    rows = [{score.name: score.value for score in one.scores} for one in evaluations]
+    columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
+    if names:
+        outputs = [one.output for one in evaluations]
+        unique = splits.unique_names(outputs)
+        own = splits.own_names(names, unique, outputs, "scored")
+        columns = {name: of for name, of in columns.items() if name in {"challenge", "output", *metrics}}
+        columns["output"] = [own.get(name, short) for name, short in zip(unique, columns["output"], strict=True)]
+    styles = [_style(one) for one in evaluations]
+    for name in metrics:
+        columns[name] = [
+            None
+            if value is None
+            else number(value, own_precision if precision is None else precision, percentage=as_share)
+            for value, (own_precision, as_share) in zip(columns[name], styles, strict=True)
+        ]
+    heads = [Column(name=name, alignment="right" if name in metrics else "left") for name in columns]
+    return Table(heads, list(zip(*columns.values(), strict=True)))
+
+
+def _style(evaluation: ScoredOutput) -> tuple[int | None, bool]:
+    """Return the precision in a challenge's config.txt, None for all digits, and whether scores are percentages."""
+    split = evaluation.split
+    if isinstance(split.expected, Memory) or split.name == split.expected:  # lists, or a pair of files
+        return None, False
+    values = config.config_values(_folder(evaluation))
+    return values.get("precision"), values.get("percentage", False)

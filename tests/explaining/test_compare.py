@@ -412,7 +412,7 @@ def test_to_frame(challenge):
     frame = result.to_frame()
     assert list(frame.columns) == [
         "system", "score", "low", "high", "infinite", "compared", "finite_score", "difference", "difference_low",
-        "difference_high", "p_bootstrap", "p_randomisation", "won", "lost", "tied", "groups",
+        "difference_high", "p_bootstrap", "p_randomisation", "won", "lost", "tied", "groups", "output",
     ]  # fmt: skip
     assert list(frame["system"]) == [system.name for system in result.systems]
     assert list(frame["groups"]) == [(0,), (1,), (1,)]
@@ -854,6 +854,13 @@ ERRORS = [
     (["-x"], 2, "unrecognized arguments: -x\n  geval compare --help shows the options"),
     (["-o", "\x1b"], 2, "unrecognized arguments: -o \\x1b\n  outputs are given without -o; geval compare --help shows the options"),
     (["-ox.tsv"], 2, "unrecognized arguments: -o x.tsv\n  outputs are given without -o; geval compare --help shows the options"),
+def test_frames_of_scores_and_of_a_comparison_can_be_merged(challenge):
+    outputs = geval_py.evaluate_all(challenge, "dev-0")
+    both = outputs.to_frame(intervals=True).merge(compare(outputs, samples=100).to_frame(), on="output")
+    assert sorted(both["model"]) == ["good", "one", "two"]
+    assert both["PerplexityHashed"].tolist() == both["score"].tolist()
+
+
     (["--out-file=x"], 2, "unrecognized arguments: --out-file x\n  outputs are given without --out-file; geval compare --help shows the options"),
     (["-o"], 2, "unrecognized arguments: -o\n  outputs are given without -o; geval compare --help shows the options"),
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import geval_py
 from geval_py import compare, evaluate
 from geval_py.explaining.documents import find_dependence
 from geval_py.explaining.spread import spread_of_mean
@@ -203,3 +204,17 @@ def shown_of(comparison):
     system = next(of for of in comparison.systems if of.name != comparison.baseline and of.infinite == 0)
     interval = system.difference_interval
     return system.difference, interval.low, interval.high, system.p_bootstrap, system.p_randomisation
+
+
+def test_a_frame_has_the_intervals_of_a_comparison(challenge, tmp_path):
+    """Only the difference of both outputs depends on the file, so each alone would have an interval by line."""
+    rng = np.random.default_rng(5)
+    columns = inputs(rng, 40, 15)
+    one, effect = skewed(rng, 600) + 2, np.repeat(rng.normal(0, 0.6, 40), 15)
+    single = challenge(columns, one=one, two=one + effect)
+    outputs = geval_py.evaluate_all(tmp_path, "dev-0")
+    table, frame = compare(outputs, samples=20).to_frame(), outputs.to_frame(intervals=True)
+    both = frame.merge(table, on="output")
+    assert both["LogLossHashed_low"].tolist() == both["low"].tolist()
+    assert both["LogLossHashed_high"].tolist() == both["high"].tolist()
+    assert [single[0].interval().documents, compare(outputs, samples=20).documents] == [None, "FileId"]
