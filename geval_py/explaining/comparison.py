@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, default_samples, samples_needed
 from geval_py.reading import config, splits
-from geval_py.reading.sources import Memory, state_at
-from geval_py.scoring.score_tables import short_name
 from geval_py.scoring import blocks, scores
+from geval_py.scoring.score_tables import short_name
 from geval_py.tables import formats, numbers
-from geval_py.tables.layout import Legend, shared_ends
+from geval_py.tables.layout import Legend
+from geval_py.tables.names import OwnName, shared_ends
 from geval_py.tables.table import Bold, Column, Table, plain_table
-from geval_py.text import named, shown, some_of, visible
+from geval_py.text import shown, some_of, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,8 +78,8 @@ class Comparison(formats.Tabular):
         return formats.Tabular.markdown(replace(self, marks=True))
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
-        shown = self if self.names else self.with_names(self._short_names())
-        return formats.Tabular.latex(replace(shown, marks=True), caption, label)
+        shown = replace(self, names={**self.short_names(), **self.names}, marks=True)
+        return formats.Tabular.latex(shown, caption, label)
 
     def to_latex(
         self, caption: str | None = None, label: str | None = None, names: Mapping[str, str] | None = None
@@ -92,8 +92,8 @@ class Comparison(formats.Tabular):
         """
         return "".join(self.with_names(names or {}).latex(caption, checked_label(label)))
 
-    def _short_names(self) -> dict[str, str]:
-        """Return names for a paper, which has no room for what all of them begin and end with."""
+    def short_names(self) -> dict[str, str]:
+        """Return names for a paper or a chart, which have no room for what all of them begin and end with."""
         names = [system.name for system in self.systems]
         beginning, ending = shared_ends(names)
         return {name: name[len(beginning) : len(name) - len(ending)] for name in names}
@@ -113,6 +113,11 @@ class Comparison(formats.Tabular):
         import pandas as pd
 
         return pd.DataFrame([self.row(system) for system in self.systems])
+
+    def shown_name(self, system: System) -> str:
+        """Return a system's name for people, escaped."""
+        own = self.names.get(system.name)
+        return visible(system.name) if own is None else OwnName(visible(own))
 
     def row(self, system: System) -> dict[str, Any]:
         """Return a system's row of that table."""
@@ -134,12 +139,12 @@ class Comparison(formats.Tabular):
             "lost": system.lost,
             "tied": system.tied,
             "groups": tuple(n for n, group in enumerate(self.groups) if system.name in group),
+            "output": short_name(system.name),
         }
 
     def to_dict(self) -> dict[str, Any]:
         names = [known.name for known in fields(self) if known.name not in ("of_losses", *_OF_TABLES)]
         systems = [system.to_dict() for system in self.systems]
-            "output": short_name(system.name),
         return {name: getattr(self, name) for name in names} | {"systems": systems}
 
     @property
@@ -158,7 +163,16 @@ class Comparison(formats.Tabular):
 
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
-        columns = list(_columns(self))
+        return self._table()
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        if width is None:
+            yield from formats.Tabular.text(self)
+        else:
+            yield from self._table(on_terminal=True).terminal(width, legend=list(self.legend()))
+
+    def _table(self, *, on_terminal: bool = False) -> Table:
+        columns = list(_columns(self, on_terminal=on_terminal))
         rows = [[system] * len(columns) for system in self.systems]
         return Table(columns, rows, may_go=MAY_GO, not_printed=[self.first_test, *NOT_PRINTED])
 
@@ -257,7 +271,7 @@ def compare(
     config.check_sampling(samples, seed)
     if len(evaluations) < 2:
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
-    check_comparable(evaluations)
+    scores.check_comparable(evaluations)
     outputs = [evaluation.output for evaluation in evaluations]
     names = splits.unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
@@ -310,36 +324,6 @@ def _comparison(
         notes=tuple(notes),
         of_losses=first.metric.measure.of_losses,
     )
-
-
-def check_comparable(evaluations: Sequence[scores.ScoredOutput]) -> None:
-    """Raise UsageError for evaluations (at least one) with different answers or metrics, LineCountError for lines."""
-    first = evaluations[0]
-    for other in evaluations[1:]:
-        both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
-        if not _have_same_answers(first, other):
-            answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
-            raise UsageError(message=f"{both} answers: {answers}")
-        if _what_is_scored(first.scores[0]) != _what_is_scored(other.scores[0]):
-            metrics = f"{first.scores[0].scheme.text} and {other.scores[0].scheme.text}"
-            raise UsageError(message=f"{both} metrics: {visible(metrics)}")
-        first.check_same_lines(other)
-
-
-def _have_same_answers(first: scores.ScoredOutput, other: scores.ScoredOutput) -> bool:
-    """Whether the answers are in one file; answers in memory are compared line by line."""
-    paths = first.split.expected, other.split.expected
-    if not any(isinstance(path, Memory) for path in paths):
-        return os.path.realpath(paths[0]) == os.path.realpath(paths[1])
-    if all(isinstance(path, Memory) for path in paths) and state_at(paths[0]) == state_at(paths[1]):
-        return True
-    both = zip(first.kept_texts().expected.read(), other.kept_texts().expected.read(), strict=False)
-    return all(one == another for one, another in both)  # another number of lines is another error
-
-
-def _what_is_scored(score: scores.MetricScore) -> tuple[object, ...]:
-    scheme = score.scheme
-    return score.metric.name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags
 
 
 def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[splits.Output]) -> int:
@@ -406,17 +390,17 @@ def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples
 
 _STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
-DIFFERENCE = "diff. [95 %]"
+SCORE, DIFFERENCE = "score [95 %]", "diff. [95 %]"
 MAY_GO = (  # where a terminal is too narrow, the last one first
-    *("infinite", DIFFERENCE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
+    *("infinite", DIFFERENCE, SCORE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
     "score there",
 )
 NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
 _LETTERS = string.ascii_letters
 
 
-def _columns(comparison: Comparison) -> Iterator[Column]:
-    """Yield the columns; each writes its cell from a system."""
+def _columns(comparison: Comparison, *, on_terminal: bool) -> Iterator[Column]:
+    """Yield the columns; each writes its cell from a system. A narrow terminal shows scores without intervals."""
 
     def number(value: float, interval: Interval | None) -> str:
         if comparison.precision is not None:
@@ -455,10 +439,10 @@ def _columns(comparison: Comparison) -> Iterator[Column]:
     def figure(name: str, write: Callable[[System], str]) -> Column:
         return Column(name=name, alignment="right", write=write)
 
-    yield Column(
-        name="system", write=lambda system: visible(comparison.names.get(system.name, system.name)), cut="middle"
-    )
-    yield figure("score [95 %]", score)
+    yield Column(name="system", write=comparison.shown_name, cut="middle")
+    yield figure(SCORE, score)
+    if on_terminal:
+        yield figure("score", lambda system: number(system.score, system.interval)).replace(instead_of=SCORE)
     if comparison.compared < comparison.lines:
         yield figure("infinite", lambda system: str(system.infinite))
     if comparison.is_tested and comparison.compared < comparison.lines:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py import errors, version
-from geval_py.explaining import comparison, cross_validation, guesses
+from geval_py.explaining import cross_validation, guesses
 from geval_py.reading import config, splits
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
-from geval_py.scoring.scores import ScoredOutput, Signature, checked_evaluations
+from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -189,7 +189,7 @@ def mix(
     evaluations = checked_evaluations(evaluations, "mix")
     if len(evaluations) < 2:
         raise errors.UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
-    comparison.check_comparable(evaluations)
+    check_comparable(evaluations)
     config.check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
     bits = guesses.hashed_bits(first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -10,6 +11,7 @@ from itertools import islice
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import InputText, ItemColumns, ScoredItem, Texts
 from geval_py.reading.schemes import EvaluationScheme
+from geval_py.reading.sources import Memory, state_at
 from geval_py.reading.splits import Output, Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.text import named, shown, visible
@@ -315,6 +317,36 @@ def checked_evaluations(values: object, call: str) -> tuple[ScoredOutput, ...]:
         what = "one evaluation" if isinstance(values, ScoredOutput) else shown(values)
         raise UsageError(message=f"several evaluations are wanted in a list, not {what}: {call}([one, other])")
     return tuple(map(checked_evaluation, values))
+
+
+def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
+    """Raise UsageError for evaluations (at least one) with different answers or metrics, LineCountError for lines."""
+    first = evaluations[0]
+    for other in evaluations[1:]:
+        both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
+        if not _have_same_answers(first, other):
+            answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
+            raise UsageError(message=f"{both} answers: {answers}")
+        if _what_is_scored(first.scores[0]) != _what_is_scored(other.scores[0]):
+            metrics = f"{first.scores[0].scheme.text} and {other.scores[0].scheme.text}"
+            raise UsageError(message=f"{both} metrics: {visible(metrics)}")
+        first.check_same_lines(other)
+
+
+def _have_same_answers(first: ScoredOutput, other: ScoredOutput) -> bool:
+    """Whether the answers are in one file; answers in memory are compared line by line."""
+    paths = first.split.expected, other.split.expected
+    if not any(isinstance(path, Memory) for path in paths):
+        return os.path.realpath(paths[0]) == os.path.realpath(paths[1])
+    if all(isinstance(path, Memory) for path in paths) and state_at(paths[0]) == state_at(paths[1]):
+        return True
+    both = zip(first.kept_texts().expected.read(), other.kept_texts().expected.read(), strict=False)
+    return all(one == another for one, another in both)  # another number of lines is another error
+
+
+def _what_is_scored(score: MetricScore) -> tuple[object, ...]:
+    scheme = score.scheme
+    return score.metric.name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags
 
 
 def _difference(score: float, other: float) -> float:

@@ -1,7 +1,8 @@
 """Tables and sentences on a terminal: columns that fit into its width, names that stay distinct, wrapped lines.
 
 A table that is too wide becomes narrower in steps: names lose the beginning and the end that all of them have; texts
-and names are cut; columns go. Names are never cut to equal ones: they are written on several lines before.
+and names are cut; columns go. Names are never cut to equal ones, nor inside a number: they are written on several
+lines before.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice, zip_longest
 
+from geval_py.tables.names import OwnName, cut_names, cuts_number, shared_ends
 from geval_py.text import PLAIN, Alignment, characters, display_width, visible
 from geval_py.values import Value
 
@@ -25,24 +27,23 @@ LEAST_WIDTH = 6  # columns of text that remain, however narrow the terminal
 READABLE = {"end": 12, "middle": 12, "around": 36}  # a column goes before another is cut to fewer cells
 ROWS_LOOKED_AT = 100  # rows that decide the widths: they come one by one, and there may be millions
 ROWS_BELOW_HEADINGS = 20  # of a long table: so many fit on any screen
-MOST_TRIED = 1000  # names for which all places of the cut are tried
 GAP_MARK = "\0"  # no other text has it, since control characters are escaped
 SHOWN_GAP = " ___ "
 INDENT = "  "
 _STYLE = "\x1b\\[[0-9;]*m"
-_BEGINNING = r"(?s).*(?:[=,;:/_ ]|(?<!\d[eE])-)"  # the "-" in 1e-4 is no place to part a name
-_ENDING = r"(?s)(?:[,;/_ ]|[.-](?=[^\W\d])).*"
 
 
 class Shape(Value):
     """What is known of a column: its heading, its alignment, and how its cells are cut.
 
-    Only a column that is aligned left is cut. ``middle`` is for names, which stay distinct.
+    Only a column that is aligned left is cut. ``middle`` is for names, which stay distinct. A column ``instead_of``
+    another, by its heading, is shown where that one is left out.
     """
 
     heading: str
     alignment: Alignment = "left"
     cut: Cut = "end"
+    instead_of: str = ""
 
     @property
     def is_cut(self) -> bool:
@@ -87,7 +88,7 @@ class _Fitted:
 
     def __init__(self, shapes: Sequence[Shape], cells: Sequence[Sequence[str]], width: int, *, header: bool) -> None:
         self._shapes, self._cells, self._width, self._header = shapes, cells, width, header
-        self._kept = list(range(len(shapes)))
+        self._kept = [n for n, shape in enumerate(shapes) if not shape.instead_of]
         self._gone: list[int] = []
         self._below: int | None = None  # a column of contexts that stands below each row
         self._ends: dict[int, tuple[str, str]] = {}
@@ -106,16 +107,51 @@ class _Fitted:
                 self._below = contexts[0]
                 self._kept.remove(contexts[0])
             elif may_go:
-                self._gone.append(may_go.pop())
-                self._kept.remove(self._gone[-1])
+                self._leave_out(may_go.pop())
             else:
                 break
+        self._keep_numbers(may_go)
+        self._take_back()
         for n, shown in self._names.items():
             equal, width = _equal(shown.values()), max(2, self._widths[n])
             whole = {
-                name: "\n".join(_pieces(self._inner(n, name), width)) for name, of in shown.items() if of in equal
+                name: "\n".join(_name_pieces(self._inner(n, name), width))
+                for name, of in shown.items()
+                if of in equal or cuts_number(self._inner(n, name), of)
             }
             self._names[n] = {**shown, **whole}
+
+    def _leave_out(self, n: int) -> None:
+        self._gone.append(n)
+        others = (m for m, shape in enumerate(self._shapes) if shape.instead_of == self._shapes[n].heading)
+        self._kept = sorted({*self._kept, *others} - {n})
+
+    def _keep_numbers(self, may_go: Sequence[int]) -> None:
+        """Leave out one more column if no number in a name is cut then."""
+        if not may_go or not self._cuts_numbers():
+            return
+        before = list(self._kept), list(self._gone)
+        self._leave_out(may_go[-1])
+        if not self._is_readable() or self._cuts_numbers():
+            self._kept, self._gone = before
+            self._is_readable()
+
+    def _cuts_numbers(self) -> bool:
+        return any(
+            cuts_number(self._inner(n, name), of) for n, names in self._names.items() for name, of in names.items()
+        )
+
+    def _take_back(self) -> None:
+        """Show a column again in the place of a narrower one, if those that went after it have left enough room."""
+        for n in [n for n in self._kept if self._shapes[n].instead_of]:
+            before = list(self._kept)
+            first = next(m for m in self._gone if self._shapes[m].heading == self._shapes[n].instead_of)
+            self._kept = sorted({*before, first} - {n})
+            if self._is_readable() and not self._cuts_numbers():
+                self._gone.remove(first)
+            else:
+                self._kept = before
+                self._is_readable()
 
     def _columns_of(self, cut: Cut) -> list[int]:
         return [n for n in self._kept if self._shapes[n].cut == cut]
@@ -129,11 +165,11 @@ class _Fitted:
 
     def _leave_ends_out(self, n: int) -> None:
         names = list(dict.fromkeys(self._cells[n]))
-        self._ends[n] = shared_ends(names)
+        self._ends[n] = shared_ends([name for name in names if not isinstance(name, OwnName)])
         self._needed[n] = self._need(n, (self._inner(n, name) for name in names))
 
     def _inner(self, n: int, name: str) -> str:
-        beginning, ending = self._ends.get(n, ("", ""))
+        beginning, ending = ("", "") if isinstance(name, OwnName) else self._ends.get(n, ("", ""))
         return name[len(beginning) : len(name) - len(ending)]
 
     def _fits(self, widths: Sequence[int]) -> bool:
@@ -256,50 +292,6 @@ def _in_context(cell: str, width: int) -> str:
 # Names
 
 
-def shared_ends(names: Sequence[str]) -> tuple[str, str]:
-    """Return the beginning and the end that all of some distinct names have, up to a sign between their parts.
-
-    >>> shared_ends(["out-model=bigram.tsv", "out-model=bigger.tsv"])
-    ('out-model=', '.tsv')
-    >>> shared_ends(["out.tsv", "out-2.tsv"]), shared_ends(["out.tsv"])
-    (('', '.tsv'), ('', ''))
-    """
-    if len(names) < 2:
-        return "", ""
-    found = re.match(_BEGINNING, _common_beginning(names))
-    beginning = found[0] if found else ""
-    rests = [name[len(beginning) :] for name in names]
-    if not all(rests) or any(next(characters(rest))[1] == 0 for rest in rests):
-        beginning, rests = "", list(names)
-    found = re.search(_ENDING, _common_beginning([rest[::-1] for rest in rests])[::-1])
-    ending = found[0] if found else ""
-    return beginning, "" if ending in rests else ending
-
-
-def _common_beginning(texts: Sequence[str]) -> str:
-    low, high = min(texts), max(texts)
-    same = (n for n, (one, other) in enumerate(zip(low, high, strict=False)) if one != other)
-    return low[: next(same, len(low))]
-
-
-def cut_names(names: Sequence[str], width: int) -> dict[str, str]:
-    """Cut names in the middle to ``width`` cells, all at one place, if there is one that leaves them distinct.
-
-    >>> list(cut_names(["alpha=1,epochs=10", "alpha=2,epochs=10", "none"], 9).values())
-    ['alpha=1…0', 'alpha=2…0', 'none']
-    """
-    distinct = list(dict.fromkeys(names))
-    middle = (width - 1) // 2
-    heads = sorted(range(width), key=lambda head: (head in (0, width - 1), abs(head - middle)))
-    first: list[str] = []
-    for head in heads if len(distinct) <= MOST_TRIED else [middle]:
-        shown = [cut_middle(name, width, head) for name in distinct]
-        first = first or shown
-        if len(set(shown)) == len(shown):
-            return dict(zip(distinct, shown, strict=True))
-    return dict(zip(distinct, first, strict=True))
-
-
 def _equal(shown: Iterable[str]) -> set[str]:
     """Return the texts that occur more than once."""
     seen: set[str] = set()
@@ -307,6 +299,18 @@ def _equal(shown: Iterable[str]) -> set[str]:
     for text in shown:
         (equal if text in seen else seen).add(text)
     return equal
+
+
+def _name_pieces(name: str, width: int) -> Iterator[str]:
+    """Break a name into pieces of so many cells, between its parts where they fit."""
+    piece = ""
+    for part in re.split(r"(?<=[,;/_ ])", name):
+        if piece and _width(piece + part) > width:
+            yield piece
+            piece = ""
+        *whole, piece = _pieces(piece + part, width)
+        yield from whole
+    yield piece
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:
@@ -372,27 +376,6 @@ def cut_start(text: str, width: int) -> str:
         taken += parts[start][1]
     style = "".join([part for part, _ in parts[:start] if part.startswith("\x1b")][-1:])
     return f"…{style.removesuffix(PLAIN)}{''.join(part for part, _ in parts[start:])}"
-
-
-def cut_middle(text: str, width: int, head: int) -> str:
-    """Cut a text to ``width`` columns, of which ``head`` are its beginning.
-
-    >>> cut_middle("bigram-smoothed", 9, 4)
-    'bigr…thed'
-    """
-    if display_width(text) <= width:
-        return text
-    parts = list(characters(text))
-    tail = "".join(part for part, _ in reversed(list(_within(reversed(parts), width - 1 - head))))
-    return f"{''.join(part for part, _ in _within(parts, head))}…{tail}"
-
-
-def _within(parts: Iterable[tuple[str, int]], width: int) -> Iterator[tuple[str, int]]:
-    for part, cells in parts:
-        width -= cells
-        if width < 0:
-            return
-        yield part, cells
 
 
 def picture(text: str, column: int, width: int) -> str:

@@ -43,7 +43,8 @@ class Column(Value):
     """A column: its name, the unit of its values, its alignment, and the function that writes a value.
 
     A column that is aligned left holds text, any other holds numbers. None is written as an empty cell. ``cut`` says
-    where a terminal that is too narrow cuts its cells: names in the ``middle``, since they stay distinct.
+    where a terminal that is too narrow cuts its cells: names in the ``middle``, since they stay distinct. A column
+    ``instead_of`` another, by its heading, is only for a terminal, which shows it where that one has to go.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Column(Value):
     alignment: Alignment = "left"
     write: Callable[[Any], str] = written
     cut: Cut = "end"
+    instead_of: str = ""
 
     @property
     def heading(self) -> str:
@@ -116,7 +118,10 @@ class Table:
         """
         from geval_py.tables.layout import Shape, laid_out
 
-        shapes = [Shape(heading=of.heading, alignment=of.alignment, cut=of.cut) for of in self.columns]
+        shapes = [
+            Shape(heading=of.heading, alignment=of.alignment, cut=of.cut, instead_of=of.instead_of)
+            for of in self.columns
+        ]
         places = range(len(shapes))
         names = dict.fromkeys(self.may_go or ())
         may_go = [n for name in names for n in places if self.columns[n].name == name]

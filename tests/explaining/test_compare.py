@@ -806,6 +806,30 @@ def test_names_of_ones_own(challenge, compared):
         assert compared(*words, "--format", form) == compared(*words[:-4], "--format", form)
 
 
+def test_a_name_of_ones_own_leaves_the_others_as_they_are(challenge, compared, monkeypatch):
+    """In LaTeX and on a terminal, the others have no more of what all of them begin and end with."""
+    words = ["-t", "dev-0", "--samples", "100", "--name", "good=Ours"]
+    for others in ([], ["--name", "one=A"]):
+        latex = compared(*words, *others, "--format", "latex")[1]
+        assert ("\ntwo & " in latex, "\nOurs & " in latex) == (True, True)
+    named = compare(evaluations(challenge, "one", "two", "good"), samples=100).with_names({"good": "Ours"})
+    names = [line.split()[0] for line in "".join(named.text(60)).splitlines()[:4]]
+    assert sorted(names) == ["Ours", "one", "system", "two"]
+
+
+def test_a_narrow_terminal_shows_the_differences_before_the_intervals_of_the_scores(challenge):
+    comparison = compare(evaluations(challenge, "one", "two", "good"), samples=100)
+    heads = {width: re.split("  +", next(iter(comparison.text(width))).strip()) for width in (24, 30, 40, 60)}
+    assert heads == {
+        24: ["system", "score"],
+        30: ["system", "score [95 %]"],
+        40: ["system", "score", "diff. [95 %]"],
+        60: ["system", "score [95 %]", "diff. [95 %]", "p rand"],
+    }
+    assert not any(line.startswith("score ") for line in str(comparison).splitlines())
+    assert [column.name for column in comparison.table().columns].count("score") == 0
+
+
 def test_a_name_of_an_output_that_is_not_there(challenge, compared):
     there = "there are out-model=good.tsv, out-model=one.tsv, out-model=two.tsv"
     for word, message in {
@@ -828,6 +852,13 @@ def test_latex_in_python(challenge):
         comparison.to_latex(names={"best": "A"})
     with pytest.raises(UsageError, match=r"^'a}b' is not a label of letters, digits and "):
         comparison.to_latex(label="a}b")
+
+
+def test_frames_of_scores_and_of_a_comparison_can_be_merged(challenge):
+    outputs = geval_py.evaluate_all(challenge, "dev-0")
+    both = outputs.to_frame(intervals=True).merge(compare(outputs, samples=100).to_frame(), on="output")
+    assert sorted(both["model"]) == ["good", "one", "two"]
+    assert both["PerplexityHashed"].tolist() == both["score"].tolist()
 
 
 def test_wide_names_are_aligned(challenge, compared):
@@ -854,13 +885,6 @@ ERRORS = [
     (["-x"], 2, "unrecognized arguments: -x\n  geval compare --help shows the options"),
     (["-o", "\x1b"], 2, "unrecognized arguments: -o \\x1b\n  outputs are given without -o; geval compare --help shows the options"),
     (["-ox.tsv"], 2, "unrecognized arguments: -o x.tsv\n  outputs are given without -o; geval compare --help shows the options"),
-def test_frames_of_scores_and_of_a_comparison_can_be_merged(challenge):
-    outputs = geval_py.evaluate_all(challenge, "dev-0")
-    both = outputs.to_frame(intervals=True).merge(compare(outputs, samples=100).to_frame(), on="output")
-    assert sorted(both["model"]) == ["good", "one", "two"]
-    assert both["PerplexityHashed"].tolist() == both["score"].tolist()
-
-
     (["--out-file=x"], 2, "unrecognized arguments: --out-file x\n  outputs are given without --out-file; geval compare --help shows the options"),
     (["-o"], 2, "unrecognized arguments: -o\n  outputs are given without -o; geval compare --help shows the options"),
 ]  # fmt: skip

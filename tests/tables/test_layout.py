@@ -10,14 +10,12 @@ from geval_py.tables.layout import (
     GAP_MARK,
     Legend,
     Shape,
-    cut_middle,
-    cut_names,
     cut_start,
     laid_out,
     picture,
-    shared_ends,
     wrapped,
 )
+from geval_py.tables.names import OwnName, cut_middle, cut_names, cuts_number, shared_ends
 from geval_py.tables.table import Column, Table
 from geval_py.text import characters, display_width, visible
 
@@ -86,6 +84,52 @@ def test_contexts_and_texts_fit(rows, width):
     gaps = [display_width(line[: line.index(" ___")]) for line in lines if " ___" in line]
     assert len(gaps) == len(rows)
     assert len(set(gaps)) <= 1
+
+
+RATES = ("0.1", "0.01", "0.001", "1e-4")
+SWEEP = [f"out-model={model},lr={lr},seed={n}.tsv" for model in ("ela", "ola") for lr in RATES for n in (1, 2)]
+
+
+@pytest.mark.parametrize("width", range(14, 60))
+def test_numbers_of_parameters_are_never_cut(width):
+    """A name with lr=0.001 must not look as one with lr=0.01 does."""
+    columns = [Column(name="system", cut="middle"), *(Column(name=f"f{n}", alignment="right") for n in range(4))]
+    rows = [[name, "=", "0.123", "0.123", "0.123"] for name in SWEEP]
+    text = "".join(Table(columns, rows, may_go=["f1", "f2", "f3"]).terminal(width)).partition("\n\n")[0]
+    pieces = [line.split() for line in text.splitlines()[1:]]
+    shown: list[str] = []
+    for name, *figures in pieces:
+        shown = [*shown, name] if figures else [*shown[:-1], shown[-1] + name]
+    names = [name.removeprefix("out-model=").removesuffix(".tsv") for name in SWEEP]
+    assert not any(map(cuts_number, names, shown if len(shown) == len(names) else []))
+    assert len(set(shown)) == len(names)
+
+
+def test_a_name_of_ones_own_has_no_end_in_common():
+    shapes = [Shape(heading="system", cut="middle"), Shape(heading="figure", alignment="right")]
+    cells = [[OwnName("Ours"), "1"], ["out-a.tsv", "2"], ["out-b.tsv", "3"]]
+    assert "".join(laid_out(shapes, cells, 15)).splitlines()[1:4] == [
+        "Ours         1",
+        "a            2",
+        "b            3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "cuts"),
+    [
+        ("lr=0.001", "lr=0…01", True),
+        ("lr=0.001", "lr=…001", True),
+        ("lr=0.001,k=2", "lr=…k=2", False),
+        ("lr=0.001,k=2", "lr=0.001,…", False),
+        ("lr=1e-4,k=2", "lr=…-4,k=2", True),
+        ("0.001,k=12", "0.001…2", True),
+        ("run2024a", "ru…4a", False),
+        ("k=2", "k=2", False),
+    ],
+)
+def test_what_cuts_a_number(name, shown, cuts):
+    assert cuts_number(name, shown) == cuts
 
 
 def test_columns_go_in_order():
