@@ -32,8 +32,9 @@ from geval_py.reports.panels import figure, percent
 from geval_py.reports.scales import Scale, tick_text
 from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
+from geval_py.tables.names import cut_names
 from geval_py.tables.numbers import counted
-from geval_py.text import visible
+from geval_py.text import display_width, visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.reliability import Points
@@ -339,21 +340,24 @@ def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
     return Chart(WIDTH, frame.bottom + BELOW - 14, tuple(parts), palette.ground)
 
 
-LABELS = 108  # for the labels of rows
+LABELS = 108  # for the labels of rows, if they are short
+CHARACTER = 6.9  # the width of one in a label
 COUNTS = 44  # for bars of numbers of lines
 ROW = 23
-MOST_LABEL = 15  # characters
+MOST_LABEL = 20  # characters
 
 
-def unique_labels(labels: Iterable[str], limit: int = MOST_LABEL) -> list[str]:
-    """Shorten labels, and number those that become equal."""
+def unique_labels(labels: Iterable[str]) -> list[str]:
+    """Cut labels in the middle, at one place that keeps them distinct, and number those that become equal."""
+    texts = [short(label, 10 * MOST_LABEL) for label in labels]
+    cut = cut_names(texts, MOST_LABEL)
     found: list[str] = []
-    for label in labels:
-        cut, number = short(label, limit), 1
-        while cut in found:
+    for text_ in texts:
+        label, number = cut[text_], 1
+        while label in found:
             number += 1
-            cut = f"{short(label, limit - 3)} {number}"
-        found.append(cut)
+            label = f"{short(text_, MOST_LABEL - 3)} {number}"
+        found.append(label)
     return found
 
 
@@ -378,25 +382,26 @@ def dots(
     ]
     low, high = (scales.log_domain if logarithmic else scales.linear_domain)(ends)
     counts = any(row.lines is not None for row in rows)
-    left = LABELS + (COUNTS + 12 if counts else 0)
+    labels = unique_labels(row.label for row in rows)
+    middle = max(LABELS, 5 + CHARACTER * max(map(display_width, labels), default=0))  # between labels and counts
+    left = middle + (COUNTS + 12 if counts else 0)
     frame = Frame(left=left, right=WIDTH - 10, top=2, bottom=2 + ROW * len(rows))
     x = Scale(low=low, high=high, start=frame.left, end=frame.right, logarithmic=logarithmic)
     ticks = (scales.log_ticks if logarithmic else scales.round_ticks)(low, high)
     parts = [x_axis(frame, x, _number_ticks(ticks), palette, title)]
     if counts:
-        parts.append(unsaid(text(LABELS, frame.bottom + 11, "lines", palette.soft)))
+        parts.append(unsaid(text(middle, frame.bottom + 11, "lines", palette.soft)))
     if rule is not None:
         at = x.at(rule)
         parts.append(described("line", "rule", f"{rule_name}: {figure(rule)}", x1=at, x2=at, y1=frame.top,
                                y2=frame.bottom, stroke=palette.soft, stroke_dasharray=DASHED))  # fmt: skip
     most = max((row.lines or 0 for row in rows), default=0) or 1
-    labels = unique_labels(row.label for row in rows)
     for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
         y = frame.top + ROW * (number + 0.5)
-        parts.append(text(LABELS - 5, y, label, palette.ink, anchor="end"))
+        parts.append(text(middle - 5, y, label, palette.ink, anchor="end"))
         if counts:
             said = f"{short(row.label)}: {counted(row.lines or 0, 'line')}"
-            parts.append(described("rect", "bar", said, x=LABELS, y=y - 5.5, width=COUNTS * (row.lines or 0) / most,
+            parts.append(described("rect", "bar", said, x=middle, y=y - 5.5, width=COUNTS * (row.lines or 0) / most,
                                    height=11, fill=palette.track))  # fmt: skip
         parts += _dot(row, x, y, palette)
     return Chart(WIDTH, frame.bottom + BELOW, tuple(parts), palette.ground)

@@ -14,7 +14,7 @@ from geval_py.explaining.significance import LEAST_LINES
 from geval_py.reports import contents, quality_panels
 from geval_py.reports.charts import Block, Row, bars, dots, histogram, joined_bars
 from geval_py.reports.drawing import Chart, Palette
-from geval_py.reports.panels import OUTCOMES, Key, Panel, figure, p_text, percent, perplexity, table_of
+from geval_py.reports.panels import OUTCOMES, Key, Panel, figure, interval_kind, p_text, percent, perplexity, table_of
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted
@@ -417,6 +417,8 @@ def _parts_panel(overview: Overview, of: ScoredParts, palette: Palette, key: str
         for part in of.parts
     ]
     bounds = ((short(score.name), "figure"), ("from", "figure"), ("to", "figure"))
+    known = (part.interval for part in of.parts if part.interval is not None)
+    interval = next((f", with {interval_kind(one)}" for one in known), "")
     return Panel(
         key=key,
         question=question,
@@ -426,8 +428,7 @@ def _parts_panel(overview: Overview, of: ScoredParts, palette: Palette, key: str
             (("words" if of.kind == "words" else answers, "text"), ("lines", "count"), *bounds),
             [(short(row.label, 60), row.lines, row.value, row.low, row.high) for row in rows],
         ),
-        method=f"{PARTS_METHODS[of.kind]} "
-        "The score is that of the lines of the part, with its bootstrap interval of 95 %.",
+        method=f"{PARTS_METHODS[of.kind]} The score is that of the lines of the part{interval}.",
     )
 
 

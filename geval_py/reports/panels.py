@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from geval_py.explaining.losses import Outcome
 from geval_py.reports.drawing import Chart
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.table import Column, Table, written
+
+if TYPE_CHECKING:
+    from geval_py.explaining.significance import Interval
 
 OUTCOMES = {
     Outcome.RIGHT: "first guess right",
@@ -106,3 +110,39 @@ def p_text(p: float) -> str:
     ('<0.001', '0.012')
     """
     return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def interval_method(interval: Interval) -> str:
+    """Describe how an interval was computed."""
+    if interval.samples is None and interval.documents is None:
+        return "Student’s interval, corrected for skewed losses by Hall’s transformation."
+    if interval.samples is None:
+        return f"Student’s interval over {interval.documents:,} documents, with the variance CR2."
+    of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
+    return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
+
+
+def interval_kind(interval: Interval) -> str:
+    """Say in a few words what kind of interval it is, and over what."""
+    kind = "Student’s interval" if interval.samples is None else "a bootstrap interval"
+    return f"{kind} of 95 % over {'lines' if interval.documents is None else f'{interval.documents:,} documents'}"
+
+
+def as_perplexity(value: float, unit: str) -> float:
+    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (as it is).
+
+    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
+    (2.0, 8.0)
+    """
+    if unit == "probability":
+        return 1 / value if value else math.inf
+    return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
+
+
+def brief(name: str) -> str:
+    """Shorten an output's name by the parts that all names have.
+
+    >>> brief("out-model=bigram.tsv"), brief("out.tsv")
+    ('model=bigram', 'out.tsv')
+    """
+    return name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name

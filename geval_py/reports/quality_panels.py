@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING
 from geval_py.explaining.significance import LEVEL, NORMAL, Interval, lines_needed
 from geval_py.reports.charts import Row, dots, reliability
 from geval_py.reports.drawing import Chart, Palette
-from geval_py.reports.panels import Key, Panel, figure, p_text, percent, table_of
+from geval_py.reports.panels import (
+    Key,
+    Panel,
+    as_perplexity,
+    brief,
+    figure,
+    interval_kind,
+    interval_method,
+    p_text,
+    percent,
+    table_of,
+)
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
 
@@ -101,16 +112,6 @@ def _meanings(score: MetricScore, interval: Interval) -> Iterator[str]:
     yield f"Another set of as many lines would score {figure(low)} to {figure(high)}."
 
 
-def interval_method(interval: Interval) -> str:
-    """Describe how an interval was computed."""
-    if interval.samples is None and interval.documents is None:
-        return "Student’s interval, corrected for skewed losses by Hall’s transformation."
-    if interval.samples is None:
-        return f"Student’s interval over {interval.documents:,} documents, with the variance CR2."
-    of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
-    return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
-
-
 def quality_rows(report: Report, palette: Palette) -> Iterator[Row]:
     """Yield the rows to compare: the output's own claim, the output, others, and an output that knows nothing."""
     score = report.evaluation.scores[0]
@@ -128,8 +129,9 @@ def output_rows(report: Report | Overview, unit: str, palette: Palette) -> Itera
     """Yield the row of the output and the rows of the outputs that it is compared with."""
     yield score_row("this output", report.evaluation.scores[0].value, unit, report.interval)
     if report.comparison is not None:
+        names = report.comparison.short_names()
         for system in _others(report.comparison):
-            yield score_row(brief(system.name), system.score, unit, system.interval, palette.soft)
+            yield score_row(names[system.name], system.score, unit, system.interval, palette.soft)
 
 
 def score_row(label: str, value: float, unit: str, interval: Interval | None, colour: str = "") -> Row:
@@ -140,26 +142,6 @@ def score_row(label: str, value: float, unit: str, interval: Interval | None, co
     return Row(label=label, value=shown, low=low, high=high, said=f"{short(label)}: {figure(shown)}", colour=colour)
 
 
-def as_perplexity(value: float, unit: str) -> float:
-    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (as it is).
-
-    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
-    (2.0, 8.0)
-    """
-    if unit == "probability":
-        return 1 / value if value else math.inf
-    return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
-
-
-def brief(name: str) -> str:
-    """Shorten an output's name by the parts that all names have.
-
-    >>> brief("out-model=bigram.tsv"), brief("out.tsv")
-    ('model=bigram', 'out.tsv')
-    """
-    return name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name
-
-
 def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel | None:
     """Return the panel that compares outputs; None without another output."""
     if comparison is None:
@@ -167,6 +149,8 @@ def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel |
     others = _others(comparison)
     question = f"Is {short(brief(others[0].name))} better?" if len(others) == 1 else "Is another one better?"
     sentence = " ".join([*(_verdict(system, comparison) for system in others[:3]), *_lines_needed(others[0])])
+    known = (of.difference_interval for of in others if of.difference_interval is not None)
+    interval = next((f", with {interval_kind(of)}" for of in known), "")
     return Panel(
         key="comparison",
         question=question,
@@ -178,7 +162,7 @@ def comparison_panel(comparison: Comparison | None, palette: Palette) -> Panel |
              ("p", "text"), ("won", "share"), ("lost", "share"), ("tied", "share")),
             [_comparison_row(system) for system in others],
         ),
-        method=f"Score minus that of {short(comparison.baseline, 60)}, with its bootstrap interval; p of approximate "
+        method=f"Score minus that of {short(comparison.baseline, 60)}{interval}; p of approximate "
         f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a "
         f"{'lower loss' if comparison.of_losses else 'better score'}.",
     )  # fmt: skip
@@ -190,7 +174,8 @@ def differences_chart(comparison: Comparison, palette: Palette) -> Chart | None:
     if not rows:
         return None
     title = "difference" if comparison.unit in UNSAID else f"difference in {comparison.unit}"
-    return dots(rows, palette, rule=0.0, title=title, rule_name=brief(comparison.baseline), logarithmic=False)
+    name = comparison.short_names()[comparison.baseline]
+    return dots(rows, palette, rule=0.0, title=title, rule_name=name, logarithmic=False)
 
 
 def _others(comparison: Comparison) -> list[paired.System]:
@@ -203,7 +188,7 @@ def _difference(system: paired.System, comparison: Comparison, palette: Palette)
         return None
     low, high = (None, None) if interval is None else interval.ends
     return Row(
-        label=brief(system.name),
+        label=comparison.short_names()[system.name],
         value=system.difference,
         low=low,
         high=high,
@@ -473,13 +458,16 @@ def _change_row(
         value=as_perplexity(score, unit),
         low=base * exp(change.low) if bounded else None,
         high=base * exp(change.high) if bounded else None,
-        said=f"{label}: {figure(score)}, {_help_verdict(taken)}",
+        said=f"{label}: {figure(score)}, {_help_verdict(change, taken)}",
         colour=palette.good if taken else palette.soft,
     )
 
 
-def _help_verdict(taken: bool) -> str:
-    return "surely better" if taken else "not surely better: leave it"
+def _help_verdict(change: cross_validation.Change, taken: bool) -> str:
+    """Name what decided: the interval or, if that holds 0, the p-value, which sees smaller gains."""
+    if not taken:
+        return "not surely better: leave it"
+    return "surely better" if change.high < 0.0 else f"better by p {p_text(change.p_value)}: take it"
 
 
 def _help_rows(tuning: Tuning, mixture: mixing.Mixture | None) -> Iterator[tuple[object, ...]]:
@@ -487,10 +475,22 @@ def _help_rows(tuning: Tuning, mixture: mixing.Mixture | None) -> Iterator[tuple
     for trial in tuning.trials:
         named = trial.found.named
         found = ", ".join(f"{name} {named[name]:.3g}" for name in trial.names if name in named)
-        yield _trial_name(trial, tuning), trial.score, *_ends(trial.change), found, _help_verdict(trial.taken)
+        yield (
+            _trial_name(trial, tuning),
+            trial.score,
+            *_ends(trial.change),
+            found,
+            _help_verdict(trial.change, trial.taken),
+        )
     if mixture is not None:
         weights = ", ".join(f"{figure(component.weight)}" for component in mixture.components)
-        yield "mixed", mixture.held_out, *_ends(mixture.change), f"weights {weights}", _help_verdict(mixture.taken)
+        yield (
+            "mixed",
+            mixture.held_out,
+            *_ends(mixture.change),
+            f"weights {weights}",
+            _help_verdict(mixture.change, mixture.taken),
+        )
 
 
 def _ends(change: cross_validation.Change) -> tuple[float, float, float]:

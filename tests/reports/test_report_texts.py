@@ -16,7 +16,8 @@ from geval_py import evaluate
 from geval_py.authoring.validate import perfect_line
 from geval_py.explaining import losses
 from geval_py.explaining.significance import LEAST_LINES, Interval
-from geval_py.reports import loss_panels, quality_panels
+from geval_py.reports import loss_panels, panels, quality_panels
+from geval_py.reports.charts import Row, dots, unique_labels
 from geval_py.reports.contents import (
     ScoredPart,
     ScoredParts,
@@ -247,10 +248,37 @@ def test_the_worst_and_the_best_part_by_a_score(direction, kind, parts, sentence
 )
 @pytest.mark.parametrize("taken", [True, False])
 def test_the_interval_of_a_change(low, high, ends, taken):
-    change = SimpleNamespace(low=low, high=high)
+    change = SimpleNamespace(low=low, high=high, p_value=0.01)
     row = quality_panels._change_row("x", 90.0, "words", 100.0, change, taken, PAGE)
     assert (row.low, row.high) == (ends if None in ends else pytest.approx(ends))
     assert row.colour == (PAGE.good if taken else PAGE.soft)
+
+
+@pytest.mark.parametrize(
+    ("high", "taken", "verdict"),
+    [
+        (-0.01, True, "surely better"),
+        (0.0243, True, "better by p 0.002: take it"),
+        (math.nan, True, "better by p 0.002: take it"),
+        (0.0243, False, "not surely better: leave it"),
+    ],
+)
+def test_the_verdict_of_a_change_names_what_decided(high, taken, verdict):
+    """What is taken by p alone is not called surely better beside an interval that holds 0."""
+    change = SimpleNamespace(low=-0.0891, high=high, p_value=0.002)
+    assert quality_panels._help_verdict(change, taken) == verdict
+
+
+@pytest.mark.parametrize(
+    ("interval", "kind"),
+    [
+        (Interval.between(0.0, 1.0, documents=36), "Student’s interval of 95 % over 36 documents"),
+        (Interval.between(0.0, 1.0, documents=None), "Student’s interval of 95 % over lines"),
+        (Interval.of([0.0, 1.0], samples=2, seed=0), "a bootstrap interval of 95 % over lines"),
+    ],
+)
+def test_kinds_of_intervals(interval, kind):
+    assert panels.interval_kind(interval) == kind
 
 
 @pytest.mark.parametrize(
@@ -275,7 +303,7 @@ def test_the_interval_of_a_change(low, high, ends, taken):
     ],
 )
 def test_how_an_interval_was_computed(interval, sentence):
-    assert quality_panels.interval_method(interval) == sentence
+    assert panels.interval_method(interval) == sentence
 
 
 def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
@@ -338,3 +366,14 @@ def test_bins_hold_whatever_numbers_there_are(scores):
     assert len(bins) <= 21
     assert all(one.low < one.high for one in bins)
     assert all(one.high <= following.low for one, following in pairwise(bins))
+
+
+def test_labels_of_a_sweep_are_whole_or_distinct():
+    rates = ("0.1", "0.01", "0.001", "1e-4")
+    names = [f"{model},lr={lr},seed={n}" for model in ("ela", "ola") for lr in rates for n in range(1, 6)]
+    assert unique_labels(names) == names
+    longer = [f"{name},dropout=0.5" for name in names]
+    assert len(set(unique_labels(longer))) == len(longer)
+    assert unique_labels(["same", "same"]) == ["same", "same 2"]
+    chart = dots([Row(label=name, value=1.0, said=name) for name in names], PAGE, logarithmic=False)
+    assert ">ela,lr=0.001,seed=2<" in "".join(chart.parts)
