@@ -125,7 +125,7 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
         r"B & 2.8263571231330045 & 0.3538123303015241 \\",
     ]
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed --precision 2 -%")
-    assert r"out &  &  &  &  & 282.64 & 35.38 \\" in outputs.to_latex().splitlines()
+    assert r"out &  &  &  &  & 283 & 35 \\" in outputs.to_latex().splitlines()
     with pytest.raises(geval_py.UsageError) as caught:
         outputs.to_latex(names={"nothing": "A"})
     assert str(caught.value).startswith("`nothing` is none of the outputs scored\n")
