@@ -225,20 +225,19 @@ IN_A_TABLE = {
 \centering
 \caption{50 \% of \_}
 \label{tab:a_b}
-\footnotesize
 \begin{tabular}{lrrrl}
 \toprule
 system & score [95 \%] & diff. [95 \%] & p rand & group \\
 \midrule
 Ours (v2) & \textbf{175 [117, 261]} & $-$153$^{***}$ [$-$227, $-$78] & 0.0002 & a \\
-out-model=unigram.tsv & 328 [247, 434] & baseline &  & b \\
+unigram & 328 [247, 434] & baseline &  & b \\
 \bottomrule
 \end{tabular}
 
 \smallskip
 \begin{minipage}{\linewidth}
 \footnotesize
-PerplexityHashed (words, lower is better) of 212 lines of dev-0; the baseline is out-model=unigram.tsv; 10000 samples, seed 12345.
+PerplexityHashed (words, lower is better) of 212 lines of dev-0; the baseline is unigram; 10000 samples, seed 12345.
 Intervals and tests are by document: 36 of them, given by the column FileId.
 p rand: approximate randomisation; two-sided, against the baseline.
 group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 \%).
