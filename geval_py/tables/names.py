@@ -51,7 +51,7 @@ def cut_names(names: Sequence[str], width: int) -> dict[str, str]:
     A place at which no number of a parameter is cut is preferred.
 
     >>> list(cut_names(["alpha=1,epochs=10", "alpha=2,epochs=10", "none"], 9).values())
-    ['alpha=1…0', 'alpha=2…0', 'none']
+    ['alpha=1,…', 'alpha=2,…', 'none']
     """
     unique = list(dict.fromkeys(names))
     middle = (width - 1) // 2
