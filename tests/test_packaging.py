@@ -184,7 +184,7 @@ def build(folder, *kinds):
     source = folder / "geval-py"
     kept = shutil.ignore_patterns(".*", "build", "dist", "__pycache__", "node_modules")
     shutil.copytree(ROOT, source, ignore=kept)
-    words = [sys.executable, "-m", "build", "--installer", "uv", *kinds, "--outdir", folder / "dist", source]
+    words = [sys.executable, "-m", "build", *kinds, "--outdir", folder / "dist", source]
     subprocess.run(words, check=True, capture_output=True, env=os.environ | {"SOURCE_DATE_EPOCH": "1767225600"})
     return {path.name: path.read_bytes() for path in (folder / "dist").iterdir()}
 
