@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TITLE = "Guess the missing word"
 DIGESTS_FILE = "SHA256SUMS"
+ANSWERS_ENDING = "-answers"
 PACKED_INPUT_FILE = "in.tsv.xz"
 OUT_HEADER = "Word"
 PRECISION = 2
@@ -60,7 +61,7 @@ class NewChallenge:
 
 def default_answers(out: str) -> str:
     """Return the default folder of the hidden answers, beside the challenge's."""
-    return f"{out.rstrip('/' + os.sep) or out}-answers"
+    return f"{out.rstrip('/' + os.sep) or out}{ANSWERS_ENDING}"
 
 
 def check_folders(out: str, answers: str) -> None:

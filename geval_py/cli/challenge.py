@@ -337,7 +337,7 @@ def validate(task: Task) -> int:
         terminal.complain("\n".join(map(visible, str(fault).split("\n"))))
     if validation.faults:
         return 1
-    public = directory.removesuffix("-answers")
+    public = directory.removesuffix(publishing.ANSWERS_ENDING)
     is_hidden = public != directory and os.path.isdir(public)
     folders = f"{visible(public)} --answers {visible(directory)}" if is_hidden else visible(directory)
     valid = f"{named(directory)} is a valid challenge; geval challenge leaks {folders} tells what it gives away"

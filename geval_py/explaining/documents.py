@@ -199,12 +199,12 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     """Find the column of the input by whose documents lines are alike; all evaluations are of one test set.
 
     A column is tested on the finite lines of each evaluation by the first metric, and of each two by the differences
-    of their lines; or only by other ``values`` of the scored lines. The p-values of
-    the evaluations are combined, and so are those of the differences; p is twice the smaller one of both. It depends
-    little on how many evaluations there are. p is corrected by Holm's method for the number of columns. Of the
-    columns with p below 0.05 and so many documents that they would be as good as ten equal ones, that with the widest
-    interval is chosen. No column is found if finding out would be costly or impossible: few lines, a metric without
-    figures of lines, or no input file of moderate size with as many lines.
+    of their lines; or only by other ``values`` of the scored lines. The p-values of the evaluations are combined, and
+    so are those of the differences; p is twice the smaller one of both. It depends little on how many evaluations
+    there are. p is corrected by Holm's method for the number of columns. Of the columns with p below 0.05 and so many
+    documents that they would be as good as ten equal ones, that with the widest interval is chosen. No column is
+    found if finding out would be costly or impossible: few lines, a metric without figures of lines, or no input file
+    of moderate size with as many lines.
     """
     first = evaluations[0].scores[0]
     kinds = iter([[_Figures.of(column, first) for column in values]]) if values else _figures(evaluations)

@@ -123,7 +123,7 @@ def interval_method(interval: Interval) -> str:
 
 
 def interval_kind(interval: Interval) -> str:
-    """Say in a few words what kind of interval it is, and over what."""
+    """Return the kind of an interval in a few words, and what it is over."""
     kind = "Student’s interval" if interval.samples is None else "a bootstrap interval"
     return f"{kind} of 95 % over {'lines' if interval.documents is None else f'{interval.documents:,} documents'}"
 

@@ -124,14 +124,7 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     look()
     for button, name in (("Dry run", "Dry run"), ("Score again", "Rescoring")):
         press(button)
-        notice = page.locator(".notice", has_text=f"{name} asked for by olga")
-        expect(notice).to_be_visible()
-        for _ in range(200):
-            page.reload()
-            if notice.locator(".state").inner_text() == "done":
-                break
-            page.wait_for_timeout(100)
-        expect(notice.locator(".state")).to_have_text("done")
+        wait_until_done(page, page.locator(".notice", has_text=f"{name} asked for by olga"))
     expect(page.get_by_text("nothing is out of date").first).to_be_visible()
     look()
     fill("Invite, by a name", "bob")
@@ -148,6 +141,17 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     look()
     assert page.said == []
     assert [url for url in page.asked if not url.startswith(address)] == []
+
+
+def wait_until_done(page, notice):
+    """Load the page again until a notice on it says that it is done."""
+    expect(notice).to_be_visible()
+    for _ in range(200):
+        page.reload()
+        if notice.locator(".state").inner_text() == "done":
+            break
+        page.wait_for_timeout(100)
+    expect(notice.locator(".state")).to_have_text("done")
 
 
 def codes_of(served):
