@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.in_memory import Inputs
+    from geval_py.tables.table import Table
 
     FilePath: TypeAlias = "str | os.PathLike[str]"
     Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"
@@ -412,14 +413,13 @@ class Evaluations(list[Evaluation]):
         :meth:`Evaluation.scores_dict`. They are by documents if :func:`geval_py.compare` would compare these outputs
         by documents.
         """
-        import pandas as pd
-
         from geval_py.scoring.score_tables import score_columns
+        from geval_py.tables.frames import make_frame
 
         rows = [one.scores_dict(intervals=False) for one in self]
         if intervals:
             rows = [row | ends for row, ends in zip(rows, self._all_ends(), strict=True)]
-        return pd.DataFrame(score_columns(self, rows))
+        return make_frame(score_columns(self, rows))
 
     def _all_ends(self) -> Iterator[dict[str, float]]:
         """Yield the ends of the intervals of each output; the documents are chosen once for each test set."""
@@ -459,10 +459,15 @@ class Evaluations(list[Evaluation]):
         return "".join(shown.latex(caption, checked_label(label)))
 
     def __repr__(self) -> str:
-        return self.to_frame().to_string(index=False) if self else "[]"
+        return "".join(self._table().text()).removesuffix("\n") if self else "[]"
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False)) if self else ""
+        return "".join(self._table().html()) if self else ""
+
+    def _table(self) -> Table:
+        from geval_py.scoring.score_tables import printed_scores
+
+        return printed_scores(self, None, {})
 
 
 def _item_table(
@@ -479,7 +484,7 @@ def _item_table(
 
     ``statistics`` are the lines' statistics, by their names.
     """
-    import pandas as pd
+    from geval_py.tables.frames import make_frame
 
     inputs, expected, outputs = zip(*items, strict=True)
     columns: dict[str, Any] = {"line": lines}
@@ -488,4 +493,4 @@ def _item_table(
     for column in range(width):
         name = unused_name(column, header, {*columns, *own})
         columns[name] = [row[column] if column < len(row) else None for row in rows]
-    return pd.DataFrame(columns | own, index=index)
+    return make_frame(columns | own, index)

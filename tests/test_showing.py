@@ -83,6 +83,22 @@ def test_what_is_a_number_in_a_name(values, wanted):
     assert list(score_tables._numbers_or_texts(values)) == wanted
 
 
+def test_without_pandas_only_its_own_tables_are_missing(outputs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert repr(outputs).splitlines()[0] == "output         model    PerplexityHashed"
+    assert outputs._repr_html_().count("<tr>") == 3
+    compared = geval_py.compare(outputs, samples=100)
+    for make in (
+        outputs.to_frame,
+        outputs[0].lines,
+        compared.to_frame,
+        geval_py.Challenge.open(GAZETTE)["dev-0"].to_frame,
+    ):
+        with pytest.raises(geval_py.MissingPackageError) as caught:
+            make()
+        assert str(caught.value) == "a table in Python needs pandas, of the extra pandas: pip install 'pandas>=2'"
+
+
 def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
     """Parameters are numbers where all of them are; a plain out.tsv has a name."""
     (tmp_path / "dev-0").mkdir()
@@ -105,7 +121,13 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
         "PerplexityHashed", "LikelihoodHashed", "PerplexityHashed_low", "PerplexityHashed_high",
         "LikelihoodHashed_low", "LikelihoodHashed_high",
     ]  # fmt: skip
-    assert repr(outputs) == frame.to_string(index=False)
+    assert repr(outputs) == (
+        "output           k   lr     o  output (parameter)  PerplexityHashed    LikelihoodHashed\n"
+        "k=2,lr=1e-3,o=3  2   0.001  3                      2.8263571231330045  0.3538123303015241\n"
+        "k=10,lr=0.1,o=x  10  0.1    x                      2.8263571231330045  0.3538123303015241\n"
+        "k=10,output=y    10            y                   2.8263571231330045  0.3538123303015241\n"
+        "out                                                2.8263571231330045  0.3538123303015241"
+    )
     assert repr(geval_py.Evaluations()) == "[]"
     latex = outputs.to_latex(label="tab:a", precision=1).splitlines()
     assert [line[: line.index(": ")] for line in latex[1:5]] == [f"% {one.output.name}" for one in outputs]

@@ -83,7 +83,7 @@ class DataSet:
         A column of the input with one of the other names is called ``in<name>``; missing fields are None.
         ``unescape`` and the errors are as in :meth:`items`.
         """
-        import pandas as pd
+        from geval_py.tables.frames import make_frame
 
         items = list(self.items(unescape=unescape))
         rows = [tuple(item.columns.values()) for item in items]
@@ -91,7 +91,7 @@ class DataSet:
         columns: dict[str, list[object]] = {"line": [item.line for item in items]}
         for column, name in enumerate(column_names(width, self.in_header, {"line", "expected"})):
             columns[name] = [row[column] if column < len(row) else None for row in rows]
-        return pd.DataFrame(columns | {"expected": [item.expected for item in items]})
+        return make_frame(columns | {"expected": [item.expected for item in items]})
 
     @property
     def outputs(self) -> tuple[splits.Output, ...]:
