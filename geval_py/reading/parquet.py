@@ -52,22 +52,24 @@ def pyarrow() -> Any:
 
 
 def import_without_numpy(module: str = "pyarrow") -> None:
-    """Import pyarrow, or a module of it, without numpy, which it would import, and which takes longer than the rest.
+    """Import pyarrow, or a module of it, without what it imports if it can: numpy takes longer than the rest.
 
-    pyarrow then has no numpy for as long as the process lives. So this is for the process of the command alone, where
-    it only scores; anywhere else it does nothing.
+    pyarrow then has no numpy and no cloudpickle for as long as the process lives. So this is for the process of the
+    command alone, where it only scores; anywhere else it does nothing.
     """
     command = getattr(sys.modules["__main__"], "__spec__", None)
     is_command = "geval_py.__main__" in sys.modules or (command is not None and command.name == "geval_py.__main__")
     if not is_command or module in sys.modules or "numpy" in sys.modules:
         return
-    hidden: Any = sys.modules
-    hidden["numpy"] = None  # an import of it fails
+    modules: Any = sys.modules
+    hidden = [name for name in ("numpy", "cloudpickle") if name not in modules]
+    modules.update(dict.fromkeys(hidden))  # an import of None fails
     try:
         pyarrow()
         import_module(module)
     finally:
-        del hidden["numpy"]
+        for name in hidden:
+            del modules[name]
 
 
 class ParquetFile:
