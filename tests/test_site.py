@@ -192,6 +192,21 @@ def test_what_scrolls_in_its_box_can_be_focused(site, open_address):
 
 
 @pytest.mark.long
+def test_a_block_is_copied_without_prompts_and_what_is_printed(site, open_address):
+    page = open_address((site / "index.html").as_uri(), permissions=["clipboard-read"])
+    for name, block in (("first-submission", 2), ("python", 0), ("install", 0)):
+        page.goto((site / f"{name}.html").as_uri())
+        written = page.locator("div.highlight pre").nth(block)
+        lines = written.inner_text().splitlines()
+        commands = [line[4 if line[0] in ">." else 2 :] for line in lines if line.startswith((">>> ", "... ", "$ "))]
+        page.locator("div.highlight").nth(block).hover()
+        page.locator("button.copybtn").nth(block).click()
+        page.wait_for_selector("button.copybtn.success")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied.splitlines() == (commands or [line for line in lines if line])
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(("phrase", "found"), SEARCHED.items())
 def test_the_search_finds(phrase, found, site, open_address):
     """From a disk, where no page may fetch another."""

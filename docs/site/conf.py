@@ -31,7 +31,7 @@ version = release = __version__
 html_title = f"geval-py {version}"
 language = "en"
 smartquotes = False  # which would turn --format into a dash and a word
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 
 myst_heading_anchors = 4
 myst_url_schemes = {"http": None, "https": None, "schema": "schemas/{{path}}"}
@@ -44,6 +44,11 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 python_maximum_signature_line_length = 60
 python_use_unqualified_type_names = True
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # of a block with prompts, the lines after them are copied
+copybutton_prompt_is_regexp = True
+copybutton_copy_empty_lines = False
+copybutton_line_continuation_character = "\\"
 
 html_theme = "furo"
 templates_path = ["templates"]
