@@ -1,6 +1,9 @@
 """Files that other tools write: details of lighteval, n-best lists, predictions of BabyLM's evaluation."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +21,22 @@ DATA = Path(__file__).parents[1] / "data"
 
 def lines_of(path):
     return list(read_lines(output_at(str(path)).path))
+
+
+@pytest.mark.long
+def test_samples_that_lm_evaluation_harness_logs(tmp_path):
+    """Made here by the tool, whose model "dummy" answers at random."""
+    pytest.importorskip("lm_eval")
+    shutil.copytree(DATA / "lm-eval", tmp_path, dirs_exist_ok=True)
+    command = "-m lm_eval --model dummy --tasks colours --include_path . --log_samples --output_path found"
+    subprocess.run([sys.executable, *command.split()], cwd=tmp_path, check=True, capture_output=True)
+    (samples,) = (tmp_path / "found").rglob("samples_colours_*.jsonl")
+    logged = [json.loads(line) for line in samples.read_text().splitlines()]
+    convert(str(samples), str(tmp_path / "out.tsv"))
+    lines = (tmp_path / "out.tsv").read_text().splitlines()
+    for sample, line in zip(logged, lines, strict=True):
+        numbers = [answer[0] for answer in sample["filtered_resps"]]
+        assert line == " ".join(map(":".join, zip(sample["doc"]["choices"], numbers, strict=True)))
 
 
 def test_details_of_lighteval(tmp_path):
