@@ -8,7 +8,6 @@ too: the choices of its ``doc``, with the logarithms of its ``model_response``.
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.lines import DEFAULT_MAX_BYTES, MOST_LINE_BYTES
-from geval_py.reading.parquet_pages import Pages, damaged, pages_of
+from geval_py.reading.parquet_headers import MOST_FOOTER_BYTES, Pages, damaged, groups_of, pages_of
 from geval_py.reading.sources import is_regular, is_remote, naming
 from geval_py.version import installs
 
@@ -32,7 +31,6 @@ DOC, CHOICES, RESPONSE = "doc", "choices", "model_response"  # columns of lighte
 ROWS_AT_ONCE, BYTES_AT_ONCE = 16384, 1 << 23
 ROWS_OF_TEXT = 64
 ROWS_OF_GROUP, BYTES_OF_GROUP = 1 << 20, 1 << 26  # that are written
-MOST_FOOTER_BYTES = 1 << 24
 MOST_IN_A_LIST = 1 << 17  # of the footer
 BUFFER_BYTES = 1 << 18
 BYTES_OF_OBJECT = 32  # of Python's, for an entry of a list
@@ -90,14 +88,14 @@ class ParquetFile:
         max_bytes: int | None = None,
     ) -> None:
         self._path, self._file, self._pa = path, file, pyarrow()
-        size = self._check_footer()
+        self._groups, size = groups_of(path, file)
         self._unpacked = _Unpacked(
             path, max(DEFAULT_MAX_BYTES, MOST_RATIO * size) if max_bytes is None else max_bytes
         )
         with reading(path):
             self._plain = self._reader()
             self._metadata, schema = self._plain.metadata, self._plain.schema_arrow
-        self.names = schema.names
+            self.names, paths = schema.names, self._plain.column_paths
         self._known = [choose(self.names)] if choose else [name for name in KEYS if name in self.names]
         self._is_lighteval = not self._known and {DOC, RESPONSE} <= {*self.names}
         if choose:
@@ -111,22 +109,14 @@ class ParquetFile:
             wanted = f"{rows.WORDS} and {rows.PROBABILITIES}, or {rows.LOGARITHMS}"
             found = ", ".join(self.names[:8])
             raise UnreadableFileError(path=path, reason=f"its columns are {found}; {wanted} are wanted")
-        paths = self._plain.column_paths
+        if any(len(group.columns) != len(paths) for group in self._groups):
+            raise damaged(path, "a row group has not all columns")
         inner = {(DOC, CHOICES), (RESPONSE, rows.LOGARITHMS)} if self._is_lighteval else set()
         self._leaves = [n for n, leaf in enumerate(paths) if leaf[0] in self._known or tuple(leaf[:2]) in inner]
         self._words = [number for number in self._leaves if paths[number][0] in self._texts]
         columns = self._metadata.schema
         self._strings = [leaf for leaf in self._leaves if columns.column(leaf).physical_type == "BYTE_ARRAY"]
         self._coded, self._rows = None, 0
-
-    def _check_footer(self) -> int:
-        """Return the size of the file; raises UnreadableFileError for a footer that is too large."""
-        size = self._file.seek(0, os.SEEK_END)
-        self._file.seek(max(0, size - 8))
-        length = int.from_bytes(self._file.read(4), "little")
-        if size >= 12 and length > MOST_FOOTER_BYTES:
-            raise damaged(self._path, f"its footer has {length} bytes")
-        return size
 
     def _reader(self, **options: Any) -> Any:
         from pyarrow._parquet import ParquetReader
@@ -144,11 +134,9 @@ class ParquetFile:
 
     def batches(self) -> Iterator[Any]:
         """Yield record batches with the known columns."""
-        for number in range(self._plain.num_row_groups):
-            with reading(self._path):
-                group = self._metadata.row_group(number)
-                pages = {leaf: pages_of(self._path, self._file, group.column(leaf)) for leaf in self._leaves}
-            yield from self._of_group(number, pages, group.num_rows)
+        for number, group in enumerate(self._groups):
+            pages = {leaf: pages_of(self._path, self._file, group.columns[leaf]) for leaf in self._leaves}
+            yield from self._of_group(number, pages, group.rows)
 
     def _of_group(self, number: int, pages: dict[int, Pages], count: int) -> Iterator[Any]:
         self._unpacked.start_group(number + 1, sum(of.stored for of in pages.values()))
@@ -180,7 +168,9 @@ class ParquetFile:
 
     def _pieces(self, batch: Any, size: int) -> Iterator[Any]:
         """Split a batch that is too large for a line; raises UnreadableFileError for a row that is."""
-        for piece, of_piece in _pieces(batch, size, MOST_LINE_BYTES):
+        with reading(self._path):
+            pieces = list(_pieces(batch, size, MOST_LINE_BYTES))
+        for piece, of_piece in pieces:
             self._rows += piece.num_rows
             if of_piece > MOST_LINE_BYTES:
                 row = rows.Row(path=self._path, number=self._rows)
@@ -197,7 +187,9 @@ class ParquetFile:
     def _longest_word(self, group: int, leaf: int) -> int:
         """Return the size of the longest word of a dictionary, of which a part of the words are numbers."""
         with reading(self._path):
-            first = next(self._coded_reader().iter_batches(1, [group], [leaf], use_threads=False))
+            first = next(self._coded_reader().iter_batches(1, [group], [leaf], use_threads=False), None)
+            if first is None:
+                return 0
             (words,) = _leaves_of(first.column(0))
             longest = _compute("max", _lengths(words.dictionary)).as_py()
         return int(longest or 0)
@@ -231,7 +223,7 @@ def _is_coded(pages: Pages) -> bool:
 
 def _pieces(batch: Any, size: int, most: int) -> Iterator[tuple[Any, int]]:
     """Split a batch into pieces of at most so many bytes, or of one row, and yield them with their sizes."""
-    if size <= most or batch.num_rows == 1:
+    if size <= most or batch.num_rows <= 1:
         yield batch, size
         return
     half = batch.num_rows // 2
@@ -381,8 +373,6 @@ def reading(path: str, fault: str = "not well-formed Parquet") -> Iterator[None]
     pa = pyarrow()
     try:
         yield
-    except pa.ArrowNotImplementedError:
-        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).split("\n", 1)[0]
         raise UnreadableFileError(path=path, reason=f"it is {fault}: {reason}") from error
@@ -399,8 +389,10 @@ def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
 def lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
     """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
     for start in range(0, batch.num_rows, ROWS_OF_TEXT):
-        some = batch.slice(start, ROWS_OF_TEXT)
-        for piece, _ in _pieces(some, _size(some), BYTES_AT_ONCE):
+        with reading(path):
+            some = batch.slice(start, ROWS_OF_TEXT)
+            pieces = list(_pieces(some, _size(some), BYTES_AT_ONCE))
+        for piece, _ in pieces:
             with reading(path):
                 found = piece.to_pylist()
             for values in found:

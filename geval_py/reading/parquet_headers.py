@@ -1,0 +1,181 @@
+"""What the columns of a Parquet file unpack to, from its footer and the headers of its pages, before it is unpacked.
+
+A few bytes may stand for a row of a billion entries, and the sizes in the footer may be false. pyarrow, when it is
+asked for the place of a column, ends the process if the footer is damaged in some ways. So both are read here, as the
+format defines them (https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, BinaryIO
+
+from geval_py.errors import UnreadableFileError
+from geval_py.reading.thrift import I32, I64, TEXT, Reader
+from geval_py.values import NamedTuple
+
+if TYPE_CHECKING:
+    from geval_py.reading.thrift import Shape, Struct
+
+# Of the footer: its lists, and what is asked for here.
+ROW_GROUPS, COLUMNS, ROWS, COLUMN = 4, 1, 3, 3
+VALUES, STORED, DATA_PAGES, DICTIONARY = 5, 7, 9, 11  # of a column
+_COLUMN: Shape = {
+    2: [I32], 3: [TEXT], VALUES: I64, STORED: I64, 8: [{}], DATA_PAGES: I64, DICTIONARY: I64, 13: [{}],
+    16: {2: [I64], 3: [I64]}, 17: {2: [I32]},
+}  # fmt: skip
+_CHUNK: Shape = {COLUMN: _COLUMN, 8: {2: {1: [TEXT]}}}
+_FOOTER: Mapping[int, Shape] = {2: [{}], ROW_GROUPS: [{COLUMNS: [_CHUNK], ROWS: I64, 4: [{}]}], 5: [{}], 7: [{}]}
+
+# Of the header of a page.
+PAGE_TYPE, UNPACKED_SIZE, STORED_SIZE, DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 1, 2, 3, 5, 7, 8
+IS_DATA, IS_DICTIONARY, IS_DATA_V2 = 0, 2, 3  # the types of pages
+NUMBER_OF_VALUES, ENCODING, ENCODING_V2 = 1, 2, 4  # in the structure of a page
+_PAGE: Mapping[int, Shape] = {
+    PAGE_TYPE: I32, UNPACKED_SIZE: I32, STORED_SIZE: I32, DATA_PAGE: {NUMBER_OF_VALUES: I32, ENCODING: I32},
+    DICTIONARY_PAGE: {NUMBER_OF_VALUES: I32}, DATA_PAGE_V2: {NUMBER_OF_VALUES: I32, ENCODING_V2: I32},
+}  # fmt: skip
+
+OF_DICTIONARY = {2, 8}  # PLAIN_DICTIONARY, RLE_DICTIONARY
+DELTA_BYTE_ARRAY = 7  # each word is the beginning of the one before and more: a page may unpack to its size squared
+MAGIC = b"PAR1"
+MOST_FOOTER_BYTES = 1 << 24
+MOST_ENTRIES = 1 << 19  # of all lists of the footer; pyarrow takes a thousand bytes for each column of a row group
+HEADER_BYTES, MOST_HEADER_BYTES = 1 << 10, 1 << 20
+LEAST_VALUE_BYTES = 2  # of an entry of a dictionary: a Float16; other numbers, and lengths of words, have 4 or 8
+
+
+class Chunk(NamedTuple):
+    """A column in a row group: its number of values, and the place and the size in bytes of its pages."""
+
+    values: int
+    start: int
+    size: int
+
+
+class Group(NamedTuple):
+    """A row group: its number of rows, and its columns."""
+
+    rows: int
+    columns: tuple[Chunk, ...]
+
+
+class Pages(NamedTuple):
+    """The pages of a column in a row group: how many values they have, and their sizes in bytes.
+
+    ``dictionary`` is the size of the dictionary, 0 without one; ``coded`` tells for each kind of data pages that are
+    there whether it refers to the dictionary.
+    """
+
+    values: int
+    unpacked: int
+    stored: int
+    dictionary: int
+    coded: frozenset[bool]
+
+
+def groups_of(path: str, file: BinaryIO) -> tuple[list[Group], int]:
+    """Read the footer: return the row groups, and the size of the file; raises UnreadableFileError."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 8))
+    ending = file.read(8)
+    length = int.from_bytes(ending[:4], "little")
+    if ending[4:] != MAGIC:
+        raise damaged(path, f"it does not end with {MAGIC.decode()}")
+    if length > MOST_FOOTER_BYTES:
+        raise damaged(path, f"its footer has {length} bytes")
+    if length + 12 > size:
+        raise damaged(path, "its beginning is missing")
+    file.seek(size - 8 - length)
+    try:
+        footer = Reader(file.read(length), most=MOST_ENTRIES).struct(_FOOTER)
+        return [_group(group) for group in footer[ROW_GROUPS]], size
+    except (IndexError, KeyError, ValueError):
+        raise damaged(path, "its footer cannot be read") from None
+
+
+def _group(group: Struct) -> Group:
+    """Return a row group; raises ValueError for negative numbers."""
+    if group[ROWS] < 0:
+        raise ValueError
+    return Group(rows=group[ROWS], columns=tuple(_chunk(chunk[COLUMN]) for chunk in group[COLUMNS]))
+
+
+def _chunk(column: Struct) -> Chunk:
+    """Return where a column is, as pyarrow reckons it; raises ValueError for negative numbers."""
+    start = column[DATA_PAGES]
+    if 0 < (column.get(DICTIONARY) or 0) < start:
+        start = column[DICTIONARY]
+    if min(column[VALUES], start, column[STORED]) < 0:
+        raise ValueError
+    return Chunk(values=column[VALUES], start=start, size=column[STORED])
+
+
+def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
+    """Read the headers of the pages of a column; raises UnreadableFileError.
+
+    As pyarrow does, it reads pages until they have as many values as the footer says.
+    """
+    place, end = column.start, min(column.start + column.size, file.seek(0, os.SEEK_END))
+    values = unpacked = stored = dictionary = 0
+    coded: set[bool] = set()
+    while values < column.values:
+        if place >= end:
+            raise damaged(path, "a column has fewer values than the footer says")
+        header, size = _header(path, file, place)
+        kind, of_page, in_file = header[PAGE_TYPE], header[UNPACKED_SIZE], header[STORED_SIZE]
+        place += size + in_file
+        if place > end:
+            raise damaged(path, "a page ends behind its column")
+        unpacked, stored = unpacked + of_page, stored + in_file
+        if kind in (IS_DATA, IS_DATA_V2):
+            page = header[DATA_PAGE if kind == IS_DATA else DATA_PAGE_V2]
+            values += page[NUMBER_OF_VALUES]
+            encoding = page[ENCODING if kind == IS_DATA else ENCODING_V2]
+            if encoding == DELTA_BYTE_ARRAY:
+                raise damaged(path, "the encoding DELTA_BYTE_ARRAY is not read")
+            coded.add(encoding in OF_DICTIONARY)
+        elif kind == IS_DICTIONARY:
+            dictionary = max(dictionary, of_page)
+            if LEAST_VALUE_BYTES * header[DICTIONARY_PAGE][NUMBER_OF_VALUES] > of_page:
+                raise damaged(path, "a dictionary has more values than bytes for them")
+    return Pages(values=values, unpacked=unpacked, stored=stored, dictionary=dictionary, coded=frozenset(coded))
+
+
+def damaged(path: str, reason: str) -> UnreadableFileError:
+    """Return the error for a file that is not as Parquet's format says."""
+    return UnreadableFileError(path=path, reason=f"it is not well-formed Parquet: {reason}")
+
+
+def _header(path: str, file: BinaryIO, place: int) -> tuple[Struct, int]:
+    """Read the header of the page at a place, and return it with its size."""
+    size = HEADER_BYTES
+    while True:
+        file.seek(place)
+        data = file.read(size)
+        reader = Reader(data)
+        try:
+            header = reader.struct(_PAGE)
+            _check(header)
+            return header, reader.place
+        except IndexError:
+            if size >= MOST_HEADER_BYTES or len(data) < size:
+                raise damaged(path, "the header of a page does not end") from None
+            size *= 32
+        except (KeyError, ValueError):
+            raise damaged(path, "the header of a page cannot be read") from None
+
+
+def _check(header: Struct) -> None:
+    """Raise KeyError where a number that is wanted is missing, and ValueError for a negative one."""
+    wanted = {
+        IS_DATA: (DATA_PAGE, ENCODING),
+        IS_DICTIONARY: (DICTIONARY_PAGE, NUMBER_OF_VALUES),
+        IS_DATA_V2: (DATA_PAGE_V2, ENCODING_V2),
+    }.get(header[PAGE_TYPE])
+    numbers = [header[UNPACKED_SIZE], header[STORED_SIZE]]
+    if wanted is not None:
+        numbers += [header[wanted[0]][NUMBER_OF_VALUES], header[wanted[0]][wanted[1]]]
+    if min(numbers) < 0:
+        raise ValueError

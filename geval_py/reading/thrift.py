@@ -1,0 +1,125 @@
+"""Structures in Thrift's compact protocol, of which Parquet's footer and the headers of its pages are; read strictly.
+
+The protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    # What a field holds: a number or text, a list of one shape, or a structure, of which some fields are named.
+    Shape: TypeAlias = "int | list[Shape] | Mapping[int, Shape]"
+    Struct: TypeAlias = dict[int, Any]
+
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, TEXT, LIST, SET, STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12  # kinds
+BITS = {I16: 16, I32: 32, I64: 64}
+SIZES = {BYTE: 1, DOUBLE: 8}
+LONG_LIST = 15  # a size that stands in a number of its own
+MOST_NESTED = 16
+MOST_FIELDS = (1 << 15) - 1
+
+
+class Reader:
+    """Reads structures of some bytes, one after another from a ``place``, with ``most`` entries of lists in all.
+
+    A field that is there twice, of another kind than its shape, or with a number that is too large for its kind is an
+    error, since readers differ in what they make of it. Lists whose entries matter to other readers have to be named
+    in the shapes, since those readers do not look at the kind that a list says its entries have.
+    """
+
+    def __init__(self, data: bytes, place: int = 0, most: int = 1 << 10) -> None:
+        self._data, self.place, self._most = data, place, most
+
+    def struct(self, shape: Mapping[int, Shape], depth: int = 0) -> Struct:
+        """Read a structure: its fields by their numbers, with None for text and for fields that the shape lacks.
+
+        Raises IndexError at the end of the data, and ValueError for anything that is not in the protocol.
+        """
+        found: Struct = {}
+        number = 0
+        if depth > MOST_NESTED:
+            raise ValueError
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._number(16)
+            if number in found or not 0 < number <= MOST_FIELDS:
+                raise ValueError
+            kind, wanted = head & 15, shape.get(number)
+            found[number] = None
+            if wanted is None:
+                if kind not in (TRUE, FALSE):  # which have no bytes of their own
+                    self._skip(kind, depth)
+            elif kind == _kind(wanted):
+                found[number] = self._value(wanted, depth)
+            else:
+                raise ValueError
+        return found
+
+    def _value(self, shape: Shape, depth: int) -> Any:
+        if isinstance(shape, list):
+            kind = _kind(shape[0])
+            return [self._value(shape[0], depth + 1) for _ in range(self._count(kind))]
+        if isinstance(shape, int):
+            return self._number(BITS[shape]) if shape in BITS else self._skip(shape, depth)
+        return self.struct(shape, depth + 1)
+
+    def _count(self, wanted: int | None = None) -> int:
+        """Read the beginning of a list, which may have to be of a kind."""
+        head = self._byte()
+        count = self._unsigned() if head >> 4 == LONG_LIST else head >> 4
+        self._kind = head & 15
+        self._most -= count
+        if self._most < 0 or wanted not in (None, self._kind):
+            raise ValueError
+        return count
+
+    def _skip(self, kind: int, depth: int) -> None:
+        """Skip a value."""
+        if kind in BITS:
+            self._unsigned()
+        elif kind == TEXT:
+            self._jump(self._unsigned())
+        elif kind in SIZES:
+            self._jump(SIZES[kind])
+        elif kind in (LIST, SET):
+            count, of = self._count(), self._kind
+            if depth > MOST_NESTED:
+                raise ValueError
+            for _ in range(count):
+                self._skip(BYTE if of in (TRUE, FALSE) else of, depth + 1)
+        elif kind == STRUCT:
+            self.struct({}, depth + 1)
+        else:
+            raise ValueError
+
+    def _byte(self) -> int:
+        byte = self._data[self.place]
+        self.place += 1
+        return byte
+
+    def _unsigned(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise ValueError
+
+    def _number(self, bits: int) -> int:
+        value = self._unsigned()
+        if value >> bits:
+            raise ValueError
+        return value >> 1 ^ -(value & 1)
+
+    def _jump(self, size: int) -> None:
+        self.place += size
+        if self.place > len(self._data):
+            raise IndexError
+
+
+def _kind(shape: Shape) -> int:
+    return LIST if isinstance(shape, list) else shape if isinstance(shape, int) else STRUCT
