@@ -210,7 +210,7 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
 
 
 class Split(values.Value):
-    """One test set of a challenge, resolved to files.
+    """One test set of a challenge, resolved to files; answers that are elsewhere have their path as the ``name``.
 
     ``outputs`` are in natural order of their names; ``input`` is None if there is none, and ``input_place`` is then
     the path where it was looked for. The headers are the names of the columns, empty if the challenge gives none.
@@ -246,11 +246,12 @@ def locate(task: Task) -> Split:
             _find(*answers)  # the name of the test set may be misspelt
         raise
     expected = _find(*answers)
+    in_set = task.expected_file is None or os.path.dirname(expected) == os.path.join(task.directory, task.test_name)
     folder = os.path.join(task.out_directory, task.test_name)
     outputs = outputs or (find_outputs(folder) if sources.is_folder(folder) else ())
     input_file, place = _input(task, expected)
     split = Split(
-        name=task.test_name,
+        name=task.test_name if in_set else expected,
         expected=expected,
         outputs=outputs
         or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, "the test results")),),
@@ -471,8 +472,7 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
     path = sources.join(directory, name)
     if not sources.exists(path):
         raise errors.MissingFileError(what="No file with header specification", path=path)
-    first = next(read_lines(path), None)
-    if first is None:
+    if (first := next(read_lines(path), None)) is None:
         raise errors.EmptyFileError(what="header", path=path)
     return tuple(first.split("\t"))
 

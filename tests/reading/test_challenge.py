@@ -286,7 +286,14 @@ def test_two_files_without_a_challenge(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "o", "e")
     split = locate(Task(out_files=("o",), expected_file="e"))
-    assert (split.outputs[0].path, split.expected, split.input) == ("o", "e", None)
+    assert (split.name, split.outputs[0].path, split.expected, split.input) == ("e", "o", "e", None)
+
+
+def test_the_name_of_a_test_set_is_not_that_of_answers_elsewhere(here):
+    write(here, "mine.tsv")
+    write(here / "dev-0", "other.tsv")
+    names = [locate(dev0(expected_file=name)).name for name in (None, "other.tsv", "mine.tsv")]
+    assert names == ["dev-0", "dev-0", "mine.tsv"]
 
 
 MISSING = {
