@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -27,6 +28,8 @@ from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from geval_py.reading.splits import Split
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
@@ -40,6 +43,7 @@ MOST_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 
 # A column of the input, by its name or its number from 1; None: find one; False: no documents.
 DocumentsBy: TypeAlias = "str | int | Literal[False] | None"
+Kind: TypeAlias = "Callable[[], Iterator[_Figures]]"  # makes figures of one kind
 
 
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:
@@ -206,14 +210,13 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     found if finding out would be costly or impossible: few lines, a metric without figures of lines, or no input file
     of moderate size with as many lines.
     """
-    first = evaluations[0].scores[0]
-    kinds = iter([[_Figures.of(column, first) for column in values]]) if values else _figures(evaluations)
-    known = ([of for of in kind if of is not None] for kind in kinds)
-    figures = [kind for kind in known if kind]
-    possible = list(_possible_documents(evaluations[0])) if figures else []
-    fine = [(of, *_test(of, figures)) for of in possible if of.effective >= LEAST_DOCUMENTS]
-    corrected = holm([p for _, p, _ in fine])
-    passed = [(wider, of) for p, (of, _, wider) in zip(corrected, fine, strict=True) if p < LEVEL]
+    kinds = _kinds(evaluations, values)
+    has_figures = any(True for _ in kinds[0]())  # without them, a pair has none either
+    possible = list(_possible_documents(evaluations[0])) if has_figures else []
+    fine = [of for of in possible if of.effective >= LEAST_DOCUMENTS]
+    tests = _tests(fine, kinds)
+    corrected = holm([p for p, _ in tests])
+    passed = [(wider, of) for p, (_, wider), of in zip(corrected, tests, fine, strict=True) if p < LEVEL]
     wider, chosen = max(passed, key=lambda one: one[0], default=(1.0, None))
     if wider < LEAST_WIDENING:
         wider, chosen = 1.0, None
@@ -221,39 +224,36 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     return Dependence(
         documents=chosen,
         widening=wider,
-        coarse=tuple(_coarse(rest, chosen, figures)),
-        tested=tuple(of.column for of, _, _ in fine),
-        missing=evaluations[0].split.input_place if figures and evaluations[0].split.input is None else "",
+        coarse=tuple(_coarse(rest, chosen, kinds)),
+        tested=tuple(of.column for of in fine),
+        missing=evaluations[0].split.input_place if has_figures and evaluations[0].split.input is None else "",
     )
 
 
 def _coarse(
-    columns: Sequence[Documents], chosen: Documents | None, kinds: Sequence[Sequence[_Figures]]
+    columns: Sequence[Documents], chosen: Documents | None, kinds: Sequence[Kind]
 ) -> Iterator[tuple[str, int]]:
     """Yield the names of columns with few values whose lines are alike, and how many values they have.
 
     Where whole documents of the chosen column have a value, they are what is dealt out, by the means of their lines.
     """
-    p_values = [_test(*_by_documents(column, chosen, kinds))[0] for column in columns]
+    dealt = [None if chosen is None else _of_documents(column, chosen) for column in columns]
+    of_lines = iter(_tests([column for column, of in zip(columns, dealt, strict=True) if of is None], kinds))
+    means = [partial(_means, kind, chosen) for kind in kinds if chosen is not None]
+    of_documents = iter(_tests([of for of in dealt if of is not None], means))
+    p_values = [next(of_lines if of is None else of_documents)[0] for of in dealt]
     for p_value, column in zip(holm(p_values), columns, strict=True):
         if p_value < LEVEL:
             yield column.column, column.count
 
 
-def _by_documents(
-    column: Documents, chosen: Documents | None, kinds: Sequence[Sequence[_Figures]]
-) -> tuple[Documents, Sequence[Sequence[_Figures]]]:
-    """Turn lines into documents, with the means of their lines, if each document has one value of a column."""
-    if chosen is None:
-        return column, kinds
+def _of_documents(column: Documents, chosen: Documents) -> Documents | None:
+    """Return the values that the documents of the chosen column have, instead of lines; None if one has several."""
     of_document = np.empty(chosen.count, np.int64)
     of_document[chosen.of_line] = column.of_line
     if (of_document[chosen.of_line] != column.of_line).any():
-        return column, kinds
-    column = Documents(column=column.column, of_line=of_document, count=column.count)
-    means = ([_Figures.of(figures.means(chosen)) for figures in kind] for kind in kinds)
-    known = ([of for of in kind if of is not None] for kind in means)
-    return column, [kind for kind in known if kind]
+        return None
+    return Documents(column=column.column, of_line=of_document, count=column.count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,36 +282,62 @@ class _Figures:
         return means
 
 
-def _figures(evaluations: Sequence[ScoredOutput]) -> Iterator[list[_Figures | None]]:
-    """Yield the figures of the finite lines of each evaluation, then those of pairs; None where there are few."""
-    firsts = [of.scores[0] for of in evaluations]
-    columns = [(first, line_values(first.metric, first.statistics)) for first in firsts]
-    known = [(first, column) for first, column in columns if column is not None]
-    yield [_Figures.of(column, first) for first, column in known]
-    pairs = (two for two in combinations(known, 2) if two[0][0].line_numbers == two[1][0].line_numbers)
-    with np.errstate(invalid="ignore"):
-        of_pairs = [_Figures.of(column - other, first) for (first, column), (_, other) in pairs]
-    yield of_pairs
+def _kinds(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> list[Kind]:
+    """Return what makes the figures of the finite lines of each evaluation, and of each two; or of other values.
 
-
-def _test(documents: Documents, kinds: Sequence[Sequence[_Figures]]) -> tuple[float, float]:
-    """Return the p-value of some kinds of figures, and how much wider their interval is, at most.
-
-    All kinds count alike, however many figures they have.
+    They are made again when they are wanted again: those of all pairs together may be larger than memory.
     """
-    least, widest = 1.0, 1.0
-    for figures in kinds:
-        of_line = [
-            (documents if len(of.places) == len(documents.of_line) else documents.only(of.places)).of_line
-            for of in figures
-        ]
-        p_values = [alike_p(of.ranks, lines) for of, lines in zip(figures, of_line, strict=True)]
-        p_value = min(1.0, len(kinds) * combined_p(p_values))
-        if p_value < LEVEL:
-            three = zip(figures, of_line, p_values, strict=True)
-            widest = max(widest, *(widening(of.values, lines) for of, lines, p in three if p < LEVEL))
-        least = min(least, p_value)
-    return least, widest
+    first = evaluations[0].scores[0]
+    if values:
+        return [lambda: _enough(_Figures.of(column, first) for column in values)]
+    columns = ((of.scores[0], line_values(of.scores[0].metric, of.scores[0].statistics)) for of in evaluations)
+    known = [(score, column) for score, column in columns if column is not None]
+    pairs = [two for two in combinations(known, 2) if two[0][0].line_numbers == two[1][0].line_numbers]
+    return [
+        lambda: _enough(_Figures.of(column, score) for score, column in known),
+        lambda: _enough(_Figures.of(_difference(column, other), score) for (score, column), (_, other) in pairs),
+    ]
+
+
+def _enough(figures: Iterable[_Figures | None]) -> Iterator[_Figures]:
+    return (of for of in figures if of is not None)
+
+
+def _difference(column: Array, other: Array) -> Array:
+    with np.errstate(invalid="ignore"):  # of infinite lines, which are left out
+        return column - other
+
+
+def _means(kind: Kind, documents: Documents) -> Iterator[_Figures]:
+    """Yield the means of documents instead of the figures of lines."""
+    return _enough(_Figures.of(figures.means(documents)) for figures in kind())
+
+
+def _tests(columns: Sequence[Documents], kinds: Sequence[Kind]) -> list[tuple[float, float]]:
+    """Return the p-value of some kinds of figures for each column, and how much wider their interval is, at most.
+
+    All kinds count alike, however many figures they have. The figures are looked at one by one.
+    """
+    found = [[[_test(column, figures) for column in columns] for figures in kind()] for kind in kinds if columns]
+    known = [kind for kind in found if kind]
+    tests = []
+    for n in range(len(columns)):
+        least, widest = 1.0, 1.0
+        for kind in known:
+            p_value = min(1.0, len(known) * combined_p([of_figures[n][0] for of_figures in kind]))
+            if p_value < LEVEL:
+                widest = max(widest, *(of_figures[n][1] for of_figures in kind))
+            least = min(least, p_value)
+        tests.append((least, widest))
+    return tests
+
+
+def _test(documents: Documents, figures: _Figures) -> tuple[float, float]:
+    """Return the p-value of figures and, if it is small, how much wider their interval is, else 1."""
+    are_all = len(figures.places) == len(documents.of_line)
+    of_line = (documents if are_all else documents.only(figures.places)).of_line
+    p_value = alike_p(figures.ranks, of_line)
+    return p_value, widening(figures.values, of_line) if p_value < LEVEL else 1.0
 
 
 def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:

@@ -1,6 +1,7 @@
 """Simulations of lines that are alike by document: few trials always, many with ``--long``."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -118,6 +119,18 @@ def test_more_outputs_do_not_hide_documents(challenge):
             "lines with the same FileId are alike: intervals and tests are by document, up to 1.4 times as wide as by "
             "line"
         )
+
+
+def test_pairs_are_looked_at_one_by_one(challenge):
+    """The figures of all pairs of forty outputs of 300,000 lines take six gigabytes."""
+    rng = np.random.default_rng(5)
+    evaluations = challenge(inputs(rng, 100, 20), **{f"m{n}": skewed(rng, 2000) for n in range(16)})
+    find_dependence(evaluations)
+    tracemalloc.start()
+    find_dependence(evaluations)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 120 * 2000 * 24 / 3  # a third of what the figures of 120 pairs take
 
 
 def test_tests_by_line_are_noted(challenge):
