@@ -1,8 +1,9 @@
 """The queue of a board's server: jobs in the board's database, leased by workers on this machine or on others.
 
 A worker leases a job for :data:`LEASE_SECONDS`, and renews the lease while it works. A job whose worker died is
-leased again when its lease is over; the second death fails it. What a worker does is stored in the transaction that
-ends its lease, so that a job that was leased twice is done once.
+leased again when its lease is over; the second death fails it. All jobs that a worker holds die with it. So it holds
+only one at a time with which another worker died: a job that ends workers does not make others fail. What a worker
+does is stored in the transaction that ends its lease, so that a job that was leased twice is done once.
 
 A job is an upload's, or a rescoring that an organiser asked for. Turns are fair: rescorings come first, then the
 submitter who was served least recently, with their oldest job; each has one at a time.
@@ -38,14 +39,19 @@ DIED = "its worker died twice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A leased job; ``lease`` counts its leases. If ``is_dead``, its workers died too often: it is to fail."""
+    """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died."""
 
     id: int
     upload_id: int | None
     submitter_id: int | None
     rescoring_id: int | None
     lease: int
-    is_dead: bool
+    deaths: int
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether its workers died too often: it is to fail."""
+        return self.deaths >= MOST_DEATHS
 
 
 def enqueue(connection: Connection, upload_id: int, submitter_id: int, now: datetime) -> int:
@@ -89,11 +95,14 @@ def changing(board: Board) -> Iterator[Connection]:
             yield connection
 
 
-def lease(board: Board, now: datetime) -> Job | None:
-    """Lease the next job; None if nothing is to be done now, or if another worker was faster."""
+def lease(board: Board, now: datetime, *, harmless: bool = False) -> Job | None:
+    """Lease the next job, or only one with which no worker died: one that is ``harmless``.
+
+    Returns None if nothing is to be done now, or if another worker was faster.
+    """
     try:
         with changing(board) as connection:
-            row = connection.execute(_next(now).with_for_update(skip_locked=True, of=jobs)).first()
+            row = connection.execute(_next(now, harmless=harmless).with_for_update(skip_locked=True, of=jobs)).first()
             if row is None:
                 return None
             deaths = row.deaths + (row.state == LEASED)
@@ -108,17 +117,20 @@ def lease(board: Board, now: datetime) -> Job | None:
         submitter_id=row.submitter_id,
         rescoring_id=row.rescoring_id,
         lease=row.lease + 1,
-        is_dead=deaths >= MOST_DEATHS,
+        deaths=deaths,
     )
 
 
-def _next(now: datetime) -> Any:
+def _next(now: datetime, *, harmless: bool) -> Any:
     """Select the next job: of the submitter who was served least recently, the oldest."""
     moment = now.astimezone(UTC)
     other, served = jobs.alias("other"), jobs.alias("served")
     latest = moment + timedelta(seconds=LONGEST_PAUSE_SECONDS)  # what is due later still is of a clock that went back
     is_due = or_(jobs.c.due <= moment, jobs.c.due > latest)
-    is_free = or_(and_(jobs.c.state == WAITING, is_due), and_(jobs.c.state == LEASED, is_over(now)))
+    is_free = and_(jobs.c.state == WAITING, is_due)
+    is_free = (
+        and_(is_free, jobs.c.deaths == 0) if harmless else or_(is_free, and_(jobs.c.state == LEASED, is_over(now)))
+    )
     same = and_(other.c.submitter_id == jobs.c.submitter_id, other.c.id != jobs.c.id)
     busy = exists().where(same, other.c.state == LEASED)
     earlier = exists().where(same, other.c.state == WAITING, other.c.id < jobs.c.id)

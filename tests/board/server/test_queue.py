@@ -89,6 +89,23 @@ def test_a_job_whose_worker_died_is_leased_again_and_then_fails(board):
     assert finish(board, leases[2])
 
 
+@ON_BOTH
+def test_a_job_with_which_a_worker_died_is_not_harmless(board):
+    first, second = teams(board, ["first", "second"])
+    enqueue(board, first)
+    clock = Clock()
+    queue.lease(board, clock())
+    clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    assert queue.lease(board, clock(), harmless=True) is None
+    again = queue.lease(board, clock())
+    assert again.deaths == 1
+    with queue.changing(board) as connection:
+        queue.put_back(connection, again, clock())
+    new = enqueue(board, second, clock())
+    assert queue.lease(board, clock(), harmless=True).id == new
+    assert queue.lease(board, clock(), harmless=True) is None
+
+
 def test_a_renewed_lease_lasts(board):
     (team,) = teams(board, ["team"])
     enqueue(board, team)
@@ -190,6 +207,27 @@ def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
     told = program.get(f"/api/uploads/{number}").json()
     assert (told["state"], told["reason"], told["cost"]) == ("failed", "its worker died twice", 0)
     assert program.put(OUT, output("test-A", 0.5, 0)).status_code == 201  # it may be sent again
+
+
+def test_a_worker_holds_one_job_at_a_time_with_which_another_died(served, monkeypatch):
+    """So a job that ends workers makes no other one fail."""
+    names = ["anna", "bob", "carol"]
+    for name in names:
+        sent(served, name=name)
+    for _ in names:
+        queue.lease(served.board, served.clock())
+    served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    score, held = worker._score, []
+
+    def watched(work, *more):
+        with served.board.reading() as connection:
+            ours = (jobs.c.state == queue.LEASED, jobs.c.deaths == 1)
+            held.append(connection.execute(select(func.count()).where(*ours)).scalar_one())
+        score(work, *more)
+
+    monkeypatch.setattr(worker, "_score", watched)
+    Worker(served.board.folder, at_once=4, clock=served.clock).run(until_idle=True)
+    assert (held, states(served)) == ([1] * 3, ["done"] * 3)
 
 
 def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
