@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 
-from geval_py.errors import UsageError
+from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.items import ScoredItem, unused_name
@@ -107,16 +107,18 @@ def evaluate_all(
     tokenizer: str | None = None,
     keep_texts: bool = True,
     cluster: distributed.Client | None = None,
+    on_fault: Callable[[DataError | SchemeError], object] | None = None,
 ) -> Evaluations:
     """Score all outputs of a test set, in the order of their names; see :func:`evaluate`.
 
-    Raises the error of the first output that is at fault. To score the others, evaluate them one by one.
+    Raises the error of the first output that is at fault. Or calls ``on_fault``, such as ``print``, with each such
+    error, and leaves the output out.
     """
     task, split = _located(challenge, test, None, metrics, tokenizer)
     from geval_py.scoring.cluster import workers_of
 
     results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers_of(cluster))
-    return Evaluations(Evaluation.of(scored) for scored in evaluations_of(results))
+    return Evaluations(Evaluation.of(scored) for scored in evaluations_of(results, on_fault))
 
 
 def _located(

@@ -22,7 +22,7 @@ SIGNATURES = {
     "mix": "(evaluations, *, words=0, documents=None, seed=12345, force=False)",
     "compare": "(evaluations, *, baseline=None, samples=None, seed=12345, documents=None, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), metrics=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
-    "evaluate_all": "(challenge, test='test-A', *, metrics=(), tokenizer=None, keep_texts=True, cluster=None)",
+    "evaluate_all": "(challenge, test='test-A', *, metrics=(), tokenizer=None, keep_texts=True, cluster=None, on_fault=None)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), tokenizer=None, keep_texts=True, cluster=None, inputs=None, vocabulary=())",
     "Scorer": "(vocabulary, metric='PerplexityHashed', *, threads=None)",
     "Scorer.losses": "(self, probabilities, expected, first_line=1, *, lines=None, log=False, logits=False, rest=None)",

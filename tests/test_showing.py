@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,17 @@ def test_a_challenge_and_its_sets_are_tables_in_notebooks():
 )
 def test_what_is_a_number_in_a_name(values, wanted):
     assert list(score_tables._numbers_or_texts(values)) == wanted
+
+
+def test_an_output_at_fault_does_not_hide_the_others(tmp_path):
+    shutil.copytree(GAZETTE, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "dev-0/out-model=bad.tsv").write_text("the:0.5\n")
+    with pytest.raises(geval_py.GevalError) as caught:
+        geval_py.evaluate_all(tmp_path, "dev-0")
+    faults = []
+    scored = geval_py.evaluate_all(tmp_path, "dev-0", on_fault=faults.append)
+    assert [one.output.name for one in scored] == ["out-model=bigram.tsv", "out-model=unigram.tsv"]
+    assert [str(fault) for fault in faults] == [str(caught.value)]
 
 
 def test_without_pandas_only_its_own_tables_are_missing(outputs, monkeypatch):

@@ -453,11 +453,19 @@ def each_score(result: ScoredOutput | Failure, metrics: int) -> Sequence[MetricS
     return found or [None] * metrics
 
 
-def evaluations_of(results: Iterable[ScoredOutput | Failure]) -> list[ScoredOutput]:
-    """Return the evaluations; raises the error of the first failure, and computes no result after it."""
+def evaluations_of(
+    results: Iterable[ScoredOutput | Failure], on_fault: Callable[[DataError | SchemeError], object] | None = None
+) -> list[ScoredOutput]:
+    """Return the evaluations without failures, with whose errors ``on_fault`` is called.
+
+    Without ``on_fault``, raises the error of the first failure, and computes no result after it.
+    """
     evaluations = []
     for result in results:
-        if isinstance(result, Failure):
+        if not isinstance(result, Failure):
+            evaluations.append(result)
+        elif on_fault is None:
             raise result.error
-        evaluations.append(result)
+        else:
+            on_fault(result.error)
     return evaluations
