@@ -245,7 +245,7 @@ def read_csv(path: str, max_bytes: int | None = None) -> Lines:
     if header in ([ID, LABEL, P], [ID, LABEL, LOG_P]):
         yield from _lines_of_ids(rows, header[2])
         return
-    first = int(header[0].lower() in ("", ID))
+    first = int(not header or header[0].lower() in ("", ID))  # an empty line is a header without columns
     labels = header[first:]
     if not labels or not all(map(str.strip, labels[1:])):
         raise row.error("", f"the header is `{ID},{LABEL},{P}`, or names a column for each label")

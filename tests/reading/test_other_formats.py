@@ -167,6 +167,7 @@ BAD_CSV = [
     ("id,a,b\n1,0.5,2\n", "row 2, column `b`: 2.0 is not a probability, from 0 to 1"),
     ("id,a,b\n1,0.5\n", "row 2: 2 columns, but the header has 3"),
     ('id,a,b\n1,"0.5\n', "row 2: it is not CSV: unexpected end of data"),
+    ("\n1,2\n", "row 1: the header is `id,label,p`, or names a column for each label"),
     ("id\n1\n", "row 1: the header is `id,label,p`, or names a column for each label"),
 ]
 
