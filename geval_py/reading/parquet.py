@@ -156,9 +156,12 @@ class ParquetFile:
                 if batch is None:
                     return
                 batch.validate()
-                if are_short is None:
-                    are_short = coded and _have_short_words(batch)
-                values, text = _count(batch, are_short)
+                for leaf in _leaves_in(batch):
+                    if hasattr(leaf, "dictionary"):
+                        leaf.validate(full=True)  # pyarrow ends the process for some codes that have no word
+                if coded and are_short is None:
+                    are_short = self._have_short_words(batch, sum(pages[leaf].entries for leaf in self._words))
+                values, text = _count(batch, bool(are_short))
                 if self._is_lighteval:
                     columns = [batch.column(DOC).field(0), batch.column(RESPONSE).field(0)]
                     batch = self._pa.RecordBatch.from_arrays(columns, [CHOICES, rows.LOGARITHMS])
@@ -184,15 +187,32 @@ class ParquetFile:
                 self._coded = self._reader(read_dictionary=self._strings, metadata=self._metadata)
         return self._coded
 
+    def _have_short_words(self, batch: Any, entries: int) -> bool | None:
+        """Whether no word in the dictionary of a row group has more than SHORT_WORD bytes.
+
+        None while there is no dictionary: pyarrow reads it with the first word. It leaves out a word that is there
+        twice, so that the numbers of others are false; raises UnreadableFileError for that.
+        """
+        words = [leaf.dictionary for leaf in _leaves_in(batch) if hasattr(leaf, "dictionary")]
+        found = sum(map(len, words))
+        if entries and not found:
+            return None
+        if found != entries:
+            raise damaged(self._path, "a word is twice in a dictionary")
+        starts = map(starts_in, words)
+        return all(max(map(sub, of[1:], of), default=0) <= SHORT_WORD for of in starts)
+
     def _longest_word(self, group: int, leaf: int) -> int:
-        """Return the size of the longest word of a dictionary, of which a part of the words are numbers."""
+        """Return the size of the longest word of a dictionary, of which a part of the words are numbers.
+
+        pyarrow reads the dictionary with the first word that refers to it.
+        """
         with reading(self._path):
-            first = next(self._coded_reader().iter_batches(1, [group], [leaf], use_threads=False), None)
-            if first is None:
-                return 0
-            (words,) = _leaves_of(first.column(0))
-            longest = _compute("max", _lengths(words.dictionary)).as_py()
-        return int(longest or 0)
+            for batch in self._coded_reader().iter_batches(ROWS_AT_ONCE, [group], [leaf], use_threads=False):
+                (words,) = _leaves_of(batch.column(0))
+                if len(words.dictionary):
+                    return int(_compute("max", _lengths(words.dictionary)).as_py() or 0)
+        return 0
 
 
 class _Unpacked:
@@ -237,19 +257,12 @@ def _size(batch: Any) -> int:
     return values * BYTES_OF_OBJECT + text
 
 
-def _have_short_words(batch: Any) -> bool:
-    """Whether no word in a dictionary, of which a row group has one, has more than SHORT_WORD bytes."""
-    leaves = [leaf for column in batch.columns for leaf in _leaves_of(column) if hasattr(leaf, "dictionary")]
-    starts = [starts_in(leaf.dictionary) for leaf in leaves]
-    return all(max(map(sub, of[1:], of), default=0) <= SHORT_WORD for of in starts)
-
-
 def _count(batch: Any, are_short: bool = False) -> tuple[int, int]:
     """Count the values in a batch, and the bytes of its words, each as often as it is there.
 
     If the words of dictionaries ``are_short``, their bytes are not counted, which would take longer.
     """
-    leaves = [leaf for column in batch.columns for leaf in _leaves_of(column)]
+    leaves = _leaves_in(batch)
     return sum(map(len, leaves)), sum(_text_size(leaf, are_short) for leaf in leaves)
 
 
@@ -275,6 +288,10 @@ def _compute(function: str, *arrays: Any) -> Any:
     from pyarrow._compute import call_function
 
     return call_function(function, list(arrays))
+
+
+def _leaves_in(batch: Any) -> list[Any]:
+    return [leaf for column in batch.columns for leaf in _leaves_of(column)]
 
 
 def _leaves_of(array: Any) -> Iterator[Any]:
@@ -358,9 +375,9 @@ def _check_types(path: str, schema: Any, types: Any) -> None:
 def _check_lighteval(path: str, schema: Any, types: Any) -> None:
     """Raise UnreadableFileError unless lighteval's details are of a multiple-choice task."""
     for of, key, kinds in ((DOC, CHOICES, ("string", "large_string")), (RESPONSE, rows.LOGARITHMS, ("double",))):
-        found = schema.field(of).type
+        found = schema.field(of).type if schema.names.count(of) == 1 else pyarrow().null()
         names = [field.name for field in found] if types.is_struct(found) else []
-        inner = found.field(key).type if key in names else None
+        inner = found.field(key).type if names.count(key) == 1 else None
         is_list = inner is not None and (types.is_list(inner) or types.is_large_list(inner))
         if inner is None or not is_list or str(inner.value_type) not in kinds:
             reason = f"column {of}.{key}: lighteval's details of a multiple-choice task have a list there"

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from geval_py.reading.thrift import Shape, Struct
 
 # Of the footer: its lists, and what is asked for here.
-ROW_GROUPS, COLUMNS, ROWS, COLUMN = 4, 1, 3, 3
+SCHEMA, ROW_GROUPS, COLUMNS, ROWS, COLUMN = 2, 4, 1, 3, 3
+NAME, CHILDREN = 4, 5  # of an element of the schema
 VALUES, STORED, DATA_PAGES, DICTIONARY = 5, 7, 9, 11  # of a column
 _COLUMN: Shape = {
     2: [I32], 3: [TEXT], VALUES: I64, STORED: I64, 8: [{}], DATA_PAGES: I64, DICTIONARY: I64, 13: [{}],
     16: {2: [I64], 3: [I64]}, 17: {2: [I32]},
 }  # fmt: skip
 _CHUNK: Shape = {COLUMN: _COLUMN, 8: {2: {1: [TEXT]}}}
-_FOOTER: Mapping[int, Shape] = {2: [{}], ROW_GROUPS: [{COLUMNS: [_CHUNK], ROWS: I64, 4: [{}]}], 5: [{}], 7: [{}]}
+_FOOTER: Mapping[int, Shape] = {
+    SCHEMA: [{NAME: TEXT, CHILDREN: I32}], ROW_GROUPS: [{COLUMNS: [_CHUNK], ROWS: I64, 4: [{}]}], 5: [{}], 7: [{}],
+}  # fmt: skip
 
 # Of the header of a page.
 PAGE_TYPE, UNPACKED_SIZE, STORED_SIZE, DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 1, 2, 3, 5, 7, 8
@@ -38,10 +41,15 @@ _PAGE: Mapping[int, Shape] = {
 }  # fmt: skip
 
 OF_DICTIONARY = {2, 8}  # PLAIN_DICTIONARY, RLE_DICTIONARY
-DELTA_BYTE_ARRAY = 7  # each word is the beginning of the one before and more: a page may unpack to its size squared
+NOT_READ = {
+    6: "DELTA_LENGTH_BYTE_ARRAY",  # a few bytes may stand for any number of lengths, whatever the header says
+    7: "DELTA_BYTE_ARRAY",  # each word begins as the one before: a page may unpack to its size squared
+}
 MAGIC = b"PAR1"
 MOST_FOOTER_BYTES = 1 << 24
 MOST_ENTRIES = 1 << 19  # of all lists of the footer; pyarrow takes a thousand bytes for each column of a row group
+MOST_DEPTH, MOST_PATH_BYTES = 64, 1 << 24  # of the schema; pyarrow writes the path of each column with all its names
+MOST_PAGE_BYTES = 1 << 28  # a page is unpacked whole
 HEADER_BYTES, MOST_HEADER_BYTES = 1 << 10, 1 << 20
 LEAST_VALUE_BYTES = 2  # of an entry of a dictionary: a Float16; other numbers, and lengths of words, have 4 or 8
 
@@ -64,14 +72,15 @@ class Group(NamedTuple):
 class Pages(NamedTuple):
     """The pages of a column in a row group: how many values they have, and their sizes in bytes.
 
-    ``dictionary`` is the size of the dictionary, 0 without one; ``coded`` tells for each kind of data pages that are
-    there whether it refers to the dictionary.
+    ``dictionary`` is the size of the dictionary, and ``entries`` its number of values, 0 without one; ``coded`` tells
+    for each kind of data pages that are there whether it refers to the dictionary.
     """
 
     values: int
     unpacked: int
     stored: int
     dictionary: int
+    entries: int
     coded: frozenset[bool]
 
 
@@ -90,9 +99,31 @@ def groups_of(path: str, file: BinaryIO) -> tuple[list[Group], int]:
     file.seek(size - 8 - length)
     try:
         footer = Reader(file.read(length), most=MOST_ENTRIES).struct(_FOOTER)
-        return [_group(group) for group in footer[ROW_GROUPS]], size
+        _check_schema(footer[SCHEMA])
+        groups = [_group(group) for group in footer[ROW_GROUPS]]
     except (IndexError, KeyError, ValueError):
         raise damaged(path, "its footer cannot be read") from None
+    if sum(column.size for group in groups for column in group.columns) > size - length:
+        raise damaged(path, "its columns overlap")  # a few bytes could be read a hundred thousand times
+    return groups, size
+
+
+def _check_schema(elements: list[Struct]) -> None:
+    """Raise ValueError for a schema that is nested too deeply, or whose columns have too long paths."""
+    nested: list[list[int]] = []  # the groups around an element: how many children follow, and the size of the path
+    total = 0
+    for element in elements:
+        size, children = element[NAME], element.get(CHILDREN, 0)
+        if nested:
+            size += nested[-1][1] + 1
+            nested[-1][0] -= 1
+        total += size
+        if children:
+            nested.append([children, size])
+        while nested and not nested[-1][0]:
+            nested.pop()
+        if children < 0 or len(nested) > MOST_DEPTH or total > MOST_PATH_BYTES:
+            raise ValueError
 
 
 def _group(group: Struct) -> Group:
@@ -118,7 +149,7 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
     As pyarrow does, it reads pages until they have as many values as the footer says.
     """
     place, end = column.start, min(column.start + column.size, file.seek(0, os.SEEK_END))
-    values = unpacked = stored = dictionary = 0
+    values = unpacked = stored = dictionary = entries = 0
     coded: set[bool] = set()
     while values < column.values:
         if place >= end:
@@ -128,19 +159,26 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
         place += size + in_file
         if place > end:
             raise damaged(path, "a page ends behind its column")
-        unpacked, stored = unpacked + of_page, stored + in_file
+        if of_page > MOST_PAGE_BYTES:
+            raise damaged(path, f"a page unpacks to {of_page} bytes, more than {MOST_PAGE_BYTES}")
+        whole = max(of_page, in_file)  # one that is not compressed may have a false size
+        unpacked, stored = unpacked + whole, stored + in_file
         if kind in (IS_DATA, IS_DATA_V2):
             page = header[DATA_PAGE if kind == IS_DATA else DATA_PAGE_V2]
             values += page[NUMBER_OF_VALUES]
             encoding = page[ENCODING if kind == IS_DATA else ENCODING_V2]
-            if encoding == DELTA_BYTE_ARRAY:
-                raise damaged(path, "the encoding DELTA_BYTE_ARRAY is not read")
+            if encoding in NOT_READ:
+                raise damaged(path, f"the encoding {NOT_READ[encoding]} is not read")
+            if encoding in OF_DICTIONARY and False in coded:
+                raise damaged(path, "a page with a dictionary follows one without")
             coded.add(encoding in OF_DICTIONARY)
         elif kind == IS_DICTIONARY:
-            dictionary = max(dictionary, of_page)
-            if LEAST_VALUE_BYTES * header[DICTIONARY_PAGE][NUMBER_OF_VALUES] > of_page:
+            if dictionary or coded:
+                raise damaged(path, "a dictionary is not the first page")
+            dictionary, entries = whole, header[DICTIONARY_PAGE][NUMBER_OF_VALUES]
+            if LEAST_VALUE_BYTES * entries > of_page:
                 raise damaged(path, "a dictionary has more values than bytes for them")
-    return Pages(values=values, unpacked=unpacked, stored=stored, dictionary=dictionary, coded=frozenset(coded))
+    return Pages(values, unpacked, stored, dictionary, entries, frozenset(coded))
 
 
 def damaged(path: str, reason: str) -> UnreadableFileError:

@@ -35,7 +35,7 @@ class Reader:
         self._data, self.place, self._most = data, place, most
 
     def struct(self, shape: Mapping[int, Shape], depth: int = 0) -> Struct:
-        """Read a structure: its fields by their numbers, with None for text and for fields that the shape lacks.
+        """Read a structure: its fields by their numbers; a text is its size, and a field not in the shape is None.
 
         Raises IndexError at the end of the data, and ValueError for anything that is not in the protocol.
         """
@@ -62,6 +62,8 @@ class Reader:
         if isinstance(shape, list):
             kind = _kind(shape[0])
             return [self._value(shape[0], depth + 1) for _ in range(self._count(kind))]
+        if shape == TEXT:
+            return self._jump(self._unsigned())
         if isinstance(shape, int):
             return self._number(BITS[shape]) if shape in BITS else self._skip(shape, depth)
         return self.struct(shape, depth + 1)
@@ -115,10 +117,11 @@ class Reader:
             raise ValueError
         return value >> 1 ^ -(value & 1)
 
-    def _jump(self, size: int) -> None:
+    def _jump(self, size: int) -> int:
         self.place += size
         if self.place > len(self._data):
             raise IndexError
+        return size
 
 
 def _kind(shape: Shape) -> int:
