@@ -95,21 +95,34 @@ def _numbered(path: str, column: str, batches: Iterable[Any], names: Sequence[st
     """Yield the rows of batches of one column; numbers stand for ``names``, if there are any."""
     number = 0
     for batch in batches:
-        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
-            for value in batch.slice(start, ROWS_AT_ONCE).column(0).to_pylist():
-                number += 1
-                row = rows.Row(path=path, number=number)
-                if names and isinstance(value, int):
-                    if not 0 <= value < len(names):
-                        raise row.error(column, f"there is no class {value}; there are {len(names)}")
-                    value = names[value]
-                yield row, column, value
+        for value in _values(path, batch.column(0)):
+            number += 1
+            row = rows.Row(path=path, number=number)
+            if names and isinstance(value, int):
+                if not 0 <= value < len(names):
+                    raise row.error(column, f"there is no class {value}; there are {len(names)}")
+                value = names[value]
+            yield row, column, value
+
+
+def _values(path: str, column: Any) -> Iterator[Any]:
+    """Yield the values of a column of Arrow; a text of a dictionary is one object for all rows that have it."""
+    from geval_py.reading.parquet import reading
+
+    with reading(path):
+        texts = column.dictionary.to_pylist() if hasattr(column, "dictionary") else None
+    for start in range(0, len(column), ROWS_AT_ONCE):
+        with reading(path):
+            some = column.slice(start, ROWS_AT_ONCE)
+            found = (some if texts is None else some.indices).to_pylist()
+        for value in found:
+            yield value if texts is None or value is None else texts[value]
 
 
 def _of_parquet(path: str, column: str) -> Iterator[Answer]:
-    from geval_py.reading.parquet import opened, reading
+    from geval_py.reading.parquet import opened
 
-    name, number = "", 0
+    name = ""
 
     def choose(names: list[str]) -> str:
         nonlocal name
@@ -117,21 +130,7 @@ def _of_parquet(path: str, column: str) -> Iterator[Answer]:
         return name
 
     with opened(path, choose) as file:
-        for batch in file.batches():
-            values = batch.column(0)
-            with reading(path):  # a text that many rows have is one object for all of them
-                texts = values.dictionary.to_pylist() if hasattr(values, "dictionary") else None
-            for start in range(0, batch.num_rows, ROWS_AT_ONCE):
-                with reading(path):
-                    some = values.slice(start, ROWS_AT_ONCE)
-                    found = (some if texts is None else some.indices).to_pylist()
-                for value in found:
-                    number += 1
-                    yield rows.Row(path=path, number=number), name, _of_code(texts, value)
-
-
-def _of_code(texts: Sequence[Any] | None, value: Any) -> Any:
-    return value if texts is None or value is None else texts[value]
+        yield from _numbered(path, name, file.batches())
 
 
 # Folders that Dataset.save_to_disk wrote
@@ -221,6 +220,10 @@ def _batches(path: str, name: str) -> Iterator[Any]:
     from geval_py.reading.parquet import check_column, pyarrow, reading
 
     with naming(path), open(path, "rb") as raw, reading(path, "no well-formed stream of Arrow"):
+        if any(map(_is_compressed, pyarrow().ipc.MessageReader.open_stream(raw))):
+            reason = "its columns are compressed, which datasets does not do: a few bytes could fill the memory"
+            raise UnreadableFileError(path=path, reason=reason)
+        raw.seek(0)
         stream = pyarrow().ipc.open_stream(raw)
         check_column(path, stream.schema, name)
         while True:
@@ -230,3 +233,35 @@ def _batches(path: str, name: str) -> Iterator[Any]:
                 break
             batch.validate(full=True)
             yield batch.select([name])
+
+
+COMPRESSION, OF_OLD = 3, b"ARROW:experimental_compression"
+
+
+def _is_compressed(message: Any) -> bool:
+    """Whether a message of Arrow's stream has batches of columns that are compressed.
+
+    The format: https://github.com/apache/arrow/blob/main/format/Message.fbs; its version 4 has a key of its own.
+    """
+    data = message.metadata.to_pybytes()
+    root = _number_at(data, 0, 4)
+    header = _place_of(data, root, 2)
+    table = header + _number_at(data, header, 4)
+    if message.type == "dictionary":
+        field = _place_of(data, table, 1)
+        table = field + _number_at(data, field, 4)
+    elif message.type != "record batch":
+        return False
+    return bool(_place_of(data, table, COMPRESSION)) or OF_OLD in data
+
+
+def _place_of(data: bytes, table: int, field: int) -> int:
+    """Return where a field of a table of FlatBuffers is; 0 without it."""
+    fields = table - int.from_bytes(data[table : table + 4], "little", signed=True)
+    slot = 4 + 2 * field
+    place = _number_at(data, fields + slot, 2) if slot < _number_at(data, fields, 2) else 0
+    return table + place if place else 0
+
+
+def _number_at(data: bytes, place: int, size: int) -> int:
+    return int.from_bytes(data[place : place + size], "little")

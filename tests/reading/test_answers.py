@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from geval_py import Challenge, evaluate
 from geval_py.cli import main
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading import parquet
+from geval_py.reading.answer_files import encoded_answers
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.sources import state_at
@@ -265,6 +267,47 @@ def test_columns_of_a_dataset_have_texts_or_numbers(tmp_path):
         assert reason_of(folder) == reason
     place.write_bytes(b"none")
     assert reason_of(folder).startswith("it is no well-formed stream of Arrow: ")
+
+
+def write_stream(folder, column, **options):
+    """Write a dataset of one column with Arrow's options."""
+    shutil.copytree(DATASETS / "single", folder)
+    table, options = pa.table({"answer": column}), pa.ipc.IpcWriteOptions(**options)
+    with (
+        pa.OSFile(str(folder / "data-00000-of-00001.arrow"), "wb") as file,
+        pa.ipc.new_stream(file, table.schema, options=options) as stream,
+    ):
+        stream.write_table(table)
+
+
+COMPRESSED = "its columns are compressed, which datasets does not do: a few bytes could fill the memory"
+
+
+@pytest.mark.parametrize("version", ["V4", "V5"])
+@pytest.mark.parametrize("codec", ["lz4", "zstd", None])
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_compressed_columns_of_a_dataset(is_coded, codec, version, tmp_path):
+    words = [word * 10_000 for word in "aab"]
+    column = pa.array(words).dictionary_encode() if is_coded else pa.array(words)
+    version = pa.ipc.MetadataVersion[version]
+    write_stream(tmp_path / "expected", column, compression=codec, metadata_version=version)
+    if codec is None:
+        assert lines_of(tmp_path / "expected") == words
+    else:
+        assert reason_of(tmp_path / "expected") == COMPRESSED
+
+
+def test_a_long_answer_that_many_rows_of_a_dataset_have(tmp_path):
+    """It is one text in memory."""
+    rows = 5000
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), ["x" * 100_000])
+    write_stream(tmp_path / "expected", column)
+    tracemalloc.start()
+    answers = encoded_answers(str(tmp_path / "expected"))
+    assert next(answers) == b"x" * 100_000 + b"\n"
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+    assert sum(1 for _ in answers) == rows - 1
 
 
 def test_answers_are_a_value(tmp_path):
