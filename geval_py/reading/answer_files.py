@@ -108,6 +108,7 @@ def _numbered(path: str, column: str, batches: Iterable[Any], names: Sequence[st
 def _values(path: str, column: Any) -> Iterator[Any]:
     """Yield the values of a column of Arrow; a text of a dictionary is one object for all rows that have it."""
     from geval_py.reading.parquet import reading
+    from geval_py.reading.parquet_headers import damaged
 
     with reading(path):
         texts = column.dictionary.to_pylist() if hasattr(column, "dictionary") else None
@@ -116,7 +117,12 @@ def _values(path: str, column: Any) -> Iterator[Any]:
             some = column.slice(start, ROWS_AT_ONCE)
             found = (some if texts is None else some.indices).to_pylist()
         for value in found:
-            yield value if texts is None or value is None else texts[value]
+            if texts is None or value is None:
+                yield value
+            elif 0 <= value < len(texts):
+                yield texts[value]
+            else:
+                raise damaged(path, f"a dictionary has no word {value}")
 
 
 def _of_parquet(path: str, column: str) -> Iterator[Answer]:

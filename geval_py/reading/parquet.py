@@ -156,9 +156,6 @@ class ParquetFile:
                 if batch is None:
                     return
                 batch.validate()
-                for leaf in _leaves_in(batch):
-                    if hasattr(leaf, "dictionary"):
-                        leaf.validate(full=True)  # pyarrow ends the process for some codes that have no word
                 if coded and are_short is None:
                     are_short = self._have_short_words(batch, sum(pages[leaf].entries for leaf in self._words))
                 values, text = _count(batch, bool(are_short))

@@ -79,6 +79,9 @@ class BatchScorer(MatchedBlockReader):
 def _first_word(batch: Any) -> str:
     """Return the first word of rows with lists of words; an empty one if there is none."""
     words = parquet.entries_of(batch.column(rows.WORDS).slice(0, 1))
+    if hasattr(words, "dictionary") and len(words):  # for some codes without a word, pyarrow ends the process
+        code, words = words.indices[0].as_py(), words.dictionary
+        words = words.slice(code, 1) if code is not None and code >= 0 else ()
     return words[0].as_py() if len(words) else ""
 
 
