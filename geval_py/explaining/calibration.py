@@ -56,12 +56,12 @@ class Claim:
     @property
     def claimed_perplexity(self) -> float:
         """The perplexity that the output claims, in words."""
-        return math.exp(self.entropy)
+        return base.exp(self.entropy)
 
     @property
     def perplexity(self) -> float:
         """The perplexity that the output gets."""
-        return math.exp(self.loss)
+        return base.exp(self.loss)
 
     @property
     def is_significant(self) -> bool:

@@ -30,6 +30,7 @@ from geval_py.reports.drawing import (
 )
 from geval_py.reports.panels import figure, percent
 from geval_py.reports.scales import Scale, tick_text
+from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
 from geval_py.tables.names import cut_names
@@ -224,7 +225,7 @@ def histogram(
     y = Scale(low=0.0, high=shares[-1], start=frame.bottom, end=frame.top)
     values = scales.round_ticks(lowest, highest, 6)
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
-    ticks = [(value, [f"{value:g}", _brief(math.exp(value))]) for value in values]
+    ticks = [(value, [f"{value:g}", _brief(exp(value))]) for value in values]
     parts = [
         x_axis(frame, x, ticks if title is None else _number_ticks(values), palette,
                title or "loss of the line in nats; below, its perplexity"),
@@ -265,6 +266,8 @@ def _brief(number: float) -> str:
     """
     if number < 1e4:
         return f"{number:,.0f}"
+    if math.isinf(number):
+        return "∞"
     power = min(int(math.log10(number) // 3), 4)
     return f"{float(f'{number:.2g}') / 1000**power:,g}{' kMGT'[power]}"
 

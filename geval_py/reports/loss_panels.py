@@ -169,7 +169,7 @@ def costs_panel(report: Report, palette: Palette) -> Panel:
             (("outcome", "text"), ("lines", "count"), ("share of lines", "share"), ("share of loss", "share"),
              ("mean loss (nats)", "figure"), ("perplexity", "figure")),
             [(OUTCOMES[one.outcome], one.lines, one.share_of_lines, one.share_of_loss, one.mean_loss,
-              math.exp(one.mean_loss)) for one in report.shares],
+              exp(one.mean_loss)) for one in report.shares],
         ),
         method=f"{OUTCOMES_METHOD} Shares of the loss are of its finite part.",
     )  # fmt: skip

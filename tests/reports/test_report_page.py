@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from geval_py import evaluate, evaluate_all
+from geval_py.cli import main
 from geval_py.reports.contents import report
 from geval_py.reports.page import charts, page
 
@@ -184,3 +185,15 @@ def test_where_documents_matter_the_interval_is_by_document(tmp_path):
         r"Lines with the same 1 are alike: intervals are by document, up to \d\.\d times as wide as by line\.", text
     )
     assert "12 documents" in text
+
+
+@pytest.mark.parametrize("number", ["999999999999999999999999999999", "-1e300", "5000"])
+def test_strangers_logarithms_may_be_of_any_size(number, tmp_path, monkeypatch):
+    """A loss of more than 709 nats has no finite perplexity."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.tsv").write_text("x a\ty b\nfoo\tbar\nc\td\n")
+    Path("expected.tsv").write_text("the\nof\na\n")
+    Path("out.tsv").write_text(f"the:0.5 a:0.25 :0.25\nof:0.9 :0.1\nthe:{number} a:-1.5\n")
+    files = ["-o", "out.tsv", "-e", "expected.tsv", "-i", "in.tsv", "-m", "PerplexityHashed"]
+    assert main(["report", *files, "--html", "out.html"]) == 0
+    assert main(["calibration", *files]) == 0
