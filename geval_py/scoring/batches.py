@@ -67,7 +67,7 @@ class BatchScorer(MatchedBlockReader):
         batch = batch.slice(0, block.lines)
         mark = MARK if block.first_line == 1 else ""
         listed = listed_rows(batch)
-        if listed is not None and not (mark and _first_word(batch).startswith(mark)):
+        if listed is not None and not (mark and _first_word(batch).startswith(BYTE_ORDER_MARK)):
             found = [row_losses(listed, block.expected, column.bits, block.first_line) for column in self._columns]
             if all(fault < 0 for _, _, fault in found):
                 return [LineStatistics(columns=(losses,), bound=bound) for losses, bound, _ in found]
@@ -76,13 +76,14 @@ class BatchScorer(MatchedBlockReader):
         return score_block(block.replace(outputs=memoryview(text)), self._columns, self._expected_path)
 
 
-def _first_word(batch: Any) -> str:
-    """Return the first word of rows with lists of words; an empty one if there is none."""
+def _first_word(batch: Any) -> bytes:
+    """Return the first word of rows with lists of words, which may be no UTF-8; an empty one if there is none."""
     words = parquet.entries_of(batch.column(rows.WORDS).slice(0, 1))
     if hasattr(words, "dictionary") and len(words):  # for some codes without a word, pyarrow ends the process
         code, words = words.indices[0].as_py(), words.dictionary
         words = words.slice(code, 1) if code is not None and code >= 0 else ()
-    return words[0].as_py() if len(words) else ""
+    found: bytes = words[0].as_buffer().to_pybytes() if len(words) else b""
+    return found
 
 
 def listed_rows(batch: Any) -> ListedRows | None:

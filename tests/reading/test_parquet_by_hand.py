@@ -145,6 +145,16 @@ def test_a_code_without_a_word(code, capsys):
     assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {wanted}\n"
 
 
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_words_that_are_no_text(is_coded, capsys):
+    words = [dictionary(b"\xff"), coded(3)] if is_coded else [page(3, text(b"\xff") * 3)]
+    write("out.parquet", 3, words=words, probabilities=[numbers(3)])
+    wanted = "it is not well-formed Parquet: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
+    assert reason() == wanted
+    assert score() == 1
+    assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {wanted}\n"
+
+
 @pytest.mark.parametrize("code", [3, 2**32 - 1])
 def test_an_answer_without_a_word(code, capsys):
     body = dictionary(b"the", b"of", b"a")
