@@ -402,10 +402,17 @@ def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
 
 def lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
     """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
+    with reading(path):
+        coded = [leaf for leaf in _leaves_in(batch) if hasattr(leaf, "dictionary")]
+        for leaf in coded:  # an error for a code without a word: asked for that word, pyarrow may end the process
+            _text_size(leaf, are_short=False)
+        longest = max((_compute("max", _lengths(leaf.dictionary)).as_py() or 0 for leaf in coded), default=0)
     for start in range(0, batch.num_rows, ROWS_OF_TEXT):
         with reading(path):
             some = batch.slice(start, ROWS_OF_TEXT)
-            pieces = list(_pieces(some, _size(some), BYTES_AT_ONCE))
+            entries, text = _count(some, are_short=True)
+            are_few = entries * (BYTES_OF_OBJECT + longest) + text <= BYTES_AT_ONCE
+            pieces = [(some, 0)] if are_few else list(_pieces(some, _size(some), BYTES_AT_ONCE))
         for piece, _ in pieces:
             with reading(path):
                 found = piece.to_pylist()

@@ -168,7 +168,8 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
             values += page[NUMBER_OF_VALUES]
             encoding = page[ENCODING if kind == IS_DATA else ENCODING_V2]
             if encoding in NOT_READ:
-                raise damaged(path, f"the encoding {NOT_READ[encoding]} is not read")
+                reason = f"columns in the encoding {NOT_READ[encoding]} are not read; write them in PLAIN"
+                raise UnreadableFileError(path=path, reason=reason)
             if encoding in OF_DICTIONARY and False in coded:
                 raise damaged(path, "a page with a dictionary follows one without")
             coded.add(encoding in OF_DICTIONARY)

@@ -60,23 +60,24 @@ class Reader:
 
     def _value(self, shape: Shape, depth: int) -> Any:
         if isinstance(shape, list):
-            kind = _kind(shape[0])
-            return [self._value(shape[0], depth + 1) for _ in range(self._count(kind))]
+            count, kind = self._list()
+            if count and kind != _kind(shape[0]):
+                raise ValueError
+            return [self._value(shape[0], depth + 1) for _ in range(count)]
         if shape == TEXT:
             return self._jump(self._unsigned())
         if isinstance(shape, int):
             return self._number(BITS[shape]) if shape in BITS else self._skip(shape, depth)
         return self.struct(shape, depth + 1)
 
-    def _count(self, wanted: int | None = None) -> int:
-        """Read the beginning of a list, which may have to be of a kind."""
+    def _list(self) -> tuple[int, int]:
+        """Read the beginning of a list: the number of its entries, and their kind."""
         head = self._byte()
         count = self._unsigned() if head >> 4 == LONG_LIST else head >> 4
-        self._kind = head & 15
         self._most -= count
-        if self._most < 0 or wanted not in (None, self._kind):
+        if self._most < 0:
             raise ValueError
-        return count
+        return count, head & 15
 
     def _skip(self, kind: int, depth: int) -> None:
         """Skip a value."""
@@ -87,7 +88,7 @@ class Reader:
         elif kind in SIZES:
             self._jump(SIZES[kind])
         elif kind in (LIST, SET):
-            count, of = self._count(), self._kind
+            count, of = self._list()
             if depth > MOST_NESTED:
                 raise ValueError
             for _ in range(count):
