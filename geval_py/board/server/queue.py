@@ -1,9 +1,9 @@
 """The queue of a board's server: jobs in the board's database, leased by workers on this machine or on others.
 
 A worker leases a job for :data:`LEASE_SECONDS`, and renews the lease while it works. A job whose worker died is
-leased again when its lease is over; the second death fails it. All jobs that a worker holds die with it. So it holds
-only one at a time with which another worker died: a job that ends workers does not make others fail. What a worker
-does is stored in the transaction that ends its lease, so that a job that was leased twice is done once.
+leased again when its lease is over; the second death fails it. All jobs that a worker holds die with it. So an upload
+with which a worker died is worked on alone, and fails only if it ends a second worker by itself. What a worker does
+is stored in the transaction that ends its lease, so that a job that was leased twice is done once.
 
 A job is an upload's, or a rescoring that an organiser asked for. Turns are fair: rescorings come first, then the
 submitter who was served least recently, with their oldest job; each has one at a time.
@@ -53,6 +53,11 @@ class Job:
         """Whether its workers died too often: it is to fail."""
         return self.deaths >= MOST_DEATHS
 
+    @property
+    def needs_alone(self) -> bool:
+        """Whether it is an upload that may end its worker; a rescoring runs in a process of its own."""
+        return self.upload_id is not None and 0 < self.deaths < MOST_DEATHS
+
 
 def enqueue(connection: Connection, upload_id: int, submitter_id: int, now: datetime) -> int:
     """Add the job of an upload, and return its id."""
@@ -95,42 +100,41 @@ def changing(board: Board) -> Iterator[Connection]:
             yield connection
 
 
-def lease(board: Board, now: datetime, *, harmless: bool = False) -> Job | None:
-    """Lease the next job, or only one with which no worker died: one that is ``harmless``.
+def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
+    """Lease the next job, for a worker that holds no other (``alone``) or that holds some.
 
-    Returns None if nothing is to be done now, or if another worker was faster.
+    Returns None if nothing is to be done now, if another worker was faster, or if the next job needs a worker alone.
     """
     try:
         with changing(board) as connection:
-            row = connection.execute(_next(now, harmless=harmless).with_for_update(skip_locked=True, of=jobs)).first()
+            row = connection.execute(_next(now).with_for_update(skip_locked=True, of=jobs)).first()
             if row is None:
                 return None
-            deaths = row.deaths + (row.state == LEASED)
-            values = {"state": LEASED, "lease": row.lease + 1, "deaths": deaths, "started": now.astimezone(UTC)}
+            job = Job(
+                id=row.id,
+                upload_id=row.upload_id,
+                submitter_id=row.submitter_id,
+                rescoring_id=row.rescoring_id,
+                lease=row.lease + 1,
+                deaths=row.deaths + (row.state == LEASED),
+            )
+            if job.needs_alone and not alone:
+                return None
+            values = {"state": LEASED, "lease": job.lease, "deaths": job.deaths, "started": now.astimezone(UTC)}
             values["leased_until"] = now.astimezone(UTC) + timedelta(seconds=LEASE_SECONDS)
             connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
     except IntegrityError:  # another worker leased a job of the same submitter
         return None
-    return Job(
-        id=row.id,
-        upload_id=row.upload_id,
-        submitter_id=row.submitter_id,
-        rescoring_id=row.rescoring_id,
-        lease=row.lease + 1,
-        deaths=deaths,
-    )
+    return job
 
 
-def _next(now: datetime, *, harmless: bool) -> Any:
+def _next(now: datetime) -> Any:
     """Select the next job: of the submitter who was served least recently, the oldest."""
     moment = now.astimezone(UTC)
     other, served = jobs.alias("other"), jobs.alias("served")
     latest = moment + timedelta(seconds=LONGEST_PAUSE_SECONDS)  # what is due later still is of a clock that went back
     is_due = or_(jobs.c.due <= moment, jobs.c.due > latest)
-    is_free = and_(jobs.c.state == WAITING, is_due)
-    is_free = (
-        and_(is_free, jobs.c.deaths == 0) if harmless else or_(is_free, and_(jobs.c.state == LEASED, is_over(now)))
-    )
+    is_free = or_(and_(jobs.c.state == WAITING, is_due), and_(jobs.c.state == LEASED, is_over(now)))
     same = and_(other.c.submitter_id == jobs.c.submitter_id, other.c.id != jobs.c.id)
     busy = exists().where(same, other.c.state == LEASED)
     earlier = exists().where(same, other.c.state == WAITING, other.c.id < jobs.c.id)

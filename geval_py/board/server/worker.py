@@ -157,12 +157,14 @@ class Worker:
         return []
 
     def _start(self, threads: ThreadPoolExecutor, running: Running, places: str) -> bool:
-        """Lease jobs as long as there is room; return whether there was one."""
+        """Lease jobs as long as there is room, and none beside one that needs this worker alone.
+
+        Returns whether there was one, or no room.
+        """
         started = False
-        while len(running) < self._leased:
+        while len(running) < self._leased and not any(work.job.needs_alone for work, _ in running.values()):
             board = self._live.board()
-            harmless = any(work.job.deaths for work, _ in running.values())
-            job = queue.lease(board, self._clock(), harmless=harmless)
+            job = queue.lease(board, self._clock(), alone=not running)
             if job is None:
                 return started
             place = TemporaryDirectory(dir=places)

@@ -4,6 +4,8 @@ import itertools
 import json
 import random
 import secrets
+import subprocess
+import sys
 import threading
 import time
 
@@ -90,20 +92,24 @@ def test_a_job_whose_worker_died_is_leased_again_and_then_fails(board):
 
 
 @ON_BOTH
-def test_a_job_with_which_a_worker_died_is_not_harmless(board):
+def test_an_upload_with_which_a_worker_died_is_leased_alone(board):
     first, second = teams(board, ["first", "second"])
     enqueue(board, first)
     clock = Clock()
     queue.lease(board, clock())
     clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    assert queue.lease(board, clock(), harmless=True) is None
+    assert queue.lease(board, clock(), alone=False) is None
     again = queue.lease(board, clock())
-    assert again.deaths == 1
+    assert (again.deaths, again.needs_alone) == (1, True)
     with queue.changing(board) as connection:
         queue.put_back(connection, again, clock())
     new = enqueue(board, second, clock())
-    assert queue.lease(board, clock(), harmless=True).id == new
-    assert queue.lease(board, clock(), harmless=True) is None
+    assert queue.lease(board, clock(), alone=False).id == new
+    assert queue.lease(board, clock(), alone=False) is None
+    again = queue.lease(board, clock())
+    clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    dead = [queue.lease(board, clock(), alone=False) for _ in range(2)]
+    assert [job.is_dead for job in dead if job] == [True]  # it is only to fail
 
 
 def test_a_renewed_lease_lasts(board):
@@ -209,25 +215,37 @@ def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
     assert program.put(OUT, output("test-A", 0.5, 0)).status_code == 201  # it may be sent again
 
 
-def test_a_worker_holds_one_job_at_a_time_with_which_another_died(served, monkeypatch):
-    """So a job that ends workers makes no other one fail."""
-    names = ["anna", "bob", "carol"]
-    for name in names:
+KILLED = """
+import os, sys
+from datetime import datetime
+from geval_py.board.server import worker
+
+folder, moment, killer = sys.argv[1:]
+score = worker._score
+
+def killed(work, *more):
+    if work.job.id == int(killer):
+        os._exit(9)
+    score(work, *more)
+
+worker._score = killed
+worker.Worker(folder, at_once=4, clock=lambda: datetime.fromisoformat(moment)).run(until_idle=True)
+"""
+
+
+def test_an_upload_that_ends_workers_fails_alone(served):
+    """Not those that were held beside it when it ended a worker for the first time, nor those that are new."""
+    for name in ("anna", "bob", "carol"):
         sent(served, name=name)
-    for _ in names:
-        queue.lease(served.board, served.clock())
-    served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    score, held = worker._score, []
-
-    def watched(work, *more):
-        with served.board.reading() as connection:
-            ours = (jobs.c.state == queue.LEASED, jobs.c.deaths == 1)
-            held.append(connection.execute(select(func.count()).where(*ours)).scalar_one())
-        score(work, *more)
-
-    monkeypatch.setattr(worker, "_score", watched)
-    Worker(served.board.folder, at_once=4, clock=served.clock).run(until_idle=True)
-    assert (held, states(served)) == ([1] * 3, ["done"] * 3)
+    killer, *_ = [queue.lease(served.board, served.clock()).id for _ in range(3)]
+    ends = []
+    for name in ("dan", "eve"):
+        served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+        sent(served, name=name)
+        command = [sys.executable, "-c", KILLED, served.board.folder, served.clock().isoformat(), str(killer)]
+        ends.append(subprocess.run(command).returncode)
+    assert ends == [9, 0]
+    assert states(served) == ["failed", "done", "done", "done", "done"]
 
 
 def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
