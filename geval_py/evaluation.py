@@ -111,8 +111,8 @@ def evaluate_all(
 ) -> Evaluations:
     """Score all outputs of a test set, in the order of their names; see :func:`evaluate`.
 
-    Raises the error of the first output that is at fault. Or calls ``on_fault``, such as ``print``, with each such
-    error, and leaves the output out.
+    Raises the error of the first output that is at fault. With ``on_fault``, such as ``print``, calls that with each
+    such error, and leaves the output out.
     """
     task, split = _located(challenge, test, None, metrics, tokenizer)
     from geval_py.scoring.cluster import workers_of
@@ -416,8 +416,9 @@ class Evaluations(list[Evaluation]):
         by documents.
         """
         from geval_py.scoring.score_tables import score_columns
-        from geval_py.tables.frames import make_frame
+        from geval_py.tables.frames import frame_class
 
+        make_frame = frame_class()
         rows = [one.scores_dict(intervals=False) for one in self]
         if intervals:
             rows = [row | ends for row, ends in zip(rows, self._all_ends(), strict=True)]
@@ -467,9 +468,9 @@ class Evaluations(list[Evaluation]):
         return "".join(self._table().html()) if self else ""
 
     def _table(self) -> Table:
-        from geval_py.scoring.score_tables import printed_scores
+        from geval_py.scoring.score_tables import shown_scores
 
-        return printed_scores(self, None, {})
+        return shown_scores(self)
 
 
 def _item_table(
@@ -486,8 +487,9 @@ def _item_table(
 
     ``statistics`` are the lines' statistics, by their names.
     """
-    from geval_py.tables.frames import make_frame
+    from geval_py.tables.frames import frame_class
 
+    make_frame = frame_class()
     inputs, expected, outputs = zip(*items, strict=True)
     columns: dict[str, Any] = {"line": lines}
     own = {"expected": expected, "output": outputs, **statistics, "score": scores}
@@ -495,4 +497,4 @@ def _item_table(
     for column in range(width):
         name = unused_name(column, header, {*columns, *own})
         columns[name] = [row[column] if column < len(row) else None for row in rows]
-    return make_frame(columns | own, index)
+    return make_frame(columns | own, index=index)

@@ -134,11 +134,11 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
         "LikelihoodHashed_low", "LikelihoodHashed_high",
     ]  # fmt: skip
     assert repr(outputs) == (
-        "output           k   lr     o  output (parameter)  PerplexityHashed    LikelihoodHashed\n"
-        "k=2,lr=1e-3,o=3  2   0.001  3                      2.8263571231330045  0.3538123303015241\n"
-        "k=10,lr=0.1,o=x  10  0.1    x                      2.8263571231330045  0.3538123303015241\n"
-        "k=10,output=y    10            y                   2.8263571231330045  0.3538123303015241\n"
-        "out                                                2.8263571231330045  0.3538123303015241"
+        "output           k   lr     o  output (parameter)  PerplexityHashed  LikelihoodHashed\n"
+        "k=2,lr=1e-3,o=3  2   0.001  3                      2.82636           0.353812\n"
+        "k=10,lr=0.1,o=x  10  0.1    x                      2.82636           0.353812\n"
+        "k=10,output=y    10            y                   2.82636           0.353812\n"
+        "out                                                2.82636           0.353812"
     )
     assert repr(geval_py.Evaluations()) == "[]"
     latex = outputs.to_latex(label="tab:a", precision=1).splitlines()

@@ -125,7 +125,7 @@ def _scores(task: Task, settings: Settings, progress: ProgressBar | None) -> Sco
     if settings.by_score:
         results.sort(key=_place_by_score)
     interval = _interval(results, settings, progress)
-    return Scores(task, settings, results, [shown_name(*of) for of in schemes], interval)
+    return Scores(task, split.name, settings, results, [shown_name(*of) for of in schemes], interval)
 
 
 def _interval(
@@ -164,12 +164,13 @@ class Scores(Tabular):
     def __init__(
         self,
         task: Task,
+        test: str,
         settings: Settings,
         results: Sequence[ScoredOutput | Failure],
         names: Sequence[str],
         interval: Callable[[MetricScore], Interval] | None,
     ) -> None:
-        self._task, self._settings, self.results = task, settings, results
+        self._task, self._test, self._settings, self.results = task, test, settings, results
         self._names, self._interval = names, interval
         self._shown = shown_names(results, settings)
 
@@ -227,7 +228,7 @@ class Scores(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         outputs = [result.to_dict(self._interval) for result in self.results]
-        return {"challenge": _challenge_name(self._task), "test": self._task.test_name, "outputs": outputs}
+        return {"challenge": _challenge_name(self._task), "test": self._test, "outputs": outputs}
 
 
 class ScoresOfChallenges(Tabular):

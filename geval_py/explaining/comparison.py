@@ -110,9 +110,9 @@ class Comparison(formats.Tabular):
         The column ``groups`` holds the numbers, from 0, of the system's groups, and ``output`` the name that
         :meth:`geval_py.Evaluations.to_frame` has, by which the two can be merged.
         """
-        from geval_py.tables.frames import make_frame
+        from geval_py.tables.frames import frame_class
 
-        return make_frame([self.row(system) for system in self.systems])
+        return frame_class()([self.row(system) for system in self.systems])
 
     def shown_name(self, system: System) -> str:
         """Return a system's name for people, escaped."""

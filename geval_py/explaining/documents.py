@@ -43,7 +43,7 @@ MOST_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 
 # A column of the input, by its name or its number from 1; None: find one; False: no documents.
 DocumentsBy: TypeAlias = "str | int | Literal[False] | None"
-Kind: TypeAlias = "Callable[[], Iterator[_Figures]]"  # makes figures of one kind
+MakeFigures: TypeAlias = "Callable[[], Iterator[_Figures]]"  # those of one kind
 
 
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:
@@ -231,18 +231,19 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
 
 
 def _coarse(
-    columns: Sequence[Documents], chosen: Documents | None, kinds: Sequence[Kind]
+    columns: Sequence[Documents], chosen: Documents | None, kinds: Sequence[MakeFigures]
 ) -> Iterator[tuple[str, int]]:
     """Yield the names of columns with few values whose lines are alike, and how many values they have.
 
     Where whole documents of the chosen column have a value, they are what is dealt out, by the means of their lines.
     """
     dealt = [None if chosen is None else _of_documents(column, chosen) for column in columns]
-    of_lines = iter(_tests([column for column, of in zip(columns, dealt, strict=True) if of is None], kinds))
     means = [partial(_means, kind, chosen) for kind in kinds if chosen is not None]
-    of_documents = iter(_tests([of for of in dealt if of is not None], means))
-    p_values = [next(of_lines if of is None else of_documents)[0] for of in dealt]
-    for p_value, column in zip(holm(p_values), columns, strict=True):
+    by_line = {n: columns[n] for n, of in enumerate(dealt) if of is None}
+    by_document = {n: of for n, of in enumerate(dealt) if of is not None}
+    tests = dict(zip(by_line, _tests([*by_line.values()], kinds), strict=True))
+    tests |= zip(by_document, _tests([*by_document.values()], means), strict=True)
+    for p_value, column in zip(holm([tests[n][0] for n in range(len(columns))]), columns, strict=True):
         if p_value < LEVEL:
             yield column.column, column.count
 
@@ -282,7 +283,7 @@ class _Figures:
         return means
 
 
-def _kinds(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> list[Kind]:
+def _kinds(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> list[MakeFigures]:
     """Return what makes the figures of the finite lines of each evaluation, and of each two; or of other values.
 
     They are made again when they are wanted again: those of all pairs together may be larger than memory.
@@ -308,12 +309,12 @@ def _difference(column: Array, other: Array) -> Array:
         return column - other
 
 
-def _means(kind: Kind, documents: Documents) -> Iterator[_Figures]:
+def _means(kind: MakeFigures, documents: Documents) -> Iterator[_Figures]:
     """Yield the means of documents instead of the figures of lines."""
     return _enough(_Figures.of(figures.means(documents)) for figures in kind())
 
 
-def _tests(columns: Sequence[Documents], kinds: Sequence[Kind]) -> list[tuple[float, float]]:
+def _tests(columns: Sequence[Documents], kinds: Sequence[MakeFigures]) -> list[tuple[float, float]]:
     """Return the p-value of some kinds of figures for each column, and how much wider their interval is, at most.
 
     All kinds count alike, however many figures they have. The figures are looked at one by one.

@@ -62,9 +62,9 @@ class Points:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
-        from geval_py.tables.frames import make_frame
+        from geval_py.tables.frames import frame_class
 
-        return make_frame(asdict(self))
+        return frame_class()(asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,9 +150,9 @@ class WorstFeatures:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
-        from geval_py.tables.frames import make_frame
+        from geval_py.tables.frames import frame_class
 
-        return make_frame({"feature": self.names} | self.columns).astype({"feature": object})
+        return frame_class()({"feature": self.names} | self.columns).astype({"feature": object})
 
     def at(self, places: Integers | slice) -> WorstFeatures:
         """Return the features at some places, in this order."""

@@ -27,6 +27,10 @@ STATE_FILE, INFO_FILE, SPLITS_FILE = "state.json", "dataset_info.json", "dataset
 DATA_FILES = "_data_files"  # of state.json
 ROWS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 16
 MOST_INFO_BYTES = 1 << 24
+DAMAGED = "not well-formed"  # a column of Parquet or of Arrow's streams
+# Of a table of FlatBuffers, in a message of Arrow's streams; version 4 of the format has a key instead.
+HEADER_FIELD, DICTIONARY_DATA_FIELD, COMPRESSION_FIELD = 2, 1, 3
+COMPRESSION_KEY = b"ARROW:experimental_compression"
 
 
 def encoded_answers(path: str, column: str = "", *, max_bytes: int | None = None) -> Iterator[bytes]:
@@ -93,9 +97,10 @@ def _column(path: str, names: Sequence[str], column: str) -> str:
 
 def _numbered(path: str, column: str, batches: Iterable[Any], names: Sequence[str] = ()) -> Iterator[Answer]:
     """Yield the rows of batches of one column; numbers stand for ``names``, if there are any."""
+    texts = _Texts()
     number = 0
     for batch in batches:
-        for value in _values(path, batch.column(0)):
+        for value in _values(path, batch.column(0), texts):
             number += 1
             row = rows.Row(path=path, number=number)
             if names and isinstance(value, int):
@@ -105,15 +110,27 @@ def _numbered(path: str, column: str, batches: Iterable[Any], names: Sequence[st
             yield row, column, value
 
 
-def _values(path: str, column: Any) -> Iterator[Any]:
+class _Texts:
+    """The texts of a dictionary of Arrow, which are made once for all batches that have it."""
+
+    def __init__(self) -> None:
+        self._dictionary: Any = None
+        self._texts: list[Any] = []
+
+    def of(self, dictionary: Any) -> list[Any]:
+        if self._dictionary is None or not dictionary.equals(self._dictionary):
+            self._dictionary, self._texts = dictionary, dictionary.to_pylist()
+        return self._texts
+
+
+def _values(path: str, column: Any, known: _Texts) -> Iterator[Any]:
     """Yield the values of a column of Arrow; a text of a dictionary is one object for all rows that have it."""
     from geval_py.reading.parquet import reading
-    from geval_py.reading.parquet_headers import damaged
 
-    with reading(path):
-        texts = column.dictionary.to_pylist() if hasattr(column, "dictionary") else None
+    with reading(path, DAMAGED):
+        texts = known.of(column.dictionary) if hasattr(column, "dictionary") else None
     for start in range(0, len(column), ROWS_AT_ONCE):
-        with reading(path):
+        with reading(path, DAMAGED):
             some = column.slice(start, ROWS_AT_ONCE)
             found = (some if texts is None else some.indices).to_pylist()
         for value in found:
@@ -122,7 +139,7 @@ def _values(path: str, column: Any) -> Iterator[Any]:
             elif 0 <= value < len(texts):
                 yield texts[value]
             else:
-                raise damaged(path, f"a dictionary has no word {value}")
+                raise UnreadableFileError(path=path, reason=f"it is {DAMAGED}: a dictionary has no word {value}")
 
 
 def _of_parquet(path: str, column: str) -> Iterator[Answer]:
@@ -241,24 +258,21 @@ def _batches(path: str, name: str) -> Iterator[Any]:
             yield batch.select([name])
 
 
-COMPRESSION, OF_OLD = 3, b"ARROW:experimental_compression"
-
-
 def _is_compressed(message: Any) -> bool:
     """Whether a message of Arrow's stream has batches of columns that are compressed.
 
-    The format: https://github.com/apache/arrow/blob/main/format/Message.fbs; its version 4 has a key of its own.
+    The format: https://github.com/apache/arrow/blob/main/format/Message.fbs
     """
     data = message.metadata.to_pybytes()
     root = _number_at(data, 0, 4)
-    header = _place_of(data, root, 2)
+    header = _place_of(data, root, HEADER_FIELD)
     table = header + _number_at(data, header, 4)
     if message.type == "dictionary":
-        field = _place_of(data, table, 1)
+        field = _place_of(data, table, DICTIONARY_DATA_FIELD)
         table = field + _number_at(data, field, 4)
     elif message.type != "record batch":
         return False
-    return bool(_place_of(data, table, COMPRESSION)) or OF_OLD in data
+    return bool(_place_of(data, table, COMPRESSION_FIELD)) or COMPRESSION_KEY in data
 
 
 def _place_of(data: bytes, table: int, field: int) -> int:

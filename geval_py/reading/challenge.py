@@ -83,8 +83,9 @@ class DataSet:
         A column of the input with one of the other names is called ``in<name>``; missing fields are None.
         ``unescape`` and the errors are as in :meth:`items`.
         """
-        from geval_py.tables.frames import make_frame
+        from geval_py.tables.frames import frame_class
 
+        make_frame = frame_class()
         items = list(self.items(unescape=unescape))
         rows = [tuple(item.columns.values()) for item in items]
         width = max(len(self.in_header), *map(len, rows), 0)

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.lines import DEFAULT_MAX_BYTES, MOST_LINE_BYTES
-from geval_py.reading.parquet_headers import MOST_FOOTER_BYTES, Pages, damaged, groups_of, pages_of
+from geval_py.reading.parquet_headers import (
+    MOST_FOOTER_BYTES,
+    Pages,
+    damaged,
+    pages_of,
+    read_footer,
+    without_types,
+)
 from geval_py.reading.sources import is_regular, is_remote, naming
 from geval_py.version import installs
 
@@ -49,7 +56,7 @@ def pyarrow() -> Any:
     return pa
 
 
-def import_without_numpy(module: str = "pyarrow") -> None:
+def import_pyarrow_alone(module: str = "pyarrow") -> None:
     """Import pyarrow, or a module of it, without what it imports if it can: numpy takes longer than the rest.
 
     pyarrow then has no numpy and no cloudpickle for as long as the process lives. So this is for the process of the
@@ -67,7 +74,7 @@ def import_without_numpy(module: str = "pyarrow") -> None:
         import_module(module)
     finally:
         for name in hidden:
-            del modules[name]
+            modules.pop(name, None)  # another thread may have been here
 
 
 class ParquetFile:
@@ -88,13 +95,14 @@ class ParquetFile:
         max_bytes: int | None = None,
     ) -> None:
         self._path, self._file, self._pa = path, file, pyarrow()
-        self._groups, size = groups_of(path, file)
+        self._groups, size, footer = read_footer(path, file)
         self._unpacked = _Unpacked(
             path, max(DEFAULT_MAX_BYTES, MOST_RATIO * size) if max_bytes is None else max_bytes
         )
         with reading(path):
+            self._metadata = self._opened(io.BytesIO(without_types(footer))).metadata
             self._plain = self._reader()
-            self._metadata, schema = self._plain.metadata, self._plain.schema_arrow
+            schema = self._plain.schema_arrow
             self.names, paths = schema.names, self._plain.column_paths
         self._known = [choose(self.names)] if choose else [name for name in KEYS if name in self.names]
         self._is_lighteval = not self._known and {DOC, RESPONSE} <= {*self.names}
@@ -119,11 +127,14 @@ class ParquetFile:
         self._coded, self._rows = None, 0
 
     def _reader(self, **options: Any) -> Any:
+        return self._opened(self._file, metadata=self._metadata, **options)
+
+    def _opened(self, file: BinaryIO, **options: Any) -> Any:
         from pyarrow._parquet import ParquetReader
 
         reader = ParquetReader()
         reader.open(
-            self._file,
+            file,
             buffer_size=BUFFER_BYTES,
             pre_buffer=False,
             thrift_string_size_limit=MOST_FOOTER_BYTES,
@@ -181,7 +192,7 @@ class ParquetFile:
         """Return a reader that keeps words as numbers of a dictionary."""
         if self._coded is None:
             with reading(self._path):
-                self._coded = self._reader(read_dictionary=self._strings, metadata=self._metadata)
+                self._coded = self._reader(read_dictionary=self._strings)
         return self._coded
 
     def _have_short_words(self, batch: Any, entries: int) -> bool | None:
@@ -281,7 +292,7 @@ def _lengths(words: Any) -> Any:
 
 def _compute(function: str, *arrays: Any) -> Any:
     """Call one of Arrow's functions; the first call takes 0.02 s, and pyarrow.compute would take as long again."""
-    import_without_numpy("pyarrow._compute")
+    import_pyarrow_alone("pyarrow._compute")
     from pyarrow._compute import call_function
 
     return call_function(function, list(arrays))

@@ -12,23 +12,28 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, BinaryIO
 
 from geval_py.errors import UnreadableFileError
-from geval_py.reading.thrift import I32, I64, TEXT, Reader
+from geval_py.reading.thrift import I32, I64, TEXT, Reader, TooManyError
 from geval_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from geval_py.reading.thrift import Shape, Struct
 
-# Of the footer: its lists, and what is asked for here.
-SCHEMA, ROW_GROUPS, COLUMNS, ROWS, COLUMN = 2, 4, 1, 3, 3
+# The fields of the footer that are asked for here, and all its lists, so that the kinds of their entries are checked.
+SCHEMA, ROW_GROUPS, KEY_VALUE_METADATA, COLUMN_ORDERS = 2, 4, 5, 7
 NAME, CHILDREN = 4, 5  # of an element of the schema
-VALUES, STORED, DATA_PAGES, DICTIONARY = 5, 7, 9, 11  # of a column
+COLUMNS, ROWS, SORTING_COLUMNS = 1, 3, 4  # of a row group
+COLUMN, CRYPTO_METADATA = 3, 8  # of a column in it
+VALUES, STORED, DATA_PAGES, DICTIONARY = 5, 7, 9, 11  # of the metadata of that, and its lists:
+ENCODINGS, PATH, COLUMN_KEY_VALUES, ENCODING_STATS, SIZE_STATISTICS, GEOSPATIAL_STATISTICS = 2, 3, 8, 13, 16, 17
 _COLUMN: Shape = {
-    2: [I32], 3: [TEXT], VALUES: I64, STORED: I64, 8: [{}], DATA_PAGES: I64, DICTIONARY: I64, 13: [{}],
-    16: {2: [I64], 3: [I64]}, 17: {2: [I32]},
+    VALUES: I64, STORED: I64, DATA_PAGES: I64, DICTIONARY: I64, ENCODINGS: [I32], PATH: [TEXT],
+    COLUMN_KEY_VALUES: [{}], ENCODING_STATS: [{}], SIZE_STATISTICS: {2: [I64], 3: [I64]},
+    GEOSPATIAL_STATISTICS: {2: [I32]},
 }  # fmt: skip
-_CHUNK: Shape = {COLUMN: _COLUMN, 8: {2: {1: [TEXT]}}}
+_CHUNK: Shape = {COLUMN: _COLUMN, CRYPTO_METADATA: {2: {1: [TEXT]}}}
 _FOOTER: Mapping[int, Shape] = {
-    SCHEMA: [{NAME: TEXT, CHILDREN: I32}], ROW_GROUPS: [{COLUMNS: [_CHUNK], ROWS: I64, 4: [{}]}], 5: [{}], 7: [{}],
+    SCHEMA: [{NAME: TEXT, CHILDREN: I32}], KEY_VALUE_METADATA: [{}], COLUMN_ORDERS: [{}],
+    ROW_GROUPS: [{COLUMNS: [_CHUNK], ROWS: I64, SORTING_COLUMNS: [{}]}],
 }  # fmt: skip
 
 # Of the header of a page.
@@ -45,9 +50,10 @@ NOT_READ = {
     6: "DELTA_LENGTH_BYTE_ARRAY",  # a few bytes may stand for any number of lengths, whatever the header says
     7: "DELTA_BYTE_ARRAY",  # each word begins as the one before: a page may unpack to its size squared
 }
-MAGIC = b"PAR1"
+MAGIC, ARROW_SCHEMA = b"PAR1", b"ARROW:schema"
 MOST_FOOTER_BYTES = 1 << 24
-MOST_ENTRIES = 1 << 19  # of all lists of the footer; pyarrow takes a thousand bytes for each column of a row group
+MOST_ENTRIES = 1 << 21  # of all lists of the footer
+MOST_COLUMNS = 1 << 18  # of all row groups; pyarrow takes a thousand bytes for each
 MOST_DEPTH, MOST_PATH_BYTES = 64, 1 << 24  # of the schema; pyarrow writes the path of each column with all its names
 MOST_PAGE_BYTES = 1 << 28  # a page is unpacked whole
 HEADER_BYTES, MOST_HEADER_BYTES = 1 << 10, 1 << 20
@@ -84,8 +90,16 @@ class Pages(NamedTuple):
     coded: frozenset[bool]
 
 
-def groups_of(path: str, file: BinaryIO) -> tuple[list[Group], int]:
-    """Read the footer: return the row groups, and the size of the file; raises UnreadableFileError."""
+class Footer(NamedTuple):
+    """The row groups of a file, its size, and the bytes of the footer."""
+
+    groups: list[Group]
+    size: int
+    data: bytes
+
+
+def read_footer(path: str, file: BinaryIO) -> Footer:
+    """Read the footer of a file; raises UnreadableFileError."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 8))
     ending = file.read(8)
@@ -93,19 +107,37 @@ def groups_of(path: str, file: BinaryIO) -> tuple[list[Group], int]:
     if ending[4:] != MAGIC:
         raise damaged(path, f"it does not end with {MAGIC.decode()}")
     if length > MOST_FOOTER_BYTES:
-        raise damaged(path, f"its footer has {length} bytes")
+        reason = f"its footer has {length} bytes, more than {MOST_FOOTER_BYTES}; write larger row groups"
+        raise UnreadableFileError(path=path, reason=reason)
     if length + 12 > size:
         raise damaged(path, "its beginning is missing")
     file.seek(size - 8 - length)
+    data = file.read(length)
     try:
-        footer = Reader(file.read(length), most=MOST_ENTRIES).struct(_FOOTER)
+        footer = Reader(data, most=MOST_ENTRIES).struct(_FOOTER)
         _check_schema(footer[SCHEMA])
         groups = [_group(group) for group in footer[ROW_GROUPS]]
+    except TooManyError:
+        reason = f"its footer has more than {MOST_ENTRIES} entries; write larger row groups"
+        raise UnreadableFileError(path=path, reason=reason) from None
     except (IndexError, KeyError, ValueError):
         raise damaged(path, "its footer cannot be read") from None
+    if sum(len(group.columns) for group in groups) > MOST_COLUMNS:
+        reason = f"its row groups have more than {MOST_COLUMNS} columns in all; write larger row groups"
+        raise UnreadableFileError(path=path, reason=reason)
     if sum(column.size for group in groups for column in group.columns) > size - length:
         raise damaged(path, "its columns overlap")  # a few bytes could be read a hundred thousand times
-    return groups, size
+    return Footer(groups, size, data)
+
+
+def without_types(footer: bytes) -> bytes:
+    """Return a file of a footer alone, for pyarrow, without the types that Arrow's writers note in it.
+
+    They only change the form of columns. For a type with a dictionary, pyarrow adds the words to one of its own, and
+    leaves out one that is there twice, so that the numbers of others are false.
+    """
+    renamed = footer.replace(ARROW_SCHEMA, ARROW_SCHEMA.lower())
+    return MAGIC + renamed + len(renamed).to_bytes(4, "little") + MAGIC
 
 
 def _check_schema(elements: list[Struct]) -> None:
@@ -136,7 +168,7 @@ def _group(group: Struct) -> Group:
 def _chunk(column: Struct) -> Chunk:
     """Return where a column is, as pyarrow reckons it; raises ValueError for negative numbers."""
     start = column[DATA_PAGES]
-    if 0 < (column.get(DICTIONARY) or 0) < start:
+    if 0 < column.get(DICTIONARY, 0) < start:
         start = column[DICTIONARY]
     if min(column[VALUES], start, column[STORED]) < 0:
         raise ValueError
@@ -160,7 +192,8 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
         if place > end:
             raise damaged(path, "a page ends behind its column")
         if of_page > MOST_PAGE_BYTES:
-            raise damaged(path, f"a page unpacks to {of_page} bytes, more than {MOST_PAGE_BYTES}")
+            reason = f"a page unpacks to {of_page} bytes, more than {MOST_PAGE_BYTES}; write smaller pages"
+            raise UnreadableFileError(path=path, reason=reason)
         whole = max(of_page, in_file)  # one that is not compressed may have a false size
         unpacked, stored = unpacked + whole, stored + in_file
         if kind in (IS_DATA, IS_DATA_V2):

@@ -246,7 +246,8 @@ def locate(task: Task) -> Split:
             _find(*answers)  # the name of the test set may be misspelt
         raise
     expected = _find(*answers)
-    in_set = task.expected_file is None or os.path.dirname(expected) == os.path.join(task.directory, task.test_name)
+    places = os.path.dirname(expected), os.path.join(task.directory, task.test_name)
+    in_set = task.expected_file is None or os.path.realpath(places[0]) == os.path.realpath(places[1])
     folder = os.path.join(task.out_directory, task.test_name)
     outputs = outputs or (find_outputs(folder) if sources.is_folder(folder) else ())
     input_file, place = _input(task, expected)
@@ -460,9 +461,6 @@ def _answers_elsewhere(directory: str, name: str) -> str:
         return ""
     sets = [of for of in _sets_in(above) if of != TRAINING_SET and find_answers(os.path.join(above, of, name))]
     return f"; there are answers in {some_of(sets)}" if sets else ""
-
-
-# Headers and vocabulary
 
 
 def read_header(directory: str, name: str | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias
 
-    # What a field holds: a number or text, a list of one shape, or a structure, of which some fields are named.
+    # What a field holds: a number (I16, I32, I64) or TEXT, a list of one shape, or some fields of a structure.
     Shape: TypeAlias = "int | list[Shape] | Mapping[int, Shape]"
     Struct: TypeAlias = dict[int, Any]
 
@@ -23,21 +23,25 @@ MOST_NESTED = 16
 MOST_FIELDS = (1 << 15) - 1
 
 
+class TooManyError(ValueError):
+    """Lists have more entries than are read."""
+
+
 class Reader:
-    """Reads structures of some bytes, one after another from a ``place``, with ``most`` entries of lists in all.
+    """Reads a structure at the beginning of some bytes, with ``most`` entries of lists in all.
 
     A field that is there twice, of another kind than its shape, or with a number that is too large for its kind is an
-    error, since readers differ in what they make of it. Lists whose entries matter to other readers have to be named
-    in the shapes, since those readers do not look at the kind that a list says its entries have.
+    error, since readers differ in what they make of it. The shapes name every list that the format has: other readers
+    ignore the kind that a list says its entries have. ``place`` is where the reader is.
     """
 
-    def __init__(self, data: bytes, place: int = 0, most: int = 1 << 10) -> None:
-        self._data, self.place, self._most = data, place, most
+    def __init__(self, data: bytes, most: int = 1 << 10) -> None:
+        self._data, self.place, self._most = data, 0, most
 
     def struct(self, shape: Mapping[int, Shape], depth: int = 0) -> Struct:
         """Read a structure: its fields by their numbers; a text is its size, and a field not in the shape is None.
 
-        Raises IndexError at the end of the data, and ValueError for anything that is not in the protocol.
+        Raises IndexError at the end of the data, TooManyError, and ValueError for what is not in the protocol.
         """
         found: Struct = {}
         number = 0
@@ -67,7 +71,7 @@ class Reader:
         if shape == TEXT:
             return self._jump(self._unsigned())
         if isinstance(shape, int):
-            return self._number(BITS[shape]) if shape in BITS else self._skip(shape, depth)
+            return self._number(BITS[shape])
         return self.struct(shape, depth + 1)
 
     def _list(self) -> tuple[int, int]:
@@ -76,7 +80,7 @@ class Reader:
         count = self._unsigned() if head >> 4 == LONG_LIST else head >> 4
         self._most -= count
         if self._most < 0:
-            raise ValueError
+            raise TooManyError
         return count, head & 15
 
     def _skip(self, kind: int, depth: int) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.blocks import Lines
 
 _NUMBERS = ("float", "double")
-MARK = BYTE_ORDER_MARK.decode()  # that the first line of a file loses, whatever its format
 
 
 class UnreadRows(LineReader):
@@ -45,7 +44,7 @@ class BatchScorer(MatchedBlockReader):
     ) -> None:
         super().__init__(outputs, expected, threads)
         self._path, self._columns = str(outputs.path), columns
-        parquet.import_without_numpy()
+        parquet.import_pyarrow_alone()
 
     def read(self, pool: ThreadPool) -> Iterator[Lines]:
         """Read batches; the lines have no text."""
@@ -65,14 +64,14 @@ class BatchScorer(MatchedBlockReader):
     def _score(self, blocks: Sequence[Block], batch: Any) -> list[LineStatistics]:
         (block,) = blocks
         batch = batch.slice(0, block.lines)
-        mark = MARK if block.first_line == 1 else ""
+        mark = BYTE_ORDER_MARK if block.first_line == 1 else b""  # which a file loses, whatever its format
         listed = listed_rows(batch)
-        if listed is not None and not (mark and _first_word(batch).startswith(BYTE_ORDER_MARK)):
+        if listed is not None and not (mark and _first_word(batch).startswith(mark)):
             found = [row_losses(listed, block.expected, column.bits, block.first_line) for column in self._columns]
             if all(fault < 0 for _, _, fault in found):
                 return [LineStatistics(columns=(losses,), bound=bound) for losses, bound, _ in found]
         lines = parquet.lines_of_batch(self._path, batch, block.first_line)
-        text = "".join([f"{line}\n" for line in lines]).removeprefix(mark).encode()
+        text = "".join([f"{line}\n" for line in lines]).encode().removeprefix(mark)
         return score_block(block.replace(outputs=memoryview(text)), self._columns, self._expected_path)
 
 
@@ -81,7 +80,7 @@ def _first_word(batch: Any) -> bytes:
     words = parquet.entries_of(batch.column(rows.WORDS).slice(0, 1))
     if hasattr(words, "dictionary") and len(words):  # for some codes without a word, pyarrow ends the process
         code, words = words.indices[0].as_py(), words.dictionary
-        words = words.slice(code, 1) if code is not None and code >= 0 else ()
+        words = words.slice(code, 1) if code >= 0 else ()
     found: bytes = words[0].as_buffer().to_pybytes() if len(words) else b""
     return found
 

@@ -337,6 +337,19 @@ def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | No
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
+def shown_scores(evaluations: Sequence[ScoredOutput]) -> Table:
+    """Make a table for Python's prompt and for notebooks, with six digits of each score."""
+    from geval_py.tables.table import Column, Table
+
+    rows = [{score.name: score.value for score in one.scores} for one in evaluations]
+    columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
+    heads = [
+        Column(name=name, alignment="right", write="{:.6g}".format) if name in metrics else Column(name=name)
+        for name in columns
+    ]
+    return Table(heads, list(zip(*columns.values(), strict=True)))
+
+
 def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, names: Mapping[str, str]) -> Table:
     """Make a table for a paper; without a ``precision``, scores are written as each challenge's config.txt says.
 

@@ -292,8 +292,9 @@ def test_two_files_without_a_challenge(tmp_path, monkeypatch):
 def test_the_name_of_a_test_set_is_not_that_of_answers_elsewhere(here):
     write(here, "mine.tsv")
     write(here / "dev-0", "other.tsv")
-    names = [locate(dev0(expected_file=name)).name for name in (None, "other.tsv", "mine.tsv")]
-    assert names == ["dev-0", "dev-0", "mine.tsv"]
+    there = (None, "other.tsv", "dev-0/other.tsv", "./dev-0/other.tsv", str(here / "dev-0/other.tsv"))
+    names = [locate(dev0(expected_file=name)).name for name in (*there, "mine.tsv")]
+    assert names == ["dev-0"] * len(there) + ["mine.tsv"]
 
 
 MISSING = {

@@ -167,7 +167,7 @@ def test_an_answer_without_a_word(code, capsys):
     Path("expected.parquet").write_bytes(b"PAR1" + body + footer + len(footer).to_bytes(4, "little") + b"PAR1")
     assert main(["-o", "expected.tsv", "-e", "expected.parquet", "-m", "Accuracy"]) == 1
     signed = code if code < 2**31 else code - 2**32
-    wanted = f"it is not well-formed Parquet: a dictionary has no word {signed}"
+    wanted = f"it is not well-formed: a dictionary has no word {signed}"
     assert capsys.readouterr().err == f"geval: Cannot read `expected.parquet`: {wanted}\n"
 
 
@@ -223,7 +223,7 @@ def test_a_page_of_too_many_bytes():
     whole = numbers(3)
     large = thrift({1: 1, 2: MOST + 1, 3: 0})
     write("out.parquet", 3, words=[large, page(3, text(b"a") * 3)], probabilities=[whole])
-    assert reason() == f"it is not well-formed Parquet: a page unpacks to {MOST + 1} bytes, more than {MOST}"
+    assert reason() == f"a page unpacks to {MOST + 1} bytes, more than {MOST}; write smaller pages"
 
 
 SCHEMAS = {

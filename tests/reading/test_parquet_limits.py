@@ -45,7 +45,7 @@ def test_pages_are_read_from_their_headers(version, tmp_path):
     pq.write_table(table, path, data_page_size=1000, data_page_version=version, compression="zstd")
     metadata = pq.read_metadata(path).row_group(0)
     with path.open("rb") as file:
-        (group,), size = parquet_headers.groups_of(str(path), file)
+        (group,), size, _ = parquet_headers.read_footer(str(path), file)
         assert (group.rows, size) == (3000, path.stat().st_size)
         for number, chunk in enumerate(group.columns):
             column = metadata.column(number)
@@ -59,7 +59,7 @@ def test_pages_are_read_from_their_headers(version, tmp_path):
 def columns_of(path):
     """Return the columns of the first row group."""
     with path.open("rb") as file:
-        return parquet_headers.groups_of(str(path), file)[0][0].columns
+        return parquet_headers.read_footer(str(path), file).groups[0].columns
 
 
 def pages_of(path, column):
@@ -141,7 +141,6 @@ WRONG_FOOTERS = {
     "a column without a place": "49 1c 19 1c 3c 55 00 25 00 00 00 26 00 00 00",
     "a list of another kind in a column": "49 1c 19 1c 3c 29 18 00 35 00 25 00 25 00 00 00 26 00 00 00",
     "a structure in structures": "ac " * 40 + "00 " * 41,
-    "lists with too many entries": "29 fc ff ff ff 07" + "00 " * 100,
 }
 
 
@@ -149,6 +148,14 @@ WRONG_FOOTERS = {
 def test_a_footer_that_cannot_be_read(footer, tmp_path):
     path = with_footer(tmp_path / "out.parquet", footer)
     assert reason_of(path) == "it is not well-formed Parquet: its footer cannot be read"
+
+
+def test_a_footer_with_too_many_entries(tmp_path, monkeypatch):
+    path = with_footer(tmp_path / "out.parquet", "29 fc ff ff ff 07" + "00 " * 100)
+    assert reason_of(path) == f"its footer has more than {1 << 21} entries; write larger row groups"
+    write_row(path, 2)
+    monkeypatch.setattr(parquet_headers, "MOST_COLUMNS", 1)
+    assert reason_of(path) == "its row groups have more than 1 columns in all; write larger row groups"
 
 
 def test_an_empty_list_of_no_kind():
@@ -200,6 +207,21 @@ def test_a_word_that_is_repeated_beside_others(tmp_path, monkeypatch):
     assert re.fullmatch(TOO_MUCH, reason_of(path))
 
 
+def test_the_types_that_arrow_notes_are_left_out(tmp_path):
+    """With two dictionaries, the second one's words are plain: pyarrow would join both, and skip words that are twice."""
+    path = tmp_path / "out.parquet"
+
+    def columns(letter):
+        words = pa.DictionaryArray.from_arrays(pa.array(np.arange(500) % 100), [f"{letter}{n}" for n in range(100)])
+        lists = [pa.ListArray.from_arrays(np.arange(501), of) for of in (words, np.full(500, 0.5))]
+        return pa.table(lists, names=["words", "probabilities"])
+
+    pq.write_table(pa.concat_tables([columns("a"), columns("b")]), path)
+    assert "dictionary" in str(pq.read_schema(path))
+    assert pages_of(path, columns_of(path)[0]).coded == {True, False}
+    assert list(parquet.read_parquet(str(path))) == [f"{letter}{n % 100}:0.5" for letter in "ab" for n in range(500)]
+
+
 def test_words_that_share_their_beginnings(tmp_path):
     path = tmp_path / "out.parquet"
     table = pa.table({"words": [["abc", "abd"]], "probabilities": [[0.5, 0.5]]})
@@ -213,7 +235,7 @@ def test_a_footer_too_long(tmp_path):
     write_row(path, 2)
     data = path.read_bytes()
     path.write_bytes(data[:-8] + (1 << 30).to_bytes(4, "little") + b"PAR1")
-    assert reason_of(path) == f"it is not well-formed Parquet: its footer has {1 << 30} bytes"
+    assert reason_of(path) == f"its footer has {1 << 30} bytes, more than {1 << 24}; write larger row groups"
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl.xz", ".csv.gz"])
@@ -230,7 +252,7 @@ def test_the_checker_has_a_limit_of_bytes(ending, tmp_path):
 def stored_in(path, group):
     """Count the bytes of the pages of a row group."""
     with path.open("rb") as file:
-        columns = parquet_headers.groups_of(str(path), file)[0][group].columns
+        columns = parquet_headers.read_footer(str(path), file).groups[group].columns
         return sum(parquet_headers.pages_of(str(path), file, column).stored for column in columns)
 
 
