@@ -266,8 +266,8 @@ def _brief(number: float) -> str:
     """
     if number < 1e4:
         return f"{number:,.0f}"
-    if math.isinf(number):
-        return "∞"
+    if number >= 1e18:
+        return "∞" if math.isinf(number) else f"{number:.0e}"
     power = min(int(math.log10(number) // 3), 4)
     return f"{float(f'{number:.2g}') / 1000**power:,g}{' kMGT'[power]}"
 
