@@ -106,11 +106,11 @@ def read_footer(path: str, file: BinaryIO) -> Footer:
     length = int.from_bytes(ending[:4], "little")
     if ending[4:] != MAGIC:
         raise damaged(path, f"it does not end with {MAGIC.decode()}")
+    if length + 12 > size:
+        raise damaged(path, "its beginning is missing")
     if length > MOST_FOOTER_BYTES:
         reason = f"its footer has {length} bytes, more than {MOST_FOOTER_BYTES}; write larger row groups"
         raise UnreadableFileError(path=path, reason=reason)
-    if length + 12 > size:
-        raise damaged(path, "its beginning is missing")
     file.seek(size - 8 - length)
     data = file.read(length)
     try:
