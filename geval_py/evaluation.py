@@ -416,7 +416,7 @@ class Evaluations(list[Evaluation]):
         by documents.
         """
         from geval_py.scoring.score_tables import score_columns
-        from geval_py.tables.frames import frame_class
+        from geval_py.tables.table import frame_class
 
         make_frame = frame_class()
         rows = [one.scores_dict(intervals=False) for one in self]
@@ -487,7 +487,7 @@ def _item_table(
 
     ``statistics`` are the lines' statistics, by their names.
     """
-    from geval_py.tables.frames import frame_class
+    from geval_py.tables.table import frame_class
 
     make_frame = frame_class()
     inputs, expected, outputs = zip(*items, strict=True)

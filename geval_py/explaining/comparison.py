@@ -110,7 +110,7 @@ class Comparison(formats.Tabular):
         The column ``groups`` holds the numbers, from 0, of the system's groups, and ``output`` the name that
         :meth:`geval_py.Evaluations.to_frame` has, by which the two can be merged.
         """
-        from geval_py.tables.frames import frame_class
+        from geval_py.tables.table import frame_class
 
         return frame_class()([self.row(system) for system in self.systems])
 

@@ -62,7 +62,7 @@ class Points:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
-        from geval_py.tables.frames import frame_class
+        from geval_py.tables.table import frame_class
 
         return frame_class()(asdict(self))
 

@@ -150,7 +150,7 @@ class WorstFeatures:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
-        from geval_py.tables.frames import frame_class
+        from geval_py.tables.table import frame_class
 
         return frame_class()({"feature": self.names} | self.columns).astype({"feature": object})
 

@@ -83,7 +83,7 @@ class DataSet:
         A column of the input with one of the other names is called ``in<name>``; missing fields are None.
         ``unescape`` and the errors are as in :meth:`items`.
         """
-        from geval_py.tables.frames import frame_class
+        from geval_py.tables.table import frame_class
 
         make_frame = frame_class()
         items = list(self.items(unescape=unescape))
