@@ -230,17 +230,25 @@ class LineReader:
 
 def end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
     """Return where the next ``lines`` lines end, or the data, and how many lines there are."""
-    found = data.count(b"\n", start)
-    if found <= lines:
-        return len(data), found
-    low, high, left = start, len(data), lines
+    low, left, size = start, lines, 64 * lines
+    while True:  # in steps, since the data may have many more lines
+        high = min(low + size, len(data))
+        found = data.count(b"\n", low, high)
+        if found >= left:
+            break
+        low, left = high, left - found
+        if low == len(data):
+            return low, lines - left
+    guesses = 4  # as if all lines were as long
     while high - low > 1:  # the last of the lines ends after low, and not after high
-        middle = (low + high) // 2
+        width = high - low
+        middle = low + min(max(1, width * left // found if guesses else width // 2), width - 1)
+        guesses -= bool(guesses)
         before = data.count(b"\n", low, middle)
         if before >= left:
-            high = middle
+            high, found = middle, before
         else:
-            low, left = middle, left - before
+            low, left, found = middle, left - before, found - before
     return high, lines
 
 

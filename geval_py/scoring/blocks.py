@@ -179,7 +179,7 @@ class BlockReader:
             if part != of_part:
                 lines_before, part = first_line - 1, of_part
             expected = self._expected.take(lines) if self._expected is not None else b""
-            known = expected.count(b"\n")
+            known = count_lines(expected)
             self._known += known
             yield Block(
                 first_line=first_line,
