@@ -13,10 +13,6 @@ struct Places {
         return load<std::int32_t>(begin + 4 * i);
     }
 
-    double number(std::size_t i) const {
-        return wide ? load<double>(begin + 8 * i) : static_cast<double>(load<float>(begin + 4 * i));
-    }
-
     template <typename Number>
     static Number load(const char* from) {
         Number number;
@@ -34,10 +30,84 @@ struct ListedRows {
     bool probabilities;
 };
 
+// Words of fewer than SHORT bytes, one at a place of each array: their bytes, with zeros after them, in three blocks of
+// four; their sizes; and their hashes under a seed.
+constexpr std::size_t SHORT = 12, SHORT_LANES = 8;
+
+struct ShortWords {
+    std::vector<std::uint32_t> first, second, third, size, hash;
+
+    void make_room(std::size_t count) {
+        const std::size_t rounded = (count + SHORT_LANES - 1) / SHORT_LANES * SHORT_LANES;
+        if (rounded <= first.size()) return;
+        for (auto* array : {&first, &second, &third, &size, &hash}) array->resize(rounded);
+    }
+
+    void put(std::size_t place, std::uint64_t low, std::uint64_t high, std::size_t bytes) {
+        first[place] = static_cast<std::uint32_t>(low), second[place] = static_cast<std::uint32_t>(low >> 32);
+        third[place] = static_cast<std::uint32_t>(high), size[place] = static_cast<std::uint32_t>(bytes);
+    }
+};
+
+// Bits that are set if any of the four bytes equals c.
+GEVAL_INLINE std::uint32_t matches4(std::uint32_t x, char c) {
+    x ^= 0x01010101u * static_cast<unsigned char>(c);
+    return (x - 0x01010101u) & ~x & 0x80808080u;
+}
+
+GEVAL_INLINE std::uint32_t separators4(std::uint32_t x) { return matches4(x, ' ') | matches4(x, '\n') | matches4(x, '\r'); }
+
+// What the bytes of words have: one that no word in a line has, or one that is not ASCII.
+struct ShortBytes {
+    bool separator, high;
+};
+
+// Hashes the first words, in a loop without branches that becomes vector instructions.
+GEVAL_INLINE ShortBytes hash_short_inline(ShortWords& words, std::size_t count, std::uint32_t seed) {
+    const std::uint32_t *first = words.first.data(), *second = words.second.data(), *third = words.third.data();
+    const std::uint32_t* size = words.size.data();
+    std::uint32_t* hash = words.hash.data();
+    std::uint32_t separators[SHORT_LANES] = {}, bytes[SHORT_LANES] = {};
+    for (std::size_t from = 0; from < count; from += SHORT_LANES) {
+        for (std::size_t lane = 0; lane < SHORT_LANES; ++lane) {
+            const std::size_t i = from + lane;
+            const std::uint32_t a = first[i], b = second[i], c = third[i], n = size[i];
+            const std::uint32_t one = rotate(seed ^ scramble(a), 13) * 5 + 0xe6546b64u;
+            const std::uint32_t two = rotate(one ^ scramble(b), 13) * 5 + 0xe6546b64u;
+            const std::uint32_t mixed = n < 4 ? seed : n < 8 ? one : two, last = n < 4 ? a : n < 8 ? b : c;
+            hash[i] = PackedWords::finish(mixed ^ scramble(last) ^ n);
+            separators[lane] |= separators4(a) | separators4(b) | separators4(c);
+            bytes[lane] |= a | b | c;
+        }
+    }
+    std::uint32_t any_separator = 0, any = 0;
+    for (std::size_t lane = 0; lane < SHORT_LANES; ++lane) any_separator |= separators[lane], any |= bytes[lane];
+    return {any_separator != 0, (any & 0x80808080u) != 0};
+}
+
+using HashShort = ShortBytes (*)(ShortWords&, std::size_t, std::uint32_t);
+
+#define GEVAL_HASH_SHORT(NAME, TARGET)                                                                        \
+    TARGET ShortBytes hash_short_##NAME(ShortWords& words, std::size_t count, std::uint32_t seed) { \
+        return hash_short_inline(words, count, seed);                                                   \
+    }
+
+GEVAL_HASH_SHORT(portable, )
+#if defined(GEVAL_DISPATCHES)
+GEVAL_HASH_SHORT(avx2, GEVAL_AVX2)
+#endif
+
+inline HashShort choose_hash_short() {
+#if defined(GEVAL_DISPATCHES)
+    if (__builtin_cpu_supports("avx2")) return hash_short_avx2;
+#endif
+    return hash_short_portable;
+}
+
 class ListedScorer {
   public:
     ListedScorer(const ListedRows& rows, int bits)
-        : rows_(rows), copy_(rows.text.begin, rows.text.end), text_(padded(copy_)), line_(bits, Purpose::losses) {
+        : rows_(rows), line_(bits, Purpose::losses), hash_short_(choose_hash_short()) {
         if (!rows.coded || !rows.starts.count) return;
         words_.resize(rows.starts.count - 1);
         // In order, which is fast, unless most words would be for nothing. A word that no line can hold stays unknown.
@@ -47,107 +117,136 @@ class ListedScorer {
 
     // Scores the rows against as many lines of expected words; returns the first row that is no line, or NONE.
     std::ptrdiff_t score(Text expected, std::uint64_t first_line, double* losses) {
-        if (rows_.coded && !rows_.codes.wide && rows_.values.wide) {  // the usual form, in a loop of its own
-            const char *codes = rows_.codes.begin, *values = rows_.values.begin;
-            Word* const words = words_.data();
-            const std::size_t count = words_.size();
-            return score_rows(expected, first_line, losses, [=](std::size_t place, Entry& entry) {
-                entry.value = Places::load<double>(values + 8 * place);
-                const auto code = static_cast<std::uint32_t>(Places::load<std::int32_t>(codes + 4 * place));
-                return code < count && hash_known(words[code], code, entry);
-            });
-        }
-        return score_rows(expected, first_line, losses, [this](std::size_t place, Entry& entry) {
-            entry.value = rows_.values.number(place);
-            if (rows_.coded) {
-                const auto code = static_cast<std::uint64_t>(rows_.codes[place]);
-                return code < words_.size() && hash_known(words_[code], code, entry);
-            }
-            Text word;
-            if (!find(place, word)) return false;
-            entry.is_rest = word.begin == word.end;
-            entry.hash = murmur3(word, entry.seed);
-            return true;
-        });
-    }
-
-    double bound() const { return line_.bound(); }
-
-  private:
-    using Entry = ListedEntry;
-
-    // A word of a dictionary, once it is known, with what MurmurHash3 mixes before the seed comes in (packed_words.hpp).
-    struct Word {
-        std::uint32_t first = 0, second = 0, last = 0;
-        std::uint32_t blocks = UNKNOWN;  // of four bytes: 0, 1 or 2; or one of these
-    };
-    static constexpr std::uint32_t UNKNOWN = 3, LONG = 4, REST = 5;
-
-    template <typename Take>
-    std::ptrdiff_t score_rows(Text expected, std::uint64_t first_line, double* losses, const Take& take) {
         const std::size_t most = rows_.coded ? std::min(rows_.values.count, rows_.codes.count) : rows_.values.count;
         for (std::size_t i = 0; i + 1 < rows_.offsets.count; ++i) {
             const std::int64_t start = rows_.offsets[i], stop = rows_.offsets[i + 1];
-            if (start < 0 || start >= stop || static_cast<std::uint64_t>(stop) > most) return static_cast<std::ptrdiff_t>(i);
             const Text wanted = take_line(expected);
-            if (!line_.score_entries(take, static_cast<std::size_t>(start), static_cast<std::size_t>(stop), wanted,
-                                     expected.end, static_cast<std::uint32_t>(first_line + i), rows_.probabilities,
-                                     losses[i]))
+            if (start < 0 || start >= stop || static_cast<std::uint64_t>(stop) > most ||
+                !score_row(static_cast<std::size_t>(start), static_cast<std::size_t>(stop), wanted, expected.end,
+                           static_cast<std::uint32_t>(first_line + i), losses[i]))
                 return static_cast<std::ptrdiff_t>(i);
         }
         return NONE;
     }
 
-    // Hashes a word of the dictionary. Most have fewer than three blocks: they are hashed without a branch that depends
-    // on their length, which processors could not predict.
-    bool hash_known(const Word& word, std::size_t code, Entry& entry) {
-        if (word.blocks > 2) {
-            if (word.blocks == UNKNOWN && !meet(code)) return false;
-            if (word.blocks > 2) {
-                Text text;
-                if (!find(code, text)) return false;
-                entry.is_rest = word.blocks == REST;
-                entry.hash = murmur3(text, entry.seed);
-                return true;
-            }
+    double bound() const { return line_.bound(); }
+
+  private:
+    // A word of a dictionary, once it is known, as ShortWords has it.
+    struct Word {
+        std::uint64_t low = 0;
+        std::uint32_t high = 0, size = UNKNOWN;  // or LONG
+    };
+    static constexpr std::uint32_t UNKNOWN = 0xffffffff, LONG = 0xfffffffe;
+
+    // A word of SHORT bytes or more: its place in the row, and its number.
+    struct LongWord {
+        std::size_t place, number;
+    };
+
+    bool score_row(std::size_t start, std::size_t stop, Text wanted, const char* limit, std::uint32_t seed, double& loss) {
+        const std::size_t count = stop - start;
+        short_.make_room(count);
+        long_.clear();
+        for (std::size_t i = 0; i < count; ++i)
+            if (!(rows_.coded ? put_coded(i, start + i) : put_plain(i, start + i))) return false;
+        const ShortBytes found = hash_short_(short_, count, seed);
+        if (!rows_.coded && (found.separator || (found.high && !are_utf8(start, count)))) return false;
+        for (const LongWord& word : long_) {
+            Text text;
+            if (!find(word.number, text)) return false;
+            short_.hash[word.place] = murmur3(text, seed);
         }
-        std::uint32_t h = entry.seed;
-        const std::uint32_t one = mix(h, word.first);
-        h = word.blocks > 0 ? one : h;
-        const std::uint32_t two = mix(h, word.second);
-        h = word.blocks > 1 ? two : h;
-        entry.is_rest = false;
-        entry.hash = PackedWords::finish(h ^ word.last);
+        const auto score = [&](const auto& value) {
+            return line_.score_entries(value, short_.hash.data(), short_.size.data(), count, wanted, limit, seed,
+                                       rows_.probabilities, loss);
+        };
+        const char* const values = rows_.values.begin + start * (rows_.values.wide ? 8 : 4);
+        if (rows_.values.wide) return score([=](std::size_t i) { return Places::load<double>(values + 8 * i); });
+        return score([=](std::size_t i) { return static_cast<double>(Places::load<float>(values + 4 * i)); });
+    }
+
+    // Puts the word of an entry to its place in the row; false if there is none, or if no line can hold it.
+    bool put_coded(std::size_t i, std::size_t entry) {
+        const auto code = static_cast<std::uint64_t>(rows_.codes[entry]);
+        if (code >= words_.size()) return false;
+        const Word& word = words_[code];
+        if (word.size >= LONG) {
+            if (word.size == UNKNOWN && !meet(code)) return false;
+            if (word.size == LONG) return put_long(i, code);
+        }
+        short_.put(i, word.low, word.high, word.size);
         return true;
     }
 
-    static std::uint32_t mix(std::uint32_t h, std::uint32_t scrambled) { return rotate(h ^ scrambled, 13) * 5 + 0xe6546b64u; }
+    bool put_plain(std::size_t i, std::size_t entry) {
+        Text word;
+        if (!locate(entry, word)) return false;
+        if (word.size() >= SHORT) return put_long(i, entry);
+        put_short(word, [&](std::uint64_t low, std::uint64_t high) { short_.put(i, low, high, word.size()); });
+        return true;
+    }
+
+    bool put_long(std::size_t i, std::size_t number) {
+        long_.push_back({i, number});
+        short_.put(i, 0, 0, LONG);
+        return true;
+    }
+
+    // Gives the bytes of a short word.
+    template <typename Put>
+    void put_short(Text word, const Put& put) const {
+        static constexpr std::uint64_t ALL = ~std::uint64_t{0};
+        static constexpr std::uint64_t LOW[SHORT] = {0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff,
+                                                     0xffffffffffffff, ALL, ALL, ALL, ALL};
+        static constexpr std::uint64_t HIGH[SHORT] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xffff, 0xffffff};
+        const char* p = word.begin;
+        char copy[16] = {};
+        if (rows_.text.end - p < 16) p = std::copy(word.begin, word.end, copy) - word.size();
+        put(load8(p) & LOW[word.size()], load8(p + 8) & HIGH[word.size()]);
+    }
 
     // Makes a word of the dictionary known; false if no line can hold it.
     bool meet(std::size_t code) {
         Text text;
         if (!find(code, text)) return false;
         Word& word = words_[code];
-        const std::size_t size = text.size(), blocks = size / 4;
-        if (!size || blocks > 2) {
-            word.blocks = size ? LONG : REST;
-            return true;
-        }
-        const auto block = [&](std::size_t n) { return static_cast<std::uint32_t>(load8(text.begin + 4 * n)); };
-        word.first = blocks > 0 ? scramble(block(0)) : 0;
-        word.second = blocks > 1 ? scramble(block(1)) : 0;
-        const std::uint32_t last = block(blocks) & ((std::uint32_t{1} << 8 * (size % 4)) - 1);
-        word.last = scramble(last) ^ static_cast<std::uint32_t>(size);
-        word.blocks = static_cast<std::uint32_t>(blocks);
+        word.size = LONG;
+        if (text.size() >= SHORT) return true;
+        word.size = static_cast<std::uint32_t>(text.size());
+        locate(code, text);
+        put_short(text, [&](std::uint64_t low, std::uint64_t high) {
+            word.low = low, word.high = static_cast<std::uint32_t>(high);
+        });
         return true;
     }
 
-    // The text of a word; false if there is none, or if a line cannot hold it.
-    bool find(std::size_t number, Text& word) const {
+    // Whether the words of a row that are not ASCII are UTF-8; long ones are looked at elsewhere.
+    bool are_utf8(std::size_t start, std::size_t count) const {
+        for (std::size_t i = 0; i < count; ++i) {
+            Text word;
+            if (((short_.first[i] | short_.second[i] | short_.third[i]) & 0x80808080u) && locate(start + i, word) && !is_utf8(word))
+                return false;
+        }
+        return true;
+    }
+
+    // The text of a word; false if there is none.
+    bool locate(std::size_t number, Text& word) const {
         if (number + 1 >= rows_.starts.count) return false;
         const std::int64_t start = rows_.starts[number], stop = rows_.starts[number + 1];
-        if (start < 0 || start > stop || static_cast<std::uint64_t>(stop) > text_.size()) return false;
-        word = {text_.begin + start, text_.begin + stop};
+        if (start < 0 || start > stop || static_cast<std::uint64_t>(stop) > rows_.text.size()) return false;
+        word = {rows_.text.begin + start, rows_.text.begin + stop};
+        return true;
+    }
+
+    // The text of a word, padded, until the next one is asked for; false if there is none, or if a line cannot hold it.
+    bool find(std::size_t number, Text& word) {
+        if (!locate(number, word)) return false;
+        if (static_cast<std::size_t>(rows_.text.end - word.end) < PADDING) {
+            last_.assign(word.begin, word.end);
+            word = padded(last_);
+        }
         return fits(word);
     }
 
@@ -164,8 +263,10 @@ class ListedScorer {
     }
 
     const ListedRows& rows_;
-    std::string copy_;
-    Text text_;
+    std::string last_;  // a word at the end of the text
     std::vector<Word> words_;
+    ShortWords short_;
+    std::vector<LongWord> long_;
     Line line_;
+    HashShort hash_short_;
 };

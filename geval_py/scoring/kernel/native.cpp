@@ -654,13 +654,6 @@ struct Hashed {
     std::uint32_t hash;
 };
 
-// An entry of a row (listed_rows.hpp): its number, whether it is the rest, and its word's hash under the row's seed.
-struct ListedEntry {
-    std::uint32_t seed, hash;
-    double value;
-    bool is_rest;
-};
-
 constexpr std::uint32_t NO_WORD = ~std::uint32_t{0};
 constexpr std::size_t SEED_LANES = 32;  // seeds under which a word is hashed together
 
@@ -688,32 +681,32 @@ class Line {
         return std::numeric_limits<double>::quiet_NaN();
     }
 
-    // Scores the line that has the entries from a place to before another: `take(place, entry)` finds each. False if it
-    // cannot, if a number is not finite, or if the numbers are not the probabilities, or logarithms, that they should be.
-    template <typename Take>
-    bool score_entries(const Take& take, std::size_t start, std::size_t stop, Text expected, const char* expected_limit,
-                       std::uint32_t seed, bool probabilities, double& loss) {
-        expected = decode(expected, expected_limit, expected_copy_);
-        const std::uint32_t mask = mask_, bucket = murmur3(expected, seed) & mask;
-        values_.clear(), hits_.clear(), rests_.clear();
+    // Scores the line that has so many entries: value(i) is a number, hashes[i] the hash of its word under the line's seed,
+    // and sizes[i] the size of that, 0 for the rest. False if a number is not finite, or if the numbers are not the
+    // probabilities, or logarithms, that they should be.
+    template <typename Value>
+    bool score_entries(const Value& value, const std::uint32_t* hashes, const std::uint32_t* sizes, std::size_t count,
+                       Text expected, const char* expected_limit, std::uint32_t seed, bool probabilities, double& loss) {
         double least = INFINITE, most = -INFINITE, total = 0;
-        for (std::size_t place = start; place < stop; ++place) {
-            ListedEntry entry{seed, 0, 0, false};
-            if (!take(place, entry)) return false;
-            if (!probabilities) {
-                if (!std::isfinite(entry.value)) return false;
-                values_.add(entry.value);
-            }
-            least = std::min(least, entry.value), most = std::max(most, entry.value);
-            total += entry.value;
-            if (entry.is_rest)
-                rests_.add(entry.value);
-            else if ((entry.hash & mask) == bucket)
-                hits_.add(entry.value);
+        for (std::size_t i = 0; i < count; ++i) {
+            const double number = value(i);
+            least = std::min(least, number), most = std::max(most, number);
+            total += number;
         }
         total_ = total;
         probabilities_ = least >= 0 && most > 0 && most <= 1;
         if (probabilities_ != probabilities || total != total) return false;
+        values_.clear(), hits_.clear(), rests_.clear();
+        for (std::size_t i = 0; !probabilities && i < count; ++i) {
+            if (!std::isfinite(value(i))) return false;
+            values_.add(value(i));
+        }
+        expected = decode(expected, expected_limit, expected_copy_);
+        const std::uint32_t mask = mask_, bucket = murmur3(expected, seed);
+        for (std::size_t i = 0; i < count; ++i) {
+            if (sizes[i] && ((hashes[i] ^ bucket) & mask)) continue;
+            (sizes[i] ? hits_ : rests_).add(value(i));
+        }
         unsigned flags = 0;
         loss = entries_loss(flags);
         return true;
