@@ -125,7 +125,7 @@ class _Texts:
 
 def _values(path: str, column: Any, known: _Texts) -> Iterator[Any]:
     """Yield the values of a column of Arrow; a text of a dictionary is one object for all rows that have it."""
-    from geval_py.reading.parquet import reading
+    from geval_py.reading.arrow import reading
 
     with reading(path, DAMAGED):
         texts = known.of(column.dictionary) if hasattr(column, "dictionary") else None
@@ -172,7 +172,7 @@ def _of_dataset(folder: str, column: str) -> Iterator[Answer]:
 
     The numbers of a ClassLabel become the names of the classes.
     """
-    from geval_py.reading.parquet import pyarrow
+    from geval_py.reading.arrow import pyarrow
 
     pyarrow()
     streams = _streams(folder)
@@ -240,7 +240,8 @@ def _file(folder: str, name: str) -> str:
 
 def _batches(path: str, name: str) -> Iterator[Any]:
     """Yield the batches of a file with one of Arrow's streams, of one column alone."""
-    from geval_py.reading.parquet import check_column, pyarrow, reading
+    from geval_py.reading.arrow import pyarrow, reading
+    from geval_py.reading.parquet import check_column
 
     with naming(path), open(path, "rb") as raw, reading(path, "no well-formed stream of Arrow"):
         if any(map(_is_compressed, pyarrow().ipc.MessageReader.open_stream(raw))):

@@ -8,34 +8,35 @@ too: the choices of its ``doc``, with the logarithms of its ``model_response``.
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from itertools import islice
 from operator import sub
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
+from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import rows
+from geval_py.reading.arrow import compute, leaves_in, leaves_of, lengths, pyarrow, reading, starts_in, text_size
 from geval_py.reading.lines import DEFAULT_MAX_BYTES, MOST_LINE_BYTES
 from geval_py.reading.parquet_headers import (
     MOST_FOOTER_BYTES,
+    Group,
     Pages,
     damaged,
     pages_of,
     read_footer,
     without_types,
 )
+from geval_py.reading.parquet_lists import Decoding, ListColumn, NotUsualError, read_lists, usual_leaf
 from geval_py.reading.sources import is_regular, is_remote, naming
-from geval_py.version import installs
 
 if TYPE_CHECKING:
     from geval_py.reading.rewriting import Writable
 
 KEYS = (rows.WORDS, rows.PROBABILITIES, rows.LOGARITHMS, rows.BUCKETS)
+PAIRS = ([rows.WORDS, rows.PROBABILITIES], [rows.WORDS, rows.LOGARITHMS])
 DOC, CHOICES, RESPONSE = "doc", "choices", "model_response"  # columns of lighteval's details, and a field
-ROWS_AT_ONCE, BYTES_AT_ONCE = 16384, 1 << 23
+ROWS_AT_ONCE, BYTES_AT_ONCE = 8192, 1 << 23
 ROWS_OF_TEXT = 64
 ROWS_OF_GROUP, BYTES_OF_GROUP = 1 << 20, 1 << 26  # that are written
 MOST_IN_A_LIST = 1 << 17  # of the footer
@@ -44,37 +45,6 @@ BYTES_OF_OBJECT = 32  # of Python's, for an entry of a list
 BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number or code, and its place in lists
 SHORT_WORD = 2 * BYTES_OF_VALUE  # bytes that a word and its number are counted for anyway
 MOST_UNPACKED_BYTES, MOST_RATIO = 1 << 28, 256  # of a row group; a larger one may not be packed more tightly
-
-
-def pyarrow() -> Any:
-    """Import pyarrow; raises MissingPackageError with the command that installs it."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        message = f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
-        raise MissingPackageError(message=message, package="pyarrow") from error
-    return pa
-
-
-def import_pyarrow_alone(module: str = "pyarrow") -> None:
-    """Import pyarrow, or a module of it, without what it imports if it can: numpy takes longer than the rest.
-
-    pyarrow then has no numpy and no cloudpickle for as long as the process lives. So this is for the process of the
-    command alone, where it only scores; anywhere else it does nothing.
-    """
-    command = getattr(sys.modules["__main__"], "__spec__", None)
-    is_command = "geval_py.__main__" in sys.modules or (command is not None and command.name == "geval_py.__main__")
-    if not is_command or module in sys.modules or "numpy" in sys.modules:
-        return
-    modules: Any = sys.modules
-    hidden = [name for name in ("numpy", "cloudpickle") if name not in modules]
-    modules.update(dict.fromkeys(hidden))  # an import of None fails
-    try:
-        pyarrow()
-        import_module(module)
-    finally:
-        for name in hidden:
-            modules.pop(name, None)  # another thread may have been here
 
 
 class ParquetFile:
@@ -124,6 +94,9 @@ class ParquetFile:
         self._words = [number for number in self._leaves if paths[number][0] in self._texts]
         columns = self._metadata.schema
         self._strings = [leaf for leaf in self._leaves if columns.column(leaf).physical_type == "BYTE_ARRAY"]
+        leaves = [usual_leaf(paths[leaf][0], leaf, columns.column(leaf)) for leaf in self._leaves]
+        usual = [leaf for name in KEYS for leaf in leaves if leaf is not None and leaf.name == name]
+        self._usual = usual if len(leaves) == 2 and [leaf.name for leaf in usual] in PAIRS else []
         self._coded, self._rows = None, 0
 
     def _reader(self, **options: Any) -> Any:
@@ -143,39 +116,88 @@ class ParquetFile:
         )
         return reader
 
-    def batches(self) -> Iterator[Any]:
-        """Yield record batches with the known columns."""
+    def batches(self, decoding: Decoding | None = None) -> Iterator[Any]:
+        """Yield record batches with the known columns; ``decoding`` decodes lists of the usual form."""
         for number, group in enumerate(self._groups):
             pages = {leaf: pages_of(self._path, self._file, group.columns[leaf]) for leaf in self._leaves}
-            yield from self._of_group(number, pages, group.rows)
+            yield from self._of_group(number, group, pages, decoding)
 
-    def _of_group(self, number: int, pages: dict[int, Pages], count: int) -> Iterator[Any]:
+    def _of_group(
+        self, number: int, group: Group, pages: dict[int, Pages], decoding: Decoding | None
+    ) -> Iterator[Any]:
         self._unpacked.start_group(number + 1, sum(of.stored for of in pages.values()))
         self._unpacked.add(sum(of.values * BYTES_OF_VALUE + of.unpacked for of in pages.values()))
         coded = self._words == self._strings and all(_is_coded(pages[leaf]) for leaf in self._words)
         for leaf in self._strings if not coded else ():
             if pages[leaf].dictionary:
                 self._unpacked.add(pages[leaf].values * self._longest_word(number, leaf))
-        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * count // max(1, self._unpacked.of_group)))
-        reader = self._coded_reader() if coded else self._plain
-        are_short: bool | None = None
-        with reading(self._path):
-            stream = reader.iter_batches(at_once, [number], self._leaves, use_threads=False)
+        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * group.rows // max(1, self._unpacked.of_group)))
+        of_pyarrow = self._by_pyarrow(number, pages, coded, at_once)
+        columns = self._columns(group, pages, coded, decoding) if decoding else None
+        stream = of_pyarrow if columns is None else self._by_decoder(columns, group.rows, at_once, of_pyarrow)
         while True:
             with reading(self._path):
-                batch = next(stream, None)
-                if batch is None:
+                found = next(stream, None)
+                if found is None:
                     return
+                batch, are_short = found
                 batch.validate()
-                if coded and are_short is None:
-                    are_short = self._have_short_words(batch, sum(pages[leaf].entries for leaf in self._words))
-                values, text = _count(batch, bool(are_short))
+                values, text = _count(batch, are_short)
                 if self._is_lighteval:
-                    columns = [batch.column(DOC).field(0), batch.column(RESPONSE).field(0)]
-                    batch = self._pa.RecordBatch.from_arrays(columns, [CHOICES, rows.LOGARITHMS])
+                    inner = [batch.column(DOC).field(0), batch.column(RESPONSE).field(0)]
+                    batch = self._pa.RecordBatch.from_arrays(inner, [CHOICES, rows.LOGARITHMS])
             if coded:
                 self._unpacked.add(max(0, text - values * BYTES_OF_VALUE))
             yield from self._pieces(batch, values * BYTES_OF_OBJECT + text)
+
+    def _columns(
+        self, group: Group, pages: dict[int, Pages], coded: bool, decoding: Decoding
+    ) -> list[ListColumn] | None:
+        """Return the columns of a row group for a decoder; None if one is not of the usual form."""
+        try:
+            return [
+                ListColumn(self._file, leaf, group.columns[leaf.number].codec, pages[leaf.number], coded, decoding)
+                for leaf in self._usual
+            ] or None
+        except NotUsualError:
+            return None
+
+    def _by_decoder(
+        self, columns: list[ListColumn], count: int, at_once: int, of_pyarrow: Iterator[tuple[Any, bool]]
+    ) -> Iterator[tuple[Any, bool]]:
+        """Yield what :meth:`_by_pyarrow` yields, by a decoder, up to rows that are not of the usual form."""
+        done = 0
+        try:
+            for batch in read_lists(columns, count, at_once):
+                done += batch.num_rows
+                yield batch, max(column.longest for column in columns) <= SHORT_WORD
+        except NotUsualError:
+            yield from _after(done, of_pyarrow)
+
+    def _by_pyarrow(
+        self, number: int, pages: dict[int, Pages], coded: bool, at_once: int
+    ) -> Iterator[tuple[Any, bool]]:
+        """Yield batches of rows, with whether the words in their dictionaries are known to be short."""
+        options = {"row_groups": [number], "column_indices": self._leaves, "use_threads": False}
+        plain = ((batch, False) for batch in self._plain.iter_batches(at_once, **options))
+        if not coded:
+            yield from plain
+            return
+        entries, done = sum(pages[leaf].entries for leaf in self._words), 0
+        are_short: bool | None = None
+        for batch in self._coded_reader().iter_batches(at_once, **options):
+            words = [leaf.dictionary for leaf in leaves_in(batch) if hasattr(leaf, "dictionary")]
+            found = sum(map(len, words))
+            if are_short is None and found:  # pyarrow reads the dictionary with the first word
+                if found != entries:  # it leaves out a word that is there twice, and the numbers of others are false
+                    break
+                are_short = all(map(_are_short, words))
+            done += batch.num_rows
+            yield batch, bool(are_short)
+        else:
+            return
+        self._unpacked.add(sum(pages[leaf].values * self._longest_word(number, leaf) for leaf in self._words))
+        yield from _after(done, plain)
 
     def _pieces(self, batch: Any, size: int) -> Iterator[Any]:
         """Split a batch that is too large for a line; raises UnreadableFileError for a row that is."""
@@ -195,21 +217,6 @@ class ParquetFile:
                 self._coded = self._reader(read_dictionary=self._strings)
         return self._coded
 
-    def _have_short_words(self, batch: Any, entries: int) -> bool | None:
-        """Whether no word in the dictionary of a row group has more than SHORT_WORD bytes.
-
-        None while there is no dictionary: pyarrow reads it with the first word. It leaves out a word that is there
-        twice, so that the numbers of others are false; raises UnreadableFileError for that.
-        """
-        words = [leaf.dictionary for leaf in _leaves_in(batch) if hasattr(leaf, "dictionary")]
-        found = sum(map(len, words))
-        if entries and not found:
-            return None
-        if found != entries:
-            raise damaged(self._path, "a word is twice in a dictionary")
-        starts = map(starts_in, words)
-        return all(max(map(sub, of[1:], of), default=0) <= SHORT_WORD for of in starts)
-
     def _longest_word(self, group: int, leaf: int) -> int:
         """Return the size of the longest word of a dictionary, of which a part of the words are numbers.
 
@@ -217,9 +224,9 @@ class ParquetFile:
         """
         with reading(self._path):
             for batch in self._coded_reader().iter_batches(ROWS_AT_ONCE, [group], [leaf], use_threads=False):
-                (words,) = _leaves_of(batch.column(0))
+                (words,) = leaves_of(batch.column(0))
                 if len(words.dictionary):
-                    return int(_compute("max", _lengths(words.dictionary)).as_py() or 0)
+                    return int(compute("max", lengths(words.dictionary)).as_py() or 0)
         return 0
 
 
@@ -249,6 +256,19 @@ def _is_coded(pages: Pages) -> bool:
     return pages.coded == {True} and pages.dictionary <= BYTES_AT_ONCE
 
 
+def _after(rows: int, stream: Iterator[tuple[Any, bool]]) -> Iterator[tuple[Any, bool]]:
+    """Leave out the first rows of batches."""
+    for batch, are_short in stream:
+        yield batch.slice(rows), are_short
+        rows = max(0, rows - batch.num_rows)
+
+
+def _are_short(words: Any) -> bool:
+    """Whether no word has more than SHORT_WORD bytes."""
+    starts = starts_in(words)
+    return max(map(sub, starts[1:], starts), default=0) <= SHORT_WORD
+
+
 def _pieces(batch: Any, size: int, most: int) -> Iterator[tuple[Any, int]]:
     """Split a batch into pieces of at most so many bytes, or of one row, and yield them with their sizes."""
     if size <= most or batch.num_rows <= 1:
@@ -270,53 +290,9 @@ def _count(batch: Any, are_short: bool = False) -> tuple[int, int]:
 
     If the words of dictionaries ``are_short``, their bytes are not counted, which would take longer.
     """
-    leaves = _leaves_in(batch)
-    return sum(map(len, leaves)), sum(_text_size(leaf, are_short) for leaf in leaves)
-
-
-def _text_size(values: Any, are_short: bool) -> int:
-    if hasattr(values, "dictionary"):
-        if are_short:
-            return 0
-        sizes = _compute("take", _lengths(values.dictionary), values.indices)
-        return _compute("sum", sizes).as_py() or 0
-    if "string" not in str(values.type):
-        return 0
-    starts = starts_in(values)
-    return starts[-1] - starts[0]
-
-
-def _lengths(words: Any) -> Any:
-    return _compute("binary_length", words)
-
-
-def _compute(function: str, *arrays: Any) -> Any:
-    """Call one of Arrow's functions; the first call takes 0.02 s, and pyarrow.compute would take as long again."""
-    import_pyarrow_alone("pyarrow._compute")
-    from pyarrow._compute import call_function
-
-    return call_function(function, list(arrays))
-
-
-def _leaves_in(batch: Any) -> list[Any]:
-    return [leaf for column in batch.columns for leaf in _leaves_of(column)]
-
-
-def _leaves_of(array: Any) -> Iterator[Any]:
-    """Yield the arrays of words and numbers in lists, structures and maps of them."""
-    if hasattr(array, "field"):
-        for number in range(array.type.num_fields):
-            yield from _leaves_of(array.field(number))
-    elif hasattr(array, "offsets"):
-        yield from _leaves_of(entries_of(array))
-    else:
-        yield array
-
-
-def entries_of(lists: Any) -> Any:
-    """Return the entries of lists or maps as one array; ``flatten`` would import pyarrow.compute, which is slow."""
-    offsets = numbers_in(lists.offsets)
-    return lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+    leaves = leaves_in(batch)
+    counted = [leaf for leaf in leaves if not (are_short and hasattr(leaf, "dictionary"))]
+    return sum(map(len, leaves)), sum(map(text_size, counted))
 
 
 @contextmanager
@@ -336,10 +312,13 @@ def opened(
         yield ParquetFile(path, raw, choose, max_bytes)
 
 
-def batches(path: str, max_bytes: int | None = None) -> Iterator[Any]:
-    """Yield record batches with the known columns; raises as :func:`opened`, and TooLargeError."""
+def batches(path: str, max_bytes: int | None = None, decoding: Decoding | None = None) -> Iterator[Any]:
+    """Yield record batches with the known columns; raises as :func:`opened`, and TooLargeError.
+
+    ``decoding`` decodes lists of the usual form (:mod:`geval_py.reading.parquet_lists`), several times as fast.
+    """
     with opened(path, max_bytes=max_bytes) as file:
-        yield from file.batches()
+        yield from file.batches(decoding)
 
 
 def check_column(path: str, schema: Any, name: str) -> bool:
@@ -392,17 +371,6 @@ def _check_lighteval(path: str, schema: Any, types: Any) -> None:
             raise UnreadableFileError(path=path, reason=reason)
 
 
-@contextmanager
-def reading(path: str, fault: str = "not well-formed Parquet") -> Iterator[None]:
-    """Turn pyarrow's errors into an UnreadableFileError."""
-    pa = pyarrow()
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).split("\n", 1)[0]
-        raise UnreadableFileError(path=path, reason=f"it is {fault}: {reason}") from error
-
-
 def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
     """Yield the lines of a Parquet file; raises UnreadableFileError, with row and column, and TooLargeError."""
     number = 1
@@ -414,10 +382,10 @@ def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
 def lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
     """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
     with reading(path):
-        coded = [leaf for leaf in _leaves_in(batch) if hasattr(leaf, "dictionary")]
+        coded = [leaf for leaf in leaves_in(batch) if hasattr(leaf, "dictionary")]
         for leaf in coded:  # an error for a code without a word: asked for that word, pyarrow may end the process
-            _text_size(leaf, are_short=False)
-        longest = max((_compute("max", _lengths(leaf.dictionary)).as_py() or 0 for leaf in coded), default=0)
+            text_size(leaf)
+        longest = max((compute("max", lengths(leaf.dictionary)).as_py() or 0 for leaf in coded), default=0)
     for start in range(0, batch.num_rows, ROWS_OF_TEXT):
         with reading(path):
             some = batch.slice(start, ROWS_OF_TEXT)
@@ -434,20 +402,6 @@ def lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
                     values = {rows.WORDS: words, **values}
                 yield rows.line_of(row, {name: _as_map(value, row) for name, value in values.items()})
                 number += 1
-
-
-def numbers_in(numbers: Any) -> memoryview[Any]:
-    """Return the buffer of an array of int32, int64, float or double; ``to_numpy`` would need numpy."""
-    kind: Any = {"int32": "i", "int64": "q", "float": "f", "double": "d"}[str(numbers.type)]
-    buffer: memoryview[Any] = memoryview(numbers.buffers()[1] or b"").cast("B").cast(kind)
-    return buffer[numbers.offset : numbers.offset + len(numbers)]
-
-
-def starts_in(words: Any) -> memoryview[int]:
-    """Return where the words of an array begin in its buffer of text, and where the last one ends."""
-    kind: Any = "q" if str(words.type).startswith("large") else "i"
-    buffer: memoryview[int] = memoryview(words.buffers()[1] or bytes(8)).cast("B").cast(kind)
-    return buffer[words.offset : words.offset + len(words) + 1]
 
 
 def _as_map(value: Any, row: rows.Row) -> Any:

@@ -23,10 +23,10 @@ SCHEMA, ROW_GROUPS, KEY_VALUE_METADATA, COLUMN_ORDERS = 2, 4, 5, 7
 NAME, CHILDREN = 4, 5  # of an element of the schema
 COLUMNS, ROWS, SORTING_COLUMNS = 1, 3, 4  # of a row group
 COLUMN, CRYPTO_METADATA = 3, 8  # of a column in it
-VALUES, STORED, DATA_PAGES, DICTIONARY = 5, 7, 9, 11  # of the metadata of that, and its lists:
+CODEC, VALUES, STORED, DATA_PAGES, DICTIONARY = 4, 5, 7, 9, 11  # of the metadata of that, and its lists:
 ENCODINGS, PATH, COLUMN_KEY_VALUES, ENCODING_STATS, SIZE_STATISTICS, GEOSPATIAL_STATISTICS = 2, 3, 8, 13, 16, 17
 _COLUMN: Shape = {
-    VALUES: I64, STORED: I64, DATA_PAGES: I64, DICTIONARY: I64, ENCODINGS: [I32], PATH: [TEXT],
+    CODEC: I32, VALUES: I64, STORED: I64, DATA_PAGES: I64, DICTIONARY: I64, ENCODINGS: [I32], PATH: [TEXT],
     COLUMN_KEY_VALUES: [{}], ENCODING_STATS: [{}], SIZE_STATISTICS: {2: [I64], 3: [I64]},
     GEOSPATIAL_STATISTICS: {2: [I32]},
 }  # fmt: skip
@@ -40,12 +40,16 @@ _FOOTER: Mapping[int, Shape] = {
 PAGE_TYPE, UNPACKED_SIZE, STORED_SIZE, DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 1, 2, 3, 5, 7, 8
 IS_DATA, IS_DICTIONARY, IS_DATA_V2 = 0, 2, 3  # the types of pages
 NUMBER_OF_VALUES, ENCODING, ENCODING_V2 = 1, 2, 4  # in the structure of a page
+OF_DEFINITION, OF_REPETITION = 3, 4  # the encodings of the levels of a data page
 _PAGE: Mapping[int, Shape] = {
-    PAGE_TYPE: I32, UNPACKED_SIZE: I32, STORED_SIZE: I32, DATA_PAGE: {NUMBER_OF_VALUES: I32, ENCODING: I32},
-    DICTIONARY_PAGE: {NUMBER_OF_VALUES: I32}, DATA_PAGE_V2: {NUMBER_OF_VALUES: I32, ENCODING_V2: I32},
+    PAGE_TYPE: I32, UNPACKED_SIZE: I32, STORED_SIZE: I32,
+    DATA_PAGE: {NUMBER_OF_VALUES: I32, ENCODING: I32, OF_DEFINITION: I32, OF_REPETITION: I32},
+    DICTIONARY_PAGE: {NUMBER_OF_VALUES: I32, ENCODING: I32},
+    DATA_PAGE_V2: {NUMBER_OF_VALUES: I32, ENCODING_V2: I32},
 }  # fmt: skip
 
-OF_DICTIONARY = {2, 8}  # PLAIN_DICTIONARY, RLE_DICTIONARY
+PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY = 0, 2, 3, 8  # encodings
+OF_DICTIONARY = {PLAIN_DICTIONARY, RLE_DICTIONARY}
 NOT_READ = {
     6: "DELTA_LENGTH_BYTE_ARRAY",  # a few bytes may stand for any number of lengths, whatever the header says
     7: "DELTA_BYTE_ARRAY",  # each word begins as the one before: a page may unpack to its size squared
@@ -56,13 +60,15 @@ MOST_ENTRIES = 1 << 21  # of all lists of the footer
 MOST_COLUMNS = 1 << 18  # of all row groups; pyarrow takes a thousand bytes for each
 MOST_DEPTH, MOST_PATH_BYTES = 64, 1 << 24  # of the schema; pyarrow writes the path of each column with all its names
 MOST_PAGE_BYTES = 1 << 28  # a page is unpacked whole
+MOST_PAGES = 1 << 16  # of a column in a row group that are remembered
 HEADER_BYTES, MOST_HEADER_BYTES = 1 << 10, 1 << 20
 LEAST_VALUE_BYTES = 2  # of an entry of a dictionary: a Float16; other numbers, and lengths of words, have 4 or 8
 
 
 class Chunk(NamedTuple):
-    """A column in a row group: its number of values, and the place and the size in bytes of its pages."""
+    """A column in a row group: its codec and number of values, and the place and the size in bytes of its pages."""
 
+    codec: int
     values: int
     start: int
     size: int
@@ -75,11 +81,23 @@ class Group(NamedTuple):
     columns: tuple[Chunk, ...]
 
 
+class Page(NamedTuple):
+    """A page of the usual form: where it is in the file, its sizes in bytes there and unpacked, and what it holds."""
+
+    place: int
+    stored: int
+    unpacked: int
+    values: int
+    is_dictionary: bool
+    is_coded: bool
+
+
 class Pages(NamedTuple):
     """The pages of a column in a row group: how many values they have, and their sizes in bytes.
 
     ``dictionary`` is the size of the dictionary, and ``entries`` its number of values, 0 without one; ``coded`` tells
-    for each kind of data pages that are there whether it refers to the dictionary.
+    for each kind of data pages that are there whether it refers to the dictionary. ``usual`` are the pages
+    themselves, if all are of the usual form (:mod:`geval_py.reading.parquet_lists`) and no more than MOST_PAGES.
     """
 
     values: int
@@ -88,6 +106,7 @@ class Pages(NamedTuple):
     dictionary: int
     entries: int
     coded: frozenset[bool]
+    usual: list[Page] | None
 
 
 class Footer(NamedTuple):
@@ -172,7 +191,7 @@ def _chunk(column: Struct) -> Chunk:
         start = column[DICTIONARY]
     if min(column[VALUES], start, column[STORED]) < 0:
         raise ValueError
-    return Chunk(values=column[VALUES], start=start, size=column[STORED])
+    return Chunk(codec=column[CODEC], values=column[VALUES], start=start, size=column[STORED])
 
 
 def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
@@ -183,11 +202,18 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
     place, end = column.start, min(column.start + column.size, file.seek(0, os.SEEK_END))
     values = unpacked = stored = dictionary = entries = 0
     coded: set[bool] = set()
+    usual: list[Page] = []
+    are_usual = True
     while values < column.values:
         if place >= end:
             raise damaged(path, "a column has fewer values than the footer says")
         header, size = _header(path, file, place)
         kind, of_page, in_file = header[PAGE_TYPE], header[UNPACKED_SIZE], header[STORED_SIZE]
+        usual_page = _usual(header, place + size) if are_usual and len(usual) < MOST_PAGES else None
+        if usual_page is None:
+            are_usual = False
+        else:
+            usual.append(usual_page)
         place += size + in_file
         if place > end:
             raise damaged(path, "a page ends behind its column")
@@ -212,7 +238,30 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
             dictionary, entries = whole, header[DICTIONARY_PAGE][NUMBER_OF_VALUES]
             if LEAST_VALUE_BYTES * entries > of_page:
                 raise damaged(path, "a dictionary has more values than bytes for them")
-    return Pages(values, unpacked, stored, dictionary, entries, frozenset(coded))
+    return Pages(values, unpacked, stored, dictionary, entries, frozenset(coded), usual if are_usual else None)
+
+
+def _usual(header: Struct, place: int) -> Page | None:
+    """Return a page whose content is at a place; None if it is not of the usual form."""
+    kind = header[PAGE_TYPE]
+    if kind not in (IS_DATA, IS_DICTIONARY):
+        return None
+    page = header[DATA_PAGE if kind == IS_DATA else DICTIONARY_PAGE]
+    encoding = page.get(ENCODING)
+    if kind == IS_DATA:
+        is_usual = encoding in {PLAIN, *OF_DICTIONARY} and page.get(OF_DEFINITION) == page.get(OF_REPETITION) == RLE
+    else:
+        is_usual = encoding in {PLAIN, PLAIN_DICTIONARY}
+    if not is_usual:
+        return None
+    return Page(
+        place=place,
+        stored=header[STORED_SIZE],
+        unpacked=header[UNPACKED_SIZE],
+        values=page[NUMBER_OF_VALUES],
+        is_dictionary=kind == IS_DICTIONARY,
+        is_coded=encoding in OF_DICTIONARY,
+    )
 
 
 def damaged(path: str, reason: str) -> UnreadableFileError:

@@ -53,7 +53,9 @@ class Reader:
                 raise ValueError
             kind, wanted = head & 15, shape.get(number)
             found[number] = None
-            if wanted is None:
+            if kind in BITS and kind == wanted:  # most fields
+                found[number] = self._number(BITS[kind])
+            elif wanted is None:
                 if kind not in (TRUE, FALSE):  # which have no bytes of their own
                     self._skip(kind, depth)
             elif kind == _kind(wanted):
@@ -108,8 +110,11 @@ class Reader:
         return byte
 
     def _unsigned(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
+        value = self._byte()
+        if value < 128:
+            return value
+        value &= 127
+        for shift in range(7, 70, 7):
             byte = self._byte()
             value |= (byte & 127) << shift
             if byte < 128:

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading import parquet, rows
+from geval_py.reading.arrow import entries_of, import_pyarrow_alone, numbers_in, starts_in
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
+from geval_py.reading.parquet_lists import Decoding
 from geval_py.reading.sources import state_at
 from geval_py.scoring.blocks import Block, MatchedBlockReader, Progress, ThreadPool, score_block
-from geval_py.scoring.kernel.backends import row_losses
+from geval_py.scoring.kernel.backends import parquet_decoder, row_losses
 from geval_py.scoring.kernel.listed_rows import ListedRows
 from geval_py.scoring.metrics.base import HashedColumn, LineStatistics
 
@@ -44,12 +46,13 @@ class BatchScorer(MatchedBlockReader):
     ) -> None:
         super().__init__(outputs, expected, threads)
         self._path, self._columns = str(outputs.path), columns
-        parquet.import_pyarrow_alone()
+        import_pyarrow_alone()
 
     def read(self, pool: ThreadPool) -> Iterator[Lines]:
         """Read batches; the lines have no text."""
-        del pool  # pyarrow decodes in the thread that numbers the rows
-        for batch in parquet.batches(self._path):
+        decoder = parquet_decoder()
+        decoding = Decoding(decoder, pool) if decoder else None  # in the thread that numbers the rows
+        for batch in parquet.batches(self._path, decoding=decoding):
             if batch.num_rows:
                 self._batch = batch
                 yield bytearray(), memoryview(b""), batch.num_rows, None, self._path
@@ -77,7 +80,7 @@ class BatchScorer(MatchedBlockReader):
 
 def _first_word(batch: Any) -> bytes:
     """Return the first word of rows with lists of words, which may be no UTF-8; an empty one if there is none."""
-    words = parquet.entries_of(batch.column(rows.WORDS).slice(0, 1))
+    words = entries_of(batch.column(rows.WORDS).slice(0, 1))
     if hasattr(words, "dictionary") and len(words):  # for some codes without a word, pyarrow ends the process
         code, words = words.indices[0].as_py(), words.dictionary
         words = words.slice(code, 1) if code >= 0 else ()
@@ -87,8 +90,9 @@ def _first_word(batch: Any) -> bytes:
 
 def listed_rows(batch: Any) -> ListedRows | None:
     """Return the rows of a batch in its buffers; None for another form than lists of words and of their numbers."""
-    filled = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
-    if filled not in ([rows.WORDS, rows.PROBABILITIES], [rows.WORDS, rows.LOGARITHMS]):
+    names = [name for name in parquet.KEYS if name in batch.schema.names]
+    filled = [name for name in names if batch.column(name).null_count < batch.num_rows]
+    if filled not in parquet.PAIRS:
         return None
     words, numbers = map(batch.column, filled)
     if hasattr(numbers, "keys") or words.null_count or numbers.null_count:
@@ -104,10 +108,10 @@ def listed_rows(batch: Any) -> ListedRows | None:
         if items.null_count or str(codes.type) not in ("int32", "int64"):
             return None
     return ListedRows(
-        offsets=parquet.numbers_in(words.offsets),
-        starts=parquet.starts_in(items),
+        offsets=numbers_in(words.offsets),
+        starts=starts_in(items),
         text=memoryview(items.buffers()[2] or b""),
-        codes=None if codes is None else parquet.numbers_in(codes),
-        values=parquet.numbers_in(values),
+        codes=None if codes is None else numbers_in(codes),
+        values=numbers_in(values),
         probabilities=filled[1] == rows.PROBABILITIES,
     )

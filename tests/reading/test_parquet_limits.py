@@ -177,7 +177,7 @@ def test_a_page_that_ends_behind_its_column(tmp_path):
     path = tmp_path / "out.parquet"
     path.write_bytes(bytes.fromhex("15 00 15 00 15 a8 ff 3f 2c 15 02 15 00 00 00") + bytes(100))
     with pytest.raises(UnreadableFileError) as caught:
-        pages_of(path, parquet_headers.Chunk(values=1, start=0, size=110))
+        pages_of(path, parquet_headers.Chunk(codec=0, values=1, start=0, size=110))
     assert caught.value.reason == "it is not well-formed Parquet: a page ends behind its column"
 
 

@@ -7,6 +7,7 @@ built; the environment variable GEVAL_PY_BACKEND (native or python) forces one o
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 
 from geval_py.errors import UsageError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.reading.lines import Bytes
+    from geval_py.reading.parquet_lists import Decoder
     from geval_py.scoring.kernel.listed_rows import ListedRows
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
     from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
@@ -44,6 +46,7 @@ __all__ = [
     "isotonic",
     "line_profiles",
     "pack_words",
+    "parquet_decoder",
     "row_losses",
     "score_lines",
     "take_column",
@@ -215,6 +218,15 @@ def array_losses(
         words, values, ids, offsets, rests, expected, lines, bits, unit
     )
     return found
+
+
+def parquet_decoder() -> type[Decoder] | None:
+    """Return the decoder of lists in Parquet; None where pyarrow decodes them, which is the reference."""
+    if choose_backend().name != "native" or sys.byteorder != "little" or not hasattr(os, "pread"):
+        return None
+    from geval_py.scoring.kernel.native import ParquetLists
+
+    return ParquetLists
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:

@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <initializer_list>
@@ -1030,6 +1031,7 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
 #include "guesses.hpp"
 #include "packed_words.hpp"
 #include "listed_rows.hpp"
+#include "parquet_lists.hpp"
 #include "seeds.hpp"
 #include "formatting.hpp"
 #include "tokens.hpp"
@@ -1670,6 +1672,86 @@ struct HeldIndex {
     std::unique_ptr<KeyIndex> index;
 };
 
+constexpr char PARQUET_LISTS[] = "geval_py.ParquetLists";
+
+PyObject* parquet_lists(PyObject*, PyObject* arguments) {
+    int kind, definition;
+    if (!PyArg_ParseTuple(arguments, "ii", &kind, &definition)) return nullptr;
+    if (kind < 0 || kind >= ParquetLists::KINDS || definition < 1 || definition > 255)
+        return raise_value_error("kind is from 0 to 3, definition from 1 to 255");
+    std::unique_ptr<ParquetLists> lists;
+    if (!without_gil([&] {
+            lists = std::make_unique<ParquetLists>(static_cast<ParquetLists::Kind>(kind), static_cast<unsigned>(definition));
+        }))
+        return nullptr;
+    return capsule_of(std::move(lists), PARQUET_LISTS);
+}
+
+ParquetLists* lists_in(PyObject* capsule) {
+    return static_cast<ParquetLists*>(PyCapsule_GetPointer(capsule, PARQUET_LISTS));
+}
+
+PyObject* add_dictionary(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Buffer values;
+    Py_ssize_t count;
+    if (!PyArg_ParseTuple(arguments, "Oy*n", &capsule, &values.view, &count)) return nullptr;
+    ParquetLists* lists = lists_in(capsule);
+    if (!lists) return nullptr;
+    if (count < 0) return raise_value_error("count is not negative");
+    bool whole = false;
+    if (!without_gil([&] { whole = lists->add_dictionary(values.text(), static_cast<std::size_t>(count)); }))
+        return nullptr;
+    if (!whole) Py_RETURN_NONE;
+    const Text text = lists->dictionary_text();
+    return Py_BuildValue("(Ny#n)", bytes_of(lists->dictionary_starts()), text.begin, static_cast<Py_ssize_t>(text.size()),
+                         static_cast<Py_ssize_t>(lists->longest()));
+}
+
+PyObject* add_page(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    std::shared_ptr<Buffer> page(new (std::nothrow) Buffer);
+    Py_ssize_t count;
+    int coded;
+    if (!page) return PyErr_NoMemory();
+    if (!PyArg_ParseTuple(arguments, "Oy*np", &capsule, &page->view, &count, &coded)) return nullptr;
+    ParquetLists* lists = lists_in(capsule);
+    if (!lists) return nullptr;
+    if (count < 0) return raise_value_error("count is not negative");
+    bool whole = false;
+    if (!without_gil([&] { whole = lists->add_page(page->text(), page, static_cast<std::size_t>(count), coded); }))
+        return nullptr;
+    return PyLong_FromSsize_t(whole ? static_cast<Py_ssize_t>(lists->begun()) : -1);
+}
+
+PyObject* take_rows(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Py_ssize_t rows;
+    if (!PyArg_ParseTuple(arguments, "On", &capsule, &rows)) return nullptr;
+    ParquetLists* lists = lists_in(capsule);
+    if (!lists) return nullptr;
+    if (rows < 0 || static_cast<std::size_t>(rows) > lists->begun()) return raise_value_error("so many rows are not there");
+    const bool words = lists->kind() == ParquetLists::WORDS;
+    const std::size_t count = lists->entries(static_cast<std::size_t>(rows)) + words;
+    PyObject* offsets = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(4 * (static_cast<std::size_t>(rows) + 1)));
+    PyObject* values = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count * lists->width()));
+    bool whole = false, enough_memory = offsets && values;
+    if (enough_memory) {
+        auto* places = reinterpret_cast<std::int32_t*>(PyBytes_AsString(offsets));
+        char* into = PyBytes_AsString(values);
+        enough_memory = without_gil([&] { whole = lists->take(static_cast<std::size_t>(rows), places, into); });
+        lists->forget();
+    }
+    if (enough_memory && whole) {
+        const Text text = lists->text();
+        return Py_BuildValue("(NNy#)", offsets, values, text.begin, static_cast<Py_ssize_t>(text.size()));
+    }
+    Py_XDECREF(offsets);
+    Py_XDECREF(values);
+    if (!enough_memory) return nullptr;
+    Py_RETURN_NONE;
+}
+
 PyObject* key_index(PyObject*, PyObject* arguments) {
     auto held = std::make_unique<HeldIndex>();
     if (!PyArg_ParseTuple(arguments, "y*", &held->keys.view)) return nullptr;
@@ -1756,6 +1838,13 @@ PyMethodDef METHODS[] = {
     {"row_losses", row_losses, METH_VARARGS,
      "row_losses(offsets, starts, text, codes, values, probabilities, expected, bits, first_line) -> (losses, bound, index "
      "of the first row that is no line or -1)"},
+    {"parquet_lists", parquet_lists, METH_VARARGS, "parquet_lists(kind, definition) -> an empty column of lists"},
+    {"add_dictionary", add_dictionary, METH_VARARGS,
+     "add_dictionary(lists, values, count) -> (starts, text, longest) of its words; None if it is refused"},
+    {"add_page", add_page, METH_VARARGS,
+     "add_page(lists, page, count, coded) -> how many rows have begun; -1 if it is refused"},
+    {"take_rows", take_rows, METH_VARARGS,
+     "take_rows(lists, rows) -> (offsets, values or starts, text); None if a page is damaged"},
     {"score_probing", score_probing, METH_VARARGS,
      "score_probing(model, counts, multiplier, text, marks) -> (log10 of the tokens, whether unknown, tokens by line)"},
     {"word_table", word_table, METH_VARARGS, "word_table(words, alias) -> a table that numbers words"},

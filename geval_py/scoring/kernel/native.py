@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
 
 __all__ = [
+    "ParquetLists",
     "TokenTable",
     "add_rows",
     "array_losses",
@@ -134,6 +135,25 @@ def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) ->
     """Score rows in buffers; see :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
     losses, bound, fault = _native.row_losses(*rows, expected, bits, first_line)
     return array("d", losses), bound, fault
+
+
+class ParquetLists:
+    """Decodes a column of lists in a row group; see :class:`geval_py.reading.parquet_lists.Decoder`."""
+
+    def __init__(self, kind: str, definition: int) -> None:
+        self._lists = _native.parquet_lists(("codes", "words", "floats", "doubles").index(kind), definition)
+
+    def add_dictionary(self, values: Bytes, count: int) -> tuple[bytes, bytes, int] | None:
+        """Read the dictionary."""
+        return _native.add_dictionary(self._lists, values, count)
+
+    def add_page(self, page: Bytes, count: int, coded: bool) -> int:
+        """Read a page."""
+        return _native.add_page(self._lists, page, count, coded)
+
+    def take(self, rows: int) -> tuple[bytes, bytes, bytes] | None:
+        """Take the first rows."""
+        return _native.take_rows(self._lists, rows)
 
 
 def isotonic(values: Doubles, weights: Doubles) -> array[float]:
