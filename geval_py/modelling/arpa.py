@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from geval_py.modelling.corpus import (
     sorted_with_ranks,
 )
 from geval_py.reading.lines import LineReader
-from geval_py.reading.rewriting import Writable
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.reading.rewriting import Writable
 
 UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
 LOG_ZERO = -99.0

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,9 @@ from geval_py.modelling.corpus import (
     depths_of,
     sorted_with_ranks,
 )
-from geval_py.reading.rewriting import Writable
+
+if TYPE_CHECKING:
+    from geval_py.reading.rewriting import Writable
 
 Array = NDArray[Any]
 

@@ -6,10 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
 
 from geval_py.errors import MissingPackageError, UnreadableFileError
 from geval_py.version import installs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def pyarrow() -> Any:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from operator import sub
-from typing import TYPE_CHECKING, Any, BinaryIO
 
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import rows
@@ -30,7 +29,10 @@ from geval_py.reading.parquet_headers import (
 from geval_py.reading.parquet_lists import Decoding, ListColumn, NotUsualError, read_lists, usual_leaf
 from geval_py.reading.sources import is_regular, is_remote, naming
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
     from geval_py.reading.rewriting import Writable
 
 KEYS = (rows.WORDS, rows.PROBABILITIES, rows.LOGARITHMS, rows.BUCKETS)
@@ -118,8 +120,13 @@ class ParquetFile:
 
     def batches(self, decoding: Decoding | None = None) -> Iterator[Any]:
         """Yield record batches with the known columns; ``decoding`` decodes lists of the usual form."""
-        for number, group in enumerate(self._groups):
-            pages = {leaf: pages_of(self._path, self._file, group.columns[leaf]) for leaf in self._leaves}
+
+        def headers(group: Group) -> dict[int, Pages]:
+            return {leaf: pages_of(self._path, self._file, group.columns[leaf]) for leaf in self._leaves}
+
+        are_large = sum(group.rows for group in self._groups) >= ROWS_AT_ONCE * len(self._groups)
+        mapped = decoding.threads.map_in_order if decoding and are_large else map
+        for number, (group, pages) in enumerate(zip(self._groups, mapped(headers, self._groups), strict=True)):
             yield from self._of_group(number, group, pages, decoding)
 
     def _of_group(

@@ -8,14 +8,16 @@ format defines them (https://github.com/apache/parquet-format/blob/master/src/ma
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, BinaryIO
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.thrift import I32, I64, TEXT, Reader, TooManyError
 from geval_py.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import BinaryIO
+
     from geval_py.reading.thrift import Shape, Struct
 
 # The fields of the footer that are asked for here, and all its lists, so that the kinds of their entries are checked.
@@ -50,6 +52,12 @@ _PAGE: Mapping[int, Shape] = {
 
 PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY = 0, 2, 3, 8  # encodings
 OF_DICTIONARY = {PLAIN_DICTIONARY, RLE_DICTIONARY}
+USUAL, USUAL_OF_DICTIONARY = {PLAIN, *OF_DICTIONARY}, {PLAIN, PLAIN_DICTIONARY}  # of data pages, and of dictionaries
+WANTED = {  # the structure of a page, and a number in it that has to be there
+    IS_DATA: (DATA_PAGE, ENCODING),
+    IS_DICTIONARY: (DICTIONARY_PAGE, NUMBER_OF_VALUES),
+    IS_DATA_V2: (DATA_PAGE_V2, ENCODING_V2),
+}
 NOT_READ = {
     6: "DELTA_LENGTH_BYTE_ARRAY",  # a few bytes may stand for any number of lengths, whatever the header says
     7: "DELTA_BYTE_ARRAY",  # each word begins as the one before: a page may unpack to its size squared
@@ -195,11 +203,11 @@ def _chunk(column: Struct) -> Chunk:
 
 
 def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
-    """Read the headers of the pages of a column; raises UnreadableFileError.
+    """Read the headers of the pages of a column; raises UnreadableFileError. Threads may do so at once.
 
     As pyarrow does, it reads pages until they have as many values as the footer says.
     """
-    place, end = column.start, min(column.start + column.size, file.seek(0, os.SEEK_END))
+    place, end = column.start, min(column.start + column.size, os.fstat(file.fileno()).st_size)
     values = unpacked = stored = dictionary = entries = 0
     coded: set[bool] = set()
     usual: list[Page] = []
@@ -249,9 +257,9 @@ def _usual(header: Struct, place: int) -> Page | None:
     page = header[DATA_PAGE if kind == IS_DATA else DICTIONARY_PAGE]
     encoding = page.get(ENCODING)
     if kind == IS_DATA:
-        is_usual = encoding in {PLAIN, *OF_DICTIONARY} and page.get(OF_DEFINITION) == page.get(OF_REPETITION) == RLE
+        is_usual = encoding in USUAL and page.get(OF_DEFINITION) == page.get(OF_REPETITION) == RLE
     else:
-        is_usual = encoding in {PLAIN, PLAIN_DICTIONARY}
+        is_usual = encoding in USUAL_OF_DICTIONARY
     if not is_usual:
         return None
     return Page(
@@ -264,6 +272,14 @@ def _usual(header: Struct, place: int) -> Page | None:
     )
 
 
+def read_at(file: BinaryIO, place: int, size: int) -> bytes:
+    """Read the bytes at a place, fewer at the end of the file. Where there is pread, threads may do so at once."""
+    if hasattr(os, "pread"):
+        return os.pread(file.fileno(), size, place)
+    file.seek(place)
+    return file.read(size)
+
+
 def damaged(path: str, reason: str) -> UnreadableFileError:
     """Return the error for a file that is not as Parquet's format says."""
     return UnreadableFileError(path=path, reason=f"it is not well-formed Parquet: {reason}")
@@ -273,8 +289,7 @@ def _header(path: str, file: BinaryIO, place: int) -> tuple[Struct, int]:
     """Read the header of the page at a place, and return it with its size."""
     size = HEADER_BYTES
     while True:
-        file.seek(place)
-        data = file.read(size)
+        data = read_at(file, place, size)
         reader = Reader(data)
         try:
             header = reader.struct(_PAGE)
@@ -290,11 +305,7 @@ def _header(path: str, file: BinaryIO, place: int) -> tuple[Struct, int]:
 
 def _check(header: Struct) -> None:
     """Raise KeyError where a number that is wanted is missing, and ValueError for a negative one."""
-    wanted = {
-        IS_DATA: (DATA_PAGE, ENCODING),
-        IS_DICTIONARY: (DICTIONARY_PAGE, NUMBER_OF_VALUES),
-        IS_DATA_V2: (DATA_PAGE_V2, ENCODING_V2),
-    }.get(header[PAGE_TYPE])
+    wanted = WANTED.get(header[PAGE_TYPE])
     numbers = [header[UNPACKED_SIZE], header[STORED_SIZE]]
     if wanted is not None:
         numbers += [header[wanted[0]][NUMBER_OF_VALUES], header[wanted[0]][wanted[1]]]

@@ -7,19 +7,50 @@ empty, missing or lack an entry, and whatever is damaged, for which it has the e
 
 from __future__ import annotations
 
-import os
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from geval_py.reading.arrow import pyarrow
+from geval_py.reading.parquet_headers import read_at
 from geval_py.values import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any, BinaryIO, Protocol
 
     from geval_py.reading.lines import Bytes
     from geval_py.reading.parquet_headers import Page, Pages
     from geval_py.reading.unpacking import Threads
+
+    class Decoder(Protocol):
+        """Decodes a column of lists in a row group.
+
+        ``kind`` is words, codes (words that are all numbers of a dictionary), floats or doubles; ``definition`` the
+        level of an entry that is there, from 1 on.
+        """
+
+        def __init__(self, kind: str, definition: int) -> None: ...
+
+        def add_dictionary(self, values: Bytes, count: int) -> tuple[bytes, bytes, int] | None:
+            """Add the dictionary, before the pages, in PLAIN; None if it is damaged.
+
+            Returns, of a column of words, where each begins in a text and the last one ends (int32), the text, and
+            the size of the longest word.
+            """
+
+        def add_page(self, page: Bytes, count: int, coded: bool) -> int:
+            """Add a page with so many values, unpacked; ``coded`` if they are numbers of the dictionary.
+
+            Returns how many rows have begun that were not taken, -1 for a page that is not of the usual form.
+            """
+
+        def take(self, rows: int) -> tuple[bytes, bytes, bytes] | None:
+            """Take the first rows; None if a page is damaged.
+
+            Returns where each row begins and the last one ends (int32); its values: codes (int32), floats or doubles,
+            or where words begin in a text and the last one ends (int32); and that text.
+            """
+
 
 BYTES_AT_ONCE = 1 << 20  # that a thread unpacks
 SNAPPY = "snappy"
@@ -30,36 +61,6 @@ WORDS = "BYTE_ARRAY"
 
 class NotUsualError(Exception):
     """Pages are not of the usual form."""
-
-
-class Decoder(Protocol):
-    """Decodes a column of lists in a row group.
-
-    ``kind`` is words, codes (words that are all numbers of a dictionary), floats or doubles; ``definition`` the level
-    of an entry that is there, from 1 on.
-    """
-
-    def __init__(self, kind: str, definition: int) -> None: ...
-
-    def add_dictionary(self, values: Bytes, count: int) -> tuple[bytes, bytes, int] | None:
-        """Add the dictionary, before the pages, in PLAIN; None if it is damaged.
-
-        Returns, of a column of words, where each begins in a text and the last one ends (int32), the text, and the
-        size of the longest word.
-        """
-
-    def add_page(self, page: Bytes, count: int, coded: bool) -> int:
-        """Add a page with so many values, unpacked; ``coded`` if they are numbers of the dictionary.
-
-        Returns how many rows have begun that were not taken, -1 for a page that is not of the usual form.
-        """
-
-    def take(self, rows: int) -> tuple[bytes, bytes, bytes] | None:
-        """Take the first rows; None if a page is damaged.
-
-        Returns where each row begins and the last one ends (int32); its values: codes (int32), floats or doubles, or
-        where words begin in a text and the last one ends (int32); and that text.
-        """
 
 
 class Decoding(NamedTuple):
@@ -126,7 +127,7 @@ class ListColumn:
     def _read(self, pages: list[Page]) -> list[tuple[Page, Bytes]]:
         """Read neighbouring pages and unpack them."""
         start, end = pages[0].place, pages[-1].place + pages[-1].stored
-        data = memoryview(os.pread(self._file.fileno(), end - start, start))
+        data = memoryview(read_at(self._file, start, end - start))
         stored = [data[page.place - start : page.place - start + page.stored] for page in pages]
         return [(page, self._unpacked(of, page.unpacked)) for page, of in zip(pages, stored, strict=True)]
 

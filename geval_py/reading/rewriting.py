@@ -15,18 +15,27 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedIOBase
-from typing import IO, Protocol
 
 from geval_py.errors import ExistingFileError, MissingFileError, UsageError
 from geval_py.reading.compression import compressor
 from geval_py.reading.sources import STANDARD_INPUT, is_address, is_remote, naming
 from geval_py.text import named, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO, Protocol
+
+    class Writable(Protocol):
+        """A stream that takes bytes."""
+
+        def write(self, data: bytes, /) -> object: ...
+
 
 BACKUP_ENDING = ".orig"
 TEMPORARY_BEGINNING = ".geval-"
@@ -36,12 +45,6 @@ GITIGNORE = "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
 Files = Mapping[str, bytes]  # contents, by the path inside a folder, with slashes
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _unfinished: set[str] = set()  # temporary files that may exist
-
-
-class Writable(Protocol):
-    """A stream that takes bytes."""
-
-    def write(self, data: bytes, /) -> object: ...
 
 
 @contextmanager
@@ -275,6 +278,8 @@ def _back_up(path: str) -> str:
 
 
 def _copy(path: str, backup_path: str) -> None:
+    import shutil
+
     with open(path, "rb") as original, open(backup_path, "xb") as copy:
         try:
             shutil.copyfileobj(original, copy)
@@ -331,6 +336,8 @@ def new_folder(folder: str) -> Iterator[None]:
 
     Raises ExistingFileError, and UsageError for a file that cannot be written.
     """
+    import shutil
+
     check_new_folder(folder)
     known = os.path.isdir(folder)
     with _refusing(folder, several=True):

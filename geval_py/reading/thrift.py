@@ -5,11 +5,10 @@ The protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-comp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     # What a field holds: a number (I16, I32, I64) or TEXT, a list of one shape, or some fields of a structure.
     Shape: TypeAlias = "int | list[Shape] | Mapping[int, Shape]"

@@ -7,7 +7,6 @@ row that is not in the format.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 from geval_py.reading import parquet, rows
 from geval_py.reading.arrow import entries_of, import_pyarrow_alone, numbers_in, starts_in
@@ -19,7 +18,10 @@ from geval_py.scoring.kernel.backends import parquet_decoder, row_losses
 from geval_py.scoring.kernel.listed_rows import ListedRows
 from geval_py.scoring.metrics.base import HashedColumn, LineStatistics
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from geval_py.scoring.blocks import Lines
 
 _NUMBERS = ("float", "double")
