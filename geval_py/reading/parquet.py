@@ -163,7 +163,7 @@ class ParquetFile:
         """Return the columns of a row group for a decoder; None if one is not of the usual form."""
         try:
             return [
-                ListColumn(self._file, leaf, group.columns[leaf.number].codec, pages[leaf.number], coded, decoding)
+                ListColumn(self._file, leaf, group.columns[leaf.number], pages[leaf.number], coded, decoding)
                 for leaf in self._usual
             ] or None
         except NotUsualError:

@@ -258,6 +258,7 @@ def _usual(header: Struct, place: int) -> Page | None:
     encoding = page.get(ENCODING)
     if kind == IS_DATA:
         is_usual = encoding in USUAL and page.get(OF_DEFINITION) == page.get(OF_REPETITION) == RLE
+        is_usual = is_usual and page[NUMBER_OF_VALUES] > 0  # pyarrow refuses some empty pages
     else:
         is_usual = encoding in USUAL_OF_DICTIONARY
     if not is_usual:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, Protocol
 
     from geval_py.reading.lines import Bytes
-    from geval_py.reading.parquet_headers import Page, Pages
+    from geval_py.reading.parquet_headers import Chunk, Page, Pages
     from geval_py.reading.unpacking import Threads
 
     class Decoder(Protocol):
@@ -93,11 +93,13 @@ class ListColumn:
     ``longest`` is the size of the longest word of the dictionary. Raises NotUsualError, here or later.
     """
 
-    def __init__(self, file: BinaryIO, leaf: Leaf, codec: int, pages: Pages, coded: bool, decoding: Decoding) -> None:
-        if pages.usual is None or codec not in CODECS:
+    def __init__(
+        self, file: BinaryIO, leaf: Leaf, chunk: Chunk, pages: Pages, coded: bool, decoding: Decoding
+    ) -> None:
+        if pages.usual is None or pages.values != chunk.values or chunk.codec not in CODECS:
             raise NotUsualError
         self.name, self.longest = leaf.name, 0
-        name = CODECS[codec]
+        name = CODECS[chunk.codec]
         self._file, self._codec = file, pyarrow().Codec(name) if name else None
         mapped = decoding.threads.map_in_order if pages.unpacked > 2 * BYTES_AT_ONCE else map
         self._pages = chain.from_iterable(mapped(self._read, _in_pieces(pages.usual)))

@@ -12,6 +12,7 @@ from geval_py import read_output
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet
+from geval_py.reading.parquet_headers import pages_of, read_footer
 
 I32, I64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12  # kinds of Thrift's compact protocol
 PLAIN, RLE, DELTA_LENGTH_BYTE_ARRAY, RLE_DICTIONARY = 0, 3, 6, 8
@@ -169,6 +170,24 @@ def test_an_answer_without_a_word(code, capsys):
     signed = code if code < 2**31 else code - 2**32
     wanted = f"it is not well-formed: a dictionary has no word {signed}"
     assert capsys.readouterr().err == f"geval: Cannot read `expected.parquet`: {wanted}\n"
+
+
+@pytest.mark.parametrize(("count", "status"), [(2, 1), (3, 0), (4, 0)])
+def test_pages_with_another_number_of_values_than_the_footer(count, status):
+    """pyarrow reads them, and leaves out those that are too many."""
+    write("out.parquet", 3, words=[page(count, text(*[b"a"] * count))], probabilities=[numbers(3)])
+    assert score() == status
+
+
+def test_an_empty_page():
+    """pyarrow refuses some; so it reads all columns that have one."""
+    words = [page(1, text(b"a")), page(0, b""), page(2, text(b"b", b"c"))]
+    write("out.parquet", 3, words=words, probabilities=[numbers(3)])
+    with open("out.parquet", "rb") as file:
+        (group,) = read_footer("out.parquet", file).groups
+        assert [pages_of("out.parquet", file, column).usual is None for column in group.columns] == [True, False]
+    assert [row.words for row in read_output("out.parquet")] == [("a",), ("b",), ("c",)]
+    assert score() == 0
 
 
 def test_a_word_that_is_twice_in_a_dictionary(capsys):

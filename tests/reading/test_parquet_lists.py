@@ -61,8 +61,8 @@ USUAL = {
     "plain": {"use_dictionary": False},
     "a dictionary of numbers alone": {"use_dictionary": ["probabilities"]},
     "words that a dictionary cannot hold": {"dictionary_pagesize_limit": 500},
-    "small pages": {"data_page_size": 100, "write_batch_size": 7},
-    "small plain pages": {"data_page_size": 100, "write_batch_size": 7, "use_dictionary": False},
+    "small pages": {"data_page_size": 500, "write_batch_size": 30},
+    "small plain pages": {"data_page_size": 500, "write_batch_size": 30, "use_dictionary": False},
     "small groups": {"row_group_size": 11},
     "checksums": {"write_page_checksum": True},
     "of version 1": {"version": "1.0"},
@@ -113,7 +113,8 @@ def test_rows_of_another_form_are_read_by_pyarrow_from_there_on(row, place, batc
     usual = table(5).to_pylist()
     usual[place] = {"words": row, "probabilities": row and [0.5] * len(row)}
     path = tmp_path / "out.parquet"
-    pq.write_table(pa.Table.from_pylist(usual), path, data_page_size=100, write_batch_size=7, row_group_size=1000)
+    small = {"data_page_size": 500, "write_batch_size": 30, "row_group_size": 1000, "use_dictionary": False}
+    pq.write_table(pa.Table.from_pylist(usual), path, **small)
     found, left = batches(path)
     assert found == rows_of(path)
     assert 0 < left <= 15
