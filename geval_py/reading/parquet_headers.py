@@ -69,6 +69,7 @@ MOST_COLUMNS = 1 << 18  # of all row groups; pyarrow takes a thousand bytes for 
 MOST_DEPTH, MOST_PATH_BYTES = 64, 1 << 24  # of the schema; pyarrow writes the path of each column with all its names
 MOST_PAGE_BYTES = 1 << 28  # a page is unpacked whole
 MOST_PAGES = 1 << 16  # of a column in a row group that are remembered
+MOST_USUAL_BYTES, MOST_USUAL_VALUES = 1 << 26, 1 << 23  # of a page of the usual form
 HEADER_BYTES, MOST_HEADER_BYTES = 1 << 10, 1 << 20
 LEAST_VALUE_BYTES = 2  # of an entry of a dictionary: a Float16; other numbers, and lengths of words, have 4 or 8
 
@@ -218,7 +219,7 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
         header, size = _header(path, file, place)
         kind, of_page, in_file = header[PAGE_TYPE], header[UNPACKED_SIZE], header[STORED_SIZE]
         usual_page = _usual(header, place + size) if are_usual and len(usual) < MOST_PAGES else None
-        if usual_page is None:
+        if usual_page is None or (usual_page.is_dictionary and usual):
             are_usual = False
         else:
             usual.append(usual_page)
@@ -261,7 +262,8 @@ def _usual(header: Struct, place: int) -> Page | None:
         is_usual = is_usual and page[NUMBER_OF_VALUES] > 0  # pyarrow refuses some empty pages
     else:
         is_usual = encoding in USUAL_OF_DICTIONARY
-    if not is_usual:
+    is_large = max(header[STORED_SIZE], header[UNPACKED_SIZE]) > MOST_USUAL_BYTES
+    if not is_usual or is_large or page[NUMBER_OF_VALUES] > MOST_USUAL_VALUES:
         return None
     return Page(
         place=place,

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 
 BYTES_AT_ONCE = 1 << 20  # that a thread unpacks
+LARGE_PAGE = 1 << 22  # of which no thread unpacks others ahead
+MOST_BYTES, MOST_VALUES = 1 << 27, 1 << 24  # of the pages that are unpacked for a batch
 SNAPPY = "snappy"
 CODECS = {0: None, 1: SNAPPY, 6: "zstd"}
 NUMBERS = {"FLOAT": "floats", "DOUBLE": "doubles"}
@@ -101,7 +103,8 @@ class ListColumn:
         self.name, self.longest = leaf.name, 0
         name = CODECS[chunk.codec]
         self._file, self._codec = file, pyarrow().Codec(name) if name else None
-        mapped = decoding.threads.map_in_order if pages.unpacked > 2 * BYTES_AT_ONCE else map
+        is_even = all(_size(page) <= LARGE_PAGE for page in pages.usual)
+        mapped = decoding.threads.map_in_order if is_even and pages.unpacked > 2 * BYTES_AT_ONCE else map
         self._pages = chain.from_iterable(mapped(self._read, _in_pieces(pages.usual)))
         self._kind = "codes" if coded and leaf.kind == "words" else leaf.kind
         self._decoder = decoding.decoder(self._kind, leaf.definition)
@@ -109,8 +112,13 @@ class ListColumn:
 
     def take(self, rows: int) -> Any:
         """Take the next rows as an array of lists."""
+        size = count = 0
         while self._begun <= rows and (found := next(self._pages, None)) is not None:
-            self._add(*found)
+            page, content = found
+            size, count = size + page.unpacked, count + page.values
+            if size > MOST_BYTES or count > MOST_VALUES:  # all of them would be held
+                raise NotUsualError
+            self._add(page, content)
         taken = self._decoder.take(rows) if self._begun >= rows else None
         if taken is None:
             raise NotUsualError
@@ -176,12 +184,16 @@ def _in_pieces(pages: Iterable[Page]) -> Iterator[list[Page]]:
     piece, size = [], 0
     for page in pages:
         piece.append(page)
-        size += page.unpacked
+        size += _size(page)
         if size >= BYTES_AT_ONCE:
             yield piece
             piece, size = [], 0
     if piece:
         yield piece
+
+
+def _size(page: Page) -> int:
+    return max(page.stored, page.unpacked)
 
 
 def read_lists(columns: Sequence[ListColumn], rows: int, at_once: int) -> Iterator[Any]:

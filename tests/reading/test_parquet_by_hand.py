@@ -190,6 +190,31 @@ def test_an_empty_page():
     assert score() == 0
 
 
+ODD_RUNS = {
+    "a head of 33 bits": "20 86 80 80 80 10 00000000",
+    "more packed values than pyarrow counts": "00 ff ff ff ff 07",
+    "a packed run beyond the page": "01 07 ff",
+    "codes of 33 bits": "21 06 0000000000",
+    "no codes": "",
+}
+
+
+@pytest.mark.parametrize("runs_of_codes", ODD_RUNS.values(), ids=ODD_RUNS)
+def test_runs_that_pyarrow_refuses(runs_of_codes, capsys):
+    content = bytes.fromhex(runs_of_codes)
+    words = [dictionary(b"a"), page(3, content, RLE_DICTIONARY)]
+    write("out.parquet", 3, words=words, probabilities=[numbers(3)])
+    assert score() == 1
+    assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {reason()}\n"
+
+
+def test_a_second_dictionary_after_an_empty_one(capsys):
+    words = [dictionary(), dictionary(b"a"), coded(3)]
+    write("out.parquet", 3, words=words, probabilities=[numbers(3)])
+    assert score() == 1
+    assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {reason()}\n"
+
+
 def test_a_word_that_is_twice_in_a_dictionary(capsys):
     """pyarrow leaves the second one out, and so would take "c" for "b"."""
     write("out.parquet", 3, words=[dictionary(b"a", b"a", b"b", b"c"), coded(3, 2)], probabilities=[numbers(3)])

@@ -9,7 +9,7 @@ import pytest
 
 from geval_py.cli import main
 from geval_py.errors import GevalError
-from geval_py.reading import parquet, parquet_lists
+from geval_py.reading import parquet, parquet_headers, parquet_lists
 from geval_py.reading.parquet_lists import Decoding, NotUsualError
 from geval_py.scoring.blocks import ThreadPool
 from geval_py.scoring.kernel.backends import parquet_decoder
@@ -118,6 +118,40 @@ def test_rows_of_another_form_are_read_by_pyarrow_from_there_on(row, place, batc
     found, left = batches(path)
     assert found == rows_of(path)
     assert 0 < left <= 15
+
+
+LIMITS = [
+    (parquet_lists, "MOST_BYTES"),
+    (parquet_lists, "MOST_VALUES"),
+    (parquet_headers, "MOST_USUAL_BYTES"),
+    (parquet_headers, "MOST_USUAL_VALUES"),
+    (parquet_headers, "MOST_PAGES"),
+]
+
+
+@pytest.mark.parametrize(("module", "limit"), LIMITS)
+def test_pages_that_would_be_held_are_read_by_pyarrow(module, limit, batches, tmp_path, monkeypatch):
+    """So that a file cannot fill the memory with pages that pyarrow reads one by one."""
+    monkeypatch.setattr(module, limit, 3)
+    pq.write_table(table(8), tmp_path / "out.parquet", data_page_size=500, write_batch_size=30, use_dictionary=False)
+    assert batches(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 1)
+
+
+def test_text_that_is_taken_at_once_has_a_limit():
+    """A few bytes may stand for a long word many times."""
+    word = bytes(1 << 20)
+    assert DECODER is not None
+    for rows, fits in ((127, True), (129, False)):
+        decoder = DECODER("words", 3)
+        assert decoder.add_dictionary(len(word).to_bytes(4, "little") + word, 1) == (
+            bytes(5) + b"\0\x10\0",
+            word,
+            1 << 20,
+        )
+        run = bytes([2 * rows & 127 | 128, 2 * rows >> 7])
+        levels = b"".join(b"\3\0\0\0" + run + bytes([level]) for level in (0, 3))
+        assert decoder.add_page(levels + b"\0" + run, rows, True) == rows
+        assert (decoder.take(rows) is not None) == fits
 
 
 def test_lists_of_different_lengths(batches, tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 from array import array
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -103,6 +104,32 @@ def test_buffers_are_not_trusted(row_losses, wrong):
     rows = listed([[("a", 0.5), ("b", 0.5)]] * 2, coded=True)
     rows = rows._replace(**{name: memoryview(values) for name, values in wrong.items()})
     assert row_losses(rows, b"a\nb\n", 4, 1)[2] == 1
+
+
+@pytest.mark.parametrize("row_losses", BACKENDS)
+@pytest.mark.parametrize("wrong", ["a b", b"\xff"])
+def test_a_dictionary_with_more_words_than_entries(row_losses, wrong):
+    """Such a one is not prepared; a word that no line can hold does harm only where it is referred to."""
+    others = [(f"{'ä' * (n % 9)}{n}", 0.0) for n in range(500)]
+    whole = listed(
+        [[*((word.encode(), p) for word, p in others), (wrong.encode() if isinstance(wrong, str) else wrong, 0)]],
+        coded=True,
+    )
+    place = {bytes(whole.text[a:b]): n for n, (a, b) in enumerate(pairwise(whole.starts))}
+    codes = [
+        place["ää2".encode()],
+        place[b"0"],
+        place["ää2".encode()],
+        place[wrong.encode() if isinstance(wrong, str) else wrong],
+    ]
+    rows = whole._replace(
+        offsets=memoryview(array("i", [0, 2, 4])),
+        codes=memoryview(array("i", codes)),
+        values=memoryview(array("d", [0.25, 0.75, 0.5, 0.5])),
+    )
+    losses, _, fault = row_losses(rows, "ää2\n0\n".encode(), 10, 1)
+    wanted = backends.bounded_losses("ää2:0.25 0:0.75\n".encode(), "ää2\n".encode(), 10, 1)[0]
+    assert (losses[0], fault) == (wanted[0], 1)
 
 
 @pytest.mark.parametrize("row_losses", BACKENDS)

@@ -108,11 +108,10 @@ class ListedScorer {
   public:
     ListedScorer(const ListedRows& rows, int bits)
         : rows_(rows), line_(bits, Purpose::losses), hash_short_(choose_hash_short()) {
-        if (!rows.coded || !rows.starts.count) return;
+        // A dictionary with more words than there are entries is not worth it. A word that no line can hold stays unknown.
+        if (!rows.coded || !rows.starts.count || rows.starts.count - 1 > rows.values.count) return;
         words_.resize(rows.starts.count - 1);
-        // In order, which is fast, unless most words would be for nothing. A word that no line can hold stays unknown.
-        if (words_.size() <= rows.values.count)
-            for (std::size_t code = 0; code < words_.size(); ++code) meet(code);
+        for (std::size_t code = 0; code < words_.size(); ++code) meet(code);
     }
 
     // Scores the rows against as many lines of expected words; returns the first row that is no line, or NONE.
@@ -141,7 +140,8 @@ class ListedScorer {
 
     // A word of SHORT bytes or more: its place in the row, and its number.
     struct LongWord {
-        std::size_t place, number;
+        std::size_t place;
+        std::uint64_t number;
     };
 
     bool score_row(std::size_t start, std::size_t stop, Text wanted, const char* limit, std::uint32_t seed, double& loss) {
@@ -149,9 +149,9 @@ class ListedScorer {
         short_.make_room(count);
         long_.clear();
         for (std::size_t i = 0; i < count; ++i)
-            if (!(rows_.coded ? put_coded(i, start + i) : put_plain(i, start + i))) return false;
+            if (!(words_.empty() ? put_word(i, number_at(start + i)) : put_known(i, number_at(start + i)))) return false;
         const ShortBytes found = hash_short_(short_, count, seed);
-        if (!rows_.coded && (found.separator || (found.high && !are_utf8(start, count)))) return false;
+        if (words_.empty() && (found.separator || (found.high && !are_utf8(start, count)))) return false;
         for (const LongWord& word : long_) {
             Text text;
             if (!find(word.number, text)) return false;
@@ -166,28 +166,30 @@ class ListedScorer {
         return score([=](std::size_t i) { return static_cast<double>(Places::load<float>(values + 4 * i)); });
     }
 
-    // Puts the word of an entry to its place in the row; false if there is none, or if no line can hold it.
-    bool put_coded(std::size_t i, std::size_t entry) {
-        const auto code = static_cast<std::uint64_t>(rows_.codes[entry]);
+    // The number of an entry's word; where a code is negative, it is of no word.
+    std::uint64_t number_at(std::size_t entry) const {
+        return rows_.coded ? static_cast<std::uint64_t>(rows_.codes[entry]) : entry;
+    }
+
+    // Puts a word to its place in the row; false if there is none, or if no line can hold it.
+    bool put_known(std::size_t i, std::uint64_t code) {
         if (code >= words_.size()) return false;
         const Word& word = words_[code];
-        if (word.size >= LONG) {
-            if (word.size == UNKNOWN && !meet(code)) return false;
-            if (word.size == LONG) return put_long(i, code);
-        }
+        if (word.size == UNKNOWN) return false;
+        if (word.size == LONG) return put_long(i, code);
         short_.put(i, word.low, word.high, word.size);
         return true;
     }
 
-    bool put_plain(std::size_t i, std::size_t entry) {
+    bool put_word(std::size_t i, std::uint64_t number) {
         Text word;
-        if (!locate(entry, word)) return false;
-        if (word.size() >= SHORT) return put_long(i, entry);
+        if (!locate(number, word)) return false;
+        if (word.size() >= SHORT) return put_long(i, number);
         put_short(word, [&](std::uint64_t low, std::uint64_t high) { short_.put(i, low, high, word.size()); });
         return true;
     }
 
-    bool put_long(std::size_t i, std::size_t number) {
+    bool put_long(std::size_t i, std::uint64_t number) {
         long_.push_back({i, number});
         short_.put(i, 0, 0, LONG);
         return true;
@@ -206,34 +208,33 @@ class ListedScorer {
         put(load8(p) & LOW[word.size()], load8(p + 8) & HIGH[word.size()]);
     }
 
-    // Makes a word of the dictionary known; false if no line can hold it.
-    bool meet(std::size_t code) {
+    // Makes a word of the dictionary known, if a line can hold it.
+    void meet(std::size_t code) {
         Text text;
-        if (!find(code, text)) return false;
+        if (!find(code, text)) return;
         Word& word = words_[code];
         word.size = LONG;
-        if (text.size() >= SHORT) return true;
+        if (text.size() >= SHORT) return;
         word.size = static_cast<std::uint32_t>(text.size());
         locate(code, text);
         put_short(text, [&](std::uint64_t low, std::uint64_t high) {
             word.low = low, word.high = static_cast<std::uint32_t>(high);
         });
-        return true;
     }
 
     // Whether the words of a row that are not ASCII are UTF-8; long ones are looked at elsewhere.
     bool are_utf8(std::size_t start, std::size_t count) const {
         for (std::size_t i = 0; i < count; ++i) {
             Text word;
-            if (((short_.first[i] | short_.second[i] | short_.third[i]) & 0x80808080u) && locate(start + i, word) && !is_utf8(word))
+            if (((short_.first[i] | short_.second[i] | short_.third[i]) & 0x80808080u) && locate(number_at(start + i), word) && !is_utf8(word))
                 return false;
         }
         return true;
     }
 
     // The text of a word; false if there is none.
-    bool locate(std::size_t number, Text& word) const {
-        if (number + 1 >= rows_.starts.count) return false;
+    bool locate(std::uint64_t number, Text& word) const {
+        if (!rows_.starts.count || number >= rows_.starts.count - 1) return false;
         const std::int64_t start = rows_.starts[number], stop = rows_.starts[number + 1];
         if (start < 0 || start > stop || static_cast<std::uint64_t>(stop) > rows_.text.size()) return false;
         word = {rows_.text.begin + start, rows_.text.begin + stop};
@@ -241,7 +242,7 @@ class ListedScorer {
     }
 
     // The text of a word, padded, until the next one is asked for; false if there is none, or if a line cannot hold it.
-    bool find(std::size_t number, Text& word) {
+    bool find(std::uint64_t number, Text& word) {
         if (!locate(number, word)) return false;
         if (static_cast<std::size_t>(rows_.text.end - word.end) < PADDING) {
             last_.assign(word.begin, word.end);

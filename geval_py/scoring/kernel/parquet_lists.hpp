@@ -35,8 +35,10 @@ class Runs {
             head |= std::uint64_t{byte & 127u} << shift;
             if (byte < 128) break;
         }
+        if (head > 0xffffffff) return false;
         const bool packed = head & 1;
         run.count = static_cast<std::size_t>(head >> 1);
+        if (packed && run.count > 0x7fffffff / 8) return false;
         const std::size_t size = packed ? run.count * width_ : (width_ + 7) / 8;
         if (!run.count || size > left_.size()) return false;
         run.packed = packed ? left_.begin : nullptr;
@@ -161,6 +163,7 @@ class ParquetLists {
 
   private:
     static constexpr std::size_t MOST = 0x7fffffff;  // Arrow counts entries and bytes in 32 bits
+    static constexpr std::size_t MOST_TEXT = std::size_t{1} << 27;  // that is taken at once
 
     struct Page {
         std::shared_ptr<void> owner;
@@ -262,8 +265,8 @@ class ParquetLists {
     bool add(Text word, const char* end, char* start) {
         store(start, size_);
         const std::size_t size = word.size();
+        if (size_ + size > MOST_TEXT) return false;
         if (text_.size() - size_ < size + WIDE) {
-            if (size_ + size > MOST) return false;
             text_.resize(2 * (size_ + size) + WIDE);
         }
         const bool wide = size <= WIDE && static_cast<std::size_t>(end - word.begin) >= WIDE;
