@@ -10,7 +10,7 @@ from profiles import examples
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import lines
 from geval_py.reading.compression import compression_of
-from geval_py.reading.lines import LineReader, Range, rest_in_ranges
+from geval_py.reading.lines import LineReader, Range, end_of_lines, rest_in_ranges
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(300))
 DATA = st.lists(st.sampled_from([b"", b"\r", b"a", b"a:1", b"\xef\xbb\xbf", b"Word\tx", b"a" * 20]), max_size=12).map(
@@ -103,3 +103,16 @@ def test_what_cannot_be_read_from_anywhere(stored, monkeypatch):
     with LineReader(stored(b"a:1\n")) as reader:
         monkeypatch.delattr(os, "preadv")
         assert rest_in_ranges(reader) is None
+
+
+ALIKE = st.tuples(st.sampled_from([b"\n", b"a\n", b"ab cd\n", b"x" * 300 + b"\n"]), st.integers(1, 60))
+
+
+@PROPERTY
+@given(pieces=st.lists(ALIKE, max_size=6), skipped=st.integers(0, 400), lines=st.integers(1, 200))
+def test_the_end_of_so_many_lines(pieces, skipped, lines):
+    """Lines may be as long as each other, or not at all."""
+    data = b"".join(piece * count for piece, count in pieces)
+    start = min(skipped, len(data))
+    rest = data[start:].splitlines(keepends=True)[:lines]
+    assert end_of_lines(data, start, lines) == (start + sum(map(len, rest)), len(rest))
