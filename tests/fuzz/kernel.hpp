@@ -42,6 +42,29 @@ class Exact {
 
 inline Text text_of(const std::string& bytes) { return {bytes.data(), bytes.data() + bytes.size()}; }
 
+// What is left of an input.
+struct Rest {
+    const std::uint8_t* data;
+    std::size_t size;
+
+    std::uint8_t byte() { return size ? --size, *data++ : std::uint8_t{0}; }
+    Text text() const { return {reinterpret_cast<const char*>(data), reinterpret_cast<const char*>(data) + size}; }
+    // The text to the next byte of 1.
+    Text field() {
+        const auto* mark = std::find(data, data + size, 1);
+        const Text found{reinterpret_cast<const char*>(data), reinterpret_cast<const char*>(mark)};
+        const std::size_t taken = std::min(size, found.size() + 1);
+        data += taken, size -= taken;
+        return found;
+    }
+    template <typename Number>
+    std::vector<Number> numbers() const {
+        std::vector<Number> numbers(size / sizeof(Number));
+        if (!numbers.empty()) std::memcpy(numbers.data(), data, numbers.size() * sizeof(Number));
+        return numbers;
+    }
+};
+
 // The losses and the flags of the lines of a block.
 struct Scored {
     std::vector<double> losses;

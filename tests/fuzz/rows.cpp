@@ -5,13 +5,6 @@
 
 namespace {
 
-struct Rest {
-    const std::uint8_t* data;
-    std::size_t size;
-
-    std::uint8_t byte() { return size ? --size, *data++ : std::uint8_t{0}; }
-};
-
 // The entries of a column: whether each begins a row, and its number in the dictionary.
 struct Listed {
     bool begins;

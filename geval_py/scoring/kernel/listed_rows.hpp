@@ -87,9 +87,9 @@ GEVAL_INLINE ShortBytes hash_short_inline(ShortWords& words, std::size_t count, 
 
 using HashShort = ShortBytes (*)(ShortWords&, std::size_t, std::uint32_t);
 
-#define GEVAL_HASH_SHORT(NAME, TARGET)                                                                        \
+#define GEVAL_HASH_SHORT(NAME, TARGET)                                                              \
     TARGET ShortBytes hash_short_##NAME(ShortWords& words, std::size_t count, std::uint32_t seed) { \
-        return hash_short_inline(words, count, seed);                                                   \
+        return hash_short_inline(words, count, seed);                                               \
     }
 
 GEVAL_HASH_SHORT(portable, )
@@ -97,12 +97,7 @@ GEVAL_HASH_SHORT(portable, )
 GEVAL_HASH_SHORT(avx2, GEVAL_AVX2)
 #endif
 
-inline HashShort choose_hash_short() {
-#if defined(GEVAL_DISPATCHES)
-    if (__builtin_cpu_supports("avx2")) return hash_short_avx2;
-#endif
-    return hash_short_portable;
-}
+inline HashShort choose_hash_short() { return GEVAL_CHOOSE(hash_short); }
 
 class ListedScorer {
   public:

@@ -8,8 +8,10 @@
 #define GEVAL_DISPATCHES 1
 #define GEVAL_INLINE inline __attribute__((always_inline))
 #define GEVAL_AVX2 __attribute__((target("avx2")))
+#define GEVAL_CHOOSE(FUNCTION) (__builtin_cpu_supports("avx2") ? FUNCTION##_avx2 : FUNCTION##_portable)
 #else
 #define GEVAL_INLINE inline
+#define GEVAL_CHOOSE(FUNCTION) FUNCTION##_portable
 #endif
 
 constexpr std::size_t WORD_LANES = 32;   // words that are hashed together

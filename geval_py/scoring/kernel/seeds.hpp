@@ -34,12 +34,7 @@ GEVAL_HASH_UNDER_SEEDS(portable, )
 GEVAL_HASH_UNDER_SEEDS(avx2, GEVAL_AVX2)
 #endif
 
-inline HashUnderSeeds choose_hash_under_seeds() {
-#if defined(GEVAL_DISPATCHES)
-    if (__builtin_cpu_supports("avx2")) return hash_under_seeds_avx2;
-#endif
-    return hash_under_seeds_portable;
-}
+inline HashUnderSeeds choose_hash_under_seeds() { return GEVAL_CHOOSE(hash_under_seeds); }
 
 // The losses of lines under the seeds after their own: all lines under the first, then under the second, and so on.
 // Returns the first malformed line, or NONE.
