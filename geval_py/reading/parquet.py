@@ -140,7 +140,7 @@ class ParquetFile:
                 self._unpacked.add(pages[leaf].values * self._longest_word(number, leaf))
         at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * group.rows // max(1, self._unpacked.of_group)))
         of_pyarrow = self._by_pyarrow(number, pages, coded, at_once)
-        columns = self._columns(group, pages, coded, decoding) if decoding else None
+        columns = self._columns(group, pages, coded, decoding) if decoding and self._usual else None
         stream = of_pyarrow if columns is None else self._by_decoder(columns, group.rows, at_once, of_pyarrow)
         while True:
             with reading(self._path):
@@ -165,7 +165,7 @@ class ParquetFile:
             return [
                 ListColumn(self._file, leaf, group.columns[leaf.number], pages[leaf.number], coded, decoding)
                 for leaf in self._usual
-            ] or None
+            ]
         except NotUsualError:
             return None
 

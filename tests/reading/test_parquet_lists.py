@@ -12,10 +12,8 @@ from geval_py.errors import GevalError
 from geval_py.reading import parquet, parquet_headers, parquet_lists
 from geval_py.reading.parquet_lists import Decoding, NotUsualError
 from geval_py.scoring.blocks import ThreadPool
-from geval_py.scoring.kernel.backends import parquet_decoder
+from geval_py.scoring.kernel.native import ParquetLists
 
-DECODER = parquet_decoder()
-pytestmark = pytest.mark.skipif(DECODER is None, reason="pyarrow decodes here, which is the reference")
 WORDS = pa.list_(pa.field("element", pa.string(), nullable=False))
 STRICT = pa.schema([pa.field("words", WORDS, nullable=False), pa.field("probabilities", pa.list_(pa.float64()))])
 
@@ -35,7 +33,7 @@ def batches(monkeypatch):
 
         monkeypatch.setattr(parquet.ParquetFile, "_by_pyarrow", noticed)
         with ThreadPool(threads) as pool:
-            found = list(parquet.batches(str(path), decoding=Decoding(DECODER, pool)))
+            found = list(parquet.batches(str(path), decoding=Decoding(ParquetLists, pool)))
         return [row for batch in found for row in batch.to_pylist()], len(left)
 
     return read
@@ -140,9 +138,8 @@ def test_pages_that_would_be_held_are_read_by_pyarrow(module, limit, batches, tm
 def test_text_that_is_taken_at_once_has_a_limit():
     """A few bytes may stand for a long word many times."""
     word = bytes(1 << 20)
-    assert DECODER is not None
     for rows, fits in ((127, True), (129, False)):
-        decoder = DECODER("words", 3)
+        decoder = ParquetLists("words", 3)
         assert decoder.add_dictionary(len(word).to_bytes(4, "little") + word, 1) == (
             bytes(5) + b"\0\x10\0",
             word,
@@ -187,7 +184,7 @@ def test_each_byte_changed(options, tmp_path, pytestconfig):
                 changed = bytearray(data)
                 changed[place] ^= change
                 Path(damaged).write_bytes(changed)
-                found = outcome(lambda: parquet.batches(damaged, decoding=Decoding(DECODER, pool)))
+                found = outcome(lambda: parquet.batches(damaged, decoding=Decoding(ParquetLists, pool)))
                 wanted = outcome(lambda: parquet.batches(damaged))
                 assert str(found) == str(wanted), (place, change)  # NaN is NaN
                 decoded += isinstance(found, list)
