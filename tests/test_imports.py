@@ -179,15 +179,23 @@ def test_the_installed_package_is_tested():
     assert "site-packages" in geval_py.__file__
 
 
-def test_parquet_is_scored_without_numpy(tmp_path):
-    """pyarrow imports numpy if it can, which takes longer than to import pyarrow, and cloudpickle, of Dask."""
+SPLIT = {"use_dictionary": ["words"], "column_encoding": {"probabilities.list.element": "BYTE_STREAM_SPLIT"}}
+
+
+@pytest.mark.parametrize(("options", "by_pyarrow"), [({}, False), (SPLIT, True)], ids=["default", "split"])
+def test_parquet_is_scored_without_numpy(options, by_pyarrow, tmp_path):
+    """pyarrow imports numpy if it can, which takes longer than to import pyarrow, and cloudpickle, of Dask.
+
+    What most writers write is read without pyarrow.
+    """
     (tmp_path / "expected.tsv").write_text("a\n")
-    pq.write_table(pa.table({"words": [["a", ""]], "probabilities": [[0.5, 0.5]]}), tmp_path / "out.parquet")
+    table = pa.table({"words": [["a", ""]], "probabilities": [[0.5, 0.5]]})
+    pq.write_table(table, tmp_path / "out.parquet", **options)
     command = ["geval_py", "-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed", "-p", "2"]
     run = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", *command], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     imported = {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}
-    assert "pyarrow.lib" in imported
+    assert ("pyarrow.lib" in imported) == by_pyarrow
     assert not imported & {*HEAVY, "cloudpickle", "pyarrow.parquet", "numpy.linalg"}
     assert run.stdout == "2.00\n"

@@ -241,7 +241,7 @@ def _file(folder: str, name: str) -> str:
 def _batches(path: str, name: str) -> Iterator[Any]:
     """Yield the batches of a file with one of Arrow's streams, of one column alone."""
     from geval_py.reading.arrow import pyarrow, reading
-    from geval_py.reading.parquet import check_column
+    from geval_py.reading.parquet_batches import check_column
 
     with naming(path), open(path, "rb") as raw, reading(path, "no well-formed stream of Arrow"):
         if any(map(_is_compressed, pyarrow().ipc.MessageReader.open_stream(raw))):

@@ -3,8 +3,8 @@ r"""Outputs in other formats than TSV, read as the lines of an output and writte
     {"words": ["the", "a", ""], "probabilities": [0.5, 0.25, 0.25]}    JSON lines      the:0.5 a:0.25 :0.25
     {"probabilities": {"the": 0.5, "a": 0.25, "": 0.25}}               the same, as a map
 
-:func:`geval_py.reading.splits.output_at` puts a :class:`Converted` in the place of the path of such a file, so that
-whatever reads an output reads its lines.
+:func:`geval_py.reading.splits.output_at` puts a :class:`geval_py.reading.file_lines.Converted` in the place of the
+path of such a file, so that whatever reads an output reads its lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import islice
 from geval_py.errors import EmptyFileError, MissingFileError, UsageError
 from geval_py.reading import rewriting, rows
 from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.file_lines import FileLines
+from geval_py.reading.file_lines import Converted
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, name_of
 from geval_py.reading.wordprobs import WordProbs
@@ -47,13 +47,6 @@ class FormatIn(Value):
     read: Callable[[str, int | None], Lines]
     write: Callable[[Parsed, Writable], None] | None
     is_binary: bool = False
-
-
-class Converted(FileLines):
-    """The lines of an output in another format, in the place of its path."""
-
-    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
-        return encoded_lines(str(self), max_bytes)
 
 
 def format_of(path: str) -> FormatIn | None:

@@ -1,53 +1,43 @@
-"""What the columns of a Parquet file unpack to, from its footer and the headers of its pages, before it is unpacked.
+"""What the columns of a Parquet file unpack to, from the headers of its pages, before they are unpacked.
 
-A few bytes may stand for a row of a billion entries, and the sizes in the footer may be false. pyarrow, when it is
-asked for the place of a column, ends the process if the footer is damaged in some ways. So both are read here, as the
-format defines them (https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift).
+A few bytes may stand for a row of a billion entries, and the sizes in the footer may be false. So the headers are
+read here, as the format defines them
+(https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift).
 """
 
 from __future__ import annotations
 
 import os
 
-from geval_py.errors import UnreadableFileError
-from geval_py.reading.thrift import I32, I64, TEXT, Reader, TooManyError
+from geval_py.errors import TooLargeError, UnreadableFileError
+from geval_py.reading.lines import DEFAULT_MAX_BYTES
+from geval_py.reading.parquet_footer import damaged
+from geval_py.reading.thrift import BOOL, I32, read_struct
 from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import BinaryIO
 
-    from geval_py.reading.thrift import Shape, Struct
-
-# The fields of the footer that are asked for here, and all its lists, so that the kinds of their entries are checked.
-SCHEMA, ROW_GROUPS, KEY_VALUE_METADATA, COLUMN_ORDERS = 2, 4, 5, 7
-NAME, CHILDREN = 4, 5  # of an element of the schema
-COLUMNS, ROWS, SORTING_COLUMNS = 1, 3, 4  # of a row group
-COLUMN, CRYPTO_METADATA = 3, 8  # of a column in it
-CODEC, VALUES, STORED, DATA_PAGES, DICTIONARY = 4, 5, 7, 9, 11  # of the metadata of that, and its lists:
-ENCODINGS, PATH, COLUMN_KEY_VALUES, ENCODING_STATS, SIZE_STATISTICS, GEOSPATIAL_STATISTICS = 2, 3, 8, 13, 16, 17
-_COLUMN: Shape = {
-    CODEC: I32, VALUES: I64, STORED: I64, DATA_PAGES: I64, DICTIONARY: I64, ENCODINGS: [I32], PATH: [TEXT],
-    COLUMN_KEY_VALUES: [{}], ENCODING_STATS: [{}], SIZE_STATISTICS: {2: [I64], 3: [I64]},
-    GEOSPATIAL_STATISTICS: {2: [I32]},
-}  # fmt: skip
-_CHUNK: Shape = {COLUMN: _COLUMN, CRYPTO_METADATA: {2: {1: [TEXT]}}}
-_FOOTER: Mapping[int, Shape] = {
-    SCHEMA: [{NAME: TEXT, CHILDREN: I32}], KEY_VALUE_METADATA: [{}], COLUMN_ORDERS: [{}],
-    ROW_GROUPS: [{COLUMNS: [_CHUNK], ROWS: I64, SORTING_COLUMNS: [{}]}],
-}  # fmt: skip
+    from geval_py.reading.lines import Bytes
+    from geval_py.reading.parquet_footer import Chunk
+    from geval_py.reading.thrift import ReadStruct, Shape, Struct
 
 # Of the header of a page.
 PAGE_TYPE, UNPACKED_SIZE, STORED_SIZE, DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 1, 2, 3, 5, 7, 8
 IS_DATA, IS_DICTIONARY, IS_DATA_V2 = 0, 2, 3  # the types of pages
 NUMBER_OF_VALUES, ENCODING, ENCODING_V2 = 1, 2, 4  # in the structure of a page
 OF_DEFINITION, OF_REPETITION = 3, 4  # the encodings of the levels of a data page
+NULLS, DEFINITION_SIZE, REPETITION_SIZE, IS_PACKED = 2, 5, 6, 7  # of a data page of version 2
 _PAGE: Mapping[int, Shape] = {
     PAGE_TYPE: I32, UNPACKED_SIZE: I32, STORED_SIZE: I32,
     DATA_PAGE: {NUMBER_OF_VALUES: I32, ENCODING: I32, OF_DEFINITION: I32, OF_REPETITION: I32},
     DICTIONARY_PAGE: {NUMBER_OF_VALUES: I32, ENCODING: I32},
-    DATA_PAGE_V2: {NUMBER_OF_VALUES: I32, ENCODING_V2: I32},
+    DATA_PAGE_V2: {
+        NUMBER_OF_VALUES: I32, NULLS: I32, ENCODING_V2: I32, DEFINITION_SIZE: I32, REPETITION_SIZE: I32,
+        IS_PACKED: BOOL,
+    },
 }  # fmt: skip
 
 PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY = 0, 2, 3, 8  # encodings
@@ -62,36 +52,20 @@ NOT_READ = {
     6: "DELTA_LENGTH_BYTE_ARRAY",  # a few bytes may stand for any number of lengths, whatever the header says
     7: "DELTA_BYTE_ARRAY",  # each word begins as the one before: a page may unpack to its size squared
 }
-MAGIC, ARROW_SCHEMA = b"PAR1", b"ARROW:schema"
-MOST_FOOTER_BYTES = 1 << 24
-MOST_ENTRIES = 1 << 21  # of all lists of the footer
-MOST_COLUMNS = 1 << 18  # of all row groups; pyarrow takes a thousand bytes for each
-MOST_DEPTH, MOST_PATH_BYTES = 64, 1 << 24  # of the schema; pyarrow writes the path of each column with all its names
+MOST_UNPACKED_BYTES, MOST_RATIO = 1 << 28, 256  # of a row group; a larger one may not be packed more tightly
 MOST_PAGE_BYTES = 1 << 28  # a page is unpacked whole
 MOST_PAGES = 1 << 16  # of a column in a row group that are remembered
 MOST_USUAL_BYTES, MOST_USUAL_VALUES = 1 << 26, 1 << 23  # of a page of the usual form
-HEADER_BYTES, MOST_HEADER_BYTES = 1 << 10, 1 << 20
+HEADER_BYTES, MOST_HEADER_BYTES, MOST_HEADER_ENTRIES = 1 << 10, 1 << 20, 1 << 10
 LEAST_VALUE_BYTES = 2  # of an entry of a dictionary: a Float16; other numbers, and lengths of words, have 4 or 8
 
 
-class Chunk(NamedTuple):
-    """A column in a row group: its codec and number of values, and the place and the size in bytes of its pages."""
-
-    codec: int
-    values: int
-    start: int
-    size: int
-
-
-class Group(NamedTuple):
-    """A row group: its number of rows, and its columns."""
-
-    rows: int
-    columns: tuple[Chunk, ...]
-
-
 class Page(NamedTuple):
-    """A page of the usual form: where it is in the file, its sizes in bytes there and unpacked, and what it holds."""
+    """A page of the usual form: where it is in the file, its sizes in bytes there and unpacked, and what it holds.
+
+    In version 2, the first bytes are not compressed: the levels of repetition and of definition, with the sizes
+    ``levels``. Otherwise that is None. The rest is compressed if it ``is_packed``, as the column is.
+    """
 
     place: int
     stored: int
@@ -99,6 +73,8 @@ class Page(NamedTuple):
     values: int
     is_dictionary: bool
     is_coded: bool
+    levels: tuple[int, int] | None
+    is_packed: bool
 
 
 class Pages(NamedTuple):
@@ -118,105 +94,75 @@ class Pages(NamedTuple):
     usual: list[Page] | None
 
 
-class Footer(NamedTuple):
-    """The row groups of a file, its size, and the bytes of the footer."""
+class Unpacked:
+    """Counts the bytes that a file unpacks to, against its limit.
 
-    groups: list[Group]
-    size: int
-    data: bytes
-
-
-def read_footer(path: str, file: BinaryIO) -> Footer:
-    """Read the footer of a file; raises UnreadableFileError."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - 8))
-    ending = file.read(8)
-    length = int.from_bytes(ending[:4], "little")
-    if ending[4:] != MAGIC:
-        raise damaged(path, f"it does not end with {MAGIC.decode()}")
-    if length + 12 > size:
-        raise damaged(path, "its beginning is missing")
-    if length > MOST_FOOTER_BYTES:
-        reason = f"its footer has {length} bytes, more than {MOST_FOOTER_BYTES}; write larger row groups"
-        raise UnreadableFileError(path=path, reason=reason)
-    file.seek(size - 8 - length)
-    data = file.read(length)
-    try:
-        footer = Reader(data, most=MOST_ENTRIES).struct(_FOOTER)
-        _check_schema(footer[SCHEMA])
-        groups = [_group(group) for group in footer[ROW_GROUPS]]
-    except TooManyError:
-        reason = f"its footer has more than {MOST_ENTRIES} entries; write larger row groups"
-        raise UnreadableFileError(path=path, reason=reason) from None
-    except (IndexError, KeyError, ValueError):
-        raise damaged(path, "its footer cannot be read") from None
-    if sum(len(group.columns) for group in groups) > MOST_COLUMNS:
-        reason = f"its row groups have more than {MOST_COLUMNS} columns in all; write larger row groups"
-        raise UnreadableFileError(path=path, reason=reason)
-    if sum(column.size for group in groups for column in group.columns) > size - length:
-        raise damaged(path, "its columns overlap")  # a few bytes could be read a hundred thousand times
-    return Footer(groups, size, data)
-
-
-def without_types(footer: bytes) -> bytes:
-    """Return a file of a footer alone, for pyarrow, without the types that Arrow's writers note in it.
-
-    They only change the form of columns. For a type with a dictionary, pyarrow adds the words to one of its own, and
-    leaves out one that is there twice, so that the numbers of others are false.
+    That is ``most``, by default DEFAULT_MAX_BYTES, or MOST_RATIO times the file's ``size`` if that is more.
     """
-    renamed = footer.replace(ARROW_SCHEMA, ARROW_SCHEMA.lower())
-    return MAGIC + renamed + len(renamed).to_bytes(4, "little") + MAGIC
+
+    def __init__(self, path: str, size: int, most: int | None = None) -> None:
+        self._path, self.size = path, 0
+        self._most = max(DEFAULT_MAX_BYTES, MOST_RATIO * size) if most is None else most
+
+    def add(self, size: int) -> None:
+        """Count more bytes; raises TooLargeError."""
+        self.size += size
+        if self.size > self._most:
+            raise TooLargeError(path=self._path, max_bytes=self._most)
 
 
-def _check_schema(elements: list[Struct]) -> None:
-    """Raise ValueError for a schema that is nested too deeply, or whose columns have too long paths."""
-    nested: list[list[int]] = []  # the groups around an element: how many children follow, and the size of the path
-    total = 0
-    for element in elements:
-        size, children = element[NAME], element.get(CHILDREN, 0)
-        if nested:
-            size += nested[-1][1] + 1
-            nested[-1][0] -= 1
-        total += size
-        if children:
-            nested.append([children, size])
-        while nested and not nested[-1][0]:
-            nested.pop()
-        if children < 0 or len(nested) > MOST_DEPTH or total > MOST_PATH_BYTES:
-            raise ValueError
+class UnpackedGroups:
+    """Counts the bytes that row groups which are read together unpack to, against the sum of their limits.
+
+    ``number`` is that of the first one, from 0 on, and ``stored`` are the bytes that their pages take in the file.
+    All are counted ``of_file``, too, if that is given.
+    """
+
+    def __init__(self, path: str, number: int, stored: Sequence[int], of_file: Unpacked | None) -> None:
+        self._path, self._number, self._stored, self._of_file, self.size = path, number, sum(stored), of_file, 0
+        self._most = sum(max(MOST_UNPACKED_BYTES, MOST_RATIO * of_group) for of_group in stored)
+
+    def add(self, size: int) -> None:
+        """Count more bytes; raises UnreadableFileError for too many in the row groups, TooLargeError in the file."""
+        self.size += size
+        if self.size > self._most:
+            reason = f"row group {self._number + 1} would unpack to more than {self._most} bytes, from {self._stored}"
+            raise UnreadableFileError(path=self._path, reason=f"{reason}; write smaller row groups, or TSV")
+        if self._of_file is not None:
+            self._of_file.add(size)
 
 
-def _group(group: Struct) -> Group:
-    """Return a row group; raises ValueError for negative numbers."""
-    if group[ROWS] < 0:
-        raise ValueError
-    return Group(rows=group[ROWS], columns=tuple(_chunk(chunk[COLUMN]) for chunk in group[COLUMNS]))
+class Stored(NamedTuple):
+    """An opened file, its size, and some bytes of it that were read ahead, from the place ``start`` on."""
+
+    file: BinaryIO
+    size: int
+    start: int
+    data: memoryview
 
 
-def _chunk(column: Struct) -> Chunk:
-    """Return where a column is, as pyarrow reckons it; raises ValueError for negative numbers."""
-    start = column[DATA_PAGES]
-    if 0 < column.get(DICTIONARY, 0) < start:
-        start = column[DICTIONARY]
-    if min(column[VALUES], start, column[STORED]) < 0:
-        raise ValueError
-    return Chunk(codec=column[CODEC], values=column[VALUES], start=start, size=column[STORED])
+def stored_at(stored: Stored, place: int, size: int) -> Bytes:
+    """Return the bytes at a place, fewer at the end of the file."""
+    start = place - stored.start
+    if start >= 0 and start + size <= len(stored.data):
+        return stored.data[start : start + size]
+    return read_at(stored.file, place, size)
 
 
-def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
+def pages_of(path: str, stored: Stored, column: Chunk, read: ReadStruct = read_struct) -> Pages:
     """Read the headers of the pages of a column; raises UnreadableFileError. Threads may do so at once.
 
     As pyarrow does, it reads pages until they have as many values as the footer says.
     """
-    place, end = column.start, min(column.start + column.size, os.fstat(file.fileno()).st_size)
-    values = unpacked = stored = dictionary = entries = 0
+    place, end = column.start, min(column.start + column.size, stored.size)
+    values = unpacked = in_pages = dictionary = entries = 0
     coded: set[bool] = set()
     usual: list[Page] = []
     are_usual = True
     while values < column.values:
         if place >= end:
             raise damaged(path, "a column has fewer values than the footer says")
-        header, size = _header(path, file, place)
+        header, size = _header(path, stored, place, read)
         kind, of_page, in_file = header[PAGE_TYPE], header[UNPACKED_SIZE], header[STORED_SIZE]
         usual_page = _usual(header, place + size) if are_usual and len(usual) < MOST_PAGES else None
         if usual_page is None or (usual_page.is_dictionary and usual):
@@ -230,7 +176,7 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
             reason = f"a page unpacks to {of_page} bytes, more than {MOST_PAGE_BYTES}; write smaller pages"
             raise UnreadableFileError(path=path, reason=reason)
         whole = max(of_page, in_file)  # one that is not compressed may have a false size
-        unpacked, stored = unpacked + whole, stored + in_file
+        unpacked, in_pages = unpacked + whole, in_pages + in_file
         if kind in (IS_DATA, IS_DATA_V2):
             page = header[DATA_PAGE if kind == IS_DATA else DATA_PAGE_V2]
             values += page[NUMBER_OF_VALUES]
@@ -247,21 +193,27 @@ def pages_of(path: str, file: BinaryIO, column: Chunk) -> Pages:
             dictionary, entries = whole, header[DICTIONARY_PAGE][NUMBER_OF_VALUES]
             if LEAST_VALUE_BYTES * entries > of_page:
                 raise damaged(path, "a dictionary has more values than bytes for them")
-    return Pages(values, unpacked, stored, dictionary, entries, frozenset(coded), usual if are_usual else None)
+    return Pages(values, unpacked, in_pages, dictionary, entries, frozenset(coded), usual if are_usual else None)
 
 
 def _usual(header: Struct, place: int) -> Page | None:
     """Return a page whose content is at a place; None if it is not of the usual form."""
-    kind = header[PAGE_TYPE]
-    if kind not in (IS_DATA, IS_DICTIONARY):
+    kind, levels, is_packed = header[PAGE_TYPE], None, True
+    if kind not in WANTED:
         return None
-    page = header[DATA_PAGE if kind == IS_DATA else DICTIONARY_PAGE]
-    encoding = page.get(ENCODING)
-    if kind == IS_DATA:
-        is_usual = encoding in USUAL and page.get(OF_DEFINITION) == page.get(OF_REPETITION) == RLE
-        is_usual = is_usual and page[NUMBER_OF_VALUES] > 0  # pyarrow refuses some empty pages
-    else:
+    name, encoding_name = WANTED[kind]
+    page = header[name]
+    encoding = page.get(ENCODING if kind == IS_DICTIONARY else encoding_name)
+    if kind == IS_DICTIONARY:
         is_usual = encoding in USUAL_OF_DICTIONARY
+    else:
+        is_usual = encoding in USUAL and page[NUMBER_OF_VALUES] > 0  # pyarrow refuses some empty pages
+    if kind == IS_DATA:
+        is_usual = is_usual and page.get(OF_DEFINITION) == page.get(OF_REPETITION) == RLE
+    if kind == IS_DATA_V2:
+        levels, is_packed = (page.get(REPETITION_SIZE, -1), page.get(DEFINITION_SIZE, -1)), page.get(IS_PACKED, True)
+        is_usual = is_usual and page.get(NULLS) == 0
+        is_usual = is_usual and min(levels) >= 0 and sum(levels) <= min(header[STORED_SIZE], header[UNPACKED_SIZE])
     is_large = max(header[STORED_SIZE], header[UNPACKED_SIZE]) > MOST_USUAL_BYTES
     if not is_usual or is_large or page[NUMBER_OF_VALUES] > MOST_USUAL_VALUES:
         return None
@@ -272,6 +224,8 @@ def _usual(header: Struct, place: int) -> Page | None:
         values=page[NUMBER_OF_VALUES],
         is_dictionary=kind == IS_DICTIONARY,
         is_coded=encoding in OF_DICTIONARY,
+        levels=levels,
+        is_packed=is_packed,
     )
 
 
@@ -283,21 +237,15 @@ def read_at(file: BinaryIO, place: int, size: int) -> bytes:
     return file.read(size)
 
 
-def damaged(path: str, reason: str) -> UnreadableFileError:
-    """Return the error for a file that is not as Parquet's format says."""
-    return UnreadableFileError(path=path, reason=f"it is not well-formed Parquet: {reason}")
-
-
-def _header(path: str, file: BinaryIO, place: int) -> tuple[Struct, int]:
+def _header(path: str, stored: Stored, place: int, read: ReadStruct) -> tuple[Struct, int]:
     """Read the header of the page at a place, and return it with its size."""
     size = HEADER_BYTES
     while True:
-        data = read_at(file, place, size)
-        reader = Reader(data)
+        data = stored_at(stored, place, size)
         try:
-            header = reader.struct(_PAGE)
+            header, of_header = read(data, _PAGE, MOST_HEADER_ENTRIES)
             _check(header)
-            return header, reader.place
+            return header, of_header
         except IndexError:
             if size >= MOST_HEADER_BYTES or len(data) < size:
                 raise damaged(path, "the header of a page does not end") from None

@@ -1,42 +1,60 @@
 """Lists of words and of their numbers, from Parquet's pages of the usual form, by a decoder of the kernel.
 
-pyarrow takes longer to decode such pages than the kernel to score them. It still reads all else: pages of version 2
-and in other encodings than PLAIN and those of dictionaries, other codecs than Snappy and Zstandard, lists that are
+pyarrow takes longer to be imported than many files to be scored, and longer to decode such pages than the kernel to
+score them. It still reads all else: words in other encodings than PLAIN and those of dictionaries, lists that are
 empty, missing or lack an entry, and whatever is damaged, for which it has the error.
 """
 
 from __future__ import annotations
 
-from itertools import chain
+from functools import partial
+from itertools import accumulate, chain
 
-from geval_py.reading.arrow import pyarrow
-from geval_py.reading.parquet_headers import read_at
+from geval_py.reading.lines import MOST_LINE_BYTES
+from geval_py.reading.listed_rows import PROBABILITIES, UNITS, ListedRows
+from geval_py.reading.parquet_codecs import PackedError, codec_of, copy
+from geval_py.reading.parquet_headers import Stored, UnpackedGroups, pages_of, read_at, stored_at
 from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, BinaryIO, Protocol
 
     from geval_py.reading.lines import Bytes
-    from geval_py.reading.parquet_headers import Chunk, Page, Pages
+    from geval_py.reading.parquet_codecs import Codec
+    from geval_py.reading.parquet_footer import Footer, Group
+    from geval_py.reading.parquet_headers import Page, Pages, Unpacked
+    from geval_py.reading.parquet_schema import Leaf
+    from geval_py.reading.thrift import ReadStruct
     from geval_py.reading.unpacking import Threads
 
     class Decoder(Protocol):
-        """Decodes a column of lists in a row group.
+        """Decodes a column of lists in some row groups.
 
-        ``kind`` is words, codes (words that are all numbers of a dictionary), floats or doubles; ``definition`` the
-        level of an entry that is there, from 1 on.
+        ``kind`` is words, codes (words that are all numbers of a dictionary), floats, doubles or nulls (lists that
+        are all missing, of which nothing is taken); ``definition`` is the level of an entry that is there, from 1 on.
         """
 
         def __init__(self, kind: str, definition: int) -> None: ...
 
-        def add_dictionary(self, values: Bytes, count: int) -> tuple[bytes, bytes, int] | None:
-            """Add the dictionary, before the pages, in PLAIN; None if it is damaged.
+        def start_group(self) -> None:
+            """Begin a row group: with a row, and without a dictionary."""
 
-            Returns, of a column of words, where each begins in a text and the last one ends (int32), the text, and
-            the size of the longest word.
+        def add_dictionary(self, values: Bytes, count: int) -> int:
+            """Add the dictionary of a row group, before its pages, in PLAIN.
+
+            Returns the size of the longest word, 0 for numbers, -1 for a damaged dictionary.
             """
+
+        def dictionary(self) -> tuple[bytes, bytes]:
+            """Return the words of all dictionaries, one after the other, to which the codes refer.
+
+            The two are where each word begins in a text and the last one ends (int32), and that text.
+            """
+
+        def text_size(self, codes: bytes) -> int:
+            """Count the bytes of the words of some codes, each as often as it is there."""
 
         def add_page(self, page: Bytes, count: int, coded: bool) -> int:
             """Add a page with so many values, unpacked; ``coded`` if they are numbers of the dictionary.
@@ -52,13 +70,13 @@ if TYPE_CHECKING:
             """
 
 
-BYTES_AT_ONCE = 1 << 20  # that a thread unpacks
+ROWS_AT_ONCE, BYTES_AT_ONCE = 8192, 1 << 23
+UNPACKED_AT_ONCE = 1 << 20  # bytes that a thread unpacks
 LARGE_PAGE = 1 << 22  # of which no thread unpacks others ahead
 MOST_BYTES, MOST_VALUES = 1 << 27, 1 << 24  # of the pages that are unpacked for a batch
-SNAPPY = "snappy"
-CODECS = {0: None, 1: SNAPPY, 6: "zstd"}
-NUMBERS = {"FLOAT": "floats", "DOUBLE": "doubles"}
-WORDS = "BYTE_ARRAY"
+BYTES_OF_OBJECT = 32  # of Python's, for an entry of a list
+BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number or code, and its place in lists
+SHORT_WORD = 2 * BYTES_OF_VALUE  # bytes that a word and its number are counted for anyway
 
 
 class NotUsualError(Exception):
@@ -66,160 +84,310 @@ class NotUsualError(Exception):
 
 
 class Decoding(NamedTuple):
-    """What decodes lists of the usual form, and the threads that unpack the pages of a large column."""
+    """What decodes lists of the usual form, what reads Thrift, and the threads that unpack large columns."""
 
     decoder: Callable[[str, int], Decoder]
+    read_struct: ReadStruct
     threads: Threads
 
 
-class Leaf(NamedTuple):
-    """A column of lists: its name, its number, what is in it (words, floats or doubles), and the level of that."""
+class Together(NamedTuple):
+    """The rows of small row groups that were read together, and the bytes that they unpacked to."""
 
-    name: str
+    rows: list[ListedRows]
+    unpacked: int
+
+
+class Planned(NamedTuple):
+    """A row group that will be read: its number, its pages by the numbers of their columns, and their bytes.
+
+    ``leaves`` are the columns of words and of their numbers; None where there are none, or several of numbers.
+    ``coded`` is whether all words are numbers of a dictionary that is small enough to look at for each batch.
+    """
+
     number: int
-    kind: str
-    definition: int
+    group: Group
+    leaves: tuple[Leaf, Leaf] | None
+    stored: Stored
+    pages: dict[int, Pages]
+    coded: bool
 
 
-def usual_leaf(name: str, number: int, column: Any) -> Leaf | None:
-    """Return a column, as pyarrow's schema describes it; None for another than lists of words, floats or doubles."""
-    kind = "words" if column.physical_type == WORDS else NUMBERS.get(column.physical_type)
-    if kind is None or column.max_repetition_level != 1:
-        return None
-    return Leaf(name=name, number=number, kind=kind, definition=column.max_definition_level)
+def is_coded(pages: Pages) -> bool:
+    """Whether all words are numbers of a dictionary, one that is small enough to look at for each batch."""
+    return pages.coded == {True} and pages.dictionary <= BYTES_AT_ONCE
+
+
+def size_of(pages: Iterable[Pages]) -> int:
+    """Count the bytes that pages take, unpacked and as arrays, before their words are copied."""
+    return sum(of.values * BYTES_OF_VALUE + of.unpacked for of in pages)
+
+
+class ListReader:
+    """Reads the lists of a Parquet file that are of the usual form."""
+
+    def __init__(self, path: str, file: BinaryIO, footer: Footer, leaves: Sequence[Leaf], decoding: Decoding) -> None:
+        self._path, self._file, self._footer, self._leaves, self._decoding = path, file, footer, leaves, decoding
+
+    def runs(self) -> Iterator[tuple[list[Planned], Together | None]]:
+        """Yield the row groups in order: small neighbours with their rows, others alone and without.
+
+        Where small ones could not be read together, their rows are missing, too.
+        """
+        groups = self._footer.groups
+        # Python's lock lets one thread at a time look at headers; with small groups, others would wait for it.
+        are_large = sum(group.rows for group in groups) >= ROWS_AT_ONCE * len(groups)
+        mapped = self._decoding.threads.map_in_order if are_large else map
+        return map(self._together, _runs(mapped(self._planned, enumerate(groups))))
+
+    def _together(self, run: list[Planned]) -> tuple[list[Planned], Together | None]:
+        if len(run) == 1:
+            return run, None
+        unpacked = self.unpacked(run, None)
+        try:
+            return run, Together(list(self.read(run, unpacked)), unpacked.size)
+        except NotUsualError:
+            return run, None
+
+    def unpacked(self, run: list[Planned], of_file: Unpacked | None) -> UnpackedGroups:
+        """Return what counts the bytes that row groups unpack to."""
+        stored = [sum(pages.stored for pages in planned.pages.values()) for planned in run]
+        return UnpackedGroups(self._path, run[0].number, stored, of_file)
+
+    def _planned(self, numbered: tuple[int, Group]) -> Planned:
+        """Read the headers of a row group's pages; its bytes too if they are few."""
+        number, group = numbered
+        columns = [group.columns[leaf.number] for leaf in self._leaves]
+        start, end = min(column.start for column in columns), max(column.start + column.size for column in columns)
+        ahead = read_at(self._file, start, end - start) if end - start <= UNPACKED_AT_ONCE else b""
+        stored = Stored(self._file, self._footer.size, start, memoryview(ahead))
+        read = self._decoding.read_struct
+        pages = {
+            leaf.number: pages_of(self._path, stored, column, read)
+            for leaf, column in zip(self._leaves, columns, strict=True)
+        }
+        words, *others = self._leaves
+        numbers = [leaf for leaf in others if len(others) == 1 or not self._is_null(leaf, group, stored, pages)]
+        is_usual = len(numbers) == 1 and numbers[0].name in UNITS
+        return Planned(
+            number=number,
+            group=group,
+            leaves=(words, numbers[0]) if is_usual else None,
+            stored=stored,
+            pages=pages,
+            coded=is_coded(pages[words.number]),
+        )
+
+    def _is_null(self, leaf: Leaf, group: Group, stored: Stored, pages: Mapping[int, Pages]) -> bool:
+        """Whether all lists of a column are missing, for sure."""
+        column, found = group.columns[leaf.number], pages[leaf.number]
+        codec = codec_of(column.codec)
+        is_usual = found.usual is not None and found.values == group.rows and column.is_plain
+        if not leaf.is_nullable or not is_usual or codec is None or found.unpacked > LARGE_PAGE:
+            return False
+        try:
+            for page, content in _contents(stored, codec, found.usual or []):
+                decoder = self._decoding.decoder("nulls", leaf.definition)
+                if not page.is_dictionary and decoder.add_page(content, page.values, False) != page.values:
+                    return False
+        except NotUsualError:
+            return False
+        return True
+
+    def read(self, run: list[Planned], unpacked: UnpackedGroups) -> Iterator[ListedRows]:
+        """Yield the rows of row groups that are read together; raises NotUsualError, and as ``unpacked``."""
+        unpacked.add(sum(size_of(planned.pages.values()) for planned in run))
+        if run[0].leaves is None:
+            raise NotUsualError
+        words, numbers = (ListColumn(leaf, run, self._decoding, unpacked) for leaf in run[0].leaves)
+        rows = sum(planned.group.rows for planned in run)
+        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * rows // max(1, unpacked.size)))
+        for start in range(0, rows, at_once):
+            count = min(at_once, rows - start)
+            offsets, (codes, starts, text) = words.take(count), words.words()
+            if numbers.take(count) != offsets:
+                raise NotUsualError
+            values = numbers.numbers()
+            size = words.text_size()
+            if words.is_coded:
+                unpacked.add(max(0, size - 2 * len(values) * BYTES_OF_VALUE))
+            if 2 * len(values) * BYTES_OF_OBJECT + size > MOST_LINE_BYTES:
+                raise NotUsualError  # it may be one row, or in one
+            probabilities = run[0].leaves[1].name == PROBABILITIES
+            yield ListedRows(_cast("i", offsets), starts, text, codes, values, probabilities)
+        words.check_end()
+        numbers.check_end()
+
+
+def _runs(groups: Iterable[Planned]) -> Iterator[list[Planned]]:
+    """Yield row groups in lists of those that are read together: small ones that follow each other."""
+    run: list[Planned] = []
+    rows = size = 0
+    for planned in groups:
+        of_group = size_of(planned.pages.values())
+        rows, size = rows + planned.group.rows, size + of_group
+        is_other = bool(run) and (planned.leaves, planned.coded) != (run[0].leaves, run[0].coded)
+        if run and (rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE or is_other):
+            yield run
+            run, rows, size = [], planned.group.rows, of_group
+        run.append(planned)
+    if run:
+        yield run
+
+
+def _pages(planned: Planned, leaf: Leaf, threads: Threads) -> Iterator[tuple[Page, Bytes]]:
+    """Yield the pages of a column with their contents, unpacked by threads if it is large; raises NotUsualError."""
+    pages, column = planned.pages[leaf.number], planned.group.columns[leaf.number]
+    codec = codec_of(column.codec)
+    if pages.usual is None or pages.values != column.values or codec is None or not column.is_plain:
+        raise NotUsualError
+    is_even = all(max(page.stored, page.unpacked) <= LARGE_PAGE for page in pages.usual)
+    mapped = threads.map_in_order if is_even and pages.unpacked > 2 * UNPACKED_AT_ONCE else map
+    yield from chain.from_iterable(mapped(partial(_contents, planned.stored, codec), _in_pieces(pages.usual)))
 
 
 class ListColumn:
-    """A column of lists in a row group. Its words are ``coded`` if all are numbers of a dictionary.
+    """A column of lists in some row groups, of which a part is taken at once. Raises NotUsualError, here or later.
 
-    ``longest`` is the size of the longest word of the dictionary. Raises NotUsualError, here or later.
+    ``is_coded`` is whether they are words that are all numbers of dictionaries.
     """
 
-    def __init__(
-        self, file: BinaryIO, leaf: Leaf, chunk: Chunk, pages: Pages, coded: bool, decoding: Decoding
-    ) -> None:
-        if pages.usual is None or pages.values != chunk.values or chunk.codec not in CODECS:
-            raise NotUsualError
-        self.name, self.longest = leaf.name, 0
-        name = CODECS[chunk.codec]
-        self._file, self._codec = file, pyarrow().Codec(name) if name else None
-        is_even = all(_size(page) <= LARGE_PAGE for page in pages.usual)
-        mapped = decoding.threads.map_in_order if is_even and pages.unpacked > 2 * BYTES_AT_ONCE else map
-        self._pages = chain.from_iterable(mapped(self._read, _in_pieces(pages.usual)))
-        self._kind = "codes" if coded and leaf.kind == "words" else leaf.kind
+    def __init__(self, leaf: Leaf, run: Sequence[Planned], decoding: Decoding, unpacked: UnpackedGroups) -> None:
+        self.is_coded = leaf.kind == "words" and run[0].coded
+        self._kind = "codes" if self.is_coded else leaf.kind
         self._decoder = decoding.decoder(self._kind, leaf.definition)
-        self._begun = 0
+        self._unpacked = unpacked
+        self._begun = self._taken = self._longest = 0
+        self._dictionary: tuple[memoryview[int], bytes] | None = None
+        self._pages = self._read(leaf, run, decoding.threads)
+        self._add_next()
 
-    def take(self, rows: int) -> Any:
-        """Take the next rows as an array of lists."""
+    def take(self, rows: int) -> bytes:
+        """Take the next rows; returns where they begin, as :meth:`Decoder.take` does."""
         size = count = 0
-        while self._begun <= rows and (found := next(self._pages, None)) is not None:
-            page, content = found
+        while self._begun <= rows and (page := self._add_next()) is not None:
             size, count = size + page.unpacked, count + page.values
             if size > MOST_BYTES or count > MOST_VALUES:  # all of them would be held
                 raise NotUsualError
-            self._add(page, content)
         taken = self._decoder.take(rows) if self._begun >= rows else None
         if taken is None:
             raise NotUsualError
-        self._begun -= rows
-        offsets, values, text = taken
-        pa = pyarrow()
-        entries = self._entries(pa, values, text)
-        buffers = [None, pa.py_buffer(offsets)]
-        return pa.Array.from_buffers(pa.list_(entries.type), rows, buffers, children=[entries])
+        self._begun, self._taken = self._begun - rows, self._taken + rows
+        offsets, self._values, self._text = taken
+        return offsets
+
+    def numbers(self) -> memoryview[float]:
+        """Return the numbers that were taken."""
+        return _cast("f" if self._kind == "floats" else "d", self._values)
+
+    def words(self) -> tuple[memoryview[int] | None, memoryview[int], bytes]:
+        """Return the words that were taken, as :class:`ListedRows` has them: codes, starts and text."""
+        if not self.is_coded:
+            return None, _cast("i", self._values), self._text
+        if self._dictionary is None:
+            starts, text = self._decoder.dictionary()
+            self._dictionary = _cast("i", starts), text
+        return _cast("i", self._values), *self._dictionary
+
+    def text_size(self) -> int:
+        """Count the bytes of the words that were taken; 0 for codes of short words, which would take longer."""
+        if not self.is_coded:
+            return len(self._text)
+        return self._decoder.text_size(self._values) if self._longest > SHORT_WORD else 0
 
     def check_end(self) -> None:
         """Raise NotUsualError if there are more rows."""
         if self._begun or next(self._pages, None) is not None:
             raise NotUsualError
 
-    def _read(self, pages: list[Page]) -> list[tuple[Page, Bytes]]:
-        """Read neighbouring pages and unpack them."""
-        start, end = pages[0].place, pages[-1].place + pages[-1].stored
-        data = memoryview(read_at(self._file, start, end - start))
-        stored = [data[page.place - start : page.place - start + page.stored] for page in pages]
-        return [(page, self._unpacked(of, page.unpacked)) for page, of in zip(pages, stored, strict=True)]
-
-    def _unpacked(self, data: memoryview, size: int) -> Bytes:
-        """Unpack the content of a page to its size; raises NotUsualError if it has another one."""
-        if self._codec is None:
-            if len(data) != size:
+    def _read(self, leaf: Leaf, run: Sequence[Planned], threads: Threads) -> Iterator[tuple[Page, Bytes]]:
+        """Yield the pages of row groups; raises NotUsualError for a group that has not as many rows as it should."""
+        rows = 0
+        for planned in run:
+            self._decoder.start_group()
+            for page, content in _pages(planned, leaf, threads):
+                if page.is_dictionary:
+                    self._add_dictionary(page, content, planned.pages[leaf.number].values)
+                else:
+                    yield page, content
+            rows += planned.group.rows
+            if self._taken + self._begun != rows:
                 raise NotUsualError
-            return data
-        if self._codec.name == SNAPPY and snappy_size(data) != size:
-            raise NotUsualError  # pyarrow would leave what is missing as the memory was
-        pa = pyarrow()
-        try:
-            return memoryview(self._codec.decompress(data, decompressed_size=size))
-        except (pa.ArrowException, OSError, ValueError):
-            raise NotUsualError from None
 
-    def _add(self, page: Page, content: Bytes) -> None:
-        if not page.is_dictionary:
-            self._begun = self._decoder.add_page(content, page.values, page.is_coded)
-            if self._begun < 0:
-                raise NotUsualError
-            return
-        words = self._decoder.add_dictionary(content, page.values)
-        if words is None:
+    def _add_next(self) -> Page | None:
+        """Add the next page, and a dictionary before it."""
+        found = next(self._pages, None)
+        if found is None:
+            return None
+        page, content = found
+        self._begun = self._decoder.add_page(content, page.values, page.is_coded)
+        if self._begun < 0:
             raise NotUsualError
-        starts, text, self.longest = words
-        if self._kind == "codes":
-            self._dictionary = _words(pyarrow(), starts, text)
+        return page
 
-    def _entries(self, pa: Any, values: bytes, text: bytes) -> Any:
-        """Return the array of what the decoder took."""
-        if self._kind == "words":
-            return _words(pa, values, text)
-        types = {"codes": pa.int32(), "floats": pa.float32(), "doubles": pa.float64()}
-        numbers = _numbers(pa, types[self._kind], values)
-        if self._kind != "codes":
-            return numbers
-        return pa.DictionaryArray.from_arrays(numbers, self._dictionary, safe=False)  # the decoder has looked
+    def _add_dictionary(self, page: Page, content: Bytes, values: int) -> None:
+        longest = self._decoder.add_dictionary(content, page.values)
+        if longest < 0:
+            raise NotUsualError
+        self._longest, self._dictionary = max(self._longest, longest), None
+        if not self.is_coded:
+            self._unpacked.add(values * longest)  # each is copied
 
 
 def _in_pieces(pages: Iterable[Page]) -> Iterator[list[Page]]:
-    """Yield a column's pages in pieces of at least BYTES_AT_ONCE, but the last one: tasks for threads."""
+    """Yield a column's pages in pieces of at least UNPACKED_AT_ONCE bytes, but the last one: tasks for threads."""
     piece, size = [], 0
     for page in pages:
         piece.append(page)
-        size += _size(page)
-        if size >= BYTES_AT_ONCE:
+        size += max(page.stored, page.unpacked)
+        if size >= UNPACKED_AT_ONCE:
             yield piece
             piece, size = [], 0
     if piece:
         yield piece
 
 
-def _size(page: Page) -> int:
-    return max(page.stored, page.unpacked)
+def _contents(stored: Stored, codec: Codec, pages: Sequence[Page]) -> list[tuple[Page, Bytes]]:
+    """Read neighbouring pages and unpack them; raises NotUsualError. A page of version 2 becomes one of version 1."""
+    start, end = pages[0].place, pages[-1].place + pages[-1].stored
+    data = memoryview(stored_at(stored, start, end - start))
+    in_file = [data[page.place - start : page.place - start + page.stored] for page in pages]
+    if any(len(content) != page.stored for page, content in zip(pages, in_file, strict=True)):
+        raise NotUsualError
+    try:
+        return list(zip(pages, _unpacked(pages, in_file, codec), strict=True))
+    except PackedError:
+        raise NotUsualError from None
 
 
-def read_lists(columns: Sequence[ListColumn], rows: int, at_once: int) -> Iterator[Any]:
-    """Yield batches of so many rows at once from the columns of a row group; raises NotUsualError."""
-    pa = pyarrow()
-    names = [column.name for column in columns]
-    for start in range(0, rows, at_once):
-        arrays = [column.take(min(at_once, rows - start)) for column in columns]
-        yield pa.RecordBatch.from_arrays(arrays, names)
-    for column in columns:
-        column.check_end()
+def _unpacked(pages: Sequence[Page], in_file: Sequence[memoryview], codec: Codec) -> Sequence[memoryview]:
+    """Unpack pages; raises PackedError."""
+    if codec.unpack is copy and all(page.levels is None and page.stored == page.unpacked for page in pages):
+        return in_file
+    sizes = [page.unpacked + 4 * len(page.levels or ()) for page in pages]
+    ends = list(accumulate(sizes))
+    room = memoryview(bytearray(ends[-1]))
+    rooms = [room[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    if _are_frames(pages, in_file, codec):
+        codec.unpack(b"".join(in_file), room)  # at once: threads that ask for Python's lock for each page wait long
+        return rooms
+    for page, content, into in zip(pages, in_file, rooms, strict=True):
+        for size in page.levels or ():
+            into[:4] = size.to_bytes(4, "little")
+            into[4 : 4 + size] = content[:size]
+            into, content = into[4 + size :], content[size:]
+        (codec.unpack if page.is_packed else copy)(content, into)
+    return rooms
 
 
-def snappy_size(data: memoryview) -> int:
-    """Return the size that Snappy's data unpack to, which stands at their beginning; -1 if it does not."""
-    size = 0
-    for place, byte in enumerate(data[:5]):
-        size |= (byte & 127) << 7 * place
-        if byte < 128:
-            return size
-    return -1
+def _are_frames(pages: Sequence[Page], in_file: Sequence[memoryview], codec: Codec) -> bool:
+    """Whether pages can be unpacked together, each to its size for sure."""
+    size_of = codec.size_of
+    return size_of is not None and all(
+        page.levels is None and size_of(content) == page.unpacked
+        for page, content in zip(pages, in_file, strict=True)
+    )
 
 
-def _words(pa: Any, starts: bytes, text: bytes) -> Any:
-    return pa.StringArray.from_buffers(len(starts) // 4 - 1, pa.py_buffer(starts), pa.py_buffer(text))
-
-
-def _numbers(pa: Any, of: Any, values: bytes) -> Any:
-    return pa.Array.from_buffers(of, len(values) // (of.bit_width // 8), [None, pa.py_buffer(values)])
+def _cast(kind: Any, values: bytes) -> memoryview[Any]:
+    return memoryview(values).cast(kind)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.listed_rows import BUCKETS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.text import shorten, visible
 from geval_py.values import Value
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     Lines: TypeAlias = Generator[str]
     Parsed: TypeAlias = Iterable[tuple["Row", WordProbs]]
 
-WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs", "buckets"
-UNITS = (PROBABILITIES, LOGARITHMS)
 ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
 _NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
 MOST_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory

@@ -1,5 +1,7 @@
 """Structures in Thrift's compact protocol, of which Parquet's footer and the headers of its pages are; read strictly.
 
+The native twin is thrift.hpp.
+
 The protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
@@ -7,14 +9,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
 
-    # What a field holds: a number (I16, I32, I64) or TEXT, a list of one shape, or some fields of a structure.
+    from geval_py.reading.lines import Bytes
+
+    # What a field holds: BOOL, a number (I16, I32, I64) or TEXT, a list of one shape, or some fields of a structure.
     Shape: TypeAlias = "int | list[Shape] | Mapping[int, Shape]"
     Struct: TypeAlias = dict[int, Any]
+    # Reads the structure at the beginning of some bytes, with so many entries of lists; returns its size, too.
+    ReadStruct: TypeAlias = Callable[[Bytes, Mapping[int, Shape], int], tuple[Struct, int]]
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, TEXT, LIST, SET, STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12  # kinds
+BOOL = TRUE  # as a shape
 BITS = {I16: 16, I32: 32, I64: 64}
 SIZES = {BYTE: 1, DOUBLE: 8}
 LONG_LIST = 15  # a size that stands in a number of its own
@@ -29,16 +36,16 @@ class TooManyError(ValueError):
 class Reader:
     """Reads a structure at the beginning of some bytes, with ``most`` entries of lists in all.
 
-    A field that is there twice, of another kind than its shape, or with a number that is too large for its kind is an
-    error, since readers differ in what they make of it. The shapes name every list that the format has: other readers
-    ignore the kind that a list says its entries have. ``place`` is where the reader is.
+    A field of the shape that is there twice, of another kind than it says, or with a number that is too large for its
+    kind is an error, since readers differ in what they make of it. The shapes name every list that the format has:
+    other readers ignore the kind that a list says its entries have. ``place`` is where the reader is.
     """
 
-    def __init__(self, data: bytes, most: int = 1 << 10) -> None:
+    def __init__(self, data: Bytes, most: int) -> None:
         self._data, self.place, self._most = data, 0, most
 
     def struct(self, shape: Mapping[int, Shape], depth: int = 0) -> Struct:
-        """Read a structure: its fields by their numbers; a text is its size, and a field not in the shape is None.
+        """Read a structure: the fields in the shape by their numbers; a text is bytes.
 
         Raises IndexError at the end of the data, TooManyError, and ValueError for what is not in the protocol.
         """
@@ -48,15 +55,19 @@ class Reader:
             raise ValueError
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._number(16)
-            if number in found or not 0 < number <= MOST_FIELDS:
+            if not 0 < number <= MOST_FIELDS:
                 raise ValueError
             kind, wanted = head & 15, shape.get(number)
-            found[number] = None
-            if kind in BITS and kind == wanted:  # most fields
-                found[number] = self._number(BITS[kind])
-            elif wanted is None:
+            if wanted is None:
                 if kind not in (TRUE, FALSE):  # which have no bytes of their own
                     self._skip(kind, depth)
+                continue
+            if number in found:
+                raise ValueError
+            if kind in BITS and kind == wanted:  # most fields
+                found[number] = self._number(BITS[kind])
+            elif wanted == BOOL and kind in (TRUE, FALSE):
+                found[number] = kind == TRUE
             elif kind == _kind(wanted):
                 found[number] = self._value(wanted, depth)
             else:
@@ -70,7 +81,8 @@ class Reader:
                 raise ValueError
             return [self._value(shape[0], depth + 1) for _ in range(count)]
         if shape == TEXT:
-            return self._jump(self._unsigned())
+            size = self._jump(self._unsigned())
+            return bytes(self._data[self.place - size : self.place])
         if isinstance(shape, int):
             return self._number(BITS[shape])
         return self.struct(shape, depth + 1)
@@ -135,3 +147,12 @@ class Reader:
 
 def _kind(shape: Shape) -> int:
     return LIST if isinstance(shape, list) else shape if isinstance(shape, int) else STRUCT
+
+
+def read_struct(data: Bytes, shape: Mapping[int, Shape], most: int) -> tuple[Struct, int]:
+    """Read the structure at the beginning of some bytes, with at most so many entries of lists; see :class:`Reader`.
+
+    Returns its size, too. Raises as :meth:`Reader.struct`.
+    """
+    reader = Reader(data, most)
+    return reader.struct(shape), reader.place

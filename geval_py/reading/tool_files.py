@@ -13,6 +13,7 @@ from itertools import groupby, islice
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.listed_rows import LOGARITHMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
         numbers.append(rows.parsed_number(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
     words = rows.words_of_choices(row, "arguments", words)
     return rows.line_of_entries(
-        row, words, numbers, rows.LOGARITHMS, lambda n: f"{LM_EVAL}[{n}]", lambda n: f"arguments[{n}].arg_1"
+        row, words, numbers, LOGARITHMS, lambda n: f"{LM_EVAL}[{n}]", lambda n: f"arguments[{n}].arg_1"
     )
 
 
@@ -81,7 +82,7 @@ def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
         if word != "":
             words.append(word)
             numbers.append(one.get("logprob"))
-    return rows.line_of_entries(row, words, numbers, rows.LOGARITHMS, lambda n: f"{place}: {rows.quoted(words[n])}")
+    return rows.line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"{place}: {rows.quoted(words[n])}")
 
 
 def _inside(value: Any, path: Sequence[str]) -> Any:
@@ -119,7 +120,7 @@ def read_nbest_words(path: str, max_bytes: int | None = None) -> Lines:
             if (reason := rows.word_fault(word)) is not None:
                 raise of_word.error("", f"{reason}; a list of texts ends in .nbest, without .words")
         words, numbers = [word for _, word, _ in hypotheses], [number for _, _, number in hypotheses]
-        yield rows.line_of_entries(row, words, numbers, rows.LOGARITHMS, lambda n: f"hypothesis {n + 1}")
+        yield rows.line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"hypothesis {n + 1}")
 
 
 def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[rows.Row, list[tuple[rows.Row, str, float]]]]:

@@ -1,11 +1,11 @@
-// Fuzz the lists of Parquet's pages, and the losses of rows in buffers: pages that are encoded in any way the format
-// allows, and then perhaps damaged, are decoded, some rows at a time, and what was taken is scored.
+// Fuzz the lists of Parquet's pages, and the losses of rows in buffers: pages of some row groups that are encoded in any
+// way the format allows, and then perhaps damaged, are decoded, some rows at a time, and what was taken is scored.
 
 #include "kernel.hpp"
 
 namespace {
 
-// The entries of a column: whether each begins a row, and its number in the dictionary.
+// The entries of a column: whether each begins a row, and its number in the dictionaries of all row groups.
 struct Listed {
     bool begins;
     std::uint32_t code;
@@ -52,10 +52,22 @@ std::string runs_of(const std::vector<std::uint32_t>& numbers, unsigned width, R
     return bytes;
 }
 
-// The words of the dictionary, and the numbers.
+// The words of the dictionaries, and the numbers; those of a row group begin at `base`.
 struct Values {
     std::vector<std::string> words;
     std::vector<double> numbers;
+    std::size_t base = 0;
+
+    void add_group(Rest& rest) {
+        base = words.size();
+        for (std::size_t count = 1 + rest.byte() % 5; count; --count) {
+            std::string word;
+            for (std::size_t length = rest.byte() % 20; length; --length) word += static_cast<char>(rest.byte());
+            words.push_back(word);
+            numbers.push_back(rest.byte() / 128.0 - (rest.byte() % 8 ? 0 : 1));
+        }
+    }
+    std::size_t of_group() const { return words.size() - base; }
 };
 
 std::string plain(const Values& values, ParquetLists::Kind kind, std::uint32_t code) {
@@ -74,13 +86,16 @@ std::string plain(const Values& values, ParquetLists::Kind kind, std::uint32_t c
 std::string page_of(const std::vector<Listed>& entries, const Values& values, ParquetLists::Kind kind, unsigned definition,
                     bool coded, Rest& rest) {
     std::vector<std::uint32_t> repetitions, codes;
-    for (const Listed& entry : entries) repetitions.push_back(!entry.begins), codes.push_back(entry.code);
+    for (const Listed& entry : entries) {
+        repetitions.push_back(!entry.begins);
+        codes.push_back(entry.code - static_cast<std::uint32_t>(values.base));
+    }
     std::string page;
     put_sized(page, runs_of(repetitions, 1, rest));
     put_sized(page, runs_of(std::vector<std::uint32_t>(entries.size(), definition), definition > 1 ? 2 : 1, rest));
     if (coded) {
         unsigned width = rest.byte() % 8;
-        while ((values.words.size() - 1) >> width) ++width;
+        while ((values.of_group() - 1) >> width) ++width;
         page += static_cast<char>(width);
         return page + runs_of(codes, width, rest);
     }
@@ -130,6 +145,35 @@ void expect(const Taken& taken, const ParquetLists& lists, const Values& values,
         }
     }
     EXPECT(row + 1 == taken.offsets.size());
+}
+
+void start_group(ParquetLists& lists, Values& values, Rest& rest) {
+    values.add_group(rest);
+    std::string dictionary;
+    std::size_t longest = 0;
+    for (std::size_t code = values.base; code < values.words.size(); ++code) {
+        dictionary += plain(values, lists.kind(), static_cast<std::uint32_t>(code));
+        longest = std::max(longest, values.words[code].size());
+    }
+    lists.start_group();
+    EXPECT(lists.add_dictionary(Exact(text_of(dictionary)).text(), values.of_group()));
+    if (lists.kind() == ParquetLists::CODES || lists.kind() == ParquetLists::WORDS) EXPECT(lists.longest() == longest);
+}
+
+// Lists that are missing are counted, nothing else is taken for them, and nothing is taken of them.
+void check_nulls(unsigned definition, Rest& rest) {
+    std::vector<std::uint32_t> levels(1 + rest.byte() % 70);
+    const bool is_other = rest.byte() % 2;
+    if (is_other) levels[rest.byte() % levels.size()] = 1 + rest.byte() % definition;
+    std::string page;
+    put_sized(page, runs_of(std::vector<std::uint32_t>(levels.size()), 1, rest));
+    put_sized(page, runs_of(levels, definition > 1 ? 2 : 1, rest));
+    ParquetLists lists(ParquetLists::NULLS, definition);
+    const auto exact = std::make_shared<Exact>(text_of(page));
+    EXPECT(lists.add_page(exact->text(), exact, levels.size(), rest.byte() % 2) == !is_other);
+    std::int32_t offsets[72];
+    char values[8];
+    EXPECT(is_other || (lists.begun() == levels.size() && !lists.take(rest.byte() % (levels.size() + 1), offsets, values)));
 }
 
 // Words are hashed together as each alone, and what their bytes have is found.
@@ -192,26 +236,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Rest rest{data, size};
     const auto kind = static_cast<ParquetLists::Kind>(rest.byte() % ParquetLists::KINDS);
     const unsigned definition = 1 + rest.byte() % 3, damage = rest.byte(), pages = 1 + rest.byte() % 4;
-    Values values;
-    for (std::size_t words = 1 + rest.byte() % 5; words; --words) {
-        std::string word;
-        for (std::size_t length = rest.byte() % 20; length; --length) word += static_cast<char>(rest.byte());
-        values.words.push_back(word);
-        values.numbers.push_back(rest.byte() / 128.0 - (rest.byte() % 8 ? 0 : 1));
+    if (kind == ParquetLists::NULLS) {
+        check_nulls(definition, rest);
+        return 0;
     }
+    Values values;
     ParquetLists lists(kind, definition);
-    std::string dictionary;
-    for (std::uint32_t code = 0; code < values.words.size(); ++code) dictionary += plain(values, kind, code);
-    EXPECT(lists.add_dictionary(Exact(text_of(dictionary)).text(), values.words.size()));
     std::vector<Listed> entries;
     std::size_t place = 0, rows = 0;
     bool is_whole = damage % 4 != 1;
     for (unsigned number = 0; number < pages; ++number) {
+        const bool begins_group = entries.empty() || rest.byte() % 4 == 0;
+        if (begins_group) start_group(lists, values, rest);
         std::vector<Listed> of_page;
-        for (std::size_t count = rest.byte() % 70; count; --count) {
+        const bool follows = begins_group && !entries.empty() && damage % 4 == 2;  // the row of another group
+        for (std::size_t count = begins_group + rest.byte() % 70; count; --count) {
             const std::uint8_t byte = rest.byte();
-            const bool begins = (entries.empty() && of_page.empty()) || byte % 4 == 0;
-            of_page.push_back({begins, static_cast<std::uint32_t>(byte / 4 % values.words.size())});
+            const bool begins = of_page.empty() && begins_group ? !follows : byte % 4 == 0;
+            of_page.push_back({begins, static_cast<std::uint32_t>(values.base + byte / 4 % values.of_group())});
             rows += begins;
         }
         const bool coded = kind == ParquetLists::CODES || rest.byte() % 2;
@@ -223,7 +265,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         entries.insert(entries.end(), of_page.begin(), of_page.end());
         const auto exact = std::make_shared<Exact>(text_of(page));
         const bool added = lists.add_page(exact->text(), exact, of_page.size(), coded);
-        EXPECT(added || !is_whole);
+        EXPECT(!(added && follows && is_whole));
+        EXPECT(added || !is_whole || follows);
         if (!added) return 0;
         EXPECT(!is_whole || lists.begun() == rows);
         const bool is_last = number + 1 == pages;

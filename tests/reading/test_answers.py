@@ -15,7 +15,7 @@ import pytest
 from geval_py import Challenge, evaluate
 from geval_py.cli import main
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
-from geval_py.reading import parquet
+from geval_py.reading import parquet_headers
 from geval_py.reading.answer_files import encoded_answers
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, read_lines
@@ -123,7 +123,7 @@ def test_answers_in_parquet_have_the_limits_of_outputs(store_schema, tmp_path, m
     assert lines_of(f"{path}#n") == [str(n) for n in range(5000)]
     pq.write_table(pa.table({"answer": ["long" * 1000] * 5000}), path)
     assert lines_of(path) == ["long" * 1000] * 5000
-    monkeypatch.setattr(parquet, "MOST_UNPACKED_BYTES", 1 << 14)
+    monkeypatch.setattr(parquet_headers, "MOST_UNPACKED_BYTES", 1 << 14)
     assert reason_of(path).startswith("row group 1 would unpack to ")
 
 

@@ -16,8 +16,16 @@ from geval_py import read_output
 from geval_py.checking.check import unreadable_output
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
-from geval_py.reading import other_formats, parquet, parquet_headers, splits
-from geval_py.reading.thrift import Reader
+from geval_py.reading import (
+    other_formats,
+    parquet,
+    parquet_batches,
+    parquet_footer,
+    parquet_headers,
+    parquet_lists,
+    splits,
+)
+from geval_py.reading.thrift import read_struct
 
 TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
 
@@ -45,11 +53,11 @@ def test_pages_are_read_from_their_headers(version, tmp_path):
     pq.write_table(table, path, data_page_size=1000, data_page_version=version, compression="zstd")
     metadata = pq.read_metadata(path).row_group(0)
     with path.open("rb") as file:
-        (group,), size, _ = parquet_headers.read_footer(str(path), file)
+        _, (group,), size, _ = parquet_footer.read_footer(str(path), file)
         assert (group.rows, size) == (3000, path.stat().st_size)
         for number, chunk in enumerate(group.columns):
             column = metadata.column(number)
-            pages = parquet_headers.pages_of(str(path), file, chunk)
+            pages = pages_of(path, chunk)
             assert pages.values == column.num_values == 6000
             assert pages.coded == {True}
             assert 0 < pages.dictionary < pages.unpacked <= column.total_uncompressed_size
@@ -59,12 +67,13 @@ def test_pages_are_read_from_their_headers(version, tmp_path):
 def columns_of(path):
     """Return the columns of the first row group."""
     with path.open("rb") as file:
-        return parquet_headers.read_footer(str(path), file).groups[0].columns
+        return parquet_footer.read_footer(str(path), file).groups[0].columns
 
 
 def pages_of(path, column):
     with path.open("rb") as file:
-        return parquet_headers.pages_of(str(path), file, column)
+        stored = parquet_headers.Stored(file, path.stat().st_size, 0, memoryview(b""))
+        return parquet_headers.pages_of(str(path), stored, column)
 
 
 def test_a_footer_that_lies(tmp_path):
@@ -154,13 +163,13 @@ def test_a_footer_with_too_many_entries(tmp_path, monkeypatch):
     path = with_footer(tmp_path / "out.parquet", "29 fc ff ff ff 07" + "00 " * 100)
     assert reason_of(path) == f"its footer has more than {1 << 21} entries; write larger row groups"
     write_row(path, 2)
-    monkeypatch.setattr(parquet_headers, "MOST_COLUMNS", 1)
+    monkeypatch.setattr(parquet_footer, "MOST_COLUMNS", 1)
     assert reason_of(path) == "its row groups have more than 1 columns in all; write larger row groups"
 
 
 def test_an_empty_list_of_no_kind():
     """fastparquet writes such lists."""
-    assert Reader(bytes.fromhex("19 00 00")).struct({1: [{}]}) == {1: []}
+    assert read_struct(bytes.fromhex("19 00 00"), {1: [{}]}, 10) == ({1: []}, 3)
 
 
 def test_a_file_that_is_cut(tmp_path):
@@ -177,22 +186,23 @@ def test_a_page_that_ends_behind_its_column(tmp_path):
     path = tmp_path / "out.parquet"
     path.write_bytes(bytes.fromhex("15 00 15 00 15 a8 ff 3f 2c 15 02 15 00 00 00") + bytes(100))
     with pytest.raises(UnreadableFileError) as caught:
-        pages_of(path, parquet_headers.Chunk(codec=0, values=1, start=0, size=110))
+        pages_of(path, parquet_footer.Chunk(codec=0, values=1, start=0, size=110, is_plain=True))
     assert caught.value.reason == "it is not well-formed Parquet: a page ends behind its column"
 
 
 def test_a_row_group_that_unpacks_to_too_much(tmp_path, monkeypatch):
     path = tmp_path / "out.parquet"
     write_row(path, 1_000_000)
-    monkeypatch.setattr(parquet, "MOST_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet_headers, "MOST_UNPACKED_BYTES", 1 << 20)
     assert re.fullmatch(TOO_MUCH, reason_of(path))
 
 
 def test_a_row_of_long_words(tmp_path, monkeypatch):
     path = tmp_path / "out.parquet"
     write_row(path, 1000, "long" * 1000)
-    monkeypatch.setattr(parquet, "MOST_LINE_BYTES", 4_000_000)
-    monkeypatch.setattr(parquet, "BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(parquet_batches, "MOST_LINE_BYTES", 4_000_000)
+    for module in (parquet, parquet_batches):
+        monkeypatch.setattr(module, "BYTES_AT_ONCE", 1 << 20)
     assert reason_of(path) == "row 1: it unpacks to 4064000 bytes, more than 4000000"
 
 
@@ -203,7 +213,7 @@ def test_a_word_that_is_repeated_beside_others(tmp_path, monkeypatch):
     table = pa.table({"words": words, "probabilities": [[0.5] * 1000] * 2})
     pq.write_table(table, path, dictionary_pagesize_limit=1000, data_page_size=100)
     assert len(list(read_output(path))) == 2
-    monkeypatch.setattr(parquet, "MOST_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet_headers, "MOST_UNPACKED_BYTES", 1 << 20)
     assert re.fullmatch(TOO_MUCH, reason_of(path))
 
 
@@ -238,7 +248,7 @@ def test_a_footer_too_long(tmp_path, monkeypatch):
     assert reason_of(path) == "it is not well-formed Parquet: its beginning is missing"
     path.write_bytes(data)
     size = int.from_bytes(data[-8:-4], "little")
-    monkeypatch.setattr(parquet_headers, "MOST_FOOTER_BYTES", size - 1)
+    monkeypatch.setattr(parquet_footer, "MOST_FOOTER_BYTES", size - 1)
     assert reason_of(path) == f"its footer has {size} bytes, more than {size - 1}; write larger row groups"
 
 
@@ -256,8 +266,8 @@ def test_the_checker_has_a_limit_of_bytes(ending, tmp_path):
 def stored_in(path, group):
     """Count the bytes of the pages of a row group."""
     with path.open("rb") as file:
-        columns = parquet_headers.read_footer(str(path), file).groups[group].columns
-        return sum(parquet_headers.pages_of(str(path), file, column).stored for column in columns)
+        columns = parquet_footer.read_footer(str(path), file).groups[group].columns
+    return sum(pages_of(path, column).stored for column in columns)
 
 
 def write_bomb(path, rows, size, groups=1):
@@ -301,10 +311,10 @@ def test_many_row_groups_have_one_limit(tmp_path, capsys, monkeypatch):
     problem = unreadable_output(output, max_bytes=2_000_000)
     assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 2000000 bytes")
     assert unreadable_output(output, max_bytes=3_000_000) is None
-    monkeypatch.setattr(parquet, "DEFAULT_MAX_BYTES", 2_000_000)
+    monkeypatch.setattr(parquet_headers, "DEFAULT_MAX_BYTES", 2_000_000)
     assert main(score) == 1
     assert capsys.readouterr().err == "geval: Too large: `out.parquet` unpacks to more than 2000000 bytes\n"
-    monkeypatch.setattr(parquet, "MOST_RATIO", 10_000)  # a large file may unpack to more
+    monkeypatch.setattr(parquet_headers, "MOST_RATIO", 10_000)  # a large file may unpack to more
     assert main(score) == 0
 
 
@@ -332,7 +342,7 @@ def test_long_words_in_other_columns(column, tmp_path, monkeypatch):
         table = pa.table({"doc": [{"choices": words}] * 100, "model_response": [{"logprobs": [-1.0, -2.0]}] * 100})
     pq.write_table(table, path)
     assert len(list(read_output(path))) == 100
-    monkeypatch.setattr(parquet, "MOST_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet_headers, "MOST_UNPACKED_BYTES", 1 << 20)
     assert re.fullmatch(TOO_MUCH, reason_of(path))
 
 
@@ -342,7 +352,7 @@ def test_batches_of_long_words_are_split(tmp_path, monkeypatch):
     columns = [[[value] * (1 + n % 7) for n in range(100)] for value in ("long" * 1000, 0.5)]
     pq.write_table(pa.table(columns, names=["words", "probabilities"]), path)
     whole = list(read_output(path))
-    monkeypatch.setattr(parquet, "MOST_LINE_BYTES", 7 * 4064)
+    monkeypatch.setattr(parquet_batches, "MOST_LINE_BYTES", 7 * 4064)
     found = list(parquet.batches(str(path)))
     assert list(read_output(path)) == whole
     assert sum(batch.num_rows for batch in found) == 100
@@ -359,7 +369,8 @@ def test_a_row_that_is_too_long(mode, long, tmp_path, capsys, monkeypatch):
     pq.write_table(table, tmp_path / "out.parquet")
     (tmp_path / "expected.tsv").write_text("a\n" * 10)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(parquet, "MOST_LINE_BYTES", 40000)
+    for module in (parquet_batches, parquet_lists):
+        monkeypatch.setattr(module, "MOST_LINE_BYTES", 40000)
     assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed", *mode]) == 1
     reason = f"row {long + 1}: it unpacks to 40640 bytes, more than 40000"
     assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {reason}\n"

@@ -1,6 +1,7 @@
 """Lists in Parquet that the kernel decodes: what pyarrow reads from the same pages, whatever they are."""
 
 import random
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,35 +9,33 @@ import pyarrow.parquet as pq
 import pytest
 
 from geval_py.cli import main
-from geval_py.errors import GevalError
+from geval_py.errors import GevalError, UnreadableFileError
 from geval_py.reading import parquet, parquet_headers, parquet_lists
-from geval_py.reading.parquet_lists import Decoding, NotUsualError
+from geval_py.reading.arrow import batch_of
+from geval_py.reading.listed_rows import ListedRows
+from geval_py.reading.parquet_codecs import PackedError, codec_of, size_of_frame
+from geval_py.reading.parquet_lists import Decoding
+from geval_py.reading.parquet_rows import read_rows
 from geval_py.scoring.blocks import ThreadPool
-from geval_py.scoring.kernel.native import ParquetLists
+from geval_py.scoring.kernel.native import ParquetLists, read_struct
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 WORDS = pa.list_(pa.field("element", pa.string(), nullable=False))
 STRICT = pa.schema([pa.field("words", WORDS, nullable=False), pa.field("probabilities", pa.list_(pa.float64()))])
 
 
-@pytest.fixture
-def batches(monkeypatch):
-    """Return the batches of a file, and how many of them pyarrow read."""
-
-    def read(path, threads=0):
-        left = []
-        by_pyarrow = parquet.ParquetFile._by_pyarrow
-
-        def noticed(*arguments):
-            for found in by_pyarrow(*arguments):
-                left.append(found)
-                yield found
-
-        monkeypatch.setattr(parquet.ParquetFile, "_by_pyarrow", noticed)
-        with ThreadPool(threads) as pool:
-            found = list(parquet.batches(str(path), decoding=Decoding(ParquetLists, pool)))
-        return [row for batch in found for row in batch.to_pylist()], len(left)
-
-    return read
+def read(path, threads=0):
+    """Return the rows of a file as they are read for a score, and in how many batches pyarrow read some of them."""
+    with ThreadPool(threads) as pool:
+        found = list(read_rows(str(path), Decoding(ParquetLists, read_struct, pool)))
+    by_pyarrow = [batch for batch in found if not isinstance(batch, ListedRows)]
+    batches = [batch_of(batch) if isinstance(batch, ListedRows) else batch for batch in found]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return [{name: value for name, value in row.items() if value is not None} for row in rows], len(by_pyarrow)
 
 
 def table(seed, rows=3000, words=None, kind=None, names=("words", "probabilities")):
@@ -49,7 +48,8 @@ def table(seed, rows=3000, words=None, kind=None, names=("words", "probabilities
 
 
 def rows_of(path):
-    return pq.read_table(path, columns=["words", "probabilities"]).to_pylist()
+    rows = pq.read_table(path, columns=["words", "probabilities"]).to_pylist()
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]
 
 
 USUAL = {
@@ -64,11 +64,21 @@ USUAL = {
     "small groups": {"row_group_size": 11},
     "checksums": {"write_page_checksum": True},
     "of version 1": {"version": "1.0"},
+    "gzip": {"compression": "gzip"},
+    "brotli": {"compression": "brotli"},
+    "lz4": {"compression": "lz4"},
+    **{
+        f"pages of version 2, {name}": {"data_page_version": "2.0", **options}
+        for name, options in {
+            "default": {},
+            "none": {"compression": "none"},
+            "plain, zstd": {"compression": "zstd", "use_dictionary": False},
+            "small pages": {"data_page_size": 500, "write_batch_size": 60},
+            "small groups": {"row_group_size": 11},
+        }.items()
+    },
 }
 UNUSUAL = {
-    "gzip": {"compression": "gzip"},
-    "lz4": {"compression": "lz4"},
-    "pages of version 2": {"data_page_version": "2.0"},
     "split floats": {
         "use_dictionary": ["words"],
         "column_encoding": {"probabilities.list.element": "BYTE_STREAM_SPLIT"},
@@ -79,41 +89,41 @@ UNUSUAL = {
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
 @pytest.mark.parametrize("options", USUAL.values(), ids=USUAL)
-def test_usual_pages_are_decoded(options, kind, threads, batches, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_lists, "BYTES_AT_ONCE", 1000)  # so that threads have work
-    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 70)
+def test_usual_pages_are_decoded(options, kind, threads, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_lists, "UNPACKED_AT_ONCE", 1000)  # so that threads have work
+    monkeypatch.setattr(parquet_lists, "ROWS_AT_ONCE", 70)
     pq.write_table(table(1, kind=kind), tmp_path / "out.parquet", **options)
-    assert batches(tmp_path / "out.parquet", threads) == (rows_of(tmp_path / "out.parquet"), 0)
+    assert read(tmp_path / "out.parquet", threads) == (rows_of(tmp_path / "out.parquet"), 0)
 
 
 @pytest.mark.parametrize("options", UNUSUAL.values(), ids=UNUSUAL)
-def test_other_pages_are_read_by_pyarrow(options, batches, tmp_path):
+def test_other_pages_are_read_by_pyarrow(options, tmp_path):
     pq.write_table(table(2, 300), tmp_path / "out.parquet", **options)
-    assert batches(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 1)
+    assert read(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 1)
 
 
-def test_lists_that_may_not_be_missing(batches, tmp_path):
+def test_lists_that_may_not_be_missing(tmp_path):
     pq.write_table(table(3).cast(STRICT), tmp_path / "out.parquet")
-    assert batches(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 0)
+    assert read(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 0)
 
 
-def test_other_columns_and_another_order(batches, tmp_path):
+def test_other_columns_and_another_order(tmp_path):
     others = table(4).append_column("id", [list(range(3000))]).append_column("more", [[["x"]] * 3000])
     pq.write_table(others.select(["more", "probabilities", "id", "words"]), tmp_path / "out.parquet")
-    found, left = batches(tmp_path / "out.parquet")
+    found, left = read(tmp_path / "out.parquet")
     assert (found, left) == (rows_of(tmp_path / "out.parquet"), 0)
 
 
 @pytest.mark.parametrize("row", [[], None, ["a", None]])
 @pytest.mark.parametrize("place", [0, 1500, 2999])
-def test_rows_of_another_form_are_read_by_pyarrow_from_there_on(row, place, batches, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 70)
+def test_rows_of_another_form_are_read_by_pyarrow_from_there_on(row, place, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_lists, "ROWS_AT_ONCE", 70)
     usual = table(5).to_pylist()
     usual[place] = {"words": row, "probabilities": row and [0.5] * len(row)}
     path = tmp_path / "out.parquet"
     small = {"data_page_size": 500, "write_batch_size": 30, "row_group_size": 1000, "use_dictionary": False}
     pq.write_table(pa.Table.from_pylist(usual), path, **small)
-    found, left = batches(path)
+    found, left = read(path)
     assert found == rows_of(path)
     assert 0 < left <= 15
 
@@ -128,11 +138,11 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("module", "limit"), LIMITS)
-def test_pages_that_would_be_held_are_read_by_pyarrow(module, limit, batches, tmp_path, monkeypatch):
+def test_pages_that_would_be_held_are_read_by_pyarrow(module, limit, tmp_path, monkeypatch):
     """So that a file cannot fill the memory with pages that pyarrow reads one by one."""
     monkeypatch.setattr(module, limit, 3)
     pq.write_table(table(8), tmp_path / "out.parquet", data_page_size=500, write_batch_size=30, use_dictionary=False)
-    assert batches(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 1)
+    assert read(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 1)
 
 
 def test_text_that_is_taken_at_once_has_a_limit():
@@ -140,71 +150,148 @@ def test_text_that_is_taken_at_once_has_a_limit():
     word = bytes(1 << 20)
     for rows, fits in ((127, True), (129, False)):
         decoder = ParquetLists("words", 3)
-        assert decoder.add_dictionary(len(word).to_bytes(4, "little") + word, 1) == (
-            bytes(5) + b"\0\x10\0",
-            word,
-            1 << 20,
-        )
+        assert decoder.add_dictionary(len(word).to_bytes(4, "little") + word, 1) == 1 << 20
+        assert decoder.dictionary() == (bytes(6) + b"\x10\0", word)
         run = bytes([2 * rows & 127 | 128, 2 * rows >> 7])
         levels = b"".join(b"\3\0\0\0" + run + bytes([level]) for level in (0, 3))
         assert decoder.add_page(levels + b"\0" + run, rows, True) == rows
         assert (decoder.take(rows) is not None) == fits
 
 
-def test_lists_of_different_lengths(batches, tmp_path):
-    """The places of the rows in both columns are told apart when they are scored."""
+def test_lists_of_different_lengths(tmp_path):
     path = tmp_path / "out.parquet"
     pq.write_table(pa.table({"words": [["a", "b"], ["c"]], "probabilities": [[0.5], [0.5, 0.5]]}), path)
-    assert batches(path) == (rows_of(path), 0)
+    assert read(path) == (rows_of(path), 1)
     Path(tmp_path / "expected.tsv").write_text("a\n" * 2)
     assert main(["-o", str(path), "-e", f"{tmp_path}/expected.tsv", "-m", "PerplexityHashed"]) == 1
 
 
-def outcome(read):
+def outcome(batches):
     try:
-        return [row for batch in read() for row in batch.to_pylist()]
-    except (GevalError, UnicodeDecodeError) as error:
+        return [row for batch in batches() for row in batch.to_pylist()]
+    except (GevalError, UnicodeDecodeError, pa.ArrowIndexError) as error:
+        return type(error)
+
+
+def outcome_for_a_score(path):
+    try:
+        return read(path)[0]
+    except (GevalError, UnicodeDecodeError, pa.ArrowIndexError) as error:
         return type(error)
 
 
 @pytest.mark.parametrize(
-    "options", [USUAL["none"], USUAL["plain"], USUAL["zstd"], {}], ids=["none", "plain", "zstd", ""]
+    "options",
+    [USUAL["none"], USUAL["plain"], USUAL["zstd"], {}, {"data_page_version": "2.0"}],
+    ids=["none", "plain", "zstd", "", "v2"],
 )
 def test_each_byte_changed(options, tmp_path, pytestconfig):
-    """What is decoded here is what pyarrow reads, and what it refuses is refused."""
+    """What is decoded here is what pyarrow reads, and what it refuses is refused, unless only the damage is not read."""
     path, damaged = tmp_path / "out.parquet", str(tmp_path / "damaged.parquet")
     pq.write_table(table(6, 5, ["a", "bc", "def", "ą"]), path, write_statistics=False, store_schema=False, **options)
-    data = path.read_bytes()
+    data, whole = path.read_bytes(), rows_of(path)
     draw = random.Random(7)
     step = 1 if pytestconfig.getoption("--long") else 7
     decoded = 0
-    with ThreadPool(0) as pool:
-        for place in range(4, len(data), step):
-            for change in (1, 0x80, draw.randrange(1, 256)):
-                changed = bytearray(data)
-                changed[place] ^= change
-                Path(damaged).write_bytes(changed)
-                found = outcome(lambda: parquet.batches(damaged, decoding=Decoding(ParquetLists, pool)))
-                wanted = outcome(lambda: parquet.batches(damaged))
+    for place in range(4, len(data), step):
+        for change in (1, 0x80, draw.randrange(1, 256)):
+            changed = bytearray(data)
+            changed[place] ^= change
+            Path(damaged).write_bytes(changed)
+            found = outcome_for_a_score(damaged)
+            wanted = outcome(lambda: parquet.batches(damaged))
+            if found != whole or wanted is not UnreadableFileError:
                 assert str(found) == str(wanted), (place, change)  # NaN is NaN
-                decoded += isinstance(found, list)
+            decoded += isinstance(found, list)
     assert decoded > 100 / step
 
 
-@pytest.mark.parametrize(
-    ("size", "data"), [(3, "03"), (300, "ac 02"), (2**32 - 1, "ff ff ff ff 0f"), (-1, "80"), (-1, "")]
-)
-def test_the_size_that_snappy_data_begin_with(size, data):
-    assert parquet_lists.snappy_size(memoryview(bytes.fromhex(data))) == size
+@pytest.mark.parametrize("unit", ["probabilities", "logprobs"])
+def test_files_that_geval_convert_writes(unit, tmp_path, monkeypatch):
+    """They have all columns, of which lists are missing."""
+    sign = -1 if unit == "logprobs" else 1
+    monkeypatch.setattr(parquet_lists, "ROWS_AT_ONCE", 70)
+    lists = table(9, 300).to_pydict()
+    rows = [{"words": words, unit: [sign * p for p in of]} for words, of in zip(*lists.values(), strict=True)]
+    types = {"words": WORDS, "probabilities": None, "logprobs": None, "buckets": None}
+    schema = pa.schema([(name, kind or pa.list_(pa.float64())) for name, kind in types.items()])
+    pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "out.parquet", row_group_size=50)
+    assert read(tmp_path / "out.parquet") == (rows, 0)
+    rows[120][unit] = None
+    rows[120]["buckets"] = [-1.0]
+    pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "out.parquet", row_group_size=50)
+    found, by_pyarrow = read(tmp_path / "out.parquet")
+    assert (found[:120], found[121:], by_pyarrow) == (rows[:120], rows[121:], 1)
 
 
-def test_data_that_unpack_to_less_than_the_header_says():
-    """pyarrow would leave the rest as the memory was, with what another upload may have left there."""
-    column = parquet_lists.ListColumn.__new__(parquet_lists.ListColumn)
-    for name in ("snappy", "zstd"):
-        column._codec = pa.Codec(name)
-        packed = memoryview(column._codec.compress(b"abc" * 100, asbytes=True))
-        assert bytes(column._unpacked(packed, 300)) == b"abc" * 100
-        for size in (0, 299, 301, 1 << 20):
-            with pytest.raises(NotUsualError):
-                column._unpacked(packed, size)
+def test_small_groups_are_read_together(tmp_path):
+    """Each has a dictionary of its own; some have other columns, or words that are too many for one."""
+    half = table(10, 150).select(["words"]).append_column("logprobs", table(10, 150).column("probabilities"))
+    tables = [table(seed, 50 + seed) for seed in range(40)]
+    tables += [table(seed, 90, [f"{seed}-{n}" for n in range(300)]) for seed in range(40, 50)]
+    options = {"dictionary_pagesize_limit": 2000}
+    for name, some in (("one.parquet", tables), ("two.parquet", [*tables, half, *tables])):
+        schema = pa.unify_schemas([of.schema for of in some])
+        with pq.ParquetWriter(tmp_path / name, schema, **options) as writer:
+            for of in some:
+                missing = [name for name in schema.names if name not in of.column_names]
+                for column in missing:
+                    of = of.append_column(column, pa.nulls(len(of), pa.list_(pa.float64())))
+                writer.write_table(of.select(schema.names))
+        with ThreadPool(2) as pool:
+            batches = list(read_rows(str(tmp_path / name), Decoding(ParquetLists, read_struct, pool)))
+        assert all(isinstance(batch, ListedRows) for batch in batches)
+        assert len(batches) < len(some) / 3
+        found, _ = read(tmp_path / name)
+        wanted = pq.read_table(tmp_path / name).to_pylist()
+        assert found == [{name: value for name, value in row.items() if value is not None} for row in wanted]
+
+
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "brotli", "zstd", "lz4_raw"])
+def test_pages_that_unpack_to_another_size(codec):
+    """pyarrow would leave what is missing as the memory was, with what another upload may have left there."""
+    packed = pa.Codec(codec).compress(b"abc" * 100, asbytes=True)
+    unpack = codec_of({"snappy": 1, "gzip": 2, "brotli": 4, "zstd": 6, "lz4_raw": 7}[codec]).unpack
+    room = bytearray(300)
+    unpack(packed, memoryview(room))
+    assert room == b"abc" * 100
+    for size in (0, 299, 301, 1 << 16):
+        with pytest.raises(PackedError):
+            unpack(packed, memoryview(bytearray(size)))
+    for damaged in (b"", packed[:-1], b"\xff" + packed):
+        with pytest.raises(PackedError):
+            unpack(damaged, memoryview(room))
+
+
+def test_bytes_that_are_not_packed():
+    room = bytearray(3)
+    copy = codec_of(0).unpack
+    copy(b"abc", memoryview(room))
+    assert room == b"abc"
+    with pytest.raises(PackedError):
+        copy(b"ab", memoryview(room))
+    assert codec_of(5) is codec_of(99) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 300, 65791, 65792, 1 << 17])
+def test_the_size_of_a_frame(size):
+    frame = pa.Codec("zstd").compress(bytes(size), asbytes=True)
+    assert size_of_frame(frame) == zstd.get_frame_info(frame).decompressed_size == size
+    streamed = zstd.ZstdCompressor()
+    assert size_of_frame(streamed.compress(bytes(size)) + streamed.flush()) is None
+    for end in range(9):
+        assert size_of_frame(frame[:end]) in (None, size)
+    assert size_of_frame(b"x" * 20) is None
+
+
+def test_frames_that_unpack_to_another_size_than_they_say():
+    """Pages are unpacked together, and none may have what belongs to the next one."""
+    codec = codec_of(6)
+    whole = pa.Codec("zstd").compress(b"abc" * 100, asbytes=True)
+    frame = bytearray(whole)
+    place = frame.index((300 - 256).to_bytes(2, "little"), 4)
+    for wrong in (299, 301):
+        frame[place : place + 2] = (wrong - 256).to_bytes(2, "little")
+        assert codec.size_of(frame) == wrong
+        with pytest.raises(PackedError):
+            codec.unpack(bytes(frame) + whole, memoryview(bytearray(600)))

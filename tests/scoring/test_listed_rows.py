@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geval_py.reading.listed_rows import ListedRows
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.kernel import backends, listed_rows
-from geval_py.scoring.kernel.listed_rows import ListedRows
 
 WORD = st.one_of(
     st.text("abñ:\t", max_size=14),

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.reading.lines import Bytes
+    from geval_py.reading.listed_rows import ListedRows
     from geval_py.reading.parquet_lists import Decoder
-    from geval_py.scoring.kernel.listed_rows import ListedRows
+    from geval_py.reading.thrift import ReadStruct
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
     from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
     from geval_py.scoring.kernel.tokens import Integers, Matrix, TokenTable
@@ -46,7 +47,7 @@ __all__ = [
     "isotonic",
     "line_profiles",
     "pack_words",
-    "parquet_decoder",
+    "parquet_kernel",
     "row_losses",
     "score_lines",
     "take_column",
@@ -220,13 +221,21 @@ def array_losses(
     return found
 
 
-def parquet_decoder() -> type[Decoder] | None:
-    """Return the decoder of lists in Parquet; None where pyarrow decodes them, which is the reference."""
+def parquet_kernel() -> tuple[type[Decoder], ReadStruct] | None:
+    """Return what decodes lists in Parquet, and what reads Thrift; None where pyarrow decodes them, the reference."""
     if choose_backend().name != "native" or sys.byteorder != "little" or not hasattr(os, "pread"):
         return None
-    from geval_py.scoring.kernel.native import ParquetLists
+    from geval_py.scoring.kernel.native import ParquetLists, read_struct
 
-    return ParquetLists
+    return ParquetLists, read_struct
+
+
+def keep_freed_memory() -> None:
+    """Let the process keep the memory that it frees, for its next block; with the native backend and glibc."""
+    if choose_backend().name == "native":
+        from geval_py.scoring.kernel.native import keep_freed_memory as keep
+
+        keep()
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:

@@ -13,28 +13,10 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import decode_lines
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.kernel.reference import bounded_losses
-from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from geval_py.reading.lines import Bytes
-
-
-class ListedRows(NamedTuple):
-    """Rows in buffers: row i has the entries from ``offsets[i]`` to before ``offsets[i + 1]``.
-
-    The UTF-8 text of word j is ``text[starts[j] : starts[j + 1]]``. Entry k has the word ``codes[k]`` or, where
-    ``codes`` is None, word k, and the number ``values[k]``. The numbers in ``offsets``, ``starts`` and ``codes`` are
-    int32 or int64, those in ``values`` float32 or float64. ``probabilities`` is whether the numbers are
-    probabilities, or logarithms.
-    """
-
-    offsets: memoryview[int]
-    starts: memoryview[int]
-    text: Bytes
-    codes: memoryview[int] | None
-    values: memoryview[float]
-    probabilities: bool
+    from geval_py.reading.listed_rows import ListedRows
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:

@@ -35,6 +35,10 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #if !defined(__cpp_lib_to_chars) || defined(GEVAL_WITHOUT_FROM_CHARS)
 #include <locale>
 #include <sstream>
@@ -1032,6 +1036,7 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
 #include "packed_words.hpp"
 #include "listed_rows.hpp"
 #include "parquet_lists.hpp"
+#include "thrift.hpp"
 #include "seeds.hpp"
 #include "formatting.hpp"
 #include "tokens.hpp"
@@ -1672,13 +1677,87 @@ struct HeldIndex {
     std::unique_ptr<KeyIndex> index;
 };
 
+constexpr char THRIFT_SHAPE[] = "geval_py.ThriftShape";
+
+// Reads a shape as reading/thrift.py writes it: a number, a list of one shape, or shapes by the numbers of fields.
+bool read_shape(PyObject* from, ThriftShape& shape) {
+    if (PyDict_Check(from)) {
+        shape.kind = ThriftReader::STRUCT;
+        PyObject *key, *part;
+        for (Py_ssize_t place = 0; PyDict_Next(from, &place, &key, &part);) {
+            shape.fields.push_back(PyLong_AsLongLong(key));
+            shape.parts.emplace_back();
+            if (PyErr_Occurred() || !read_shape(part, shape.parts.back())) return false;
+        }
+        return true;
+    }
+    if (PyList_Check(from) && PyList_Size(from) == 1) {
+        shape.kind = ThriftReader::LIST;
+        shape.parts.emplace_back();
+        return read_shape(PyList_GetItem(from, 0), shape.parts.back());
+    }
+    shape.kind = static_cast<int>(PyLong_AsLong(from));
+    return !PyErr_Occurred();
+}
+
+PyObject* thrift_shape(PyObject*, PyObject* from) {
+    auto shape = std::make_unique<ThriftShape>();
+    if (!read_shape(from, *shape)) return nullptr;
+    return capsule_of(std::move(shape), THRIFT_SHAPE);
+}
+
+PyObject* object_of(const ThriftValue& value) {
+    switch (value.kind) {
+    case ThriftValue::TRUTH: return PyBool_FromLong(value.number != 0);
+    case ThriftValue::NUMBER: return PyLong_FromLongLong(value.number);
+    case ThriftValue::TEXT:
+        return PyBytes_FromStringAndSize(value.text.begin, static_cast<Py_ssize_t>(value.text.size()));
+    case ThriftValue::LIST: {
+        PyObject* list = PyList_New(static_cast<Py_ssize_t>(value.parts.size()));
+        for (std::size_t i = 0; list && i < value.parts.size(); ++i) {
+            PyObject* part = object_of(value.parts[i]);
+            if (!part || PyList_SetItem(list, static_cast<Py_ssize_t>(i), part) < 0) Py_CLEAR(list);
+        }
+        return list;
+    }
+    default: {
+        PyObject* fields = PyDict_New();
+        for (std::size_t i = 0; fields && i < value.parts.size(); ++i) {
+            PyObject *number = PyLong_FromLongLong(value.fields[i]), *part = object_of(value.parts[i]);
+            if (!number || !part || PyDict_SetItem(fields, number, part) < 0) Py_CLEAR(fields);
+            Py_XDECREF(number);
+            Py_XDECREF(part);
+        }
+        return fields;
+    }
+    }
+}
+
+PyObject* read_struct(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Buffer data;
+    Py_ssize_t most;
+    if (!PyArg_ParseTuple(arguments, "Oy*n", &capsule, &data.view, &most)) return nullptr;
+    const auto* shape = static_cast<ThriftShape*>(PyCapsule_GetPointer(capsule, THRIFT_SHAPE));
+    if (!shape) return nullptr;
+    if (most < 0) return raise_value_error("most is not negative");
+    ThriftReader reader(data.text(), static_cast<std::uint64_t>(most));
+    ThriftValue found;
+    ThriftReader::Fault fault = ThriftReader::NO_FAULT;
+    if (!without_gil([&] { fault = reader.read(*shape, found); })) return nullptr;
+    if (fault) return PyLong_FromLong(fault);
+    PyObject* fields = object_of(found);
+    if (!fields) return nullptr;
+    return Py_BuildValue("(Nn)", fields, static_cast<Py_ssize_t>(reader.left().begin - data.text().begin));
+}
+
 constexpr char PARQUET_LISTS[] = "geval_py.ParquetLists";
 
 PyObject* parquet_lists(PyObject*, PyObject* arguments) {
     int kind, definition;
     if (!PyArg_ParseTuple(arguments, "ii", &kind, &definition)) return nullptr;
     if (kind < 0 || kind >= ParquetLists::KINDS || definition < 1 || definition > 255)
-        return raise_value_error("kind is from 0 to 3, definition from 1 to 255");
+        return raise_value_error("kind is from 0 to 4, definition from 1 to 255");
     std::unique_ptr<ParquetLists> lists;
     if (!without_gil([&] {
             lists = std::make_unique<ParquetLists>(static_cast<ParquetLists::Kind>(kind), static_cast<unsigned>(definition));
@@ -1702,10 +1781,33 @@ PyObject* add_dictionary(PyObject*, PyObject* arguments) {
     bool whole = false;
     if (!without_gil([&] { whole = lists->add_dictionary(values.text(), static_cast<std::size_t>(count)); }))
         return nullptr;
-    if (!whole) Py_RETURN_NONE;
+    return PyLong_FromSsize_t(whole ? static_cast<Py_ssize_t>(lists->longest()) : -1);
+}
+
+PyObject* start_group(PyObject*, PyObject* capsule) {
+    ParquetLists* lists = lists_in(capsule);
+    if (!lists) return nullptr;
+    lists->start_group();
+    Py_RETURN_NONE;
+}
+
+PyObject* dictionary_of(PyObject*, PyObject* capsule) {
+    const ParquetLists* lists = lists_in(capsule);
+    if (!lists) return nullptr;
     const Text text = lists->dictionary_text();
-    return Py_BuildValue("(Ny#n)", bytes_of(lists->dictionary_starts()), text.begin, static_cast<Py_ssize_t>(text.size()),
-                         static_cast<Py_ssize_t>(lists->longest()));
+    return Py_BuildValue("(Ny#)", bytes_of(lists->dictionary_starts()), text.begin, static_cast<Py_ssize_t>(text.size()));
+}
+
+PyObject* text_size(PyObject*, PyObject* arguments) {
+    PyObject* capsule;
+    Buffer codes;
+    if (!PyArg_ParseTuple(arguments, "Oy*", &capsule, &codes.view)) return nullptr;
+    const ParquetLists* lists = lists_in(capsule);
+    if (!lists) return nullptr;
+    std::size_t size = 0;
+    if (!lists->add_sizes(numbers_of<std::int32_t>(codes), length_of<std::int32_t>(codes), size))
+        return raise_value_error("a code has no word");
+    return PyLong_FromSize_t(size);
 }
 
 PyObject* add_page(PyObject*, PyObject* arguments) {
@@ -1749,6 +1851,15 @@ PyObject* take_rows(PyObject*, PyObject* arguments) {
     Py_XDECREF(offsets);
     Py_XDECREF(values);
     if (!enough_memory) return nullptr;
+    Py_RETURN_NONE;
+}
+
+// What is freed stays with the process, which else spends up to a third of its time on getting pages back.
+PyObject* keep_freed_memory(PyObject*, PyObject*) {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 25);  // the largest that is possible
+    mallopt(M_TRIM_THRESHOLD, 1 << 28);
+#endif
     Py_RETURN_NONE;
 }
 
@@ -1838,9 +1949,17 @@ PyMethodDef METHODS[] = {
     {"row_losses", row_losses, METH_VARARGS,
      "row_losses(offsets, starts, text, codes, values, probabilities, expected, bits, first_line) -> (losses, bound, index "
      "of the first row that is no line or -1)"},
+    {"thrift_shape", thrift_shape, METH_O, "thrift_shape(shape) -> the shape of a structure"},
+    {"read_struct", read_struct, METH_VARARGS,
+     "read_struct(shape, data, most) -> (fields, size); 1 where the data end, 2 for too many entries, 3 for what is wrong"},
+    {"keep_freed_memory", keep_freed_memory, METH_NOARGS,
+     "keep_freed_memory(): let this process keep the memory that it frees, if it has glibc"},
     {"parquet_lists", parquet_lists, METH_VARARGS, "parquet_lists(kind, definition) -> an empty column of lists"},
+    {"start_group", start_group, METH_O, "start_group(lists): what is added next is of another row group"},
     {"add_dictionary", add_dictionary, METH_VARARGS,
-     "add_dictionary(lists, values, count) -> (starts, text, longest) of its words; None if it is refused"},
+     "add_dictionary(lists, values, count) -> the size of its longest word; -1 if it is refused"},
+    {"dictionary_of", dictionary_of, METH_O, "dictionary_of(lists) -> (starts, text) of the words of all dictionaries"},
+    {"text_size", text_size, METH_VARARGS, "text_size(lists, codes) -> the bytes of their words"},
     {"add_page", add_page, METH_VARARGS,
      "add_page(lists, page, count, coded) -> how many rows have begun; -1 if it is refused"},
     {"take_rows", take_rows, METH_VARARGS,

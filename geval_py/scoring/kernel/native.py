@@ -18,13 +18,15 @@ from geval_py.scoring.kernel._native import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from mmap import mmap
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.scoring.kernel.listed_rows import ListedRows
+    from geval_py.reading.listed_rows import ListedRows
+    from geval_py.reading.thrift import Shape, Struct
+    from geval_py.scoring.kernel._native import CapsuleType
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
     from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
 
@@ -137,15 +139,51 @@ def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) ->
     return array("d", losses), bound, fault
 
 
+_SHAPES: dict[int, tuple[Mapping[int, Shape], CapsuleType]] = {}  # by the id of a shape, which lasts as long
+
+
+def read_struct(data: Bytes, shape: Mapping[int, Shape], most: int) -> tuple[Struct, int]:
+    """Read a structure; see :func:`geval_py.reading.thrift.read_struct`."""
+    known = _SHAPES.get(id(shape))
+    if known is None:
+        known = _SHAPES[id(shape)] = shape, _native.thrift_shape(shape)
+    found = _native.read_struct(known[1], data, most)
+    if isinstance(found, int):
+        from geval_py.reading.thrift import TooManyError
+
+        raise (IndexError, TooManyError, ValueError)[found - 1]
+    return found
+
+
+def keep_freed_memory() -> None:
+    """Let the process keep the memory that it frees; see the function of this name in backends."""
+    _native.keep_freed_memory()
+
+
+KINDS_OF_LISTS = ("codes", "words", "floats", "doubles", "nulls")
+
+
 class ParquetLists:
     """Decodes a column of lists in a row group; see :class:`geval_py.reading.parquet_lists.Decoder`."""
 
     def __init__(self, kind: str, definition: int) -> None:
-        self._lists = _native.parquet_lists(("codes", "words", "floats", "doubles").index(kind), definition)
+        self._lists = _native.parquet_lists(KINDS_OF_LISTS.index(kind), definition)
 
-    def add_dictionary(self, values: Bytes, count: int) -> tuple[bytes, bytes, int] | None:
-        """Read the dictionary."""
+    def start_group(self) -> None:
+        """Begin a row group."""
+        _native.start_group(self._lists)
+
+    def add_dictionary(self, values: Bytes, count: int) -> int:
+        """Read the dictionary of a row group."""
         return _native.add_dictionary(self._lists, values, count)
+
+    def dictionary(self) -> tuple[bytes, bytes]:
+        """Return the words of all dictionaries."""
+        return _native.dictionary_of(self._lists)
+
+    def text_size(self, codes: bytes) -> int:
+        """Count the bytes of words."""
+        return _native.text_size(self._lists, codes)
 
     def add_page(self, page: Bytes, count: int, coded: bool) -> int:
         """Read a page."""

@@ -67,28 +67,42 @@ class Runs {
 
 class ParquetLists {
   public:
-    // CODES are words as numbers of the dictionary, which all pages refer to.
-    enum Kind { CODES, WORDS, FLOATS, DOUBLES, KINDS };
+    // CODES are words as numbers of the dictionary, which all pages refer to; NULLS lists that are missing, which are only
+    // counted.
+    enum Kind { CODES, WORDS, FLOATS, DOUBLES, NULLS, KINDS };
 
     // A value that is there has the level `definition`, from 1 on.
     ParquetLists(Kind kind, unsigned definition) : kind_(kind), definition_(definition) {}
 
-    // Reads the dictionary, before the pages; false if it is damaged.
+    // Begins a row group, with a row and perhaps with a dictionary.
+    void start_group() {
+        starts_group_ = true;
+        in_group_ = 0;
+    }
+
+    // Reads the dictionary of a row group, before its pages; false if it is damaged. It follows those of the groups before.
     bool add_dictionary(Text values, std::size_t count) {
+        base_ = known();
+        longest_ = 0;
         if (has_words()) {
-            dictionary_starts_.assign(1, 0);
-            for (; count; --count) {
+            std::size_t size = dictionary_.size();
+            if (size + values.size() > MOST || values.size() / 4 < count) return false;
+            dictionary_.resize(size + values.size() + WIDE);
+            dictionary_starts_.reserve(dictionary_starts_.size() + count);
+            for (std::size_t left = count; left; --left) {
                 Text word;
                 if (!take_sized(values, word)) return false;
-                dictionary_.append(word.begin, word.end);
-                if (dictionary_.size() > MOST) return false;
-                dictionary_starts_.push_back(static_cast<std::int32_t>(dictionary_.size()));
+                copy(word, values.end, &dictionary_[size]);
+                size += word.size();
+                dictionary_starts_.push_back(static_cast<std::int32_t>(size));
                 longest_ = std::max(longest_, word.size());
             }
+            dictionary_.resize(size);
         } else {
             if (values.size() / width() < count) return false;
-            dictionary_.assign(values.begin, count * width());
+            dictionary_.append(values.begin, count * width());
         }
+        in_group_ = count;
         return true;
     }
 
@@ -96,11 +110,12 @@ class ParquetLists {
     // form.
     bool add_page(Text bytes, std::shared_ptr<void> owner, std::size_t count, bool coded) {
         if (!count) return true;
-        pages_.push_back({std::move(owner), bytes, coded, count, Runs({nullptr, nullptr}, 0), Run(), 0});
+        pages_.push_back({std::move(owner), bytes, coded, count, base_, in_group_, Runs({nullptr, nullptr}, 0), Run(), 0});
         Page& page = pages_.back();
         Text repetition, definition;
         if (!take_sized(page.values, repetition) || !take_sized(page.values, definition)) return false;
         if (!are_present(definition, count) || !find_rows(repetition, count) || rows_[first_] != taken_) return false;
+        if (kind_ == NULLS) return true;
         if (coded) {
             if (page.values.begin == page.values.end) return false;
             const auto bits = static_cast<unsigned char>(*page.values.begin++);
@@ -110,6 +125,16 @@ class ParquetLists {
             return false;
         }
         entries_ += count;
+        return true;
+    }
+
+    // Adds up the sizes of words of the dictionary; false for a code without a word.
+    bool add_sizes(const std::int32_t* codes, std::size_t count, std::size_t& sum) const {
+        for (; count; --count, ++codes) {
+            const auto code = static_cast<std::size_t>(*codes);
+            if (*codes < 0 || code >= dictionary_starts_.size() - 1) return false;
+            sum += static_cast<std::size_t>(dictionary_starts_[code + 1] - dictionary_starts_[code]);
+        }
         return true;
     }
 
@@ -123,7 +148,7 @@ class ParquetLists {
     // and the last one ends. False if a page is damaged; then nothing more can be taken.
     bool take(std::size_t rows, std::int32_t* offsets, char* values) {
         const std::size_t count = entries(rows);
-        if (rows > begun() || count > MOST) return false;
+        if (rows > begun() || count > MOST || kind_ == NULLS) return false;
         for (std::size_t i = 0; i <= rows; ++i) offsets[i] = static_cast<std::int32_t>(entries(i));
         size_ = 0;
         for (std::size_t left = count; left;) {
@@ -170,10 +195,14 @@ class ParquetLists {
         Text values;
         bool coded;
         std::size_t left;
+        std::size_t base, known;  // where the dictionary of its row group begins, and its size
         Runs codes;
         Run run;           // of codes
         std::size_t done;  // of the run
     };
+
+    // How many values the dictionary has.
+    std::size_t known() const { return has_words() ? dictionary_starts_.size() - 1 : dictionary_.size() / width(); }
 
     bool has_words() const { return kind_ == CODES || kind_ == WORDS; }
 
@@ -189,7 +218,9 @@ class ParquetLists {
         return true;
     }
 
+    // Whether all values are there, or none if they are NULLS.
     bool are_present(Text levels, std::size_t count) const {
+        const unsigned level = kind_ == NULLS ? 0 : definition_;
         unsigned bits = 1;
         while (definition_ >> bits) ++bits;
         Runs runs(levels, bits);
@@ -197,7 +228,7 @@ class ParquetLists {
             if (!runs.next(run)) return false;
             const std::size_t n = run.packed ? std::min(count, run.count) : 1;
             for (std::size_t i = 0; i < n; ++i)
-                if (runs.number(run, i) != definition_) return false;
+                if (runs.number(run, i) != level) return false;
         }
         return true;
     }
@@ -206,6 +237,7 @@ class ParquetLists {
     bool find_rows(Text levels, std::size_t count) {
         Runs runs(levels, 1);
         Run run;
+        const std::size_t before = rows_.size();
         for (std::size_t at = 0; at < count; at += std::min(count - at, run.count)) {
             if (!runs.next(run)) return false;
             const std::size_t n = std::min(count - at, run.count);
@@ -218,6 +250,8 @@ class ParquetLists {
                     rows_.push_back(entries_ + at + i + static_cast<std::size_t>(lowest_bit(zeros)));
             }
         }
+        if (starts_group_ && (rows_.size() == before || rows_[before] != entries_)) return false;
+        starts_group_ = false;
         return begun() > 0;
     }
 
@@ -235,7 +269,6 @@ class ParquetLists {
     }
 
     bool take_coded(Page& page, std::size_t count, char* values) {
-        const std::size_t known = has_words() ? dictionary_starts_.size() - 1 : dictionary_.size() / width();
         while (count) {
             if (page.done == page.run.count) {
                 if (!page.codes.next(page.run)) return false;
@@ -243,8 +276,9 @@ class ParquetLists {
             }
             const std::size_t n = std::min(count, page.run.count - page.done);
             for (std::size_t i = 0; i < n; ++i, values += width()) {
-                const std::uint32_t code = page.codes.number(page.run, page.done + i);
-                if (code >= known) return false;
+                std::size_t code = page.codes.number(page.run, page.done + i);
+                if (code >= page.known) return false;
+                code += page.base;
                 if (kind_ == CODES) {
                     store(values, code);
                 } else if (kind_ == WORDS) {
@@ -269,10 +303,15 @@ class ParquetLists {
         if (text_.size() - size_ < size + WIDE) {
             text_.resize(2 * (size_ + size) + WIDE);
         }
-        const bool wide = size <= WIDE && static_cast<std::size_t>(end - word.begin) >= WIDE;
-        std::memcpy(&text_[size_], word.begin, wide ? WIDE : size);
+        copy(word, end, &text_[size_]);
         size_ += size;
         return true;
+    }
+
+    // Copies a word, of bytes that are readable up to an end, to where WIDE more bytes than it has may be written.
+    static void copy(Text word, const char* end, char* to) {
+        const bool wide = word.size() <= WIDE && static_cast<std::size_t>(end - word.begin) >= WIDE;
+        std::memcpy(to, word.begin, wide ? WIDE : word.size());
     }
 
     static void store(char* to, std::size_t number) {
@@ -283,7 +322,8 @@ class ParquetLists {
     Kind kind_;
     unsigned definition_;
     std::string dictionary_;
-    std::size_t longest_ = 0;
+    std::size_t longest_ = 0, base_ = 0, in_group_ = 0;
+    bool starts_group_ = true;
     std::vector<std::int32_t> dictionary_starts_{0};
     std::deque<Page> pages_;
     std::vector<std::shared_ptr<void>> spent_;
