@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from operator import sub
 
 from geval_py.errors import UnreadableFileError
@@ -61,6 +62,7 @@ class ParquetFile:
     ) -> None:
         self._path, self._file, self._pa = path, file, pyarrow()
         self._groups, self._unpacked = footer.groups, unpacked
+        self._before = list(accumulate((group.rows for group in footer.groups), initial=0))  # rows before each group
         self._stored = Stored(file, footer.size, 0, memoryview(b""))
         with reading(path):
             self._metadata = self._opened(io.BytesIO(without_types(footer.data))).metadata
@@ -114,7 +116,7 @@ class ParquetFile:
     def of_group(self, number: int, first: int = 0) -> Iterator[Any]:
         """Yield the record batches of a row group, from one of its rows on."""
         group = self._groups[number]
-        self._rows = sum(before.rows for before in self._groups[:number]) + first
+        self._rows = self._before[number] + first
         pages = {leaf: pages_of(self._path, self._stored, group.columns[leaf]) for leaf in self._leaves}
         stored = sum(of.stored for of in pages.values())
         self._of_group = UnpackedGroups(self._path, number, [stored], self._unpacked)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import accumulate, chain
 
+from geval_py.errors import UnreadableFileError
 from geval_py.reading.lines import MOST_LINE_BYTES
 from geval_py.reading.listed_rows import PROBABILITIES, UNITS, ListedRows
 from geval_py.reading.parquet_codecs import PackedError, codec_of, copy
@@ -143,11 +144,15 @@ class ListReader:
     def _together(self, run: list[Planned]) -> tuple[list[Planned], Together | None]:
         if len(run) == 1:
             return run, None
-        unpacked = self.unpacked(run, None)
+        unpacked, rows = self.unpacked(run, None), []
         try:
-            return run, Together(list(self.read(run, unpacked)), unpacked.size)
+            for listed in self.read(run, unpacked):
+                rows.append(listed)
+                if unpacked.size > MOST_BYTES:  # all of them are held
+                    return run, None
         except NotUsualError:
             return run, None
+        return run, Together(rows, unpacked.size)
 
     def unpacked(self, run: list[Planned], of_file: Unpacked | None) -> UnpackedGroups:
         """Return what counts the bytes that row groups unpack to."""
@@ -155,11 +160,12 @@ class ListReader:
         return UnpackedGroups(self._path, run[0].number, stored, of_file)
 
     def _planned(self, numbered: tuple[int, Group]) -> Planned:
-        """Read the headers of a row group's pages; its bytes too if they are few."""
+        """Read the headers of a row group's pages; its bytes too if they are few, and next to each other."""
         number, group = numbered
         columns = [group.columns[leaf.number] for leaf in self._leaves]
         start, end = min(column.start for column in columns), max(column.start + column.size for column in columns)
-        ahead = read_at(self._file, start, end - start) if end - start <= UNPACKED_AT_ONCE else b""
+        are_few = end - start <= min(UNPACKED_AT_ONCE, 2 * sum(column.size for column in columns))
+        ahead = read_at(self._file, start, end - start) if are_few else b""
         stored = Stored(self._file, self._footer.size, start, memoryview(ahead))
         read = self._decoding.read_struct
         pages = {
@@ -186,7 +192,8 @@ class ListReader:
         if not leaf.is_nullable or not is_usual or codec is None or found.unpacked > LARGE_PAGE:
             return False
         try:
-            for page, content in _contents(stored, codec, found.usual or []):
+            contents = map(partial(_contents, stored, codec), _in_pieces(found.usual or ()))
+            for page, content in chain.from_iterable(contents):
                 decoder = self._decoding.decoder("nulls", leaf.definition)
                 if not page.is_dictionary and decoder.add_page(content, page.values, False) != page.values:
                     return False
@@ -220,19 +227,28 @@ class ListReader:
 
 
 def _runs(groups: Iterable[Planned]) -> Iterator[list[Planned]]:
-    """Yield row groups in lists of those that are read together: small ones that follow each other."""
+    """Yield row groups in lists of those that are read together: small ones that follow each other.
+
+    An error in the making of a row group is raised after those before it.
+    """
     run: list[Planned] = []
     rows = size = 0
-    for planned in groups:
-        of_group = size_of(planned.pages.values())
-        rows, size = rows + planned.group.rows, size + of_group
-        is_other = bool(run) and (planned.leaves, planned.coded) != (run[0].leaves, run[0].coded)
-        if run and (rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE or is_other):
-            yield run
-            run, rows, size = [], planned.group.rows, of_group
-        run.append(planned)
+    error = None
+    try:
+        for planned in groups:
+            of_group = size_of(planned.pages.values())
+            rows, size = rows + planned.group.rows, size + of_group
+            is_other = bool(run) and (planned.leaves, planned.coded) != (run[0].leaves, run[0].coded)
+            if run and (rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE or is_other):
+                yield run
+                run, rows, size = [], planned.group.rows, of_group
+            run.append(planned)
+    except UnreadableFileError as found:
+        error = found
     if run:
         yield run
+    if error:
+        raise error
 
 
 def _pages(planned: Planned, leaf: Leaf, threads: Threads) -> Iterator[tuple[Page, Bytes]]:

@@ -295,3 +295,44 @@ def test_frames_that_unpack_to_another_size_than_they_say():
         assert codec.size_of(frame) == wrong
         with pytest.raises(PackedError):
             codec.unpack(bytes(frame) + whole, memoryview(bytearray(600)))
+
+
+def test_groups_without_rows(tmp_path):
+    lists, empty = table(11, 20), table(11, 20).slice(0, 0)
+    for known in (lists.schema, lists.schema.append(pa.field("logprobs", pa.list_(pa.float64())))):
+        with pq.ParquetWriter(tmp_path / "out.parquet", known) as writer:
+            for of in (empty, lists, empty, empty, lists, empty):
+                missing = [name for name in known.names if name not in of.column_names]
+                for name in missing:
+                    of = of.append_column(name, pa.nulls(len(of), known.field(name).type))
+                writer.write_table(of)
+        assert pq.read_metadata(tmp_path / "out.parquet").num_row_groups == 6
+        assert read(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 0)
+
+
+def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lists = pa.table({"words": [["a", "b c"], ["a"], ["a"]], "probabilities": [[0.5, 0.5], [1.0], [1.0]]})
+    pq.write_table(lists, "out.parquet", row_group_size=1, write_statistics=False)
+    data = bytearray(Path("out.parquet").read_bytes())
+    start = pq.read_metadata("out.parquet").row_group(2).column(0).dictionary_page_offset
+    data[start : start + 3] = b"\xff" * 3
+    Path("out.parquet").write_bytes(data)
+    Path("expected.tsv").write_text("a\n" * 3)
+    assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
+    assert "row 1, words[1]" in capsys.readouterr().err
+
+
+def test_long_words_in_small_groups_are_not_held(tmp_path, monkeypatch):
+    """Each is copied for each entry that has it, since other words are not in the dictionary."""
+    monkeypatch.setattr(parquet_lists, "MOST_BYTES", 1 << 20)
+    lists = pa.table(
+        {"words": [["long" * 2500, "a", "b"]] * 50 + [["x"]], "probabilities": [[0.5, 0.3, 0.2]] * 50 + [[1.0]]}
+    )
+    with pq.ParquetWriter(tmp_path / "out.parquet", lists.schema, dictionary_pagesize_limit=1) as writer:
+        for _ in range(20):
+            writer.write_table(lists)
+    with ThreadPool(0) as pool:
+        found = list(read_rows(str(tmp_path / "out.parquet"), Decoding(ParquetLists, read_struct, pool)))
+    assert len(found) >= 20
+    assert read(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 0)
