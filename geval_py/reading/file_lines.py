@@ -50,12 +50,3 @@ class FileLines(Memory):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), *self.options)
-
-
-class Converted(FileLines):
-    """The lines of an output in another format, in the place of its path."""
-
-    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
-        from geval_py.reading.other_formats import encoded_lines
-
-        return encoded_lines(str(self), max_bytes)

@@ -3,8 +3,9 @@ r"""Outputs in other formats than TSV, read as the lines of an output and writte
     {"words": ["the", "a", ""], "probabilities": [0.5, 0.25, 0.25]}    JSON lines      the:0.5 a:0.25 :0.25
     {"probabilities": {"the": 0.5, "a": 0.25, "": 0.25}}               the same, as a map
 
-:func:`geval_py.reading.splits.output_at` puts a :class:`geval_py.reading.file_lines.Converted` in the place of the
-path of such a file, so that whatever reads an output reads its lines.
+:func:`geval_py.reading.splits.output_at` puts a :class:`Converted` in the place of the path of such a file, so that
+whatever reads an output reads its lines. To score Parquet, nothing of it is read here, so the modules that read the
+formats are imported where they are used.
 """
 
 from __future__ import annotations
@@ -15,12 +16,10 @@ from contextlib import closing
 from itertools import islice
 
 from geval_py.errors import EmptyFileError, MissingFileError, UsageError
-from geval_py.reading import rewriting, rows
 from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.file_lines import Converted
+from geval_py.reading.file_lines import FileLines
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, name_of
-from geval_py.reading.wordprobs import WordProbs
 from geval_py.text import named
 from geval_py.values import Value
 
@@ -28,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.reading.rewriting import Writable
     from geval_py.reading.rows import Lines, Parsed
+    from geval_py.reading.wordprobs import WordProbs
 
 LINES_AT_ONCE = 64
 CHARACTERS_AT_ONCE = 1 << 21
@@ -47,6 +47,13 @@ class FormatIn(Value):
     read: Callable[[str, int | None], Lines]
     write: Callable[[Parsed, Writable], None] | None
     is_binary: bool = False
+
+
+class Converted(FileLines):
+    """The lines of an output in another format, in the place of its path."""
+
+    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
+        return encoded_lines(str(self), max_bytes)
 
 
 def format_of(path: str) -> FormatIn | None:
@@ -97,6 +104,8 @@ def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> I
     other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
     format.
     """
+    from geval_py.reading import rows
+
     name = _found(os.fspath(path))
     with closing(read_lines(name, header=header)) as lines:
         for _, row in rows.rows_of_lines(name, lines):
@@ -109,6 +118,8 @@ def convert(source: str, target: str) -> int:
     The file is compressed by its ending. Raises EmptyFileError, MissingFileError and other DataErrors of the source,
     MalformedLineError, and UsageError for a file that cannot be written, or not in that format.
     """
+    from geval_py.reading import rewriting, rows
+
     path, format, count = _found(source), format_of(target), 0
 
     def counted(lines: Iterable[str]) -> Lines:
@@ -158,6 +169,24 @@ def _write_parquet(parsed: Parsed, file: Writable) -> None:
     write_parquet(parsed, file)
 
 
+def _read_csv(path: str, max_bytes: int | None) -> Lines:
+    from geval_py.reading.rows import read_csv
+
+    return read_csv(path, max_bytes)
+
+
+def _write_csv(parsed: Parsed, file: Writable) -> None:
+    from geval_py.reading.rows import write_csv
+
+    write_csv(parsed, file)
+
+
+def _write_json_lines(parsed: Parsed, file: Writable) -> None:
+    from geval_py.reading.rows import write_json_lines
+
+    write_json_lines(parsed, file)
+
+
 def _read_by(name: str) -> Callable[[str, int | None], Lines]:
     def read(path: str, max_bytes: int | None) -> Lines:
         from geval_py.reading import tool_files
@@ -169,9 +198,9 @@ def _read_by(name: str) -> Callable[[str, int | None], Lines]:
 
 
 FORMATS_IN = (
-    FormatIn(name="jsonl", ending=".jsonl", read=_read_by("read_json_lines"), write=rows.write_json_lines),
+    FormatIn(name="jsonl", ending=".jsonl", read=_read_by("read_json_lines"), write=_write_json_lines),
     FormatIn(name="parquet", ending=".parquet", read=_read_parquet, write=_write_parquet, is_binary=True),
-    FormatIn(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv),
+    FormatIn(name="csv", ending=".csv", read=_read_csv, write=_write_csv),
     FormatIn(name="words of n-best lists", ending=".words.nbest", read=_read_by("read_nbest_words"), write=None),
     FormatIn(name="n-best lists", ending=".nbest", read=_read_by("read_best"), write=None),
     FormatIn(name="BabyLM", ending=".predictions.json", read=_read_by("read_predictions"), write=None),

@@ -23,8 +23,8 @@ from geval_py.reading import remote as http
 from geval_py.reading import sources
 from geval_py.reading.answers import Answers
 from geval_py.reading.compression import compression_of
-from geval_py.reading.file_lines import Converted
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
+from geval_py.reading.other_formats import Converted
 from geval_py.reading.selecting import Selected
 from geval_py.reading.sources import Source, is_address
 
