@@ -27,6 +27,7 @@ FUNCTIONS = {
 }
 NONE, ZSTD = 0, 6
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+REPEATED, MOST_BLOCKS = 1, 1 << 10  # the kind of a block that is one byte many times; of a frame that is looked at
 
 
 class PackedError(Exception):
@@ -76,13 +77,22 @@ def copy(data: Bytes, into: memoryview) -> None:
 
 
 def size_of_frame(frame: Bytes) -> int | None:
-    """Return the size in the header of a Zstandard frame (RFC 8878, section 3.1.1.1); None if it is not there."""
+    """Return the size in the header of a Zstandard frame; None if it is not there, or these are not just one frame.
+
+    The format: https://www.rfc-editor.org/rfc/rfc8878, section 3.1.1.
+    """
     if frame[:4] != ZSTD_MAGIC or len(frame) < 5:
         return None
     descriptor = frame[4]
-    is_single = descriptor >> 5 & 1
+    is_single, has_checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
     size = (is_single, 2, 4, 8)[descriptor >> 6]
     start = 5 + (not is_single) + (0, 1, 2, 4)[descriptor & 3]
-    if not size or len(frame) < start + size:
+    place = start + size
+    for _ in range(MOST_BLOCKS):
+        head = int.from_bytes(frame[place : place + 3], "little")
+        place += 3 + (1 if head >> 1 & 3 == REPEATED else head >> 3)
+        if head & 1 or place > len(frame):  # the last one
+            break
+    if not size or place + 4 * has_checksum != len(frame):
         return None
     return int.from_bytes(frame[start : start + size], "little") + 256 * (size == 2)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geval_py.reading.thrift import ReadStruct, Shape, Struct
 
 # The fields of the footer that are asked for here, and all its lists, so that the kinds of their entries are checked.
-VERSION, SCHEMA, ALL_ROWS, ROW_GROUPS, KEY_VALUE_METADATA, COLUMN_ORDERS = 1, 2, 3, 4, 5, 7
+VERSION, SCHEMA, ALL_ROWS, ROW_GROUPS, KEY_VALUE_METADATA, CREATED_BY, COLUMN_ORDERS = 1, 2, 3, 4, 5, 6, 7
 TYPE, REPETITION, NAME, CHILDREN, CONVERTED_TYPE, LOGICAL_TYPE = 1, 3, 4, 5, 6, 10  # of an element of the schema
 COLUMNS, ALL_UNPACKED, ROWS, SORTING_COLUMNS = 1, 2, 3, 4  # of a row group
 FILE_PATH, FILE_OFFSET, COLUMN, CRYPTO_METADATA, ENCRYPTED = 1, 2, 3, 8, 9  # of a column in it
@@ -58,7 +58,8 @@ _ELEMENT: Shape = {
     LOGICAL_TYPE: {1: {}, 3: {}},
 }  # fmt: skip
 _FOOTER: Mapping[int, Shape] = {
-    VERSION: I32, SCHEMA: [_ELEMENT], ALL_ROWS: I64, KEY_VALUE_METADATA: [{}], COLUMN_ORDERS: [{}],
+    VERSION: I32, SCHEMA: [_ELEMENT], ALL_ROWS: I64, KEY_VALUE_METADATA: [{}], CREATED_BY: TEXT,
+    COLUMN_ORDERS: [{}],
     ROW_GROUPS: [{COLUMNS: [_CHUNK], ALL_UNPACKED: I64, ROWS: I64, SORTING_COLUMNS: [{}]}],
 }  # fmt: skip
 _OF_FOOTER, _OF_GROUP = (
@@ -96,8 +97,9 @@ class Group(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """The schema of a file as a list of structures, its row groups, its size, and the bytes of the footer."""
+    """What wrote a file, its schema (a list of structures), its row groups, its size, and the bytes of the footer."""
 
+    created_by: bytes
     schema: list[Struct]
     groups: list[Group]
     size: int
@@ -145,7 +147,7 @@ def read_footer(path: str, file: BinaryIO, read: ReadStruct = read_struct) -> Fo
         raise UnreadableFileError(path=path, reason=reason)
     if sum(column.size for group in groups for column in group.columns) > size - length:
         raise damaged(path, "its columns overlap")  # a few bytes could be read a hundred thousand times
-    return Footer(footer[SCHEMA], groups, size, data)
+    return Footer(footer.get(CREATED_BY, b""), footer[SCHEMA], groups, size, data)
 
 
 def without_types(footer: bytes) -> bytes:

@@ -144,15 +144,11 @@ class ListReader:
     def _together(self, run: list[Planned]) -> tuple[list[Planned], Together | None]:
         if len(run) == 1:
             return run, None
-        unpacked, rows = self.unpacked(run, None), []
+        unpacked = self.unpacked(run, None)
         try:
-            for listed in self.read(run, unpacked):
-                rows.append(listed)
-                if unpacked.size > MOST_BYTES:  # all of them are held
-                    return run, None
+            return run, Together(list(self.read(run, unpacked)), unpacked.size)
         except NotUsualError:
             return run, None
-        return run, Together(rows, unpacked.size)
 
     def unpacked(self, run: list[Planned], of_file: Unpacked | None) -> UnpackedGroups:
         """Return what counts the bytes that row groups unpack to."""
@@ -165,7 +161,7 @@ class ListReader:
         columns = [group.columns[leaf.number] for leaf in self._leaves]
         start, end = min(column.start for column in columns), max(column.start + column.size for column in columns)
         are_few = end - start <= min(UNPACKED_AT_ONCE, 2 * sum(column.size for column in columns))
-        ahead = read_at(self._file, start, end - start) if are_few else b""
+        ahead = read_at(self._file, start, end - start) if are_few and end <= self._footer.size else b""
         stored = Stored(self._file, self._footer.size, start, memoryview(ahead))
         read = self._decoding.read_struct
         pages = {
@@ -189,7 +185,8 @@ class ListReader:
         column, found = group.columns[leaf.number], pages[leaf.number]
         codec = codec_of(column.codec)
         is_usual = found.usual is not None and found.values == group.rows and column.is_plain
-        if not leaf.is_nullable or not is_usual or codec is None or found.unpacked > LARGE_PAGE:
+        is_small = found.unpacked <= LARGE_PAGE and found.values <= MOST_VALUES
+        if not leaf.is_nullable or not is_usual or codec is None or not is_small:
             return False
         try:
             contents = map(partial(_contents, stored, codec), _in_pieces(found.usual or ()))
@@ -238,8 +235,8 @@ def _runs(groups: Iterable[Planned]) -> Iterator[list[Planned]]:
         for planned in groups:
             of_group = size_of(planned.pages.values())
             rows, size = rows + planned.group.rows, size + of_group
-            is_other = bool(run) and (planned.leaves, planned.coded) != (run[0].leaves, run[0].coded)
-            if run and (rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE or is_other):
+            is_large = rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE
+            if run and (is_large or not _are_alike(run[0], planned)):
                 yield run
                 run, rows, size = [], planned.group.rows, of_group
             run.append(planned)
@@ -249,6 +246,15 @@ def _runs(groups: Iterable[Planned]) -> Iterator[list[Planned]]:
         yield run
     if error:
         raise error
+
+
+def _are_alike(one: Planned, other: Planned) -> bool:
+    """Whether two row groups have the same columns, and their words take no more memory than their pages."""
+    if one.leaves is None or one.leaves != other.leaves:
+        return False
+    words = one.leaves[0].number
+    dictionaries = one.pages[words].dictionary + other.pages[words].dictionary
+    return one.coded == other.coded and (one.coded or not dictionaries)
 
 
 def _pages(planned: Planned, leaf: Leaf, threads: Threads) -> Iterator[tuple[Page, Bytes]]:

@@ -15,10 +15,11 @@ from geval_py.reading.parquet_footer import opened_file, read_footer
 from geval_py.reading.parquet_headers import Unpacked
 from geval_py.reading.parquet_lists import ListReader, NotUsualError
 from geval_py.reading.parquet_schema import usual_leaves
+from geval_py.reading.sources import unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from geval_py.reading.listed_rows import ListedRows
     from geval_py.reading.parquet_batches import ParquetFile
@@ -30,36 +31,43 @@ def read_rows(path: str, decoding: Decoding) -> Iterator[ListedRows | Any]:
 
     Raises as :func:`geval_py.reading.parquet.batches`. The command imports pyarrow without numpy.
     """
-    with opened_file(path) as file:
-        footer = read_footer(path, file, decoding.read_struct)
-        unpacked = Unpacked(path, footer.size)
+    try:
+        with opened_file(path) as file:
+            yield from _rows(path, file, decoding)
+    except OSError as error:
+        raise unreadable(path, error) from error
 
-        @cache
-        def by_pyarrow() -> ParquetFile:
-            from geval_py.reading.parquet_batches import ParquetFile
 
-            import_pyarrow_alone()
-            return ParquetFile(path, file, footer, unpacked)
+def _rows(path: str, file: BinaryIO, decoding: Decoding) -> Iterator[ListedRows | Any]:
+    footer = read_footer(path, file, decoding.read_struct)
+    unpacked = Unpacked(path, footer.size)
 
-        leaves = usual_leaves(footer)
-        if leaves is None:
-            yield from by_pyarrow().batches()
-            return
-        reader = ListReader(path, file, footer, leaves, decoding)
+    @cache
+    def by_pyarrow() -> ParquetFile:
+        from geval_py.reading.parquet_batches import ParquetFile
 
-        def alone(planned: Planned) -> Iterator[ListedRows | Any]:
-            done, before = 0, unpacked.size
-            try:
-                for listed in reader.read([planned], reader.unpacked([planned], unpacked)):
-                    done += len(listed.offsets) - 1
-                    yield listed
-            except NotUsualError:
-                unpacked.size = before
-                yield from by_pyarrow().of_group(planned.number, done)
+        import_pyarrow_alone()
+        return ParquetFile(path, file, footer, unpacked)
 
-        for run, together in reader.runs():
-            if together is None:
-                yield from chain.from_iterable(map(alone, run))
-            else:
-                unpacked.add(together.unpacked)
-                yield from together.rows
+    leaves = usual_leaves(footer)
+    if leaves is None:
+        yield from by_pyarrow().batches()
+        return
+    reader = ListReader(path, file, footer, leaves, decoding)
+
+    def alone(planned: Planned) -> Iterator[ListedRows | Any]:
+        done, before = 0, unpacked.size
+        try:
+            for listed in reader.read([planned], reader.unpacked([planned], unpacked)):
+                done += len(listed.offsets) - 1
+                yield listed
+        except NotUsualError:
+            unpacked.size = before
+            yield from by_pyarrow().of_group(planned.number, done)
+
+    for run, together in reader.runs():
+        if together is None:
+            yield from chain.from_iterable(map(alone, run))
+        else:
+            unpacked.add(together.unpacked)
+            yield from together.rows

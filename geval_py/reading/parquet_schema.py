@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 KEYS = (WORDS, PROBABILITIES, LOGARITHMS, BUCKETS)
 REQUIRED, OPTIONAL, REPEATED = 0, 1, 2
 KINDS = {4: "floats", 5: "doubles", 6: "words"}  # by the type of a leaf
+OLD_WRITER = b"parquet-cpp version"  # whose pages of version 2 may say falsely that they are not compressed
 UTF8, LIST = (0, 1), (3, 3)  # as converted types and as logical types
 
 
@@ -39,6 +40,8 @@ class Leaf(NamedTuple):
 def usual_leaves(footer: Footer) -> list[Leaf] | None:
     """Return the known columns, first that of words; None if one is not of the usual form, or words are missing."""
     schema = footer.schema
+    if OLD_WRITER in footer.created_by.lower():
+        return None
     try:
         names = [element[NAME].decode() for element in schema]
     except UnicodeDecodeError:

@@ -53,7 +53,7 @@ def test_pages_are_read_from_their_headers(version, tmp_path):
     pq.write_table(table, path, data_page_size=1000, data_page_version=version, compression="zstd")
     metadata = pq.read_metadata(path).row_group(0)
     with path.open("rb") as file:
-        _, (group,), size, _ = parquet_footer.read_footer(str(path), file)
+        _, _, (group,), size, _ = parquet_footer.read_footer(str(path), file)
         assert (group.rows, size) == (3000, path.stat().st_size)
         for number, chunk in enumerate(group.columns):
             column = metadata.column(number)

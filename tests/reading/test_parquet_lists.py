@@ -224,12 +224,11 @@ def test_files_that_geval_convert_writes(unit, tmp_path, monkeypatch):
     assert (found[:120], found[121:], by_pyarrow) == (rows[:120], rows[121:], 1)
 
 
-def test_small_groups_are_read_together(tmp_path):
-    """Each has a dictionary of its own; some have other columns, or words that are too many for one."""
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}], ids=["", "plain"])
+def test_small_groups_are_read_together(options, tmp_path):
+    """Each has a dictionary of its own, or none; one has another unit."""
     half = table(10, 150).select(["words"]).append_column("logprobs", table(10, 150).column("probabilities"))
     tables = [table(seed, 50 + seed) for seed in range(40)]
-    tables += [table(seed, 90, [f"{seed}-{n}" for n in range(300)]) for seed in range(40, 50)]
-    options = {"dictionary_pagesize_limit": 2000}
     for name, some in (("one.parquet", tables), ("two.parquet", [*tables, half, *tables])):
         schema = pa.unify_schemas([of.schema for of in some])
         with pq.ParquetWriter(tmp_path / name, schema, **options) as writer:
@@ -323,16 +322,64 @@ def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(tmp_path, monke
     assert "row 1, words[1]" in capsys.readouterr().err
 
 
-def test_long_words_in_small_groups_are_not_held(tmp_path, monkeypatch):
+def test_small_groups_of_long_words_are_read_alone(tmp_path):
     """Each is copied for each entry that has it, since other words are not in the dictionary."""
-    monkeypatch.setattr(parquet_lists, "MOST_BYTES", 1 << 20)
-    lists = pa.table(
-        {"words": [["long" * 2500, "a", "b"]] * 50 + [["x"]], "probabilities": [[0.5, 0.3, 0.2]] * 50 + [[1.0]]}
-    )
-    with pq.ParquetWriter(tmp_path / "out.parquet", lists.schema, dictionary_pagesize_limit=1) as writer:
+    lists = {"words": [["long" * 2500, "a", "b"]] * 50 + [["x"]], "probabilities": [[0.5, 0.3, 0.2]] * 50 + [[1.0]]}
+    with pq.ParquetWriter(tmp_path / "out.parquet", pa.table(lists).schema, dictionary_pagesize_limit=1) as writer:
         for _ in range(20):
-            writer.write_table(lists)
+            writer.write_table(pa.table(lists))
     with ThreadPool(0) as pool:
         found = list(read_rows(str(tmp_path / "out.parquet"), Decoding(ParquetLists, read_struct, pool)))
-    assert len(found) >= 20
+    assert len(found) == 20
     assert read(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 0)
+
+
+def test_a_frame_that_goes_on_in_the_next_page():
+    """Frames are unpacked together only if each is whole: the bytes of the next one are its own."""
+    whole = pa.Codec("zstd").compress(random.Random(1).randbytes(300), asbytes=True)
+    assert size_of_frame(whole) == 300
+    for cut in (whole[:-1], whole[:-200], whole + b"x", whole + whole):
+        assert size_of_frame(cut) is None
+
+
+def test_missing_lists_are_not_counted_for_long(tmp_path, monkeypatch):
+    """A page of a few bytes may stand for millions of them."""
+    types = {
+        "words": pa.list_(pa.string()),
+        "probabilities": pa.list_(pa.float64()),
+        "logprobs": pa.list_(pa.float64()),
+    }
+    schema = pa.schema(list(types.items()))
+    pq.write_table(
+        pa.Table.from_pylist([{"words": ["a"], "probabilities": [1.0]}] * 50, schema), tmp_path / "out.parquet"
+    )
+    assert read(tmp_path / "out.parquet")[1] == 0
+    monkeypatch.setattr(parquet_lists, "MOST_VALUES", 49)
+    monkeypatch.setattr(ParquetLists, "add_page", lambda *_: pytest.fail("looked at"))
+    assert read(tmp_path / "out.parquet")[1] == 1
+
+
+def test_what_old_writers_write_is_read_by_pyarrow(tmp_path):
+    """They say falsely that pages of version 2 are not compressed."""
+    pq.write_table(table(12, 5), tmp_path / "out.parquet", store_schema=False)
+    assert read(tmp_path / "out.parquet")[1] == 0
+    data = (tmp_path / "out.parquet").read_bytes()
+    name = b"parquet-cpp-arrow version"
+    assert data.count(name) == 1
+    (tmp_path / "out.parquet").write_bytes(data.replace(name, b"parquet-cpp version 1.5.1"))
+    assert read(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 1)
+
+
+def test_a_column_behind_the_file(tmp_path):
+    """Its place is in the footer, as a number of variable length."""
+    path = tmp_path / "out.parquet"
+    pq.write_table(table(13, 5), path, use_dictionary=False, store_schema=False, write_statistics=False)
+    data = path.read_bytes()
+    places = [pq.read_metadata(path).row_group(0).column(n).data_page_offset for n in (0, 1)]
+    assert places[0] == 4
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - length : -8].replace(b"\x26\x08", b"\x26" + b"\xfc" + b"\xff" * 8 + b"\x01")
+    path.write_bytes(data[: -8 - length] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(UnreadableFileError) as caught:
+        read(path)
+    assert caught.value.reason == "it is not well-formed Parquet: a column has fewer values than the footer says"

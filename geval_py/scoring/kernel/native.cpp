@@ -1723,7 +1723,7 @@ PyObject* object_of(const ThriftValue& value) {
     default: {
         PyObject* fields = PyDict_New();
         for (std::size_t i = 0; fields && i < value.parts.size(); ++i) {
-            PyObject *number = PyLong_FromLongLong(value.fields[i]), *part = object_of(value.parts[i]);
+            PyObject *number = PyLong_FromLong(value.parts[i].field), *part = object_of(value.parts[i]);
             if (!number || !part || PyDict_SetItem(fields, number, part) < 0) Py_CLEAR(fields);
             Py_XDECREF(number);
             Py_XDECREF(part);

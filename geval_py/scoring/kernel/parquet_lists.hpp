@@ -110,12 +110,18 @@ class ParquetLists {
     // form.
     bool add_page(Text bytes, std::shared_ptr<void> owner, std::size_t count, bool coded) {
         if (!count) return true;
+        Text repetition, definition;
+        if (!take_sized(bytes, repetition) || !take_sized(bytes, definition)) return false;
+        unsigned bits = 1;
+        while (definition_ >> bits) ++bits;
+        if (kind_ == NULLS) {
+            missing_ += count;
+            return are_all(repetition, 1, 0, count) && are_all(definition, bits, 0, count);
+        }
+        if (!are_all(definition, bits, definition_, count) || !find_rows(repetition, count) || rows_[first_] != taken_)
+            return false;
         pages_.push_back({std::move(owner), bytes, coded, count, base_, in_group_, Runs({nullptr, nullptr}, 0), Run(), 0});
         Page& page = pages_.back();
-        Text repetition, definition;
-        if (!take_sized(page.values, repetition) || !take_sized(page.values, definition)) return false;
-        if (!are_present(definition, count) || !find_rows(repetition, count) || rows_[first_] != taken_) return false;
-        if (kind_ == NULLS) return true;
         if (coded) {
             if (page.values.begin == page.values.end) return false;
             const auto bits = static_cast<unsigned char>(*page.values.begin++);
@@ -139,7 +145,7 @@ class ParquetLists {
     }
 
     // How many rows have begun; the last one may go on in the next page.
-    std::size_t begun() const { return rows_.size() - first_; }
+    std::size_t begun() const { return rows_.size() - first_ + missing_; }
 
     // How many entries the first rows have.
     std::size_t entries(std::size_t rows) const { return (rows < begun() ? rows_[first_ + rows] : entries_) - taken_; }
@@ -218,11 +224,7 @@ class ParquetLists {
         return true;
     }
 
-    // Whether all values are there, or none if they are NULLS.
-    bool are_present(Text levels, std::size_t count) const {
-        const unsigned level = kind_ == NULLS ? 0 : definition_;
-        unsigned bits = 1;
-        while (definition_ >> bits) ++bits;
+    static bool are_all(Text levels, unsigned bits, unsigned level, std::size_t count) {
         Runs runs(levels, bits);
         for (Run run; count; count -= std::min(count, run.count)) {
             if (!runs.next(run)) return false;
@@ -329,6 +331,7 @@ class ParquetLists {
     std::vector<std::shared_ptr<void>> spent_;
     std::vector<std::size_t> rows_;  // the entries with which rows begin; those before first_ are taken
     std::size_t first_ = 0, entries_ = 0, taken_ = 0;
+    std::size_t missing_ = 0;  // lists
     std::string text_;
     std::size_t size_ = 0;
 };

@@ -10,11 +10,13 @@ struct ThriftShape {
 };
 
 struct ThriftValue {
-    enum Kind { TRUTH, NUMBER, TEXT, LIST, STRUCT } kind = TRUTH;
-    std::int64_t number = 0;
-    Text text{nullptr, nullptr};
+    enum Kind : std::uint8_t { TRUTH, NUMBER, TEXT, LIST, STRUCT } kind = TRUTH;
+    std::int16_t field = 0;  // the number of the field that it is in
+    union {
+        std::int64_t number = 0;
+        Text text;
+    };
     std::vector<ThriftValue> parts;
-    std::vector<std::int64_t> fields;
 };
 
 class ThriftReader {
@@ -50,10 +52,11 @@ class ThriftReader {
                 continue;
             }
             const ThriftShape& wanted = shape.parts[static_cast<std::size_t>(known - shape.fields.begin())];
-            if (std::count(found.fields.begin(), found.fields.end(), number)) return WRONG;
-            found.fields.push_back(number);
+            for (const ThriftValue& other : found.parts)
+                if (other.field == number) return WRONG;
             found.parts.emplace_back();
             ThriftValue& part = found.parts.back();
+            part.field = static_cast<std::int16_t>(number);
             if (wanted.kind == TRUE_ && truth) {
                 part.kind = ThriftValue::TRUTH;
                 part.number = kind == TRUE_;
@@ -80,6 +83,7 @@ class ThriftReader {
             int kind;
             if (const Fault fault = list(count, kind)) return fault;
             if (count && kind != shape.parts[0].kind) return WRONG;
+            found.parts.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(count, left_.size())));
             for (; count; --count) {
                 found.parts.emplace_back();
                 if (const Fault fault = value(shape.parts[0], found.parts.back(), depth + 1)) return fault;
