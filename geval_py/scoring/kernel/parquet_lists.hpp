@@ -148,7 +148,9 @@ class ParquetLists {
     std::size_t begun() const { return rows_.size() - first_ + missing_; }
 
     // How many entries the first rows have.
-    std::size_t entries(std::size_t rows) const { return (rows < begun() ? rows_[first_ + rows] : entries_) - taken_; }
+    std::size_t entries(std::size_t rows) const {
+        return (rows < rows_.size() - first_ ? rows_[first_ + rows] : entries_) - taken_;
+    }
 
     // Takes the first rows: where each begins and the last one ends, and their values, or where their words begin in `text`
     // and the last one ends. False if a page is damaged; then nothing more can be taken.
