@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from geval_py.errors import MissingPackageError, UnreadableFileError
-from geval_py.reading.listed_rows import LOGARITHMS, PROBABILITIES, WORDS, ListedRows
+from geval_py.reading.listed_rows import LOGARITHMS, PROBABILITIES, UNITS, WORDS, ListedRows
 from geval_py.version import installs
 
 TYPE_CHECKING = False
@@ -126,7 +126,7 @@ def listed_rows(batch: Any) -> ListedRows | None:
     """Return the rows of a batch in its buffers; None for another form than lists of words and of their numbers."""
     filled = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
     units = [name for name in filled if name != WORDS]
-    if WORDS not in filled or len(units) != 1 or units[0] not in (PROBABILITIES, LOGARITHMS):
+    if WORDS not in filled or len(units) != 1 or units[0] not in UNITS:
         return None
     words, numbers = batch.column(WORDS), batch.column(units[0])
     if hasattr(numbers, "keys") or words.null_count or numbers.null_count:

@@ -17,7 +17,6 @@ from geval_py.reading import rows
 from geval_py.reading.arrow import (
     batch_of,
     compute,
-    import_pyarrow_alone,
     leaves_in,
     lengths,
     pyarrow,
@@ -27,8 +26,7 @@ from geval_py.reading.arrow import (
 from geval_py.reading.listed_rows import WORDS, ListedRows
 from geval_py.reading.parquet_batches import CHOICES, DOC, ParquetFile, count_in, pieces_of, size_in
 from geval_py.reading.parquet_footer import opened_file, read_footer
-from geval_py.reading.parquet_headers import Unpacked
-from geval_py.reading.parquet_lists import BYTES_AT_ONCE, BYTES_OF_OBJECT, ROWS_AT_ONCE
+from geval_py.reading.parquet_headers import BYTES_AT_ONCE, BYTES_OF_OBJECT, ROWS_AT_ONCE, Unpacked
 from geval_py.reading.parquet_schema import KEYS
 
 TYPE_CHECKING = False
@@ -73,7 +71,6 @@ def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
 def lines_of_batch(path: str, batch: ListedRows | Any, number: int) -> Iterator[str]:
     """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
     if isinstance(batch, ListedRows):
-        import_pyarrow_alone()
         batch = batch_of(batch)
     with reading(path):
         coded = [leaf for leaf in leaves_in(batch) if hasattr(leaf, "dictionary")]

@@ -17,17 +17,15 @@ from geval_py.reading.lines import MOST_LINE_BYTES
 from geval_py.reading.listed_rows import LOGARITHMS, PROBABILITIES, WORDS
 from geval_py.reading.parquet_footer import MOST_FOOTER_BYTES, damaged, without_types
 from geval_py.reading.parquet_headers import (
-    Stored,
-    UnpackedGroups,
-    pages_of,
-)
-from geval_py.reading.parquet_lists import (
     BYTES_AT_ONCE,
     BYTES_OF_OBJECT,
     BYTES_OF_VALUE,
     ROWS_AT_ONCE,
     SHORT_WORD,
+    ReadAhead,
+    UnpackedGroups,
     is_coded,
+    pages_of,
     size_of,
 )
 from geval_py.reading.parquet_schema import KEYS
@@ -63,7 +61,7 @@ class ParquetFile:
         self._path, self._file, self._pa = path, file, pyarrow()
         self._groups, self._unpacked = footer.groups, unpacked
         self._before = list(accumulate((group.rows for group in footer.groups), initial=0))  # rows before each group
-        self._stored = Stored(file, footer.size, 0, memoryview(b""))
+        self._ahead = ReadAhead(file, footer.size, 0, memoryview(b""))
         with reading(path):
             self._metadata = self._opened(io.BytesIO(without_types(footer.data))).metadata
             self._plain = self._reader()
@@ -117,7 +115,7 @@ class ParquetFile:
         """Yield the record batches of a row group, from one of its rows on."""
         group = self._groups[number]
         self._rows = self._before[number] + first
-        pages = {leaf: pages_of(self._path, self._stored, group.columns[leaf]) for leaf in self._leaves}
+        pages = {leaf: pages_of(self._path, self._ahead, group.columns[leaf]) for leaf in self._leaves}
         stored = sum(of.stored for of in pages.values())
         self._of_group = UnpackedGroups(self._path, number, [stored], self._unpacked)
         self._of_group.add(size_of(pages.values()))

@@ -6,6 +6,8 @@ does not unpack to just the size in a page's header.
 
 from __future__ import annotations
 
+from functools import cache
+
 from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -27,7 +29,7 @@ FUNCTIONS = {
 }
 NONE, ZSTD = 0, 6
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-REPEATED, MOST_BLOCKS = 1, 1 << 10  # the kind of a block that is one byte many times; of a frame that is looked at
+OF_ONE_BYTE, MOST_BLOCKS = 1, 1 << 10  # the kind of a block that is one byte many times; of a frame that is looked at
 
 
 class PackedError(Exception):
@@ -45,6 +47,7 @@ class Codec(NamedTuple):
     size_of: Callable[[Bytes], int | None] | None
 
 
+@cache
 def codec_of(number: int) -> Codec | None:
     """Return the codec with a number; None for one that is not known, and for all but NONE without cramjam."""
     if number == NONE:
@@ -90,7 +93,7 @@ def size_of_frame(frame: Bytes) -> int | None:
     place = start + size
     for _ in range(MOST_BLOCKS):
         head = int.from_bytes(frame[place : place + 3], "little")
-        place += 3 + (1 if head >> 1 & 3 == REPEATED else head >> 3)
+        place += 3 + (1 if head >> 1 & 3 == OF_ONE_BYTE else head >> 3)
         if head & 1 or place > len(frame):  # the last one
             break
     if not size or place + 4 * has_checksum != len(frame):

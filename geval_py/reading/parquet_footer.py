@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager
 
 from geval_py.errors import UnreadableFileError
-from geval_py.reading.sources import is_regular, is_remote, naming
+from geval_py.reading.sources import is_regular, is_remote, unreadable
 from geval_py.reading.thrift import I32, I64, TEXT, TooManyError, read_struct
 from geval_py.values import NamedTuple
 
@@ -27,24 +27,11 @@ VERSION, SCHEMA, ALL_ROWS, ROW_GROUPS, KEY_VALUE_METADATA, CREATED_BY, COLUMN_OR
 TYPE, REPETITION, NAME, CHILDREN, CONVERTED_TYPE, LOGICAL_TYPE = 1, 3, 4, 5, 6, 10  # of an element of the schema
 COLUMNS, ALL_UNPACKED, ROWS, SORTING_COLUMNS = 1, 2, 3, 4  # of a row group
 FILE_PATH, FILE_OFFSET, COLUMN, CRYPTO_METADATA, ENCRYPTED = 1, 2, 3, 8, 9  # of a column in it
-COLUMN_TYPE, CODEC, VALUES, UNPACKED, STORED, DATA_PAGES, DICTIONARY = (
-    1,
-    4,
-    5,
-    6,
-    7,
-    9,
-    11,
-)  # of its metadata,
-# and their lists:
-ENCODINGS, PATH, COLUMN_KEY_VALUES, ENCODING_STATS, SIZE_STATISTICS, GEOSPATIAL_STATISTICS = (
-    2,
-    3,
-    8,
-    13,
-    16,
-    17,
-)  # its lists
+COLUMN_TYPE, CODEC, VALUES, UNPACKED, STORED = 1, 4, 5, 6, 7  # of the metadata of that
+DATA_PAGES, DICTIONARY = 9, 11  # where they begin
+ENCODINGS, PATH, COLUMN_KEY_VALUES, ENCODING_STATS = 2, 3, 8, 13  # its lists
+SIZE_STATISTICS, GEOSPATIAL_STATISTICS = 16, 17  # have lists
+OF_TEXT, OF_LIST = 1, 3  # the logical types that are known here
 _COLUMN: Shape = {
     COLUMN_TYPE: I32, CODEC: I32, VALUES: I64, UNPACKED: I64, STORED: I64, DATA_PAGES: I64, DICTIONARY: I64,
     ENCODINGS: [I32], PATH: [TEXT], COLUMN_KEY_VALUES: [{}], ENCODING_STATS: [{}],
@@ -55,17 +42,16 @@ _CHUNK: Shape = {
 }  # fmt: skip
 _ELEMENT: Shape = {
     TYPE: I32, REPETITION: I32, NAME: TEXT, CHILDREN: I32, CONVERTED_TYPE: I32,
-    LOGICAL_TYPE: {1: {}, 3: {}},
+    LOGICAL_TYPE: {OF_TEXT: {}, OF_LIST: {}},
 }  # fmt: skip
 _FOOTER: Mapping[int, Shape] = {
     VERSION: I32, SCHEMA: [_ELEMENT], ALL_ROWS: I64, KEY_VALUE_METADATA: [{}], CREATED_BY: TEXT,
     COLUMN_ORDERS: [{}],
     ROW_GROUPS: [{COLUMNS: [_CHUNK], ALL_UNPACKED: I64, ROWS: I64, SORTING_COLUMNS: [{}]}],
 }  # fmt: skip
-_OF_FOOTER, _OF_GROUP = (
-    {VERSION, SCHEMA, ALL_ROWS, ROW_GROUPS},
-    {COLUMNS, ALL_UNPACKED, ROWS},
-)  # that have to be there
+# The fields that have to be there.
+_OF_FOOTER = {VERSION, SCHEMA, ALL_ROWS, ROW_GROUPS}
+_OF_GROUP = {COLUMNS, ALL_UNPACKED, ROWS}
 _OF_CHUNK = {FILE_OFFSET, COLUMN}
 _OF_COLUMN = {COLUMN_TYPE, ENCODINGS, PATH, CODEC, VALUES, UNPACKED, STORED, DATA_PAGES}
 
@@ -79,14 +65,14 @@ MOST_DEPTH, MOST_PATH_BYTES = 64, 1 << 24  # of the schema; pyarrow writes the p
 class Chunk(NamedTuple):
     """A column in a row group: its codec and number of values, and the place and the size in bytes of its pages.
 
-    ``is_plain`` is whether they are in this file, and not encrypted.
+    ``is_readable`` is whether they are in this file, and not encrypted.
     """
 
     codec: int
     values: int
     start: int
     size: int
-    is_plain: bool
+    is_readable: bool
 
 
 class Group(NamedTuple):
@@ -108,13 +94,14 @@ class Footer(NamedTuple):
 
 @contextmanager
 def opened_file(path: str) -> Iterator[BinaryIO]:
-    """Open a Parquet file; raises UnreadableFileError for what is no file on this machine."""
+    """Open a Parquet file; raises UnreadableFileError for what is no file on this machine, or cannot be read."""
     if not is_regular(path) or is_remote(path):
         raise UnreadableFileError(path=path, reason="Parquet is read from one file on this machine")
-    with naming(path):
-        file = open(path, "rb")
-    with file:
-        yield file
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def read_footer(path: str, file: BinaryIO, read: ReadStruct = read_struct) -> Footer:
@@ -206,7 +193,7 @@ def _chunk(chunk: Struct) -> Chunk:
         values=column[VALUES],
         start=start,
         size=column[STORED],
-        is_plain=not {FILE_PATH, CRYPTO_METADATA, ENCRYPTED} & chunk.keys(),
+        is_readable=not {FILE_PATH, CRYPTO_METADATA, ENCRYPTED} & chunk.keys(),
     )
 
 

@@ -17,7 +17,7 @@ from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import BinaryIO
 
     from geval_py.reading.lines import Bytes
@@ -56,6 +56,10 @@ MOST_UNPACKED_BYTES, MOST_RATIO = 1 << 28, 256  # of a row group; a larger one m
 MOST_PAGE_BYTES = 1 << 28  # a page is unpacked whole
 MOST_PAGES = 1 << 16  # of a column in a row group that are remembered
 MOST_USUAL_BYTES, MOST_USUAL_VALUES = 1 << 26, 1 << 23  # of a page of the usual form
+ROWS_AT_ONCE, BYTES_AT_ONCE = 8192, 1 << 23  # of a batch
+BYTES_OF_OBJECT = 32  # of Python's, for an entry of a list
+BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number or code, and its place in lists
+SHORT_WORD = 2 * BYTES_OF_VALUE  # bytes that a word and its number are counted for anyway
 HEADER_BYTES, MOST_HEADER_BYTES, MOST_HEADER_ENTRIES = 1 << 10, 1 << 20, 1 << 10
 LEAST_VALUE_BYTES = 2  # of an entry of a dictionary: a Float16; other numbers, and lengths of words, have 4 or 8
 
@@ -92,6 +96,16 @@ class Pages(NamedTuple):
     entries: int
     coded: frozenset[bool]
     usual: list[Page] | None
+
+
+def is_coded(pages: Pages) -> bool:
+    """Whether all words are numbers of a dictionary, one that is small enough to look at for each batch."""
+    return pages.coded == {True} and pages.dictionary <= BYTES_AT_ONCE
+
+
+def size_of(pages: Iterable[Pages]) -> int:
+    """Count the bytes that pages take, unpacked and as arrays, before their words are copied."""
+    return sum(of.values * BYTES_OF_VALUE + of.unpacked for of in pages)
 
 
 class Unpacked:
@@ -132,7 +146,7 @@ class UnpackedGroups:
             self._of_file.add(size)
 
 
-class Stored(NamedTuple):
+class ReadAhead(NamedTuple):
     """An opened file, its size, and some bytes of it that were read ahead, from the place ``start`` on."""
 
     file: BinaryIO
@@ -141,20 +155,20 @@ class Stored(NamedTuple):
     data: memoryview
 
 
-def stored_at(stored: Stored, place: int, size: int) -> Bytes:
+def bytes_at(ahead: ReadAhead, place: int, size: int) -> Bytes:
     """Return the bytes at a place, fewer at the end of the file."""
-    start = place - stored.start
-    if start >= 0 and start + size <= len(stored.data):
-        return stored.data[start : start + size]
-    return read_at(stored.file, place, size)
+    start = place - ahead.start
+    if start >= 0 and start + size <= len(ahead.data):
+        return ahead.data[start : start + size]
+    return read_at(ahead.file, place, size)
 
 
-def pages_of(path: str, stored: Stored, column: Chunk, read: ReadStruct = read_struct) -> Pages:
+def pages_of(path: str, ahead: ReadAhead, column: Chunk, read: ReadStruct = read_struct) -> Pages:
     """Read the headers of the pages of a column; raises UnreadableFileError. Threads may do so at once.
 
     As pyarrow does, it reads pages until they have as many values as the footer says.
     """
-    place, end = column.start, min(column.start + column.size, stored.size)
+    place, end = column.start, min(column.start + column.size, ahead.size)
     values = unpacked = in_pages = dictionary = entries = 0
     coded: set[bool] = set()
     usual: list[Page] = []
@@ -162,7 +176,7 @@ def pages_of(path: str, stored: Stored, column: Chunk, read: ReadStruct = read_s
     while values < column.values:
         if place >= end:
             raise damaged(path, "a column has fewer values than the footer says")
-        header, size = _header(path, stored, place, read)
+        header, size = _header(path, ahead, place, read)
         kind, of_page, in_file = header[PAGE_TYPE], header[UNPACKED_SIZE], header[STORED_SIZE]
         usual_page = _usual(header, place + size) if are_usual and len(usual) < MOST_PAGES else None
         if usual_page is None or (usual_page.is_dictionary and usual):
@@ -212,7 +226,8 @@ def _usual(header: Struct, place: int) -> Page | None:
         is_usual = is_usual and page.get(OF_DEFINITION) == page.get(OF_REPETITION) == RLE
     if kind == IS_DATA_V2:
         levels, is_packed = (page.get(REPETITION_SIZE, -1), page.get(DEFINITION_SIZE, -1)), page.get(IS_PACKED, True)
-        is_usual = is_usual and page.get(NULLS) == 0
+        are_alike = page.get(NULLS) in (0, page[NUMBER_OF_VALUES])  # none or all lists are missing
+        is_usual = is_usual and are_alike
         is_usual = is_usual and min(levels) >= 0 and sum(levels) <= min(header[STORED_SIZE], header[UNPACKED_SIZE])
     is_large = max(header[STORED_SIZE], header[UNPACKED_SIZE]) > MOST_USUAL_BYTES
     if not is_usual or is_large or page[NUMBER_OF_VALUES] > MOST_USUAL_VALUES:
@@ -237,11 +252,11 @@ def read_at(file: BinaryIO, place: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _header(path: str, stored: Stored, place: int, read: ReadStruct) -> tuple[Struct, int]:
+def _header(path: str, ahead: ReadAhead, place: int, read: ReadStruct) -> tuple[Struct, int]:
     """Read the header of the page at a place, and return it with its size."""
     size = HEADER_BYTES
     while True:
-        data = stored_at(stored, place, size)
+        data = bytes_at(ahead, place, size)
         try:
             header, of_header = read(data, _PAGE, MOST_HEADER_ENTRIES)
             _check(header)

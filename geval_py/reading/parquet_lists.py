@@ -1,8 +1,8 @@
 """Lists of words and of their numbers, from Parquet's pages of the usual form, by a decoder of the kernel.
 
 pyarrow takes longer to be imported than many files to be scored, and longer to decode such pages than the kernel to
-score them. It still reads all else: words in other encodings than PLAIN and those of dictionaries, lists that are
-empty, missing or lack an entry, and whatever is damaged, for which it has the error.
+score them. It reads all else: words in other encodings than PLAIN and those of dictionaries, lists that are empty or
+lack an entry, columns of which a part of the lists are missing, and whatever is damaged, for which it has the error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,20 @@ from geval_py.errors import UnreadableFileError
 from geval_py.reading.lines import MOST_LINE_BYTES
 from geval_py.reading.listed_rows import PROBABILITIES, UNITS, ListedRows
 from geval_py.reading.parquet_codecs import PackedError, codec_of, copy
-from geval_py.reading.parquet_headers import Stored, UnpackedGroups, pages_of, read_at, stored_at
+from geval_py.reading.parquet_headers import (
+    BYTES_AT_ONCE,
+    BYTES_OF_OBJECT,
+    BYTES_OF_VALUE,
+    ROWS_AT_ONCE,
+    SHORT_WORD,
+    ReadAhead,
+    UnpackedGroups,
+    bytes_at,
+    is_coded,
+    pages_of,
+    read_at,
+    size_of,
+)
 from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -71,13 +84,10 @@ if TYPE_CHECKING:
             """
 
 
-ROWS_AT_ONCE, BYTES_AT_ONCE = 8192, 1 << 23
 UNPACKED_AT_ONCE = 1 << 20  # bytes that a thread unpacks
+MOST_TOGETHER = 1 << 10  # row groups
 LARGE_PAGE = 1 << 22  # of which no thread unpacks others ahead
 MOST_BYTES, MOST_VALUES = 1 << 27, 1 << 24  # of the pages that are unpacked for a batch
-BYTES_OF_OBJECT = 32  # of Python's, for an entry of a list
-BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number or code, and its place in lists
-SHORT_WORD = 2 * BYTES_OF_VALUE  # bytes that a word and its number are counted for anyway
 
 
 class NotUsualError(Exception):
@@ -85,7 +95,7 @@ class NotUsualError(Exception):
 
 
 class Decoding(NamedTuple):
-    """What decodes lists of the usual form, what reads Thrift, and the threads that unpack large columns."""
+    """What decodes lists of the usual form, what reads Thrift, and the threads for large row groups."""
 
     decoder: Callable[[str, int], Decoder]
     read_struct: ReadStruct
@@ -109,19 +119,9 @@ class Planned(NamedTuple):
     number: int
     group: Group
     leaves: tuple[Leaf, Leaf] | None
-    stored: Stored
+    ahead: ReadAhead
     pages: dict[int, Pages]
     coded: bool
-
-
-def is_coded(pages: Pages) -> bool:
-    """Whether all words are numbers of a dictionary, one that is small enough to look at for each batch."""
-    return pages.coded == {True} and pages.dictionary <= BYTES_AT_ONCE
-
-
-def size_of(pages: Iterable[Pages]) -> int:
-    """Count the bytes that pages take, unpacked and as arrays, before their words are copied."""
-    return sum(of.values * BYTES_OF_VALUE + of.unpacked for of in pages)
 
 
 class ListReader:
@@ -144,13 +144,16 @@ class ListReader:
     def _together(self, run: list[Planned]) -> tuple[list[Planned], Together | None]:
         if len(run) == 1:
             return run, None
-        unpacked = self.unpacked(run, None)
+        unpacked = self.limit_of(run, None)
         try:
             return run, Together(list(self.read(run, unpacked)), unpacked.size)
-        except NotUsualError:
+        except (
+            NotUsualError,
+            UnreadableFileError,
+        ):  # which row or row group it is, is found where each is read alone
             return run, None
 
-    def unpacked(self, run: list[Planned], of_file: Unpacked | None) -> UnpackedGroups:
+    def limit_of(self, run: list[Planned], of_file: Unpacked | None) -> UnpackedGroups:
         """Return what counts the bytes that row groups unpack to."""
         stored = [sum(pages.stored for pages in planned.pages.values()) for planned in run]
         return UnpackedGroups(self._path, run[0].number, stored, of_file)
@@ -161,35 +164,35 @@ class ListReader:
         columns = [group.columns[leaf.number] for leaf in self._leaves]
         start, end = min(column.start for column in columns), max(column.start + column.size for column in columns)
         are_few = end - start <= min(UNPACKED_AT_ONCE, 2 * sum(column.size for column in columns))
-        ahead = read_at(self._file, start, end - start) if are_few and end <= self._footer.size else b""
-        stored = Stored(self._file, self._footer.size, start, memoryview(ahead))
+        data = read_at(self._file, start, end - start) if are_few and end <= self._footer.size else b""
+        ahead = ReadAhead(self._file, self._footer.size, start, memoryview(data))
         read = self._decoding.read_struct
         pages = {
-            leaf.number: pages_of(self._path, stored, column, read)
+            leaf.number: pages_of(self._path, ahead, column, read)
             for leaf, column in zip(self._leaves, columns, strict=True)
         }
         words, *others = self._leaves
-        numbers = [leaf for leaf in others if len(others) == 1 or not self._is_null(leaf, group, stored, pages)]
+        numbers = [leaf for leaf in others if len(others) == 1 or not self._is_null(leaf, group, ahead, pages)]
         is_usual = len(numbers) == 1 and numbers[0].name in UNITS
         return Planned(
             number=number,
             group=group,
             leaves=(words, numbers[0]) if is_usual else None,
-            stored=stored,
+            ahead=ahead,
             pages=pages,
             coded=is_coded(pages[words.number]),
         )
 
-    def _is_null(self, leaf: Leaf, group: Group, stored: Stored, pages: Mapping[int, Pages]) -> bool:
+    def _is_null(self, leaf: Leaf, group: Group, ahead: ReadAhead, pages: Mapping[int, Pages]) -> bool:
         """Whether all lists of a column are missing, for sure."""
         column, found = group.columns[leaf.number], pages[leaf.number]
         codec = codec_of(column.codec)
-        is_usual = found.usual is not None and found.values == group.rows and column.is_plain
+        is_usual = found.usual is not None and found.values == group.rows and column.is_readable
         is_small = found.unpacked <= LARGE_PAGE and found.values <= MOST_VALUES
         if not leaf.is_nullable or not is_usual or codec is None or not is_small:
             return False
         try:
-            contents = map(partial(_contents, stored, codec), _in_pieces(found.usual or ()))
+            contents = map(partial(_contents, ahead, codec), _in_pieces(found.usual or ()))
             for page, content in chain.from_iterable(contents):
                 decoder = self._decoding.decoder("nulls", leaf.definition)
                 if not page.is_dictionary and decoder.add_page(content, page.values, False) != page.values:
@@ -233,9 +236,9 @@ def _runs(groups: Iterable[Planned]) -> Iterator[list[Planned]]:
     error = None
     try:
         for planned in groups:
-            of_group = size_of(planned.pages.values())
+            of_group = size_of(planned.pages.values()) + len(planned.ahead.data)
             rows, size = rows + planned.group.rows, size + of_group
-            is_large = rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE
+            is_large = rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE or len(run) == MOST_TOGETHER
             if run and (is_large or not _are_alike(run[0], planned)):
                 yield run
                 run, rows, size = [], planned.group.rows, of_group
@@ -261,11 +264,11 @@ def _pages(planned: Planned, leaf: Leaf, threads: Threads) -> Iterator[tuple[Pag
     """Yield the pages of a column with their contents, unpacked by threads if it is large; raises NotUsualError."""
     pages, column = planned.pages[leaf.number], planned.group.columns[leaf.number]
     codec = codec_of(column.codec)
-    if pages.usual is None or pages.values != column.values or codec is None or not column.is_plain:
+    if pages.usual is None or pages.values != column.values or codec is None or not column.is_readable:
         raise NotUsualError
     is_even = all(max(page.stored, page.unpacked) <= LARGE_PAGE for page in pages.usual)
     mapped = threads.map_in_order if is_even and pages.unpacked > 2 * UNPACKED_AT_ONCE else map
-    yield from chain.from_iterable(mapped(partial(_contents, planned.stored, codec), _in_pieces(pages.usual)))
+    yield from chain.from_iterable(mapped(partial(_contents, planned.ahead, codec), _in_pieces(pages.usual)))
 
 
 class ListColumn:
@@ -362,17 +365,18 @@ def _in_pieces(pages: Iterable[Page]) -> Iterator[list[Page]]:
     for page in pages:
         piece.append(page)
         size += max(page.stored, page.unpacked)
-        if size >= UNPACKED_AT_ONCE:
+        in_file = page.place + page.stored - piece[0].place  # with the headers, which may be long
+        if max(size, in_file) >= UNPACKED_AT_ONCE:
             yield piece
             piece, size = [], 0
     if piece:
         yield piece
 
 
-def _contents(stored: Stored, codec: Codec, pages: Sequence[Page]) -> list[tuple[Page, Bytes]]:
+def _contents(ahead: ReadAhead, codec: Codec, pages: Sequence[Page]) -> list[tuple[Page, Bytes]]:
     """Read neighbouring pages and unpack them; raises NotUsualError. A page of version 2 becomes one of version 1."""
     start, end = pages[0].place, pages[-1].place + pages[-1].stored
-    data = memoryview(stored_at(stored, start, end - start))
+    data = memoryview(bytes_at(ahead, start, end - start))
     in_file = [data[page.place - start : page.place - start + page.stored] for page in pages]
     if any(len(content) != page.stored for page, content in zip(pages, in_file, strict=True)):
         raise NotUsualError
@@ -398,7 +402,8 @@ def _unpacked(pages: Sequence[Page], in_file: Sequence[memoryview], codec: Codec
             into[:4] = size.to_bytes(4, "little")
             into[4 : 4 + size] = content[:size]
             into, content = into[4 + size :], content[size:]
-        (codec.unpack if page.is_packed else copy)(content, into)
+        if content or into:  # not so where all lists are missing
+            (codec.unpack if page.is_packed else copy)(content, into)
     return rooms
 
 

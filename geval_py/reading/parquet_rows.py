@@ -15,7 +15,6 @@ from geval_py.reading.parquet_footer import opened_file, read_footer
 from geval_py.reading.parquet_headers import Unpacked
 from geval_py.reading.parquet_lists import ListReader, NotUsualError
 from geval_py.reading.parquet_schema import usual_leaves
-from geval_py.reading.sources import unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +28,10 @@ if TYPE_CHECKING:
 def read_rows(path: str, decoding: Decoding) -> Iterator[ListedRows | Any]:
     """Yield the rows of a file for a score: decoded if they are lists of the usual form, otherwise in record batches.
 
-    Raises as :func:`geval_py.reading.parquet.batches`. The command imports pyarrow without numpy.
+    Raises as :func:`geval_py.reading.parquet.batches`. Where the command needs pyarrow, it imports it without numpy.
     """
-    try:
-        with opened_file(path) as file:
-            yield from _rows(path, file, decoding)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with opened_file(path) as file:
+        yield from _rows(path, file, decoding)
 
 
 def _rows(path: str, file: BinaryIO, decoding: Decoding) -> Iterator[ListedRows | Any]:
@@ -58,7 +54,7 @@ def _rows(path: str, file: BinaryIO, decoding: Decoding) -> Iterator[ListedRows 
     def alone(planned: Planned) -> Iterator[ListedRows | Any]:
         done, before = 0, unpacked.size
         try:
-            for listed in reader.read([planned], reader.unpacked([planned], unpacked)):
+            for listed in reader.read([planned], reader.limit_of([planned], unpacked)):
                 done += len(listed.offsets) - 1
                 yield listed
         except NotUsualError:

@@ -7,7 +7,16 @@ in that (https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#li
 from __future__ import annotations
 
 from geval_py.reading.listed_rows import BUCKETS, LOGARITHMS, PROBABILITIES, WORDS
-from geval_py.reading.parquet_footer import CHILDREN, CONVERTED_TYPE, LOGICAL_TYPE, NAME, REPETITION, TYPE
+from geval_py.reading.parquet_footer import (
+    CHILDREN,
+    CONVERTED_TYPE,
+    LOGICAL_TYPE,
+    NAME,
+    OF_LIST,
+    OF_TEXT,
+    REPETITION,
+    TYPE,
+)
 from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -21,7 +30,7 @@ KEYS = (WORDS, PROBABILITIES, LOGARITHMS, BUCKETS)
 REQUIRED, OPTIONAL, REPEATED = 0, 1, 2
 KINDS = {4: "floats", 5: "doubles", 6: "words"}  # by the type of a leaf
 OLD_WRITER = b"parquet-cpp version"  # whose pages of version 2 may say falsely that they are not compressed
-UTF8, LIST = (0, 1), (3, 3)  # as converted types and as logical types
+UTF8, LIST = (0, OF_TEXT), (3, OF_LIST)  # as converted types and as logical types
 
 
 class Leaf(NamedTuple):

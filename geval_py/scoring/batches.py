@@ -15,7 +15,7 @@ from geval_py.reading.parquet_lists import Decoding
 from geval_py.reading.parquet_rows import read_rows
 from geval_py.reading.sources import state_at
 from geval_py.scoring.blocks import Block, MatchedBlockReader, Progress, ThreadPool, score_block
-from geval_py.scoring.kernel.backends import keep_freed_memory, parquet_kernel, row_losses
+from geval_py.scoring.kernel.backends import parquet_kernel, row_losses
 from geval_py.scoring.metrics.base import HashedColumn, LineStatistics
 
 TYPE_CHECKING = False
@@ -60,6 +60,8 @@ class BatchScorer(MatchedBlockReader):
         kernel = parquet_kernel()
         if kernel:
             if in_command():
+                from geval_py.scoring.kernel.native import keep_freed_memory
+
                 keep_freed_memory()
             return read_rows(self._path, Decoding(*kernel, pool))
         from geval_py.reading.parquet import batches
@@ -95,7 +97,9 @@ class BatchScorer(MatchedBlockReader):
 
 def _first_word(listed: ListedRows) -> bytes:
     """Return the first word of rows, which may be no UTF-8; an empty one if there is none."""
-    place = listed.offsets[0]
-    number = place if listed.codes is None or place >= len(listed.codes) else listed.codes[place]
+    place, end = listed.offsets[:2]
+    if place == end:
+        return b""
+    number = place if listed.codes is None else listed.codes[place]
     start, end = listed.starts[number : number + 2] if 0 <= number < len(listed.starts) - 1 else (0, 0)
     return bytes(listed.text[start:end])

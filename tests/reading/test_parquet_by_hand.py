@@ -13,7 +13,7 @@ from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet_headers
 from geval_py.reading.parquet_footer import read_footer
-from geval_py.reading.parquet_headers import Stored, pages_of
+from geval_py.reading.parquet_headers import ReadAhead, pages_of
 
 I32, I64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12  # kinds of Thrift's compact protocol
 PLAIN, RLE, DELTA_LENGTH_BYTE_ARRAY, RLE_DICTIONARY = 0, 3, 6, 8
@@ -186,7 +186,7 @@ def test_an_empty_page():
     write("out.parquet", 3, words=words, probabilities=[numbers(3)])
     with open("out.parquet", "rb") as file:
         (group,) = read_footer("out.parquet", file).groups
-        stored = Stored(file, Path("out.parquet").stat().st_size, 0, memoryview(b""))
+        stored = ReadAhead(file, Path("out.parquet").stat().st_size, 0, memoryview(b""))
         assert [pages_of("out.parquet", stored, column).usual is None for column in group.columns] == [True, False]
     assert [row.words for row in read_output("out.parquet")] == [("a",), ("b",), ("c",)]
     assert score() == 0

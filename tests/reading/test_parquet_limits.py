@@ -72,7 +72,7 @@ def columns_of(path):
 
 def pages_of(path, column):
     with path.open("rb") as file:
-        stored = parquet_headers.Stored(file, path.stat().st_size, 0, memoryview(b""))
+        stored = parquet_headers.ReadAhead(file, path.stat().st_size, 0, memoryview(b""))
         return parquet_headers.pages_of(str(path), stored, column)
 
 
@@ -186,7 +186,7 @@ def test_a_page_that_ends_behind_its_column(tmp_path):
     path = tmp_path / "out.parquet"
     path.write_bytes(bytes.fromhex("15 00 15 00 15 a8 ff 3f 2c 15 02 15 00 00 00") + bytes(100))
     with pytest.raises(UnreadableFileError) as caught:
-        pages_of(path, parquet_footer.Chunk(codec=0, values=1, start=0, size=110, is_plain=True))
+        pages_of(path, parquet_footer.Chunk(codec=0, values=1, start=0, size=110, is_readable=True))
     assert caught.value.reason == "it is not well-formed Parquet: a page ends behind its column"
 
 

@@ -230,14 +230,6 @@ def parquet_kernel() -> tuple[type[Decoder], ReadStruct] | None:
     return ParquetLists, read_struct
 
 
-def keep_freed_memory() -> None:
-    """Let the process keep the memory that it frees, for its next block; with the native backend and glibc."""
-    if choose_backend().name == "native":
-        from geval_py.scoring.kernel.native import keep_freed_memory as keep
-
-        keep()
-
-
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
     """Score rows in buffers; see :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
     if choose_backend().name == "native":

@@ -1075,18 +1075,33 @@ PyObject* wrong_lines() {
     return nullptr;
 }
 
-// Runs work without the GIL; false if memory ends, with an error set.
+// Runs work; false if memory ends.
 template <typename Work>
-bool without_gil(Work work) {
-    bool enough_memory = true;
-    Py_BEGIN_ALLOW_THREADS;
+bool has_memory(Work work) {
     try {
         work();
     } catch (const std::bad_alloc&) {
-        enough_memory = false;
+        return false;
     } catch (const std::length_error&) {
-        enough_memory = false;
+        return false;
     }
+    return true;
+}
+
+// Runs short work with the GIL; false if memory ends, with an error set.
+template <typename Work>
+bool with_gil(Work work) {
+    const bool enough_memory = has_memory(work);
+    if (!enough_memory) PyErr_NoMemory();
+    return enough_memory;
+}
+
+// Runs work without the GIL; false if memory ends, with an error set.
+template <typename Work>
+bool without_gil(Work work) {
+    bool enough_memory;
+    Py_BEGIN_ALLOW_THREADS;
+    enough_memory = has_memory(work);
     Py_END_ALLOW_THREADS;
     if (!enough_memory) PyErr_NoMemory();
     return enough_memory;
@@ -1744,7 +1759,9 @@ PyObject* read_struct(PyObject*, PyObject* arguments) {
     ThriftReader reader(data.text(), static_cast<std::uint64_t>(most));
     ThriftValue found;
     ThriftReader::Fault fault = ThriftReader::NO_FAULT;
-    if (!without_gil([&] { fault = reader.read(*shape, found); })) return nullptr;
+    const auto read = [&] { fault = reader.read(*shape, found); };
+    // The header of a page takes less time than other threads to give the GIL back.
+    if (!(data.text().size() < 1 << 16 ? with_gil(read) : without_gil(read))) return nullptr;
     if (fault) return PyLong_FromLong(fault);
     PyObject* fields = object_of(found);
     if (!fields) return nullptr;

@@ -44,9 +44,11 @@ __all__ = [
     "hashed_losses",
     "honest_fits",
     "isotonic",
+    "keep_freed_memory",
     "line_profiles",
     "pack_words",
     "read_guesses",
+    "read_struct",
     "reseeded_losses",
     "row_losses",
     "score_lines",
@@ -156,7 +158,7 @@ def read_struct(data: Bytes, shape: Mapping[int, Shape], most: int) -> tuple[Str
 
 
 def keep_freed_memory() -> None:
-    """Let the process keep the memory that it frees; see the function of this name in backends."""
+    """Let the process keep the memory that it frees, with glibc, which else gives it back after each batch."""
     _native.keep_freed_memory()
 
 
@@ -164,7 +166,7 @@ KINDS_OF_LISTS = ("codes", "words", "floats", "doubles", "nulls")
 
 
 class ParquetLists:
-    """Decodes a column of lists in a row group; see :class:`geval_py.reading.parquet_lists.Decoder`."""
+    """Decodes a column of lists in some row groups; see :class:`geval_py.reading.parquet_lists.Decoder`."""
 
     def __init__(self, kind: str, definition: int) -> None:
         self._lists = _native.parquet_lists(KINDS_OF_LISTS.index(kind), definition)
