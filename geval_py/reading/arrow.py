@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from geval_py.errors import MissingPackageError, UnreadableFileError
-from geval_py.reading.listed_rows import LOGARITHMS, PROBABILITIES, UNITS, WORDS, ListedRows
+from geval_py.reading.listed import LOGARITHMS, PROBABILITIES, UNITS, WORDS, ListedRows
 from geval_py.version import installs
 
 TYPE_CHECKING = False

@@ -23,7 +23,7 @@ from geval_py.reading.arrow import (
     reading,
     text_size,
 )
-from geval_py.reading.listed_rows import WORDS, ListedRows
+from geval_py.reading.listed import WORDS, ListedRows
 from geval_py.reading.parquet_batches import CHOICES, DOC, ParquetFile, count_in, pieces_of, size_in
 from geval_py.reading.parquet_footer import opened_file, read_footer
 from geval_py.reading.parquet_headers import BYTES_AT_ONCE, BYTES_OF_OBJECT, ROWS_AT_ONCE, Unpacked

@@ -14,7 +14,7 @@ from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.arrow import compute, leaves_in, leaves_of, lengths, pyarrow, reading, starts_in, text_size
 from geval_py.reading.lines import MOST_LINE_BYTES
-from geval_py.reading.listed_rows import LOGARITHMS, PROBABILITIES, WORDS
+from geval_py.reading.listed import LOGARITHMS, PROBABILITIES, WORDS
 from geval_py.reading.parquet_footer import MOST_FOOTER_BYTES, damaged, without_types
 from geval_py.reading.parquet_headers import (
     BYTES_AT_ONCE,

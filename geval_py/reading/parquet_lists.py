@@ -12,7 +12,7 @@ from itertools import accumulate, chain
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.lines import MOST_LINE_BYTES
-from geval_py.reading.listed_rows import PROBABILITIES, UNITS, ListedRows
+from geval_py.reading.listed import PROBABILITIES, UNITS, ListedRows
 from geval_py.reading.parquet_codecs import PackedError, codec_of, copy
 from geval_py.reading.parquet_headers import (
     BYTES_AT_ONCE,

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-    from geval_py.reading.listed_rows import ListedRows
+    from geval_py.reading.listed import ListedRows
     from geval_py.reading.parquet_batches import ParquetFile
     from geval_py.reading.parquet_lists import Decoding, Planned
 

@@ -6,7 +6,7 @@ in that (https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#li
 
 from __future__ import annotations
 
-from geval_py.reading.listed_rows import BUCKETS, LOGARITHMS, PROBABILITIES, WORDS
+from geval_py.reading.listed import BUCKETS, LOGARITHMS, PROBABILITIES, WORDS
 from geval_py.reading.parquet_footer import (
     CHILDREN,
     CONVERTED_TYPE,

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.listed_rows import BUCKETS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
+from geval_py.reading.listed import BUCKETS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.text import shorten, visible
 from geval_py.values import Value

@@ -12,7 +12,7 @@ from geval_py.cli import main
 from geval_py.errors import GevalError, UnreadableFileError
 from geval_py.reading import parquet, parquet_headers, parquet_lists
 from geval_py.reading.arrow import batch_of
-from geval_py.reading.listed_rows import ListedRows
+from geval_py.reading.listed import ListedRows
 from geval_py.reading.parquet_codecs import PackedError, codec_of, size_of_frame
 from geval_py.reading.parquet_lists import Decoding
 from geval_py.reading.parquet_rows import read_rows

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py.reading.listed_rows import ListedRows
+from geval_py.reading.listed import ListedRows
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.kernel import backends, listed_rows
 

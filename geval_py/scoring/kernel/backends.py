@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from geval_py.reading.lines import Bytes
-    from geval_py.reading.listed_rows import ListedRows
+    from geval_py.reading.listed import ListedRows
     from geval_py.reading.parquet_lists import Decoder
     from geval_py.reading.thrift import ReadStruct
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit

@@ -16,7 +16,7 @@ from geval_py.scoring.kernel.reference import bounded_losses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from geval_py.reading.listed_rows import ListedRows
+    from geval_py.reading.listed import ListedRows
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.reading.listed_rows import ListedRows
+    from geval_py.reading.listed import ListedRows
     from geval_py.reading.thrift import Shape, Struct
     from geval_py.scoring.kernel._native import CapsuleType
     from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
