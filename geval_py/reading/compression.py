@@ -103,12 +103,13 @@ class Compression(values.Value):
 # Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of pi or,
 # in an empty file, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
 _BZIP2_MAGIC = tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90"))
-_ZSTD_MAGIC = (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_MAGICS = (ZSTD_MAGIC, *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
 COMPRESSIONS = (
     Compression(name="xz", ending=".xz", magic=(b"\xfd7zXZ\0",), padding=b"\0"),
     Compression(name="gzip", ending=".gz", magic=(b"\x1f\x8b\x08",), padding=b"\0"),
     Compression(name="bzip2", ending=".bz2", magic=_BZIP2_MAGIC),
-    Compression(name="zstd", ending=".zst", magic=_ZSTD_MAGIC),
+    Compression(name="zstd", ending=".zst", magic=_ZSTD_MAGICS),
 )
 COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)
 MAGIC_BYTES = max(len(m) for c in COMPRESSIONS for m in c.magic)
@@ -121,6 +122,19 @@ def zstd_module() -> Any:
     else:
         from backports import zstd
     return zstd
+
+
+def size_of_frame(frame: bytes | memoryview) -> int | None:
+    """Return the unpacked size that the header of a frame declares; None if it does not.
+
+    Whether libzstd looks at it depends on how many bytes are asked for at once.
+    """
+    zstd = zstd_module()
+    try:
+        size: int | None = zstd.get_frame_info(frame).decompressed_size
+    except zstd.ZstdError:
+        return None
+    return size
 
 
 class _Gunzip:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from geval_py.reading.compression import size_of_frame, zstd_module
 from geval_py.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -28,8 +29,6 @@ FUNCTIONS = {
     7: ("lz4", "decompress_block_into"),
 }
 NONE, ZSTD = 0, 6
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-OF_ONE_BYTE, MOST_BLOCKS = 1, 1 << 10  # the kind of a block that is one byte many times; of a frame that is looked at
 
 
 class PackedError(Exception):
@@ -69,7 +68,7 @@ def codec_of(number: int) -> Codec | None:
         if size != len(into):
             raise PackedError
 
-    return Codec(unpack, size_of_frame if number == ZSTD else None)
+    return Codec(unpack, _size_of_whole if number == ZSTD else None)
 
 
 def copy(data: Bytes, into: memoryview) -> None:
@@ -79,23 +78,11 @@ def copy(data: Bytes, into: memoryview) -> None:
     into[:] = data
 
 
-def size_of_frame(frame: Bytes) -> int | None:
-    """Return the size in the header of a Zstandard frame; None if it is not there, or these are not just one frame.
-
-    The format: https://www.rfc-editor.org/rfc/rfc8878, section 3.1.1.
-    """
-    if frame[:4] != ZSTD_MAGIC or len(frame) < 5:
+def _size_of_whole(frame: Bytes) -> int | None:
+    """Return the size that a Zstandard frame declares; None if it does not, or these are not just one frame."""
+    zstd = zstd_module()
+    try:
+        is_whole = zstd.get_frame_size(frame) == len(frame)
+    except zstd.ZstdError:
         return None
-    descriptor = frame[4]
-    is_single, has_checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
-    size = (is_single, 2, 4, 8)[descriptor >> 6]
-    start = 5 + (not is_single) + (0, 1, 2, 4)[descriptor & 3]
-    place = start + size
-    for _ in range(MOST_BLOCKS):
-        head = int.from_bytes(frame[place : place + 3], "little")
-        place += 3 + (1 if head >> 1 & 3 == OF_ONE_BYTE else head >> 3)
-        if head & 1 or place > len(frame):  # the last one
-            break
-    if not size or place + 4 * has_checksum != len(frame):
-        return None
-    return int.from_bytes(frame[start : start + size], "little") + 256 * (size == 2)
+    return size_of_frame(frame) if is_whole else None

@@ -14,7 +14,15 @@ import sys
 from functools import partial
 from itertools import chain, islice, pairwise
 
-from geval_py.reading.compression import MAGIC_BYTES, Compression, Decompressed, compression_of, zstd_module
+from geval_py.reading.compression import (
+    MAGIC_BYTES,
+    ZSTD_MAGIC,
+    Compression,
+    Decompressed,
+    compression_of,
+    size_of_frame,
+    zstd_module,
+)
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -45,7 +53,6 @@ MOST_KIND = 15  # of the checks of .xz blocks
 MOST_FRAMES = 1 << 12  # unpacked at once by one thread
 MOST_WINDOW = 17 << 3  # in the notation of a .zst frame: 128 MiB, the single reader's limit
 MOST_INDEX_BYTES = 1 << 20
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 XZ_MAGIC, XZ_END = b"\xfd7zXZ\0", b"YZ"
 XZ_HEADER_BYTES = XZ_FOOTER_BYTES = 12
 
@@ -87,7 +94,8 @@ def _unpack(compression: Compression, most: int, packed: Packed) -> tuple[int, b
             return packed.start, None
         left -= len(data)
         is_whole = decompressor.eof and not decompressor.unused_data
-        if left < 0 or not is_whole or (compression.name == "zstd" and _size_of(member) not in (None, len(data))):
+        declared = size_of_frame(member) if compression.name == "zstd" else None
+        if left < 0 or not is_whole or declared not in (None, len(data)):
             return packed.start, None
         unpacked.append(data)
     return packed.start, None if packed.members is None else b"".join(unpacked)
@@ -146,20 +154,7 @@ def _frame_ends(stored: bytes) -> Iterator[int]:
 
 def _is_large(stored: bytes, most: int) -> bool:
     """Whether the header of a frame declares more than ``most`` unpacked bytes."""
-    return (_size_of(stored) or 0) > most
-
-
-def _size_of(frame: bytes | memoryview) -> int | None:
-    """Return the unpacked size that the header of a frame declares; None if it does not.
-
-    Whether libzstd looks at it depends on how many bytes are asked for at once.
-    """
-    zstd = zstd_module()
-    try:
-        size: int | None = zstd.get_frame_info(frame).decompressed_size
-    except zstd.ZstdError:
-        return None
-    return size
+    return (size_of_frame(stored) or 0) > most
 
 
 class _Stream(Value):
