@@ -14,16 +14,8 @@ from contextlib import contextmanager
 from itertools import islice
 
 from geval_py.reading import rows
-from geval_py.reading.arrow import (
-    batch_of,
-    compute,
-    leaves_in,
-    lengths,
-    pyarrow,
-    reading,
-    text_size,
-)
-from geval_py.reading.listed import WORDS, ListedRows
+from geval_py.reading.arrow import compute, leaves_in, lengths, pyarrow, reading, text_size
+from geval_py.reading.listed import WORDS, ListedRows, batch_of
 from geval_py.reading.parquet_batches import CHOICES, DOC, ParquetFile, count_in, pieces_of, size_in
 from geval_py.reading.parquet_footer import opened_file, read_footer
 from geval_py.reading.parquet_headers import BYTES_AT_ONCE, BYTES_OF_OBJECT, ROWS_AT_ONCE, Unpacked

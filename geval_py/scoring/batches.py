@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from geval_py.reading.arrow import import_pyarrow_alone, in_command, listed_rows
+from geval_py.reading.arrow import import_pyarrow_alone, in_command
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
-from geval_py.reading.listed import ListedRows
+from geval_py.reading.listed import ListedRows, listed_rows
 from geval_py.reading.parquet_lists import Decoding
 from geval_py.reading.parquet_rows import read_rows
 from geval_py.reading.sources import state_at
