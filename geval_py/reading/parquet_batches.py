@@ -17,9 +17,6 @@ from geval_py.reading.lines import MOST_LINE_BYTES
 from geval_py.reading.listed import LOGARITHMS, PROBABILITIES, WORDS
 from geval_py.reading.parquet_footer import MOST_FOOTER_BYTES, damaged, without_types
 from geval_py.reading.parquet_headers import (
-    BYTES_AT_ONCE,
-    BYTES_OF_OBJECT,
-    BYTES_OF_VALUE,
     ROWS_AT_ONCE,
     SHORT_WORD,
     ReadAhead,
@@ -27,6 +24,7 @@ from geval_py.reading.parquet_headers import (
     is_coded,
     pages_of,
     size_of,
+    size_of_objects,
 )
 from geval_py.reading.parquet_schema import KEYS
 
@@ -123,8 +121,7 @@ class ParquetFile:
         for leaf in self._strings if not coded else ():
             if pages[leaf].dictionary:
                 self._of_group.add(pages[leaf].values * self._longest_word(number, leaf))
-        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * group.rows // max(1, self._of_group.size)))
-        stream = _after(first, self._of_pages(number, pages, coded, at_once))
+        stream = _after(first, self._of_pages(number, pages, coded, self._of_group.rows_at_once(group.rows)))
         while True:
             with reading(self._path):
                 found = next(stream, None)
@@ -137,8 +134,8 @@ class ParquetFile:
                     inner = [batch.column(DOC).field(0), batch.column(RESPONSE).field(0)]
                     batch = self._pa.RecordBatch.from_arrays(inner, [CHOICES, LOGARITHMS])
             if coded:
-                self._of_group.add(max(0, text - values * BYTES_OF_VALUE))
-            yield from self._pieces(batch, values * BYTES_OF_OBJECT + text)
+                self._of_group.add_text(values, text)
+            yield from self._pieces(batch, size_of_objects(values, text))
 
     def _of_pages(
         self, number: int, pages: dict[int, Pages], coded: bool, at_once: int
@@ -221,8 +218,7 @@ def pieces_of(batch: Any, size: int, most: int) -> Iterator[tuple[Any, int]]:
 
 def size_in(batch: Any) -> int:
     """Compute how many bytes Python's objects for a batch take, at least, before they are made."""
-    values, text = count_in(batch)
-    return values * BYTES_OF_OBJECT + text
+    return size_of_objects(*count_in(batch))
 
 
 def count_in(batch: Any, are_short: bool = False) -> tuple[int, int]:

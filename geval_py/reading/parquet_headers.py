@@ -108,6 +108,11 @@ def size_of(pages: Iterable[Pages]) -> int:
     return sum(of.values * BYTES_OF_VALUE + of.unpacked for of in pages)
 
 
+def size_of_objects(values: int, text: int) -> int:
+    """Compute how many bytes Python's objects for some values take, at least, of which words have so many bytes."""
+    return values * BYTES_OF_OBJECT + text
+
+
 class Unpacked:
     """Counts the bytes that a file unpacks to, against its limit.
 
@@ -144,6 +149,14 @@ class UnpackedGroups:
             raise UnreadableFileError(path=self._path, reason=f"{reason}; write smaller row groups, or TSV")
         if self._of_file is not None:
             self._of_file.add(size)
+
+    def add_text(self, values: int, text: int) -> None:
+        """Count the bytes of words that stand as codes, beyond those that values count for; raises as :meth:`add`."""
+        self.add(max(0, text - values * BYTES_OF_VALUE))
+
+    def rows_at_once(self, rows: int) -> int:
+        """Return how many of all rows to read at once."""
+        return max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * rows // max(1, self.size)))
 
 
 class ReadAhead(NamedTuple):

@@ -16,8 +16,6 @@ from geval_py.reading.listed import PROBABILITIES, UNITS, ListedRows
 from geval_py.reading.parquet_codecs import PackedError, codec_of, copy
 from geval_py.reading.parquet_headers import (
     BYTES_AT_ONCE,
-    BYTES_OF_OBJECT,
-    BYTES_OF_VALUE,
     ROWS_AT_ONCE,
     SHORT_WORD,
     ReadAhead,
@@ -27,6 +25,7 @@ from geval_py.reading.parquet_headers import (
     pages_of,
     read_at,
     size_of,
+    size_of_objects,
 )
 from geval_py.values import NamedTuple
 
@@ -147,10 +146,7 @@ class ListReader:
         unpacked = self.limit_of(run, None)
         try:
             return run, Together(list(self.read(run, unpacked)), unpacked.size)
-        except (
-            NotUsualError,
-            UnreadableFileError,
-        ):  # which row or row group it is, is found where each is read alone
+        except (NotUsualError, UnreadableFileError):  # read alone, each has its own error
             return run, None
 
     def limit_of(self, run: list[Planned], of_file: Unpacked | None) -> UnpackedGroups:
@@ -193,13 +189,13 @@ class ListReader:
             return False
         try:
             contents = map(partial(_contents, ahead, codec), _in_pieces(found.usual or ()))
-            for page, content in chain.from_iterable(contents):
-                decoder = self._decoding.decoder("nulls", leaf.definition)
-                if not page.is_dictionary and decoder.add_page(content, page.values, False) != page.values:
-                    return False
+            decoder = self._decoding.decoder("nulls", leaf.definition)
+            return all(
+                page.is_dictionary or decoder.add_page(content, page.values, False) >= 0
+                for page, content in chain.from_iterable(contents)
+            )
         except NotUsualError:
             return False
-        return True
 
     def read(self, run: list[Planned], unpacked: UnpackedGroups) -> Iterator[ListedRows]:
         """Yield the rows of row groups that are read together; raises NotUsualError, and as ``unpacked``."""
@@ -208,7 +204,7 @@ class ListReader:
             raise NotUsualError
         words, numbers = (ListColumn(leaf, run, self._decoding, unpacked) for leaf in run[0].leaves)
         rows = sum(planned.group.rows for planned in run)
-        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * rows // max(1, unpacked.size)))
+        at_once = unpacked.rows_at_once(rows)
         for start in range(0, rows, at_once):
             count = min(at_once, rows - start)
             offsets, (codes, starts, text) = words.take(count), words.words()
@@ -217,8 +213,8 @@ class ListReader:
             values = numbers.numbers()
             size = words.text_size()
             if words.is_coded:
-                unpacked.add(max(0, size - 2 * len(values) * BYTES_OF_VALUE))
-            if 2 * len(values) * BYTES_OF_OBJECT + size > MOST_LINE_BYTES:
+                unpacked.add_text(2 * len(values), size)
+            if size_of_objects(2 * len(values), size) > MOST_LINE_BYTES:
                 raise NotUsualError  # it may be one row, or in one
             probabilities = run[0].leaves[1].name == PROBABILITIES
             yield ListedRows(_cast("i", offsets), starts, text, codes, values, probabilities)
@@ -232,16 +228,16 @@ def _runs(groups: Iterable[Planned]) -> Iterator[list[Planned]]:
     An error in the making of a row group is raised after those before it.
     """
     run: list[Planned] = []
-    rows = size = 0
+    rows = size = held = 0
     error = None
     try:
         for planned in groups:
-            of_group = size_of(planned.pages.values()) + len(planned.ahead.data)
-            rows, size = rows + planned.group.rows, size + of_group
-            is_large = rows > ROWS_AT_ONCE or size > BYTES_AT_ONCE or len(run) == MOST_TOGETHER
+            of_group, ahead = size_of(planned.pages.values()), len(planned.ahead.data)
+            rows, size, held = rows + planned.group.rows, size + of_group, held + ahead
+            is_large = rows > ROWS_AT_ONCE or max(size, held) > BYTES_AT_ONCE or len(run) == MOST_TOGETHER
             if run and (is_large or not _are_alike(run[0], planned)):
                 yield run
-                run, rows, size = [], planned.group.rows, of_group
+                run, rows, size, held = [], planned.group.rows, of_group, ahead
             run.append(planned)
     except UnreadableFileError as found:
         error = found

@@ -201,7 +201,7 @@ def test_a_row_of_long_words(tmp_path, monkeypatch):
     path = tmp_path / "out.parquet"
     write_row(path, 1000, "long" * 1000)
     monkeypatch.setattr(parquet_batches, "MOST_LINE_BYTES", 4_000_000)
-    for module in (parquet, parquet_batches):
+    for module in (parquet, parquet_headers):
         monkeypatch.setattr(module, "BYTES_AT_ONCE", 1 << 20)
     assert reason_of(path) == "row 1: it unpacks to 4064000 bytes, more than 4000000"
 

@@ -10,10 +10,9 @@ import pytest
 
 from geval_py.cli import main
 from geval_py.errors import GevalError, UnreadableFileError
-from geval_py.reading import parquet, parquet_headers, parquet_lists
-from geval_py.reading.arrow import batch_of
-from geval_py.reading.listed import ListedRows
-from geval_py.reading.parquet_codecs import PackedError, codec_of, size_of_frame
+from geval_py.reading import parquet, parquet_footer, parquet_headers, parquet_lists, parquet_schema
+from geval_py.reading.listed import ListedRows, batch_of
+from geval_py.reading.parquet_codecs import PackedError, codec_of
 from geval_py.reading.parquet_lists import Decoding
 from geval_py.reading.parquet_rows import read_rows
 from geval_py.scoring import batches
@@ -93,7 +92,8 @@ UNUSUAL = {
 @pytest.mark.parametrize("options", USUAL.values(), ids=USUAL)
 def test_usual_pages_are_decoded(options, kind, threads, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_lists, "UNPACKED_AT_ONCE", 1000)  # so that threads have work
-    monkeypatch.setattr(parquet_lists, "ROWS_AT_ONCE", 70)
+    for module in (parquet_headers, parquet_lists):
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 70)
     pq.write_table(table(1, kind=kind), tmp_path / "out.parquet", **options)
     assert read(tmp_path / "out.parquet", threads) == (rows_of(tmp_path / "out.parquet"), 0)
 
@@ -119,7 +119,8 @@ def test_other_columns_and_another_order(tmp_path):
 @pytest.mark.parametrize("row", [[], None, ["a", None]])
 @pytest.mark.parametrize("place", [0, 1500, 2999])
 def test_rows_of_another_form_are_read_by_pyarrow_from_there_on(row, place, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_lists, "ROWS_AT_ONCE", 70)
+    for module in (parquet_headers, parquet_lists):
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 70)
     usual = table(5).to_pylist()
     usual[place] = {"words": row, "probabilities": row and [0.5] * len(row)}
     path = tmp_path / "out.parquet"
@@ -213,7 +214,8 @@ def test_each_byte_changed(options, tmp_path, pytestconfig):
 def test_files_that_geval_convert_writes(unit, version, tmp_path, monkeypatch):
     """They have all columns, of which lists are missing."""
     sign = -1 if unit == "logprobs" else 1
-    monkeypatch.setattr(parquet_lists, "ROWS_AT_ONCE", 70)
+    for module in (parquet_headers, parquet_lists):
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 70)
     lists = table(9, 300).to_pydict()
     rows = [{"words": words, unit: [sign * p for p in of]} for words, of in zip(*lists.values(), strict=True)]
     types = {"words": WORDS, "probabilities": None, "logprobs": None, "buckets": None}
@@ -279,15 +281,16 @@ def test_bytes_that_are_not_packed():
     assert codec_of(5) is codec_of(99) is None
 
 
-@pytest.mark.parametrize("size", [0, 1, 255, 256, 300, 65791, 65792, 1 << 17])
-def test_the_size_of_a_frame(size):
-    frame = pa.Codec("zstd").compress(bytes(size), asbytes=True)
-    assert size_of_frame(frame) == zstd.get_frame_info(frame).decompressed_size == size
+@pytest.mark.parametrize("size", [0, 300, 1 << 17])
+def test_the_size_of_a_whole_frame(size):
+    """Frames are unpacked together only if each is whole: the bytes of the next one are its own."""
+    size_of = codec_of(6).size_of
+    whole = pa.Codec("zstd").compress(random.Random(1).randbytes(size), asbytes=True)
+    assert size_of(whole) == size_of(memoryview(whole)) == size
+    for other in (whole[:-1], whole + b"x", whole + whole, whole[:5], b"", b"x" * 20):
+        assert size_of(other) is None
     streamed = zstd.ZstdCompressor()
-    assert size_of_frame(streamed.compress(bytes(size)) + streamed.flush()) is None
-    for end in range(9):
-        assert size_of_frame(frame[:end]) in (None, size)
-    assert size_of_frame(b"x" * 20) is None
+    assert size_of(streamed.compress(bytes(size)) + streamed.flush()) is None
 
 
 def test_frames_that_unpack_to_another_size_than_they_say():
@@ -339,14 +342,6 @@ def test_small_groups_of_long_words_are_read_alone(tmp_path):
         found = list(read_rows(str(tmp_path / "out.parquet"), Decoding(ParquetLists, read_struct, pool)))
     assert len(found) == 20
     assert read(tmp_path / "out.parquet") == (rows_of(tmp_path / "out.parquet"), 0)
-
-
-def test_a_frame_that_goes_on_in_the_next_page():
-    """Frames are unpacked together only if each is whole: the bytes of the next one are its own."""
-    whole = pa.Codec("zstd").compress(random.Random(1).randbytes(300), asbytes=True)
-    assert size_of_frame(whole) == 300
-    for cut in (whole[:-1], whole[:-200], whole + b"x", whole + whole):
-        assert size_of_frame(cut) is None
 
 
 def test_missing_lists_are_not_counted_for_long(tmp_path, monkeypatch):
@@ -442,3 +437,19 @@ def test_only_the_command_keeps_freed_memory(tmp_path, monkeypatch):
         assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 0
         assert bool(called) == is_command
         monkeypatch.setattr(batches, "in_command", lambda: True)
+
+
+def test_row_groups_that_are_read_together_have_limits():
+    """Row groups without pages count for nothing but the bytes that were read ahead."""
+    pages = parquet_headers.Pages(0, 0, 0, 0, 0, frozenset(), [])
+    leaf = parquet_schema.Leaf("words", 0, "words", 3, True)
+
+    def sizes(rows, stored, groups):
+        ahead = parquet_headers.ReadAhead(None, 0, 0, memoryview(bytes(stored)))
+        group = parquet_footer.Group(rows, ())
+        planned = parquet_lists.Planned(0, group, (leaf, leaf), ahead, {0: pages}, True)
+        return [len(run) for run in parquet_lists._runs([planned] * groups)]
+
+    assert sizes(0, 0, 2500) == [1024, 1024, 452]
+    assert sizes(0, 1 << 22, 5) == [2, 2, 1]
+    assert sizes(4096, 0, 5) == [2, 2, 1]

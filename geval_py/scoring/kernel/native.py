@@ -162,14 +162,14 @@ def keep_freed_memory() -> None:
     _native.keep_freed_memory()
 
 
-KINDS_OF_LISTS = ("codes", "words", "floats", "doubles", "nulls")
+_KINDS_OF_LISTS = ("codes", "words", "floats", "doubles", "nulls")
 
 
 class ParquetLists:
     """Decodes a column of lists in some row groups; see :class:`geval_py.reading.parquet_lists.Decoder`."""
 
     def __init__(self, kind: str, definition: int) -> None:
-        self._lists = _native.parquet_lists(KINDS_OF_LISTS.index(kind), definition)
+        self._lists = _native.parquet_lists(_KINDS_OF_LISTS.index(kind), definition)
 
     def start_group(self) -> None:
         """Begin a row group."""

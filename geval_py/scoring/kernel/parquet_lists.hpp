@@ -124,9 +124,9 @@ class ParquetLists {
         Page& page = pages_.back();
         if (coded) {
             if (page.values.begin == page.values.end) return false;
-            const auto bits = static_cast<unsigned char>(*page.values.begin++);
-            if (bits > 32) return false;
-            page.codes = Runs(page.values, bits);
+            const auto of_codes = static_cast<unsigned char>(*page.values.begin++);
+            if (of_codes > 32) return false;
+            page.codes = Runs(page.values, of_codes);
         } else if (kind_ == CODES || (kind_ != WORDS && page.values.size() / width() < count)) {
             return false;
         }
