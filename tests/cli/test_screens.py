@@ -129,18 +129,27 @@ def screen(words, columns, folder):
         stderr=theirs,
     )
     os.close(theirs)
-    written = bytearray()
+    written = read_terminal(ours)
+    # An error says only that the terminal is closed: what was written last may still be on its way.
+    # So read again when the process has ended.
+    status = run.wait()
+    written += read_terminal(ours)
+    os.close(ours)
+    assert status in (0, 1), f"the command was ended by signal {-status}; before that it wrote: {written!r}"
+    return written.decode("utf-8").replace("\r\n", "\n")
+
+
+def read_terminal(ours):
+    """Read until the terminal is closed, which Linux says by an error."""
+    written = b""
     while True:
         try:
             part = os.read(ours, 1 << 16)
-        except OSError:  # as Linux says that no process has the terminal open
-            break
+        except OSError:
+            return written
         if not part:
-            break
+            return written
         written += part
-    os.close(ours)
-    run.wait()
-    return written.decode("utf-8").replace("\r\n", "\n")
 
 
 def sections():
