@@ -12,7 +12,7 @@ objects=$(mktemp -d)
 trap 'rm -rf "$objects"' EXIT
 for target in "${targets[@]}"; do
   # As the kernel's CMakeLists.txt: no fused multiplication. A target is one file, and does not use all of the kernel.
-  compile=($CXX $CXXFLAGS -std=c++17 -ffp-contract=off -fno-trapping-math -Wno-unused-function)
+  compile=($CXX $CXXFLAGS -std=c++17 -ffp-contract=off -fno-trapping-math -Wno-unused-function -DGEVAL_WITHOUT_PYTHON)
   others=()
   if [ "$target" = numbers ]; then # its second half: the reader of compilers without std::from_chars
     others=("$objects/fallback.o")

@@ -6,6 +6,7 @@
 // lines, each of a byte for its length and its bytes, a byte 0, and then the numbers: a byte that chooses a known
 // number, or 0 and the eight bytes of a double.
 
+#include "../../geval_py/scoring/kernel/packed_words.hpp"
 #include "kernel.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);

@@ -1,9 +1,20 @@
-// What the fuzz targets share: the kernel without Python, a check that ends the process, and scored blocks.
+// What the fuzz targets share: a check that ends the process, and scored blocks.
 
 #pragma once
 
-#define GEVAL_WITHOUT_PYTHON 1
-#include "../../geval_py/scoring/kernel/native.cpp"
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../../geval_py/scoring/kernel/block.hpp"
 
 namespace {
 

@@ -2,8 +2,13 @@
 // and the flags of each line must agree with its bytes and its loss. For a quarter of the inputs, since it takes twice as
 // long, one more property must hold, which the first byte chooses. scripts/fuzz.py compares a sample with the Python twin.
 
-#include "kernel.hpp"
+#include "../../geval_py/scoring/kernel/formatting.hpp"
+#include "../../geval_py/scoring/kernel/guesses.hpp"
+#include "../../geval_py/scoring/kernel/profile.hpp"
+#include "../../geval_py/scoring/kernel/seeds.hpp"
+#include "../../geval_py/scoring/kernel/tokens.hpp"
 #include "grammar.hpp"
+#include "kernel.hpp"
 
 namespace {
 

@@ -3,6 +3,9 @@
 //
 // This file is compiled twice: with GEVAL_WITHOUT_FROM_CHARS it is only the reader of compilers without std::from_chars.
 
+#include "../../geval_py/scoring/kernel/arpa_rows.hpp"
+#include "../../geval_py/scoring/kernel/formatting.hpp"
+#include "../../geval_py/scoring/kernel/numbers.hpp"
 #include "kernel.hpp"
 
 // The end of the number at the beginning of a padded text, or nullptr; and its value.

@@ -1,6 +1,8 @@
 // Fuzz the lists of Parquet's pages, and the losses of rows in buffers: pages of some row groups that are encoded in any
 // way the format allows, and then perhaps damaged, are decoded, some rows at a time, and what was taken is scored.
 
+#include "../../geval_py/scoring/kernel/listed_rows.hpp"
+#include "../../geval_py/scoring/kernel/parquet_lists.hpp"
 #include "kernel.hpp"
 
 namespace {

@@ -1,9 +1,15 @@
 // Fuzz the tables of words and numbers: n-gram models in the files of strangers, the numbers of words, the rows of ARPA
 // files, the search for keys, and the two sums whose result is exact. The first byte of an input chooses.
 
-#include "kernel.hpp"
-
 #include <map>
+
+#include "../../geval_py/scoring/kernel/arpa_rows.hpp"
+#include "../../geval_py/scoring/kernel/exact_sum.hpp"
+#include "../../geval_py/scoring/kernel/isotonic.hpp"
+#include "../../geval_py/scoring/kernel/key_index.hpp"
+#include "../../geval_py/scoring/kernel/probing_model.hpp"
+#include "../../geval_py/scoring/kernel/word_table.hpp"
+#include "kernel.hpp"
 
 namespace {
 

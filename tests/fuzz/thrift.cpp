@@ -1,6 +1,9 @@
 // Fuzz the reader of Thrift's compact protocol: structures that are encoded in any way the protocol allows, with fields that
 // the shape has not, are read as they were; damaged ones at least do no harm.
 
+#include <deque>
+
+#include "../../geval_py/scoring/kernel/thrift.hpp"
 #include "kernel.hpp"
 
 namespace {

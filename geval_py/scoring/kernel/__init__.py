@@ -1,7 +1,7 @@
 """The kernel's flags, which mark lines that deserve a second look.
 
 They are numbers, not an enum: they are combined once a line, and an enum's operators cost a microsecond each.
-native.cpp has the same values. A malformed line has only MALFORMED, the flags of its bytes, and one of ERROR_KINDS:
+flags.hpp has the same values. A malformed line has only MALFORMED, the flags of its bytes, and one of ERROR_KINDS:
 the kind of its first error, where a number that is too large counts only if there is no other error.
 """
 

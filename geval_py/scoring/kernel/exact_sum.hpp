@@ -1,7 +1,16 @@
 // The fast twin of exact_sum in reference.py: the sum without rounding, rounded once.
 //
 // J. Shewchuk, "Adaptive precision floating-point arithmetic and fast robust geometric predicates", Discrete &
-// Computational Geometry 18, 1997. A part of native.cpp.
+// Computational Geometry 18, 1997.
+
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+namespace {
 
 // Numbers without common bits, the least first, whose sum is that of all numbers added; none of them is 0.
 class Expansion {
@@ -44,3 +53,5 @@ class Expansion {
     std::size_t size_ = 0;
     bool finite_ = true;
 };
+
+}  // namespace

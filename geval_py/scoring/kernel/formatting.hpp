@@ -1,8 +1,24 @@
 // Output lines written from words and numbers: the twin of reference.format_entries.
 
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "text.hpp"
+
 #if defined(__cpp_lib_to_chars) && !defined(GEVAL_WITHOUT_FROM_CHARS)
 #define GEVAL_TO_CHARS 1
+#elif !defined(GEVAL_WITHOUT_PYTHON)
+#include <Python.h>
 #endif
+
+namespace {
 
 constexpr std::size_t MOST_DIGITS = 32;  // of a number, with sign, point and exponent
 
@@ -42,3 +58,5 @@ bool format_entries(Text words, const double* numbers, std::size_t count, double
     line.resize(static_cast<std::size_t>(to - line.data()));
     return words.begin == words.end;
 }
+
+}  // namespace

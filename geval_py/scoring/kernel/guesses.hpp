@@ -1,4 +1,20 @@
-// The entries of lines; the fast twin of reference.read_guesses. A part of native.cpp, inside its namespace.
+// The entries of lines; the fast twin of reference.read_guesses.
+
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "decoding.hpp"
+#include "flags.hpp"
+#include "line.hpp"
+#include "murmur.hpp"
+#include "text.hpp"
+
+namespace {
 
 // The entries of all lines of a block, normalised.
 class GuessList {
@@ -94,3 +110,5 @@ bool sum_shares(Text words, const double* shares, std::size_t count, Text expect
     }
     return true;
 }
+
+}  // namespace

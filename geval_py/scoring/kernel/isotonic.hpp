@@ -1,6 +1,16 @@
 // The fast twin of isotonic and honest_fits in reference.py, with the same sums in the same order.
-//
-// A part of native.cpp.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "wide.hpp"
+
+namespace {
 
 // The value of each pool, and the place after its last member.
 class Pools {
@@ -197,3 +207,5 @@ inline HonestFits honest_fits(const Honest& of, Pcg64 random, std::size_t draws)
     for (std::size_t draw = 0; draw < draws; ++draw) of_draws.draw(random, found);
     return found;
 }
+
+}  // namespace

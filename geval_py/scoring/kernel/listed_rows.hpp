@@ -1,6 +1,24 @@
 // Losses of rows of words and numbers in buffers, as Arrow lays them out: the twin of listed_rows.py.
 //
-// A part of native.cpp. A row is scored by the code that scores its line, in the same order, so the digits are the same.
+// A row is scored by the code that scores its line, in the same order, so the digits are the same.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "decoding.hpp"
+#include "dispatch.hpp"
+#include "line.hpp"
+#include "murmur.hpp"
+#include "packed_words.hpp"
+#include "text.hpp"
+
+namespace {
 
 // Numbers of four or eight bytes, which may stand at any address.
 struct Places {
@@ -266,3 +284,5 @@ class ListedScorer {
     Line line_;
     HashShort hash_short_;
 };
+
+}  // namespace

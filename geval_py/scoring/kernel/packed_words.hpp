@@ -4,15 +4,25 @@
 // for its last bytes and its length. Words with as many blocks stand together: a loop over them has no branches, and
 // compilers turn it into vector instructions. The order of all sums is fixed, so every machine gives the same losses.
 
-#if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
-#define GEVAL_DISPATCHES 1
-#define GEVAL_INLINE inline __attribute__((always_inline))
-#define GEVAL_AVX2 __attribute__((target("avx2")))
-#define GEVAL_CHOOSE(FUNCTION) (__builtin_cpu_supports("avx2") ? FUNCTION##_avx2 : FUNCTION##_portable)
-#else
-#define GEVAL_INLINE inline
-#define GEVAL_CHOOSE(FUNCTION) FUNCTION##_portable
-#endif
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "decoding.hpp"
+#include "dispatch.hpp"
+#include "line.hpp"
+#include "murmur.hpp"
+#include "numbers.hpp"
+#include "text.hpp"
+
+namespace {
 
 constexpr std::size_t WORD_LANES = 32;   // words that are hashed together
 constexpr std::size_t SUM_LANES = 32;    // partial sums of a row
@@ -384,3 +394,5 @@ class RowScorer {
     std::vector<std::uint32_t> found_;
     Numbers hits_;
 };
+
+}  // namespace

@@ -1,8 +1,22 @@
 // Lists of words or numbers in the pages of a Parquet column, as https://parquet.apache.org/docs/file-format/ defines
 // them. pyarrow is the reference, and reads what is refused here: all that is damaged, and a list that is empty, missing or
 // lacks an entry.
-//
-// A part of native.cpp.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text.hpp"
+
+namespace {
 
 constexpr std::size_t WIDE = 16;  // bytes that are copied at once
 
@@ -337,3 +351,5 @@ class ParquetLists {
     std::string text_;
     std::size_t size_ = 0;
 };
+
+}  // namespace

@@ -1,13 +1,10 @@
 // The 128 most significant bits of the powers of five from 5^0 down to 5^-64, the lower half first: for q < 0,
 // 2^b / 5^-q rounded up, with b such that bit 127 is set (D. Lemire, "Number parsing at a gigabyte per second",
 // Software: Practice and Experience 51 (2021), section 5).
+
 #pragma once
 
-#include <cstdint>
-
-struct Wide {
-    std::uint64_t low, high;
-};
+#include "wide.hpp"
 
 constexpr int LEAST_EXPONENT = -64;
 

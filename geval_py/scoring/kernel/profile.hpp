@@ -1,6 +1,22 @@
 // The fast twin of profile.py: the profile of each line's distribution, and the histogram of all words.
 //
-// A part of native.cpp, included after the code that reads a line. Sums are taken in the twin's order.
+// Sums are taken in the twin's order.
+
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "flags.hpp"
+#include "line.hpp"
+#include "numbers.hpp"
+#include "text.hpp"
+
+namespace {
 
 constexpr int OCTAVES = 40, PARTS = 8, BINS = OCTAVES * PARTS;
 constexpr int COUNTS = 3;  // of the histogram: words, their mass, and hits
@@ -269,3 +285,5 @@ inline ProfiledBlock profile_block(Text outputs, Text expected, std::size_t line
     block.histogram = profiler.histogram();
     return block;
 }
+
+}  // namespace

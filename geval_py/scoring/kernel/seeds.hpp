@@ -1,6 +1,21 @@
 // The losses of lines under the seeds of other lines: the twin of reference.reseeded_losses.
 //
-// A part of native.cpp. A word is hashed under many seeds at once, in loops that compilers turn into vector instructions.
+// A word is hashed under many seeds at once, in loops that compilers turn into vector instructions.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "flags.hpp"
+#include "line.hpp"
+#include "murmur.hpp"
+#include "packed_words.hpp"
+#include "text.hpp"
+
+namespace {
 
 GEVAL_INLINE bool hash_under_seeds_inline(Text word, std::uint32_t seed, const std::uint32_t* buckets, std::uint32_t mask,
                                           std::uint32_t* hashes) {
@@ -56,3 +71,5 @@ std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines,
     equal = (equal || !lines) && outputs.begin == outputs.end;
     return NONE;
 }
+
+}  // namespace

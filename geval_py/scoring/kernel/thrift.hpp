@@ -1,6 +1,15 @@
 // Structures in Thrift's compact protocol, read strictly: the native twin of reading/thrift.py, which says what is wrong.
-//
-// A part of native.cpp.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "text.hpp"
+
+namespace {
 
 // What a field holds: one of the kinds, a list of one shape, or some fields of a structure.
 struct ThriftShape {
@@ -190,3 +199,5 @@ class ThriftReader {
     std::uint64_t most_;
     bool fits_ = true;
 };
+
+}  // namespace

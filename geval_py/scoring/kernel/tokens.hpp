@@ -1,6 +1,30 @@
 // The fast twin of tokens.py: tokens are numbered and counted, and the figures of their lines are added up.
-//
-// A part of native.cpp.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "decoding.hpp"
+#include "prefetch.hpp"
+#include "secrets.hpp"
+#include "text.hpp"
+#include "wide.hpp"
+
+namespace {
 
 // Bytes that end a token, found 64 at a time: a bit for each.
 class Separators {
@@ -54,12 +78,6 @@ void split_lines(Text text, Separators separators, Token token, EndLine end_line
     if (text.begin != text.end && text.end[-1] != '\n') end_line();
 }
 
-inline void prefetch_place([[maybe_unused]] const void* place) {
-#if defined(__GNUC__)
-    __builtin_prefetch(place, 1);
-#endif
-}
-
 constexpr std::size_t PREFETCHED = 16;  // places that are fetched from memory before they are needed
 
 // How often hashes occur: each at most as often as is counted, where counts end at 255. The table is small enough for a
@@ -69,13 +87,13 @@ class HashCounts {
     HashCounts(const std::vector<std::uint32_t>& hashes, std::size_t bytes_of_text) : counts_(LEAST) {
         while (counts_.size() < bytes_of_text / 16 && counts_.size() < MOST) counts_.resize(2 * counts_.size());
         for (std::size_t i = 0; i < hashes.size(); ++i) {
-            if (i + PREFETCHED < hashes.size()) prefetch(hashes[i + PREFETCHED]);
+            if (i + PREFETCHED < hashes.size()) fetch(hashes[i + PREFETCHED]);
             unsigned char& count = counts_[hashes[i] & (counts_.size() - 1)];
             count = static_cast<unsigned char>(count + (count < 255));
         }
     }
 
-    void prefetch(std::uint32_t hash) const { prefetch_place(&counts_[hash & (counts_.size() - 1)]); }
+    void fetch(std::uint32_t hash) const { prefetch(&counts_[hash & (counts_.size() - 1)]); }
     unsigned of(std::uint32_t hash) const { return counts_[hash & (counts_.size() - 1)]; }
 
   private:
@@ -109,7 +127,7 @@ class TokenTable {
         const HashCounts occurrences(hashes, text.size());
         std::size_t i = 0;
         split_lines(text, Separators(separators), [&](Text token) {
-            if (i + PREFETCHED < hashes.size()) occurrences.prefetch(hashes[i + PREFETCHED]);
+            if (i + PREFETCHED < hashes.size()) occurrences.fetch(hashes[i + PREFETCHED]);
             if (occurrences.of(hashes[i++]) >= std::min<std::size_t>(least, 255)) keep(found_at(token));
         }, [&] { end_line(counts, numbers); });
     }
@@ -245,7 +263,7 @@ class TokenTable {
     // Keeps a token of the line until all are found. Meanwhile its slot, which may be anywhere, is fetched from memory.
     void keep(const Found& token) {
         found_.push_back(token);
-        if (!slots_.empty()) prefetch_place(slots_.data() + (token.hash & (slots_.size() - 1)));
+        if (!slots_.empty()) prefetch(slots_.data() + (token.hash & (slots_.size() - 1)));
     }
 
     // Numbers the tokens of a line. The tokens that are known, which may be anywhere too, are fetched from memory first.
@@ -254,7 +272,7 @@ class TokenTable {
         for (const Found& token : found_) {
             if (slots_.empty()) break;
             const Slot& slot = slots_[token.hash & (slots_.size() - 1)];
-            if (slot.number) prefetch_place(&tokens_[slot.number - 1]);
+            if (slot.number) prefetch(&tokens_[slot.number - 1]);
         }
         for (const Found& token : found_) add(token, numbers);
         counts.push_back(static_cast<std::int64_t>(numbers.size() - before));
@@ -418,7 +436,7 @@ bool add_rows(double* sums, std::size_t size, const double* rows, std::size_t ro
     for (std::size_t i = 0; i < count; ++i) {
         const auto place = static_cast<std::size_t>(places[i]), number = static_cast<std::size_t>(numbers[i]);
         if (i + PREFETCHED < count)
-            prefetch_place(sums + static_cast<std::size_t>(numbers[i + PREFETCHED]) * step);
+            prefetch(sums + static_cast<std::size_t>(numbers[i + PREFETCHED]) * step);
         double* sum = sums + number * step;
         const double* row = rows + place * step;
         for (std::size_t column = 0; column < step; ++column) sum[column] += row[column];
@@ -441,3 +459,5 @@ inline std::string take_column(Text text, std::size_t column) {
     }
     return cells;
 }
+
+}  // namespace

@@ -1,0 +1,151 @@
+// Distributions in arrays and in the buffers of Arrow, for Python.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "calls.hpp"
+#include "decoding.hpp"
+#include "listed_rows.hpp"
+#include "packed_words.hpp"
+#include "text.hpp"
+
+namespace {
+
+constexpr char PACKED_WORDS[] = "geval_py.PackedWords";
+
+PyObject* pack_words(PyObject*, PyObject* arguments) {
+    Buffer words;
+    if (!PyArg_ParseTuple(arguments, "y*", &words.view)) return nullptr;
+    std::unique_ptr<PackedWords> packed;
+    if (!without_gil([&] { packed = std::make_unique<PackedWords>(words.text()); })) return nullptr;
+    return capsule_of(std::move(packed), PACKED_WORDS);
+}
+
+// The numbers of an optional buffer; false if an error is set.
+template <typename Number>
+bool optional_numbers(PyObject* object, Buffer& buffer, const Number*& numbers, std::size_t& size) {
+    numbers = nullptr, size = 0;
+    if (object == Py_None) return true;
+    if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
+    if (buffer.view.itemsize != sizeof(Number)) {
+        raise_value_error("the arrays do not fit together");
+        return false;
+    }
+    numbers = static_cast<const Number*>(buffer.view.buf);
+    size = static_cast<std::size_t>(buffer.view.len) / sizeof(Number);
+    return true;
+}
+
+PyObject* array_losses(PyObject*, PyObject* arguments) {
+    PyObject *capsule, *values_object, *ids_object, *offsets_object, *rests_object;
+    Buffer values, ids, offsets, rests, expected, lines;
+    int bits, unit;
+    if (!PyArg_ParseTuple(arguments, "OOOOOy*y*ii", &capsule, &values_object, &ids_object, &offsets_object, &rests_object,
+                          &expected.view, &lines.view, &bits, &unit) ||
+        !check_bits(bits))
+        return nullptr;
+    const auto* words = static_cast<const PackedWords*>(PyCapsule_GetPointer(capsule, PACKED_WORDS));
+    if (!words || PyObject_GetBuffer(values_object, &values.view, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) return nullptr;
+    const Py_buffer& view = values.view;
+    Rows<double> rows{static_cast<std::size_t>(lines.view.len) / 4, static_cast<const char*>(view.buf), 0, nullptr, nullptr,
+                      nullptr};
+    std::size_t id_count, offset_count, rest_count;
+    if (!optional_numbers(ids_object, ids, rows.ids, id_count) ||
+        !optional_numbers(offsets_object, offsets, rows.offsets, offset_count) ||
+        !optional_numbers(rests_object, rests, rows.rests, rest_count))
+        return nullptr;
+    const bool is_float = view.format && !std::strcmp(view.format, "f");
+    bool fits = (is_float || (view.format && !std::strcmp(view.format, "d"))) && (!rows.rests || rest_count == rows.count);
+    if (rows.ids) {
+        fits = fits && view.ndim == 1 && static_cast<std::size_t>(view.shape[0]) == id_count && rows.offsets &&
+               offset_count == rows.count + 1 && are_offsets(rows.offsets, offset_count, id_count) &&
+               (view.shape[0] < 2 || view.strides[0] == view.itemsize);
+    } else {
+        fits = fits && view.ndim == 2 && static_cast<std::size_t>(view.shape[0]) == rows.count &&
+               static_cast<std::size_t>(view.shape[1]) == words->size() &&
+               (view.shape[1] < 2 || view.strides[1] == view.itemsize);
+        if (fits) rows.stride = view.strides[0];
+    }
+    if (!fits || unit < 0 || unit > static_cast<int>(Unit::logits) || count_lines(expected.text()) != rows.count) {
+        PyErr_SetString(PyExc_ValueError, "the arrays do not fit together");
+        return nullptr;
+    }
+    PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(rows.count * sizeof(double)));
+    if (!losses) return nullptr;
+    auto* found = reinterpret_cast<double*>(PyBytes_AsString(losses));
+    const auto* numbers = static_cast<const std::uint32_t*>(lines.view.buf);
+    std::ptrdiff_t fault = NONE;
+    double bound = 0;
+    if (!without_gil([&] {
+            std::string copy(expected.text().begin, expected.text().end);
+            const Text answers = padded(copy);
+            if (is_float) {
+                const Rows<float> single{rows.count, rows.values, rows.stride, rows.ids, rows.offsets, rows.rests};
+                RowScorer<float> scorer(*words, bits, static_cast<Unit>(unit));
+                fault = scorer.score(single, answers, numbers, found);
+                bound = scorer.bound();
+            } else {
+                RowScorer<double> scorer(*words, bits, static_cast<Unit>(unit));
+                fault = scorer.score(rows, answers, numbers, found);
+                bound = scorer.bound();
+            }
+        })) {
+        Py_DECREF(losses);
+        return nullptr;
+    }
+    return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
+}
+
+// The numbers of a buffer; false if an error is set.
+bool places_of(PyObject* object, Buffer& buffer, Places& places) {
+    if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
+    const Py_ssize_t size = buffer.view.itemsize;
+    if (size == 4 || size == 8) {
+        places = {static_cast<const char*>(buffer.view.buf), static_cast<std::size_t>(buffer.view.len / size), size == 8};
+        return true;
+    }
+    PyErr_SetString(PyExc_ValueError, "offsets, codes and values have four or eight bytes");
+    return false;
+}
+
+PyObject* row_losses(PyObject*, PyObject* arguments) {
+    PyObject *offsets_object, *starts_object, *codes_object, *values_object;
+    Buffer offsets, starts, text, codes, values, expected;
+    int probabilities, bits;
+    unsigned long long first_line;
+    ListedRows rows{};
+    if (!PyArg_ParseTuple(arguments, "OOy*OOpy*iK", &offsets_object, &starts_object, &text.view, &codes_object,
+                          &values_object, &probabilities, &expected.view, &bits, &first_line) ||
+        !check_bits(bits))
+        return nullptr;
+    rows.coded = codes_object != Py_None;
+    if (!places_of(offsets_object, offsets, rows.offsets) || !places_of(starts_object, starts, rows.starts) ||
+        !places_of(values_object, values, rows.values) || (rows.coded && !places_of(codes_object, codes, rows.codes)))
+        return nullptr;
+    rows.text = text.text();
+    rows.probabilities = probabilities;
+    const std::size_t count = rows.offsets.count - (rows.offsets.count > 0);
+    if (!rows.offsets.count || count_lines(expected.text()) != count) return wrong_lines();
+    PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count * sizeof(double)));
+    if (!losses) return nullptr;
+    auto* found = reinterpret_cast<double*>(PyBytes_AsString(losses));
+    std::ptrdiff_t fault = NONE;
+    double bound = 0;
+    if (!without_gil([&] {
+            ListedScorer scorer(rows, bits);
+            fault = scorer.score(expected.text(), first_line, found);
+            bound = scorer.bound();
+        })) {
+        Py_DECREF(losses);
+        return nullptr;
+    }
+    return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
+}
+
+}  // namespace
