@@ -10,8 +10,9 @@ from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.items import ScoredItem, unused_name
+from geval_py.reading.outputs import only_output
 from geval_py.reading.sources import Memory
-from geval_py.reading.splits import Split, Task, locate, locate_pair, only_output
+from geval_py.reading.splits import Split, Task, locate, locate_pair
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of, signature_lines
 from geval_py.text import named, shown, suggesting, visible

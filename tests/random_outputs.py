@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from geval_py.errors import GevalError
 from geval_py.reading.lines import LineReader
+from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Split, Task, output_at
+from geval_py.reading.splits import Split, Task
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 GOOD = [b"a:0.5 :0.5", b"the:0.9 of:0.05 :0.05", b":1", "żółw:0.25 :0.75".encode(), b"a:-1 b:-2\r", b"a:1"]

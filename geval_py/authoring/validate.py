@@ -15,6 +15,7 @@ from geval_py.errors import DataError, GevalError, MalformedLineError, MissingPa
 from geval_py.reading import challenge, compression, config, rewriting, splits
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, read_lines
+from geval_py.reading.outputs import OUTPUT_FILE
 from geval_py.scoring import evaluate
 from geval_py.scoring.in_memory import score_lists
 from geval_py.scoring.metrics.base import Metric
@@ -144,7 +145,7 @@ def score_faults(
     """Score the answers of a set as a perfect output with each metric; less than the best score is a fault."""
     with tempfile.TemporaryDirectory(prefix="geval-validation-") as folder:
         os.mkdir(os.path.join(folder, test_name))
-        output = os.path.join(folder, test_name, splits.OUTPUT_FILE)
+        output = os.path.join(folder, test_name, OUTPUT_FILE)
         open(output, "x").close()  # the output must exist before it is written, for each metric anew
         task = task.replace(
             test_name=test_name, expected_directory=task.directory, out_directory=folder, out_files=(output,)

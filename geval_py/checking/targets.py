@@ -30,6 +30,7 @@ from geval_py.errors import (
 from geval_py.reading import config, sources, splits, wordprobs
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import Metric
@@ -159,7 +160,7 @@ def _holds_test_sets(path: str, tests: Sequence[str]) -> bool:
 def _holds_outputs(folder: str) -> bool:
     """Whether a folder itself holds outputs, faulty ones too."""
     try:
-        return any(output.name != splits.OUT_HEADER_FILE for output in splits.find_outputs(folder))
+        return any(output.name != splits.OUT_HEADER_FILE for output in find_outputs(folder))
     except UnreadableFileError:
         return False
 
@@ -205,11 +206,11 @@ def _named_targets(path: str, challenge: str | None, test: str | None, base: str
             yield _with_test_set(target, guess_test_set(place, challenge, test))
 
 
-def _outputs_at(path: str) -> tuple[splits.Output, ...]:
+def _outputs_at(path: str) -> tuple[Output, ...]:
     found = path if path == sources.STANDARD_INPUT or sources.is_address(path) else sources.find_file(path)
     matching = sources.matching_files("", path) if found is None and _is_pattern(path) else ()
     paths = sorted(matching, key=natural_order) if found is None else [found]
-    return tuple(map(splits.output_at, paths))
+    return tuple(map(output_at, paths))
 
 
 def _is_pattern(path: str) -> bool:
@@ -221,7 +222,7 @@ def _no_such_file(path: str) -> str:
     folder, name = os.path.dirname(path) or os.curdir, os.path.basename(path)
     is_there = sources.is_folder(folder)
     if _is_pattern(path):
-        outputs = [output.name for output in splits.find_outputs(folder)] if is_there else []
+        outputs = [output.name for output in find_outputs(folder)] if is_there else []
         return "no file matches the pattern" + (f"; the outputs there are {some_of(outputs)}" if outputs else "")
     close = nearest(name, sources.names_in(folder)) if is_there else None
     if close:
@@ -258,9 +259,7 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
         yield _missing(error.path, _one_line(error))
         return
     if not names:
-        yield _missing(
-            os.path.join(path, splits.OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder"
-        )
+        yield _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
     missing = []
     for name in names:
         folder = os.path.join(path, name)
@@ -274,7 +273,7 @@ def _misplaced(submission: str, tests: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each output that lies beside the folders of test sets without one."""
     if not tests or not _holds_outputs(submission) or holds_data(submission):
         return
-    for output in splits.find_outputs(submission):
+    for output in find_outputs(submission):
         if output.name == splits.OUT_HEADER_FILE:
             continue
         folders = "the folders" if len(tests) > 1 else "the folder"
@@ -288,12 +287,12 @@ def _misplaced(submission: str, tests: Sequence[str]) -> Iterator[Problem]:
 
 def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterator[Target | Problem]:
     try:
-        outputs = splits.find_outputs(folder) if sources.find_file(folder) == folder else ()
+        outputs = find_outputs(folder) if sources.find_file(folder) == folder else ()
     except DataError as error:
         yield _missing(error.path, _one_line(error))
         return
     if not outputs:
-        yield _missing(os.path.join(folder, splits.OUTPUT_FILE), _without_output(folder))
+        yield _missing(os.path.join(folder, OUTPUT_FILE), _without_output(folder))
     for output in outputs:
         if output.fault is not None:
             yield _missing(output.path, _one_line(output.fault))

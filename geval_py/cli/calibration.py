@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from geval_py.cli import options, parsers, score, terminal
 from geval_py.explaining import calibration, reliability
-from geval_py.reading.splits import locate, only_output
+from geval_py.reading.outputs import only_output
+from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import UNSIGNED
 

@@ -12,6 +12,7 @@ from geval_py.errors import MissingFileError, UsageError
 from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties, notes_on_ties
 from geval_py.reading import config, splits
+from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import UNSIGNED
 from geval_py.text import named, some_of, visible
@@ -116,8 +117,8 @@ def run(words: Sequence[str]) -> int:
 
 def _with_baseline(split: splits.Split, task: splits.Task, baseline: str | None) -> splits.Split:
     """Add the baseline to outputs that are named without it."""
-    names = splits.unique_names(split.outputs)
-    if baseline is None or not task.out_files or baseline in splits.by_accepted_names(names, split.outputs):
+    names = unique_names(split.outputs)
+    if baseline is None or not task.out_files or baseline in by_accepted_names(names, split.outputs):
         return split
     try:
         return splits.locate_others(split, task, [baseline])

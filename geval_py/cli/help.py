@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from geval_py.checking import problem_formats, rules
 from geval_py.cli import options, parsers, suggestions, terminal
 from geval_py.errors import UsageError
-from geval_py.reading import challenge, config, sources, splits
+from geval_py.reading import challenge, config, sources
+from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring.metrics import METRICS, Metrics, find_metric
 from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.tables import formats
@@ -186,7 +187,7 @@ def where_outputs_are(task: Task) -> Iterator[str]:
 def _has_outputs(task: Task, test: challenge.DataSet) -> bool:
     """Whether all outputs that a task names are in a test set's folder; if it names none, whether any is there."""
     folder = os.path.abspath(test.directory)
-    known = splits.by_accepted_names(splits.unique_names(test.outputs), test.outputs)
+    known = by_accepted_names(unique_names(test.outputs), test.outputs)
     return bool(test.outputs) and all(
         name in known or os.path.dirname(os.path.abspath(name)) == folder for name in task.out_files
     )

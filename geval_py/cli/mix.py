@@ -11,6 +11,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation, mixing
 from geval_py.reading import derived, splits
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.outputs import own_names, unique_names
 from geval_py.scoring import evaluate, scores
 from geval_py.text import some_of
 
@@ -82,8 +83,8 @@ def run(words: Sequence[str]) -> int:
         force=own["force"],
     )
 
-    unique = splits.unique_names(outputs)
-    mixture = replace(mixture, names=splits.own_names(dict(settings.names), unique, outputs, "mixed"))
+    unique = unique_names(outputs)
+    mixture = replace(mixture, names=own_names(dict(settings.names), unique, outputs, "mixed"))
 
     def write() -> list[str]:
         if not mixture.taken and not own["force"]:

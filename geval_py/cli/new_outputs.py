@@ -10,6 +10,7 @@ from geval_py.cli import options, parsers, score, terminal
 from geval_py.errors import ExistingFileError, UsageError
 from geval_py.reading import config, derived, splits
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.outputs import Output
 from geval_py.tables.formats import FOR_PEOPLE, Tabular
 from geval_py.text import named
 
@@ -103,7 +104,7 @@ def check_sources(challenge: Challenge, sources: Mapping[str, Sequence[str]], he
 
 
 def sources_of(
-    challenge: Challenge, tests: Sequence[str], outputs: Sequence[splits.Output], own_test: str
+    challenge: Challenge, tests: Sequence[str], outputs: Sequence[Output], own_test: str
 ) -> dict[str, list[str]]:
     """Find the outputs of one test set in others, by their names; in their own they are known.
 

@@ -15,16 +15,9 @@ from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.answers import answers_in
 from geval_py.reading.config import CONFIG_FILE, config_task
+from geval_py.reading.outputs import Output, by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import (
-    Output,
-    Split,
-    Task,
-    by_accepted_names,
-    locate,
-    locate_others,
-    unique_names,
-)
+from geval_py.reading.splits import Split, Task, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.scores import (
@@ -279,8 +272,6 @@ def shown_names(results: Sequence[ScoredOutput | Failure], settings: Settings) -
     """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
     if not settings.names:
         return []
-    from geval_py.reading.splits import own_names
-
     outputs = [result.output for result in results]
     unique = unique_names(outputs)
     wanted = own_names(dict(settings.names), unique, outputs, "scored")

@@ -12,6 +12,7 @@ from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.tuning import tune
 from geval_py.reading import derived, splits
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.outputs import only_output
 from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import UNSIGNED
 
@@ -66,7 +67,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     with score.blaming_config(task):
         split = splits.locate(task)
-        splits.only_output(split.outputs)
+        only_output(split.outputs)
         sign = settings.format not in UNSIGNED or bool(own["apply"])  # the parameters beside an output are signed
         schemes = evaluate.select_schemes(task)[:1]
         (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=sign))
@@ -107,7 +108,7 @@ def _apply_parameters(task: splits.Task, own: Mapping[str, Any]) -> list[str]:
     sources = {}
     for test in own["apply"]:
         found = [output for name in names for output in splits.outputs_named(challenge[test].directory, name)]
-        sources[test] = [splits.only_output(found).path]
+        sources[test] = [only_output(found).path]
     return _apply(challenge, sources, parameters, kept, force=own["force"])
 
 

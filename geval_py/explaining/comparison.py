@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, default_samples, samples_needed
-from geval_py.reading import config, splits
+from geval_py.reading import config
+from geval_py.reading.outputs import Output, find_output, output_at, own_names, unique_names
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.score_tables import short_name
 from geval_py.tables import formats, numbers
@@ -101,7 +102,7 @@ class Comparison(formats.Tabular):
     def with_names(self, names: Mapping[str, str]) -> Comparison:
         """Return the same comparison, which tables for people show with other names; raises UsageError."""
         own = [system.name for system in self.systems]
-        found = splits.own_names(names, own, list(map(splits.output_at, own)), "compared")
+        found = own_names(names, own, list(map(output_at, own)), "compared")
         return replace(self, names={**self.names, **found})
 
     def to_frame(self) -> pd.DataFrame:
@@ -273,7 +274,7 @@ def compare(
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
     scores.check_comparable(evaluations)
     outputs = [evaluation.output for evaluation in evaluations]
-    names = splits.unique_names(outputs)
+    names = unique_names(outputs)
     index = _find_baseline(baseline, names, outputs)
     of_file, dependence = choose_documents(evaluations, documents)
     grouped = of_file and of_file.of_score(evaluations[0].scores[0])
@@ -326,11 +327,11 @@ def _comparison(
     )
 
 
-def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[splits.Output]) -> int:
+def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[Output]) -> int:
     if baseline is None:
         return 0
     if isinstance(baseline, str | os.PathLike):
-        return splits.find_output(os.fspath(baseline), names, outputs, "compared")
+        return find_output(os.fspath(baseline), names, outputs, "compared")
     try:
         index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
     except TypeError:

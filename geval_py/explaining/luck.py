@@ -21,7 +21,8 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining import reliability, significance
-from geval_py.reading import schemes, sources, splits
+from geval_py.reading import schemes, sources
+from geval_py.reading.outputs import unique_names
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import SKETCHES
@@ -342,7 +343,7 @@ def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison
     Only neighbours that cannot be told apart anyway, on a metric of hashed words, are looked at: their outputs are
     read again, unless they can be read only once.
     """
-    by_name = dict(zip(splits.unique_names([of.output for of in evaluations]), evaluations, strict=True))
+    by_name = dict(zip(unique_names([of.output for of in evaluations]), evaluations, strict=True))
 
     @cache
     def profile(name: str) -> hashed.ProfileStatistics:

@@ -20,8 +20,9 @@ import numpy as np
 
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
-from geval_py.reading import config, splits
+from geval_py.reading import config
 from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
+from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table
@@ -232,7 +233,7 @@ def _columns(evaluations: Sequence[ScoredOutput], frequent: FrequentWords, bits:
 
 
 def _components(evaluations: Sequence[ScoredOutput], losses: Array, weights: Array) -> tuple[Component, ...]:
-    names = [*splits.unique_names([evaluation.output for evaluation in evaluations]), TRAIN]
+    names = [*unique_names([evaluation.output for evaluation in evaluations]), TRAIN]
     signatures = [*(evaluation.signature for evaluation in evaluations), None]
     scores = [
         *(evaluation.score for evaluation in evaluations),

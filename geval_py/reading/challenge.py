@@ -19,6 +19,7 @@ from geval_py.reading import config, sources, splits
 from geval_py.reading.answers import find_answers
 from geval_py.reading.items import Item, column_name, column_names
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines, read_lines
+from geval_py.reading.outputs import Output, find_outputs
 from geval_py.text import natural_order, shorten, suggestion, visible
 
 TYPE_CHECKING = False
@@ -95,9 +96,9 @@ class DataSet:
         return make_frame(columns | {"expected": [item.expected for item in items]})
 
     @property
-    def outputs(self) -> tuple[splits.Output, ...]:
+    def outputs(self) -> tuple[Output, ...]:
         """The present outputs, in natural order of their names; empty if their folder does not exist."""
-        return splits.find_outputs(self.directory) if sources.is_folder(self.directory) else ()
+        return find_outputs(self.directory) if sources.is_folder(self.directory) else ()
 
     def _repr_html_(self) -> str:
         """Show the first items in Jupyter."""

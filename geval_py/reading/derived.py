@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 from geval_py import errors, values
 from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs
 from geval_py.reading.lines import LineReader, read_lines
+from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.sources import can_be_reread, find_file
 from geval_py.text import named
 
@@ -435,12 +436,12 @@ def _compressed_ending(path: str) -> str:
     return next((ending for ending in compression.COMPRESSED_ENDINGS if path.endswith(ending)), "")
 
 
-def is_derived(output: splits.Output) -> bool:
+def is_derived(output: Output) -> bool:
     """Whether an output was made by tuning or mixing: whether its parameters are beside it."""
     return os.path.exists(Derived(sources=(), path=output.path).kept_path)
 
 
-def set_tuned_on(output: splits.Output) -> str | None:
+def set_tuned_on(output: Output) -> str | None:
     """Return the name of the test set that an output was tuned or mixed on, from the file beside it; None if none."""
     try:
         with open(Derived(sources=(), path=output.path).kept_path, encoding="utf-8") as file:
@@ -464,30 +465,30 @@ def derived_output(sources: Sequence[str], name: str, parameter: str, folder: st
 
 def tuned_output(parameters: Parameters, path: str, folder: str, header: str | None) -> Derived:
     """Return the tuned version of an output, in a folder."""
-    name = splits.output_at(path).name
+    name = output_at(path).name
     return derived_output([path], name, f"tuned={'-'.join(parameters.changed)}", folder, header)
 
 
 def mixed_output(paths: Sequence[str], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:
     """Return the mixture of two or more outputs, in a folder; ``more`` are names of other ingredients."""
-    labels = [*map(_label, map(splits.output_at, paths)), *more]
+    labels = [*map(_label, map(output_at, paths)), *more]
     label = "+".join(labels)
     if len(label) > MOST_LABEL or len(set(labels)) < len(labels):
         label = f"{len(labels)}-outputs"
     return derived_output(paths, "out.tsv", f"mix={label}", folder, header)
 
 
-def _label(output: splits.Output) -> str:
+def _label(output: Output) -> str:
     """Return a short name of an output that may be the value of a parameter.
 
-    >>> _label(splits.output_at("out-model=bigram,lr=0.1.tsv.xz")), _label(splits.output_at("out.tsv"))
+    >>> _label(output_at("out-model=bigram,lr=0.1.tsv.xz")), _label(output_at("out.tsv"))
     ('bigram-0.1', 'out')
     """
     short = "-".join(output.parameters.values()) or output.name.removesuffix(OUTPUT_ENDING).removeprefix("out-")
     return re.sub(r"[^\w.-]", "-", short)
 
 
-def find_output(test: challenge.DataSet, output: splits.Output) -> str:
+def find_output(test: challenge.DataSet, output: Output) -> str:
     """Find the output with the same name in another test set; raises MissingFileError, AmbiguousFileError."""
     place = os.path.join(test.directory, output.name)
     path = find_file(place)

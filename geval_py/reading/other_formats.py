@@ -3,7 +3,7 @@ r"""Outputs in other formats than TSV, read as the lines of an output and writte
     {"words": ["the", "a", ""], "probabilities": [0.5, 0.25, 0.25]}    JSON lines      the:0.5 a:0.25 :0.25
     {"probabilities": {"the": 0.5, "a": 0.25, "": 0.25}}               the same, as a map
 
-:func:`geval_py.reading.splits.output_at` puts a :class:`Converted` in the place of the path of such a file, so that
+:func:`geval_py.reading.outputs.output_at` puts a :class:`Converted` in the place of the path of such a file, so that
 whatever reads an output reads its lines. To score Parquet, nothing of it is read here, so the modules that read the
 formats are imported where they are used.
 """

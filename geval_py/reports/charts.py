@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_LINES
-from geval_py.reading.splits import unique_names
+from geval_py.reading.outputs import unique_names
 from geval_py.reports import scales
 from geval_py.reports.drawing import (
     BELOW,

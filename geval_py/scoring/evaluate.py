@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from geval_py.reading.lines import Bytes
+    from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme
-    from geval_py.reading.splits import Output
     from geval_py.scoring.blocks import Scorer, Workers
     from geval_py.scoring.metrics.base import Column
     from geval_py.scoring.selection import Choice, Found, Key, Selection

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from geval_py.reading import config, splits
+from geval_py.reading import config
+from geval_py.reading.outputs import own_names, unique_names
 from geval_py.reading.sources import Memory
 from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
@@ -362,8 +363,8 @@ def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, n
     columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
     if names:
         outputs = [one.output for one in evaluations]
-        unique = splits.unique_names(outputs)
-        own = splits.own_names(names, unique, outputs, "scored")
+        unique = unique_names(outputs)
+        own = own_names(names, unique, outputs, "scored")
         columns = {name: of for name, of in columns.items() if name in {"challenge", "output", *metrics}}
         columns["output"] = [own.get(name, short) for name, short in zip(unique, columns["output"], strict=True)]
     styles = [_style(one) for one in evaluations]

@@ -10,9 +10,10 @@ from itertools import islice
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import InputText, ItemColumns, ScoredItem, Texts
+from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import Memory, state_at
-from geval_py.reading.splits import Output, Split
+from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.text import named, shown, visible
 from geval_py.values import Value

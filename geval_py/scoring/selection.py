@@ -22,9 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme, Flag
-    from geval_py.reading.splits import Output, Split
+    from geval_py.reading.splits import Split
     from geval_py.scoring.metrics.base import Column, LineStatistics
 
 # Which lines are scored: the flags that select them, and the preparations of lines before these flags look at them:

@@ -8,11 +8,11 @@ import pytest
 from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
 from geval_py.authoring.init import CLASSES, WORD_GAPS, config_text, data_files, init_challenge, readme
 from geval_py.authoring.validate import validate_challenge
-from geval_py.evaluation import evaluate_all
 from geval_py.reading.config import config_task, words_of
 from geval_py.reading.splits import Task
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.metrics import METRICS, find_metric
+from geval_py.suite import evaluate_all
 
 FILES = [  # in GEval's order
     ".gitignore",

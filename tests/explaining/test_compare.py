@@ -21,7 +21,7 @@ from geval_py import LineCountError, UsageError, compare, evaluate
 from geval_py.explaining import resampling
 from geval_py.explaining.comparison import share_text
 from geval_py.explaining.paired import Systems
-from geval_py.reading.splits import Output, unique_names
+from geval_py.reading.outputs import Output, unique_names
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.tables.formats import FORMATS

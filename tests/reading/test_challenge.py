@@ -18,10 +18,11 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.evaluation import evaluate_all
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Output, Task, find_outputs, locate, parse_parameters, read_header, read_vocabulary
+from geval_py.reading.splits import Task, locate, read_header, read_vocabulary
+from geval_py.suite import evaluate_all
 from geval_py.text import natural_order
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -53,41 +54,6 @@ def dev0(**values):
 def write(folder, *names):
     for name in names:
         (folder / name).write_text(":1\n")
-
-
-# Parameters in names
-
-PARAMETERS = {
-    "out.tsv": {},
-    "out-.tsv": {},
-    "out-a.tsv": {},
-    "out-epochs=10.tsv": {"epochs": "10"},
-    "out-epochs=10,lr=0.01.tsv": {"epochs": "10", "lr": "0.01"},
-    "out-epochs=10,lr=0.01.tsv.xz": {"epochs": "10", "lr": "0.01"},
-    "out-lr=0.01": {"lr": "0.01"},
-    "out-lr=1e-3.tsv.gz": {"lr": "1e-3"},
-    "out-model=a-b.tsv": {"model": "a-b"},
-    "out-a=b=c.tsv": {"a": "b=c"},
-    "out-a=.tsv": {"a": ""},
-    "out-a=,b=.tsv.bz2": {"a": "", "b": ""},
-    "out- a = 1 , b= 2 .tsv": {"a": "1", "b": "2"},
-    "out-a=1,b.tsv": {},
-    "out-a=1,.tsv": {},
-    "out-=1.tsv": {},
-    "out- =1.tsv": {},
-    "out-żółw=水.tsv.zst": {"żółw": "水"},
-    "answers-a=1.tsv": {"a": "1"},
-    "-a=1.tsv": {},
-    "-": {},
-    "": {},
-}
-
-
-@pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items(), ids=PARAMETERS)
-def test_parameters_in_a_name(name, parameters):
-    """What follows the first - is comma-separated key=value, split at the first =, both stripped; the value may
-    be empty; anything else is a name without parameters."""
-    assert parse_parameters(name) == parameters
 
 
 # Natural order
@@ -184,34 +150,6 @@ def test_ambiguous_files_of_a_test_set(name, use, here):
         f"More than one file could be `./dev-0/{name}.tsv`: `./dev-0/{name}.tsv.bz2` and "
         f"`./dev-0/{name}.tsv.zst`\n  remove all but one"
     )
-
-
-# Outputs
-
-
-def test_one_output(here):
-    assert find_outputs("dev-0") == (Output(path="dev-0/out.tsv", name="out.tsv", parameters={}),)
-
-
-def test_several_outputs_in_natural_order(here):
-    names = ["out-epochs=10,lr=0.1.tsv", "out-epochs=2,lr=0.1.tsv", "out-best.tsv", "out-.tsv"]
-    write(here / "dev-0", *names, "output.tsv", "xout-1.tsv", "out-1.txt", "out-2.tsv.zip", "expected.out.tsv")
-    assert [(output.name, output.parameters) for output in find_outputs("dev-0")] == [
-        ("out-.tsv", {}),
-        ("out-best.tsv", {}),
-        ("out-epochs=2,lr=0.1.tsv", {"epochs": "2", "lr": "0.1"}),
-        ("out-epochs=10,lr=0.1.tsv", {"epochs": "10", "lr": "0.1"}),
-        ("out.tsv", {}),
-    ]
-
-
-def test_compressed_outputs_are_found_once(here):
-    write(here / "dev-0", "out.tsv.xz", "out-a=1.tsv.gz", "out-a=2.tsv", "out-a=2.tsv.xz")
-    assert [(output.path, output.name) for output in find_outputs("dev-0")] == [
-        ("dev-0/out-a=1.tsv.gz", "out-a=1.tsv"),
-        ("dev-0/out-a=2.tsv", "out-a=2.tsv"),
-        ("dev-0/out.tsv", "out.tsv"),
-    ]
 
 
 # A test set
@@ -667,11 +605,6 @@ def test_a_link_that_leads_nowhere_is_named(here):
         ("out-x.tsv", "Cannot read `dev-0/out-x.tsv`: Too many levels of symbolic links"),
         ("out.tsv", None),
     ]
-
-
-def test_a_name_with_a_line_end_is_found(here):
-    write(here / "dev-0", "out-a\nb.tsv")
-    assert [output.name for output in find_outputs("dev-0")] == ["out-a\nb.tsv", "out.tsv"]
 
 
 def test_an_input_that_is_named_and_not_needed_is_not_missed(here):

@@ -20,6 +20,7 @@ from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources, splits
 from geval_py.reading.other_formats import FORMATS_IN, convert
+from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.evaluate import evaluate_split
 
@@ -44,7 +45,7 @@ def converted(source, folder, ending):
 def test_the_endings_stand_once():
     assert tuple(known.ending for known in FORMATS_IN) == sources.FORMAT_ENDINGS
     for ending in sources.FORMAT_ENDINGS:
-        assert splits.parse_parameters(f"out-lr=0.1{ending}") == {"lr": "0.1"}
+        assert parse_parameters(f"out-lr=0.1{ending}") == {"lr": "0.1"}
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -289,7 +290,7 @@ def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypa
     test = challenge(tmp_path)
     for ending in ENDINGS:
         convert(str(test / "out-f=.tsv"), str(test / f"out-f={ending[1:]}{ending}"))
-    assert [output.name for output in splits.find_outputs(str(test))] == [
+    assert [output.name for output in find_outputs(str(test))] == [
         "out-f=.tsv",
         "out-f=csv.csv",
         "out-f=jsonl.jsonl",
@@ -429,7 +430,7 @@ def test_json_lines_in_parts_and_changed_files(tmp_path):
     of_tsv, of_parts = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", "x.jsonl"))
     assert of_tsv.scores == of_parts.scores
     assert of_tsv.lines().equals(of_parts.lines())
-    path = splits.output_at(str(test / "whole.jsonl")).path
+    path = output_at(str(test / "whole.jsonl")).path
     before = sources.state_at(path)
     assert pickle.loads(pickle.dumps(path)).state == before
     (test / "whole.jsonl").write_text(rows[0])

@@ -1,4 +1,4 @@
-"""An output's lines, read one by one."""
+"""The outputs of a test set: their names, which files are found, and the lines of one, read one by one."""
 
 import gzip
 import io
@@ -9,8 +9,101 @@ import pytest
 
 from geval_py.errors import AmbiguousFileError, MalformedLineError, MissingFileError
 from geval_py.reading.other_formats import read_output
-from geval_py.reading.splits import by_accepted_names, output_at
+from geval_py.reading.outputs import Output, by_accepted_names, find_outputs, output_at, parse_parameters
 from geval_py.reading.wordprobs import parse_line
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The current directory, with an output in dev-0."""
+    (tmp_path / "dev-0").mkdir()
+    write(tmp_path / "dev-0", "out.tsv")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder, *names):
+    for name in names:
+        (folder / name).write_text(":1\n")
+
+
+# Parameters in names
+
+PARAMETERS = {
+    "out.tsv": {},
+    "out-.tsv": {},
+    "out-a.tsv": {},
+    "out-epochs=10.tsv": {"epochs": "10"},
+    "out-epochs=10,lr=0.01.tsv": {"epochs": "10", "lr": "0.01"},
+    "out-epochs=10,lr=0.01.tsv.xz": {"epochs": "10", "lr": "0.01"},
+    "out-lr=0.01": {"lr": "0.01"},
+    "out-lr=1e-3.tsv.gz": {"lr": "1e-3"},
+    "out-model=a-b.tsv": {"model": "a-b"},
+    "out-a=b=c.tsv": {"a": "b=c"},
+    "out-a=.tsv": {"a": ""},
+    "out-a=,b=.tsv.bz2": {"a": "", "b": ""},
+    "out- a = 1 , b= 2 .tsv": {"a": "1", "b": "2"},
+    "out-a=1,b.tsv": {},
+    "out-a=1,.tsv": {},
+    "out-=1.tsv": {},
+    "out- =1.tsv": {},
+    "out-żółw=水.tsv.zst": {"żółw": "水"},
+    "answers-a=1.tsv": {"a": "1"},
+    "-a=1.tsv": {},
+    "-": {},
+    "": {},
+}
+
+
+@pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items(), ids=PARAMETERS)
+def test_parameters_in_a_name(name, parameters):
+    """What follows the first - is comma-separated key=value, split at the first =, both stripped; the value may
+    be empty; anything else is a name without parameters."""
+    assert parse_parameters(name) == parameters
+
+
+def test_all_parameters_of_one_name_it_before_some_of_another_do():
+    outputs = [output_at(f"out-{name}.tsv") for name in ("model=a", "model=a,tuned=nu", "model=b,tuned=nu")]
+    called = by_accepted_names([output.name for output in outputs], outputs)
+    assert called["a"] == called["model=a"] == [0]
+    assert called["a,nu"] == called["model=a,tuned=nu"] == [1]
+    assert called["nu"] == called["tuned=nu"] == [1, 2]
+
+
+# Outputs in a folder
+
+
+def test_one_output(here):
+    assert find_outputs("dev-0") == (Output(path="dev-0/out.tsv", name="out.tsv", parameters={}),)
+
+
+def test_several_outputs_in_natural_order(here):
+    names = ["out-epochs=10,lr=0.1.tsv", "out-epochs=2,lr=0.1.tsv", "out-best.tsv", "out-.tsv"]
+    write(here / "dev-0", *names, "output.tsv", "xout-1.tsv", "out-1.txt", "out-2.tsv.zip", "expected.out.tsv")
+    assert [(output.name, output.parameters) for output in find_outputs("dev-0")] == [
+        ("out-.tsv", {}),
+        ("out-best.tsv", {}),
+        ("out-epochs=2,lr=0.1.tsv", {"epochs": "2", "lr": "0.1"}),
+        ("out-epochs=10,lr=0.1.tsv", {"epochs": "10", "lr": "0.1"}),
+        ("out.tsv", {}),
+    ]
+
+
+def test_compressed_outputs_are_found_once(here):
+    write(here / "dev-0", "out.tsv.xz", "out-a=1.tsv.gz", "out-a=2.tsv", "out-a=2.tsv.xz")
+    assert [(output.path, output.name) for output in find_outputs("dev-0")] == [
+        ("dev-0/out-a=1.tsv.gz", "out-a=1.tsv"),
+        ("dev-0/out-a=2.tsv", "out-a=2.tsv"),
+        ("dev-0/out.tsv", "out.tsv"),
+    ]
+
+
+def test_a_name_with_a_line_end_is_found(here):
+    write(here / "dev-0", "out-a\nb.tsv")
+    assert [output.name for output in find_outputs("dev-0")] == ["out-a\nb.tsv", "out.tsv"]
+
+
+# The lines of an output
 
 TEXT = "the:0.5 :0.5\n-1 -2\r\n:1"
 LINES = [parse_line("the:0.5 :0.5"), parse_line("-1 -2"), parse_line(":1")]
@@ -68,11 +161,3 @@ def test_a_malformed_line_is_named_with_its_path(tmp_path):
         "    the:0,5 :0.5\n"
         "        ^"
     )
-
-
-def test_all_parameters_of_one_name_it_before_some_of_another_do():
-    outputs = [output_at(f"out-{name}.tsv") for name in ("model=a", "model=a,tuned=nu", "model=b,tuned=nu")]
-    called = by_accepted_names([output.name for output in outputs], outputs)
-    assert called["a"] == called["model=a"] == [0]
-    assert called["a,nu"] == called["model=a,tuned=nu"] == [1]
-    assert called["nu"] == called["tuned=nu"] == [1, 2]

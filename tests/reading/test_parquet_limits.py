@@ -23,8 +23,8 @@ from geval_py.reading import (
     parquet_footer,
     parquet_headers,
     parquet_lists,
-    splits,
 )
+from geval_py.reading.outputs import output_at
 from geval_py.reading.thrift import read_struct
 
 TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
@@ -133,7 +133,7 @@ def test_a_header_that_readers_may_take_for_another(header, tmp_path):
     data[start : start + len(wrong)] = wrong
     path.write_bytes(data)
     assert reason_of(path) == "it is not well-formed Parquet: the header of a page cannot be read"
-    assert unreadable_output(splits.output_at(str(path)).path).rule.code == "E101"
+    assert unreadable_output(output_at(str(path)).path).rule.code == "E101"
 
 
 def with_footer(path, footer):
@@ -257,7 +257,7 @@ def test_the_checker_has_a_limit_of_bytes(ending, tmp_path):
     (tmp_path / "out.tsv").write_text("the:0.5 :0.5\n" * 1000)
     path = str(tmp_path / f"new{ending}")
     other_formats.convert(str(tmp_path / "out.tsv"), path)
-    output = splits.output_at(path).path
+    output = output_at(path).path
     problem = unreadable_output(output, max_bytes=5000)
     assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 5000 bytes")
     assert unreadable_output(output) is None
@@ -296,7 +296,7 @@ def test_a_long_word_that_many_rows_have(rows, tmp_path, capsys, monkeypatch):
     reason = f"row group 1 would unpack to more than 268435456 bytes, from {stored}; write smaller row groups, or TSV"
     assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
     assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {reason}\n"
-    problem = unreadable_output(splits.output_at(str(tmp_path / "out.parquet")).path)
+    problem = unreadable_output(output_at(str(tmp_path / "out.parquet")).path)
     assert (problem.rule.code, problem.summary) == ("E101", f"the output cannot be read: {reason}")
 
 
@@ -307,7 +307,7 @@ def test_many_row_groups_have_one_limit(tmp_path, capsys, monkeypatch):
     score = ["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]
     assert main(score) == 0
     capsys.readouterr()
-    output = splits.output_at("out.parquet").path
+    output = output_at("out.parquet").path
     problem = unreadable_output(output, max_bytes=2_000_000)
     assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 2000000 bytes")
     assert unreadable_output(output, max_bytes=3_000_000) is None

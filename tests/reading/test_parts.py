@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading.lines import LineReader, read_lines
+from geval_py.reading.outputs import find_outputs
 from geval_py.reading.sources import find_file, is_part_of, name_of, part_of, parts_of
-from geval_py.reading.splits import find_outputs, outputs_named
+from geval_py.reading.splits import outputs_named
 
 NAMES = {
     "out-0-of-2.tsv": ("out.tsv", 0, 2),

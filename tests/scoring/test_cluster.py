@@ -24,8 +24,9 @@ import geval_py
 from geval_py.errors import ClusterError, UsageError
 from geval_py.reading.lines import LineReader
 from geval_py.reading.other_formats import convert
+from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Task, output_at
+from geval_py.reading.splits import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring import pieces
 from geval_py.scoring.blocks import Block, Threads

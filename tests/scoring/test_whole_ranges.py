@@ -26,8 +26,9 @@ from random_outputs import result as result_of
 from geval_py.errors import MalformedLineError, UnreadableFileError
 from geval_py.reading import unpacking
 from geval_py.reading.lines import LineReader
+from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Task, output_at
+from geval_py.reading.splits import Task
 from geval_py.scoring import blocks
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import evaluate_output, select_schemes

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.explaining.significance import Interval
-from geval_py.reading.splits import Output, parse_parameters
+from geval_py.reading.outputs import Output, parse_parameters
 from geval_py.scoring.score_tables import find_grids, scores_text
 from geval_py.tables.numbers import fixed, number, plain, shortest, with_half_width
 

@@ -25,8 +25,9 @@ from geval_py.board.settings import VARIANTS
 from geval_py.board.strict_yaml import Document, Fields, Reader, WrongValueError, read_mapping
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
 from geval_py.errors import ConfigError
+from geval_py.reading.outputs import parse_parameters
 from geval_py.reading.sources import OUTPUT_NAME
-from geval_py.reading.splits import OUT_HEADER_FILE, parse_parameters
+from geval_py.reading.splits import OUT_HEADER_FILE
 from geval_py.text import visible
 
 GONITO_FILE = "gonito.yaml"

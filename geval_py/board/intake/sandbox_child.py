@@ -27,6 +27,7 @@ from geval_py.board.submission import (
 )
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError, UsageError
 from geval_py.reading import config, splits
+from geval_py.reading.outputs import output_at
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring import evaluate, scores
 from geval_py.text import visible
@@ -178,7 +179,7 @@ def _target(output: ReceivedOutput, path: str, challenge: str, answers: str) -> 
         expected = expected_of(challenge, answers, output.test)
     except DataError as error:
         raise _challenge_fault(error, output.test) from error
-    target = Target(output=splits.output_at(path).path, expected=expected)
+    target = Target(output=output_at(path).path, expected=expected)
     return with_options(target, challenge).replace(words_are_plain=False)
 
 

@@ -1,0 +1,144 @@
+"""The outputs of a test set: files such as ``out-epochs=10,lr=0.01.tsv``, and the names that users type for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count
+
+from geval_py import errors, values
+from geval_py.reading import sources
+from geval_py.text import natural_order, nearest, some_of, visible
+
+OUTPUT_FILE = "out.tsv"
+
+
+class Output(values.Value):
+    """One output to score: its path, its name and the parameters in the name (``out-epochs=10,lr=0.01.tsv``).
+
+    ``fault`` is the error, if it is known before the file is opened: a broken link, or several compressed files.
+    """
+
+    path: str
+    name: str
+    parameters: dict[str, str]
+    fault: errors.DataError | None = None
+
+
+def output_at(path: str) -> Output:
+    """Return the output at a path; its name lacks the ending of a compression and the numbers of parts."""
+    name = sources.name_of(os.path.basename(path))
+    if name.endswith(sources.FORMAT_ENDINGS):
+        from geval_py.reading.other_formats import Converted
+
+        path = Converted(path)
+    return Output(path=path, name=name, parameters=parse_parameters(name))
+
+
+def find_outputs(directory: str) -> tuple[Output, ...]:
+    """Return the outputs in a directory: out.tsv, out-*.tsv and other formats, compressed or not, in natural order.
+
+    The parts of an output count as one. Raises UnreadableFileError if the directory cannot be read; one output's
+    fault does not hide the others.
+    """
+    entries = sources.names_in(directory)
+    wholes = sources.wholes_among(entries)
+    alone = (*wholes, *(name for name in entries if sources.part_of(name) is None))
+    matches = (re.fullmatch(sources.OUTPUT_NAME, name) for name in alone)
+    names = sorted({match[1] for match in matches if match}, key=natural_order)
+    return tuple(output for name in names for output in _found(directory, name, wholes.get(name)))
+
+
+def _found(directory: str, name: str, whole: str | None) -> Iterator[Output]:
+    """Yield the output, unless it was removed meanwhile; ``whole`` is its name with a star if it is in parts."""
+    fault, place = None, os.path.join(directory, name)
+    try:
+        path = sources.find_file(place)
+        if path == place and whole is not None:
+            raise errors.AmbiguousFileError(path=place, candidates=(place, os.path.join(directory, whole)))
+    except errors.DataError as error:
+        path, fault = error.path, error
+    if path is not None:
+        yield output_at(path).replace(fault=fault)
+
+
+def parse_parameters(name: str) -> dict[str, str]:
+    """Parse the parameters in an output's name; empty unless the whole name has the form.
+
+    >>> parse_parameters("out-epochs=10,lr=0.01.tsv.xz")
+    {'epochs': '10', 'lr': '0.01'}
+    """
+    if "=" not in name:
+        return {}
+    match = re.fullmatch(rf"[^-]+-(.*?)(?:{sources.ANY_FORMAT})?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
+    pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
+    if not all(key.strip() and equals for key, equals, _ in pairs):
+        return {}
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def unique_names(outputs: Sequence[Output]) -> list[str]:
+    """Return a unique name for each output: its name, its path, or either with a number."""
+    alike = [output.name for output in outputs]
+    names = [o.path if alike.count(o.name) > 1 else o.name for o in outputs]
+    unique: list[str] = []
+    for name in names:
+        numbered = chain([name], (f"{name} ({number})" for number in count(2)))
+        unique.append(next(new for new in numbered if new not in unique and (new == name or new not in names)))
+    return unique
+
+
+def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
+    """Map each name that a user may type to the indices of the outputs that it means.
+
+    In order of precedence: a name, a path, a file's name, all parameters or values (``epochs=10,lr=0.01``,
+    ``10,lr=0.01`` or ``10,0.01``), one parameter or value (``lr=0.01`` or ``10``).
+    """
+    pairs = [[f"{key}={value}" for key, value in output.parameters.items()] for output in outputs]
+    listed = [list(output.parameters.values()) for output in outputs]
+    called: dict[str, list[int]] = {}
+    for kind in (
+        [{name} for name in names],
+        [{output.path, os.path.normpath(output.path)} for output in outputs],
+        [_file_names(output) for output in outputs],
+        [{",".join(p), ",".join([*v[:1], *p[1:]]), ",".join(v)} - {""} for p, v in zip(pairs, listed, strict=True)],
+        [{*p, *v} - {""} for p, v in zip(pairs, listed, strict=True)],
+    ):
+        called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
+    return called
+
+
+def own_names(given: Mapping[str, str], names: Sequence[str], outputs: Sequence[Output], what: str) -> dict[str, str]:
+    """Return a user's own names for outputs, by the unique ``names`` of these; raises as :func:`find_output`."""
+    return {names[find_output(name, names, outputs, what)]: text for name, text in given.items()}
+
+
+def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what: str) -> int:
+    """Return the index of the output that a name, a path or a shorter name means; ``what`` outputs there are.
+
+    Raises UsageError if none or several are meant.
+    """
+    called = by_accepted_names(names, outputs)
+    found = called.get(name) or called.get(os.path.normpath(name), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        what = f"{len(found)} of the outputs {what}\n  {some_of(names[n] for n in found)}"
+        raise errors.UsageError(message=f"`{visible(name)}` names {what}")
+    close = nearest(name, (known for known, indices in called.items() if len(indices) == 1))
+    advice = f"{f'did you mean {visible(close)}? ' if close else ''}there are {some_of(names)}"
+    raise errors.UsageError(message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}")
+
+
+def _file_names(output: Output) -> set[str]:
+    stem = re.sub(rf"(?:{sources.ANY_FORMAT})$", "", output.name)
+    return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
+
+
+def only_output(outputs: Sequence[Output]) -> Output:
+    """Return the only one of the outputs; raises UsageError where there are several."""
+    if len(outputs) > 1:
+        names = some_of(output.name for output in outputs)
+        raise errors.UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+    return outputs[0]
