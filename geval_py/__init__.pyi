@@ -21,11 +21,8 @@ from geval_py.errors import TooLargeError as TooLargeError
 from geval_py.errors import UnreadableFileError as UnreadableFileError
 from geval_py.errors import UsageError as UsageError
 from geval_py.evaluation import Evaluation as Evaluation
-from geval_py.evaluation import Evaluations as Evaluations
 from geval_py.evaluation import Score as Score
-from geval_py.evaluation import Suite as Suite
 from geval_py.evaluation import evaluate as evaluate
-from geval_py.evaluation import evaluate_all as evaluate_all
 from geval_py.explaining.calibration import Calibration as Calibration
 from geval_py.explaining.calibration import calibration as calibration
 from geval_py.explaining.comparison import Comparison as Comparison
@@ -61,4 +58,7 @@ from geval_py.scoring.metrics.base import Metric as Metric
 from geval_py.scoring.metrics.hashed import hashed_log_losses as hashed_log_losses
 from geval_py.scoring.writing import format_line as format_line
 from geval_py.scoring.writing import write_output as write_output
+from geval_py.suite import Evaluations as Evaluations
+from geval_py.suite import Suite as Suite
+from geval_py.suite import evaluate_all as evaluate_all
 from geval_py.version import __version__ as __version__

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 
-from geval_py.errors import DataError, SchemeError, UsageError
+from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.items import ScoredItem, unused_name
 from geval_py.reading.outputs import only_output
-from geval_py.reading.sources import Memory
 from geval_py.reading.splits import Split, Task, locate, locate_pair
 from geval_py.scoring.evaluate import evaluate_split
-from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of, signature_lines
+from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
 from geval_py.text import named, shown, suggesting, visible
 
 TYPE_CHECKING = False
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.in_memory import Inputs
-    from geval_py.tables.table import Table
 
     FilePath: TypeAlias = "str | os.PathLike[str]"
     Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"
 
-_TESTS = dict.fromkeys(("split", "test_name", "test_set", "tests", "dataset", "data"), "test=…")
+GUESSES_OF_TEST = dict.fromkeys(("split", "test_name", "test_set", "tests", "dataset", "data"), "test=…")
 _FILES = dict.fromkeys(
     ("expected", "expected_file", "answers", "gold", "reference", "references", "predictions"),
     "evaluate((output, expected), metrics=…) or evaluate(predictions, words, metrics=…)",
@@ -42,7 +40,7 @@ _FILES = dict.fromkeys(
 _OUTPUTS = dict.fromkeys(("output", "outputs", "out_file", "path", "name"), "out=…")
 
 
-@suggesting(metric="metrics=…", input="inputs=…", vocab="vocabulary=…", **_TESTS, **_FILES, **_OUTPUTS)
+@suggesting(metric="metrics=…", input="inputs=…", vocab="vocabulary=…", **GUESSES_OF_TEST, **_FILES, **_OUTPUTS)
 def evaluate(
     challenge: Scored | Any,
     test: str | Iterable[object] = "test-A",
@@ -90,7 +88,7 @@ def evaluate(
         )
     if not isinstance(challenge, Challenge | str | os.PathLike | tuple) and not _is_pair(challenge):
         raise UsageError(message="predictions are scored against expected words: evaluate(predictions, expected, …)")
-    task, split = _located(challenge, test, out, metrics, tokenizer)
+    task, split = locate_scored(challenge, test, out, metrics, tokenizer)
     only_output(split.outputs)
     from geval_py.scoring.cluster import workers_of
 
@@ -99,30 +97,7 @@ def evaluate(
     return Evaluation.of(scored)
 
 
-@suggesting(metric="metrics=…", out="evaluate(…, out=…)", **_TESTS)
-def evaluate_all(
-    challenge: Scored,
-    test: str = "test-A",
-    *,
-    metrics: str | Sequence[str] = (),
-    tokenizer: str | None = None,
-    keep_texts: bool = True,
-    cluster: distributed.Client | None = None,
-    on_fault: Callable[[DataError | SchemeError], object] | None = None,
-) -> Evaluations:
-    """Score all outputs of a test set, in the order of their names; see :func:`evaluate`.
-
-    Raises the error of the first output that is at fault. With ``on_fault``, such as ``print``, calls that with each
-    such error, and leaves the output out.
-    """
-    task, split = _located(challenge, test, None, metrics, tokenizer)
-    from geval_py.scoring.cluster import workers_of
-
-    results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers_of(cluster))
-    return Evaluations(Evaluation.of(scored) for scored in evaluations_of(results, on_fault))
-
-
-def _located(
+def locate_scored(
     challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str], tokenizer: str | None
 ) -> tuple[Task, Split]:
     """Return the task and its files."""
@@ -257,15 +232,7 @@ class Evaluation(ScoredOutput):
         ``_low`` and ``_high``; ``documents`` are as for :meth:`interval`.
         """
         found = {score.name: score.value for score in self.scores}
-        return found | self._ends(self._documents(documents)) if intervals else found
-
-    def _ends(self, documents: Documents | None) -> dict[str, float]:
-        """Return the ends of each score's interval, under its name with ``_low`` and ``_high``."""
-        found: dict[str, float] = {}
-        for score in self.scores:
-            interval = score.interval(documents=documents)
-            found |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
-        return found
+        return found | interval_ends(self.scores, self._documents(documents)) if intervals else found
 
     def _documents(self, by: DocumentsBy) -> Documents | None:
         """Return the documents of all lines of the file."""
@@ -384,94 +351,13 @@ class Evaluation(ScoredOutput):
         return scores_html(self)
 
 
-class Suite:
-    """Several challenges, whose outputs are scored together; ``challenges`` are Challenges or their folders.
-
-    Raises MissingFileError and ConfigError.
-    """
-
-    def __init__(self, challenges: Iterable[Challenge | FilePath]) -> None:
-        self.challenges = [one if isinstance(one, Challenge) else Challenge.open(one) for one in challenges]
-
-    def evaluate(self, test: str = "test-A", **settings: Any) -> Evaluations:
-        """Score all outputs of a test set of each challenge; the arguments and errors are those of evaluate_all.
-
-        A challenge that cannot be scored raises its error: no scores of the others are returned.
-        """
-        return Evaluations(one for challenge in self.challenges for one in evaluate_all(challenge, test, **settings))
-
-    def __repr__(self) -> str:
-        return f"<Suite: {', '.join(visible(challenge.path) for challenge in self.challenges)}>"
-
-
-class Evaluations(list[Evaluation]):
-    """The scores of several outputs: a list, which shows itself as a table with a row an output."""
-
-    def to_frame(self, *, intervals: bool = False) -> pd.DataFrame:
-        """Return a table with a row an output, in the list's order.
-
-        Columns: ``challenge``, its folder, if there are several; ``output``, the name without ``out-`` and ``.tsv``,
-        each parameter in the names (numbers, if all its values are numbers; None where an output lacks it), and each
-        metric. With ``intervals``, the ends of the 95 % intervals are more columns, named as in
-        :meth:`Evaluation.scores_dict`. They are by documents if :func:`geval_py.compare` would compare these outputs
-        by documents.
-        """
-        from geval_py.scoring.score_tables import score_columns
-        from geval_py.tables.table import frame_class
-
-        make_frame = frame_class()
-        rows = [one.scores_dict(intervals=False) for one in self]
-        if intervals:
-            rows = [row | ends for row, ends in zip(rows, self._all_ends(), strict=True)]
-        return make_frame(score_columns(self, rows))
-
-    def _all_ends(self) -> Iterator[dict[str, float]]:
-        """Yield the ends of the intervals of each output; the documents are chosen once for each test set."""
-        from geval_py.explaining.documents import choose_documents
-
-        places = [one.split.expected for one in self]
-        sets = [(place.state if isinstance(place, Memory) else place, one.scores[0].scheme.text)
-                for place, one in zip(places, self, strict=True)]  # fmt: skip
-        documents = {
-            same: choose_documents([one for one, of in zip(self, sets, strict=True) if of == same], None)[0]
-            for same in dict.fromkeys(sets)
-        }
-        yield from (one._ends(documents[same]) for one, same in zip(self, sets, strict=True))
-
-    def to_latex(
-        self,
-        caption: str | None = None,
-        label: str | None = None,
-        *,
-        precision: int | None = None,
-        names: Mapping[str, str] | None = None,
-    ) -> str:
-        """Write a LaTeX table, with the package booktabs: the columns of :meth:`to_frame`, a row an output.
-
-        A ``caption``, which is escaped, or a ``label`` puts it into a table environment. Scores have ``precision``
-        digits after the point, by default as config.txt says, and all if it does not. ``names`` are shown instead of
-        the outputs' own, by which they are given, or by a shorter name, as a baseline; there are then no columns of
-        parameters. Raises UsageError for an output that is not there, and for a label with other characters than
-        letters, digits and ``:._/+-``.
-        """
-        from geval_py.explaining.comparison import checked_label
-        from geval_py.scoring.score_tables import printed_scores
-        from geval_py.tables.formats import Shown
-
-        table = printed_scores(self, precision, names or {})
-        shown = Shown(table=lambda: table, signatures=lambda: signature_lines(self))
-        return "".join(shown.latex(caption, checked_label(label)))
-
-    def __repr__(self) -> str:
-        return "".join(self._table().text()).removesuffix("\n") if self else "[]"
-
-    def _repr_html_(self) -> str:
-        return "".join(self._table().html()) if self else ""
-
-    def _table(self) -> Table:
-        from geval_py.scoring.score_tables import shown_scores
-
-        return shown_scores(self)
+def interval_ends(scores: Iterable[Score], documents: Documents | None) -> dict[str, float]:
+    """Return the ends of each score's interval, under its name with ``_low`` and ``_high``."""
+    found: dict[str, float] = {}
+    for score in scores:
+        interval = score.interval(documents=documents)
+        found |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
+    return found
 
 
 def _item_table(

@@ -20,6 +20,7 @@ ROOMS = (  # rooms in one tuple do not import each other, but for those AMONG
     ("scoring",),
     ("explaining", "checking"),
     ("evaluation",),
+    ("suite",),
     ("reports", "plots", "modelling", "integrations"),
     ("authoring", "board"),
     ("cli",),
