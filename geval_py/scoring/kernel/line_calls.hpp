@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -133,21 +131,13 @@ PyObject* format_entries(PyObject*, PyObject* arguments) {
     const auto* values = static_cast<const double*>(numbers.view.buf);
     const std::size_t count = static_cast<std::size_t>(numbers.view.len) / sizeof(double);
     std::string line;
-    bool enough_memory = true, fits = true;
+    bool fits = true;
+    const auto format = [&] { fits = format_entries(words.text(), values, count, least, most, line); };
 #if defined(GEVAL_TO_CHARS)
-    Py_BEGIN_ALLOW_THREADS;
+    if (!without_gil(format)) return nullptr;
+#else
+    if (!with_gil(format)) return nullptr;  // Python writes the numbers
 #endif
-    try {
-        fits = format_entries(words.text(), values, count, least, most, line);
-    } catch (const std::bad_alloc&) {
-        enough_memory = false;
-    } catch (const std::length_error&) {
-        enough_memory = false;
-    }
-#if defined(GEVAL_TO_CHARS)
-    Py_END_ALLOW_THREADS;
-#endif
-    if (!enough_memory) return PyErr_NoMemory();
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "words and numbers differ in number, or a number is out of range");
         return nullptr;
