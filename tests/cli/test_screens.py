@@ -135,7 +135,7 @@ def screen(words, columns, folder):
     status = run.wait()
     written += read_terminal(ours)
     os.close(ours)
-    assert status in (0, 1), f"the command was ended by signal {-status}; before that it wrote: {written!r}"
+    assert status in (0, 1), f"status {status}, negative for a signal; it wrote: {written!r}"
     return written.decode("utf-8").replace("\r\n", "\n")
 
 
