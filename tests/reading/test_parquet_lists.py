@@ -1,6 +1,8 @@
 """Lists in Parquet that the kernel decodes: what pyarrow reads from the same pages, whatever they are."""
 
+import platform
 import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -437,6 +439,33 @@ def test_only_the_command_keeps_freed_memory(tmp_path, monkeypatch):
         assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 0
         assert bool(called) == is_command
         monkeypatch.setattr(batches, "in_command", lambda: True)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's arenas")
+@pytest.mark.parametrize("keeps", [False, True])
+def test_freed_memory_serves_all_threads(keeps, tmp_path):
+    """Else each thread touches pages of its own."""
+    program = f"""
+import ctypes, threading
+from geval_py.scoring.kernel import native
+if {keeps}:
+    native.keep_freed_memory()
+at_once = threading.Barrier(4)
+def take():
+    taken = bytearray(100_000)
+    at_once.wait()
+threads = [threading.Thread(target=take) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(libc.fopen(b"arenas.xml", b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+    arenas = (tmp_path / "arenas.xml").read_text().count("<heap nr=")
+    assert (arenas == 1) == keeps
 
 
 def test_row_groups_that_are_read_together_have_limits():

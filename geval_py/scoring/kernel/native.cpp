@@ -17,11 +17,13 @@
 
 namespace {
 
-// What is freed stays with the process, which else spends up to a third of its time on getting pages back.
+// What is freed stays with the process, which else spends up to a third of its time on getting pages back, and serves
+// all threads: if each had its own memory, 16 threads would touch twice as many pages for the first time.
 PyObject* keep_freed_memory(PyObject*, PyObject*) {
 #ifdef __GLIBC__
     mallopt(M_MMAP_THRESHOLD, 1 << 25);  // the largest that is possible
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
+    mallopt(M_ARENA_MAX, 1);
 #endif
     Py_RETURN_NONE;
 }
@@ -71,7 +73,7 @@ PyMethodDef METHODS[] = {
     {"read_struct", read_struct, METH_VARARGS,
      "read_struct(shape, data, most) -> (fields, size); 1 where the data end, 2 for too many entries, 3 for what is wrong"},
     {"keep_freed_memory", keep_freed_memory, METH_NOARGS,
-     "keep_freed_memory(): let this process keep the memory that it frees, if it has glibc"},
+     "keep_freed_memory(): let this process keep the memory that it frees, for all threads, if it has glibc"},
     {"parquet_lists", parquet_lists, METH_VARARGS, "parquet_lists(kind, definition) -> an empty column of lists"},
     {"start_group", start_group, METH_O, "start_group(lists): what is added next is of another row group"},
     {"add_dictionary", add_dictionary, METH_VARARGS,

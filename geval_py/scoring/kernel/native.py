@@ -158,7 +158,10 @@ def read_struct(data: Bytes, shape: Mapping[int, Shape], most: int) -> tuple[Str
 
 
 def keep_freed_memory() -> None:
-    """Let the process keep the memory that it frees, with glibc, which else gives it back after each batch."""
+    """Let the process keep the memory that it frees, for all its threads, and give none back after each batch.
+
+    Call it before threads start. It has an effect with glibc only.
+    """
     _native.keep_freed_memory()
 
 
