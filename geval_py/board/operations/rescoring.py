@@ -23,7 +23,7 @@ from geval_py.board.intake.members import numbered_path
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import Scorer, end_children, scorer_on
 from geval_py.board.intake.workspace import workspace
-from geval_py.board.operations import pipeline
+from geval_py.board.operations import pipeline, storing
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.status import Outdated, outdated, tests_in
 from geval_py.board.ranking import leaderboard
@@ -181,7 +181,7 @@ def score_again(
             if scored.state != SCORED:
                 return scored
             with board.writing() as connection:
-                evaluations = pipeline.store_evaluations(connection, scored, references, now)
+                evaluations = storing.store_evaluations(connection, scored, references, now)
             return replace(scored, parcel=parcel, evaluations=evaluations, scored={})
 
         def score_found(files: Sequence[ReceivedFile], tests: Sequence[str]) -> Revision:
@@ -244,7 +244,7 @@ def replace_scores(
         return
     new: dict[Key, int | None] = {}
     if revision.state == SCORED:
-        of = pipeline.store_outputs(connection, revision.submission_id, revision.parcel, references)
+        of = storing.store_outputs(connection, revision.submission_id, revision.parcel, references)
         new = {key: revision.evaluations.get(content) for key, content in of.items()}
         if not new or None in new.values() or old.keys() - new.keys():
             revision = replace(revision, state=FAILED, reason=NOT_SCORED)

@@ -25,8 +25,9 @@ from geval_py.board.intake.identity import fingerprint, folded, own_name, submis
 from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.notices import tell_of_withdrawal
-from geval_py.board.operations.pipeline import Arrival, Prepared, prepare, settings_digest, store, tried_with
+from geval_py.board.operations.pipeline import Arrival, Prepared, prepare, settings_digest, tried_with
 from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of, written
+from geval_py.board.operations.storing import store
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import Phase, Settings

@@ -26,7 +26,7 @@ from geval_py.board.database.schema import FAILED, rescorings, submissions
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake.sandbox import end_children, receive_in_sandbox
 from geval_py.board.intake.workspace import workspace
-from geval_py.board.operations import pipeline
+from geval_py.board.operations import pipeline, storing
 from geval_py.board.operations.notices import tell_of_upload
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError
 from geval_py.board.ranking.disclosure import refresh
@@ -312,7 +312,7 @@ def _settle_upload(connection: Connection, board: Board, work: Work, now: dateti
     submission_id = None
     if work.prepared is not None:
         try:
-            receipt = pipeline.store(connection, board, work.prepared)
+            receipt = storing.store(connection, board, work.prepared)
         except QuotaError as error:
             work.state, work.reason = REFUSED, str(error).replace("\n ", ";")
         else:
