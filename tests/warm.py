@@ -46,6 +46,9 @@ NOT_IMPORTED = (  # run by Alembic alone; needs gigabytes of libraries
     "geval_py.integrations.torchmetrics",
 )
 MOST_REQUEST = 1 << 20
+CHILD = (
+    "import os, sys, geval_py.board.intake.sandbox_child as child; sys.exit(child.main(sys.argv[1], os.getppid()))"
+)
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, sys
@@ -96,7 +99,7 @@ class WarmChild:
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(address)
         environment = sandbox._environment(place)
-        request = {"words": ["-c", place], "code": sandbox.PROGRAM, "folder": place, "environment": environment}
+        request = {"words": ["-c", place], "code": CHILD, "folder": place, "environment": environment}
         end, start = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
         content = json.dumps(request | {"session": True}).encode() + b"\n"

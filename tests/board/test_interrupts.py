@@ -31,10 +31,10 @@ def sleep(*_):
     with open({pids!r} + "/" + str(os.getpid()), "w") as file:
         file.write(f"{{os.getpid()}} {{sleeper.pid}}")
     time.sleep(600)
-def stalling(place):
+def stalling(place, parent):
     if "stall" in open(place + "/job.json").read():
         sleep()
-    return main(place)
+    return main(place, parent)
 if {slow}:
     sandbox_child.JOBS["receive"] = sleep
 else:

@@ -135,7 +135,7 @@ def _fork(
     request: bytes, descriptors: list[int], inherited: list[socket.socket], children: dict[socket.socket, int]
 ) -> None:
     """Fork a child, and answer with its id, or with the negative number of the error."""
-    stderr, connection = descriptors[0], socket.socket(fileno=descriptors[1])
+    stderr, connection, parent = descriptors[0], socket.socket(fileno=descriptors[1]), os.getpid()
     try:
         pid = os.fork()
     except OSError as error:
@@ -143,7 +143,7 @@ def _fork(
     if pid == 0:
         for one in (connection, *inherited):
             one.close()
-        _be_child(json.loads(request), stderr)
+        _be_child(json.loads(request), stderr, parent)
     os.close(stderr)
     if pid > 0:
         children[connection] = pid
@@ -172,7 +172,7 @@ def _kill(pids: Iterable[int]) -> None:
                 kill(pid, signal.SIGKILL)
 
 
-def _be_child(request: dict[str, Any], stderr: int) -> NoReturn:
+def _be_child(request: dict[str, Any], stderr: int, parent: int) -> NoReturn:
     """Do the job as a process of its own would, and end without a look back."""
     from geval_py.board.intake import sandbox_child
 
@@ -184,7 +184,7 @@ def _be_child(request: dict[str, Any], stderr: int) -> NoReturn:
         os.chdir(request["place"])
         os.environ.clear()
         os.environ.update(request["environment"])
-        status = sandbox_child.main(request["place"])
+        status = sandbox_child.main(request["place"], parent)
     except BaseException:
         traceback.print_exc()
     finally:

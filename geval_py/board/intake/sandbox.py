@@ -44,7 +44,9 @@ Scorer: TypeAlias = "Callable[[submission.Parcel, str, Settings, Wanted], submis
 
 FORKS = sys.platform == "linux"
 # It starts faster than with -m.
-PROGRAM = "import sys, geval_py.board.intake.sandbox_child as child; sys.exit(child.main(sys.argv[1]))"
+PROGRAM = (
+    "import sys, geval_py.board.intake.sandbox_child as child; sys.exit(child.main(sys.argv[1], int(sys.argv[2])))"
+)
 STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
 MOST_KEPT = 2000  # bytes at the end of a child's standard error
@@ -131,7 +133,7 @@ def start_child(place: str) -> Child:
     environment = _environment(place)
     if not FORKS:
         return subprocess.Popen(
-            [sys.executable, "-I", "-c", PROGRAM, place],
+            [sys.executable, "-I", "-c", PROGRAM, place, str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

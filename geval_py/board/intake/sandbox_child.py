@@ -40,11 +40,11 @@ NICENESS = 10
 WATCH_SECONDS = 1  # between two looks at whether the parent lives
 
 
-def main(place: str) -> int:
-    """Do the job in a place and write the answer; return the exit status 0."""
+def main(place: str, parent: int) -> int:
+    """Do the job in a place and write the answer; return the exit status 0. ``parent`` is the id of the parent."""
     document = submission.read_document(os.path.join(place, submission.JOB_FILE))
     limits = document["limits"]
-    _watch_parent()
+    _watch_parent(parent)
     _set_limits(limits)
     submission.write_document(os.path.join(place, submission.ANSWER_FILE), _answer(document, limits, place))
     return 0
@@ -63,13 +63,11 @@ def _answer(document: Document, limits: Document, place: str) -> Document:
         return {"failed": f"a file could not be read or written: {error.strerror}"}
 
 
-def _watch_parent() -> None:
+def _watch_parent(parent: int) -> None:
     """Kill this process and its children, which are a group, when its parent is gone, which may have been killed."""
     if sys.platform == "win32" or os.getpgrp() != os.getpid():
         return
     import signal
-
-    parent = os.getppid()
 
     def look(*_: object) -> None:
         if os.getppid() != parent:
@@ -77,6 +75,7 @@ def _watch_parent() -> None:
 
     signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, WATCH_SECONDS, WATCH_SECONDS)
+    look()
 
 
 def _set_limits(limits: Document) -> None:

@@ -343,10 +343,10 @@ HARNESS = """
 import json, os, resource, subprocess, sys, time
 from geval_py.board.intake import fork_server, sandbox_child
 main = sandbox_child.main
-def child(place):
+def child(place, parent):
     def do(job):
         sandbox_child.JOBS["job"] = lambda arguments, limits, place: job()
-        os._exit(main(place))
+        os._exit(main(place, parent))
 {code}
     return 0
 sandbox_child.main = child
@@ -463,8 +463,10 @@ def test_a_server_that_was_killed_is_replaced(place, submission, settings):
     assert isolation.fork_server() is not server
 
 
-def test_a_server_that_is_killed_takes_its_child_along(with_server, place):
-    code = "open(place + '/pid', 'w').write(str(os.getpid()))\ndo(lambda: time.sleep(60))"
+@pytest.mark.parametrize("meanwhile", ["", "while os.getppid() == parent: time.sleep(0.01)"])
+def test_a_server_that_is_killed_takes_its_child_along(meanwhile, with_server, place):
+    """The server may be gone before the child's first look at it."""
+    code = f"open(place + '/pid', 'w').write(str(os.getpid()))\n{meanwhile}\ndo(lambda: time.sleep(60))"
     server = with_server(HARNESS.format(code=textwrap.indent(code, "    ")))
     raised = []
 
@@ -490,7 +492,7 @@ def test_a_server_whose_parent_is_gone_ends_with_its_children(with_server, place
         fork_server.PROGRAM.replace(
             "server.main",
             "import geval_py.board.intake.sandbox_child, time; "
-            "geval_py.board.intake.sandbox_child.main = lambda place: time.sleep(60); server.main",
+            "geval_py.board.intake.sandbox_child.main = lambda place, parent: time.sleep(60); server.main",
         )
     )
     one = server.start(place, isolation._environment(place))
@@ -533,7 +535,12 @@ def test_two_at_once(submission, settings, tmp_path):
 def test_the_child_that_scores_needs_no_numpy(look, place):
     """Its start is most of what a submission costs; intervals are made in the parent, from shared resamples."""
     look({OUT: BIGRAM})
-    code = f"import sys\nfrom geval_py.board.intake.sandbox_child import main\nmain({place!r})\nprint('numpy' in sys.modules)"
+    code = f"""
+import os, sys
+from geval_py.board.intake.sandbox_child import main
+main({place!r}, os.getppid())
+print('numpy' in sys.modules)
+"""
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
 
