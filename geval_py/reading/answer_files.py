@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
+from geval_py.reading.listed import PROBABILITIES, WORDS
+from geval_py.reading.parquet_schema import KEYS
 from geval_py.reading.sources import name_of, naming
 from geval_py.text import some_of
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_COLUMNS = ("expected", "answer")
 STATE_FILE, INFO_FILE, SPLITS_FILE = "state.json", "dataset_info.json", "dataset_dict.json"
 DATA_FILES = "_data_files"  # of state.json
+METADATA_KEY = b"huggingface"  # of a Parquet file: what INFO_FILE has, as datasets writes it
 ROWS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 16
 MOST_INFO_BYTES = 1 << 24
 DAMAGED = "not well-formed"  # a column of Parquet or of Arrow's streams
@@ -60,10 +63,10 @@ def _answers(path: str, column: str, max_bytes: int | None) -> Iterator[Answer]:
         name = None
         for row, values in rows.json_rows(path, max_bytes):
             if name is None:
-                name = _column(path, list(values), column)
-            elif name not in values:
+                name = _column_or_rows(path, list(values), column)
+            elif name and name not in values:
                 raise row.error("", f"it has no {rows.quoted(name)}, the column of the answers in the first row")
-            yield row, name, values[name]
+            yield row, name, values[name] if name else rows.line_of(row, values)
 
 
 def _line(row: rows.Row, column: str, value: Any) -> str:
@@ -78,6 +81,12 @@ def _line(row: rows.Row, column: str, value: Any) -> str:
     except UnicodeEncodeError as error:
         raise row.error(column, f"the answer cannot be written as UTF-8: {error.reason}") from None
     return value
+
+
+def _column_or_rows(path: str, names: Sequence[str], column: str) -> str:
+    """Choose the column with the answers, or "" if they are distributions, as an output has them."""
+    are_rows = not column and {WORDS, PROBABILITIES} <= {*names} <= {*KEYS}
+    return "" if are_rows else _column(path, names, column)
 
 
 def _column(path: str, names: Sequence[str], column: str) -> str:
@@ -143,17 +152,32 @@ def _values(path: str, column: Any, known: _Texts) -> Iterator[Any]:
 
 
 def _of_parquet(path: str, column: str) -> Iterator[Answer]:
-    from geval_py.reading.parquet import opened
+    from geval_py.reading.parquet import lines_of_batches, opened
 
     name = ""
 
     def choose(names: list[str]) -> str:
         nonlocal name
-        name = _column(path, names, column)
+        name = _column_or_rows(path, names, column)
         return name
 
     with opened(path, choose) as file:
-        yield from _numbered(path, name, file.batches())
+        if not name:
+            for number, line in enumerate(lines_of_batches(path, file.batches()), 1):
+                yield rows.Row(path=path, number=number), PROBABILITIES, line
+            return
+        yield from _numbered(path, name, file.batches(), _classes_in_metadata(path, file.metadata, name))
+
+
+def _classes_in_metadata(path: str, metadata: Mapping[bytes, bytes], column: str) -> list[str]:
+    """Return the names of the classes if a column is a ClassLabel, as datasets notes it in a Parquet file."""
+    try:
+        info = json.loads(metadata.get(METADATA_KEY, b"{}"))
+    except (ValueError, RecursionError):
+        return []
+    for key in ("info", "features", column):
+        info = info.get(key) if isinstance(info, dict) else None
+    return _classes(info, path, f"{METADATA_KEY.decode()}, features, {column}") if isinstance(info, dict) else []
 
 
 # Folders that Dataset.save_to_disk wrote
@@ -180,12 +204,17 @@ def _of_dataset(folder: str, column: str) -> Iterator[Answer]:
     features = _typed(_object(folder, INFO_FILE).get("features"), dict, info, "features")
     name = _column(folder, list(features), column)
     feature = _typed(features[name], dict, info, f"features, {name}")
-    classes = []
-    if feature.get("_type") == "ClassLabel":
-        place = f"features, {name}, names"
-        classes = [_typed(one, str, info, place) for one in _typed(feature.get("names"), list, info, place)]
+    classes = _classes(feature, info, f"features, {name}")
     batches = (batch for stream in streams for batch in _batches(_file(folder, stream), name))
     yield from _numbered(folder, name, batches, classes)
+
+
+def _classes(feature: Mapping[str, Any], path: str, place: str) -> list[str]:
+    """Return the names of the classes of a ClassLabel; none for another feature. Raises UnreadableFileError."""
+    if feature.get("_type") != "ClassLabel":
+        return []
+    place = f"{place}, names"
+    return [_typed(one, str, path, place) for one in _typed(feature.get("names"), list, path, place)]
 
 
 def _streams(folder: str) -> list[str]:

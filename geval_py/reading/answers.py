@@ -46,6 +46,10 @@ def find_answers(path: str) -> str | None:
     In the place of answers in another format are their lines. The path may end in ``#`` and a column. If there is no
     expected.tsv, a file with one of OTHER_NAMES is taken. Raises as find_file.
     """
+    if name_of(path).endswith(".csv"):
+        raise UsageError(
+            message=f"{named(path)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
+        )
     if is_address(path) or is_remote(path):
         found = path if is_address(path) else find_file(path)
         return Answers(found) if found is not None and name_of(found).endswith(OTHER_ENDINGS) else found

@@ -9,7 +9,7 @@ lighteval logs (``details_TASK_DATE.parquet``) are read, too: the choices of its
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
@@ -54,8 +54,13 @@ def batches(path: str, max_bytes: int | None = None) -> Iterator[Any]:
 
 def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
     """Yield the lines of a Parquet file; raises UnreadableFileError, with row and column, and TooLargeError."""
+    yield from lines_of_batches(path, batches(path, max_bytes))
+
+
+def lines_of_batches(path: str, found: Iterable[Any]) -> Iterator[str]:
+    """Yield the lines of all batches of a file; raises as :func:`read_parquet`."""
     number = 1
-    for batch in batches(path, max_bytes):
+    for batch in found:
         yield from lines_of_batch(path, batch, number)
         number += batch.num_rows
 

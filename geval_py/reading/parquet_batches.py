@@ -14,7 +14,7 @@ from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.arrow import compute, leaves_in, leaves_of, lengths, pyarrow, reading, starts_in, text_size
 from geval_py.reading.lines import MOST_LINE_BYTES
-from geval_py.reading.listed import LOGARITHMS, PROBABILITIES, WORDS
+from geval_py.reading.listed import BUCKETS, LOGARITHMS, PROBABILITIES, WORDS
 from geval_py.reading.parquet_footer import MOST_FOOTER_BYTES, damaged, without_types
 from geval_py.reading.parquet_headers import (
     ROWS_AT_ONCE,
@@ -27,6 +27,7 @@ from geval_py.reading.parquet_headers import (
     size_of_objects,
 )
 from geval_py.reading.parquet_schema import KEYS
+from geval_py.text import shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ BUFFER_BYTES = 1 << 18
 class ParquetFile:
     """An opened Parquet file on this machine: its known columns, in batches of rows; raises UnreadableFileError.
 
-    ``choose`` chooses one column of texts or numbers among the names, in place of the known ones.
+    ``choose`` chooses one column of texts or numbers among the names, in place of the known ones, or "" for these.
 
     pyarrow's own class of this name is built upon the same reader, and takes a third longer to import.
     """
@@ -65,16 +66,18 @@ class ParquetFile:
             self._plain = self._reader()
             schema = self._plain.schema_arrow
             self.names, paths = schema.names, self._plain.column_paths
-        self._known = [choose(self.names)] if choose else [name for name in KEYS if name in self.names]
+            self.metadata: dict[bytes, bytes] = schema.metadata or {}
+        chosen = choose(self.names) if choose else ""
+        self._known = [chosen] if chosen else [name for name in KEYS if name in self.names]
         self._is_lighteval = not self._known and {DOC, RESPONSE} <= {*self.names}
-        if choose:
-            self._texts = {*self._known} if check_column(path, schema, self._known[0]) else set()
+        if chosen:
+            self._texts = {chosen} if check_column(path, schema, chosen) else set()
         else:
             self._texts = {WORDS}
             _check_types(path, schema, self._pa.types)
         if self._is_lighteval:
             _check_lighteval(path, schema, self._pa.types)
-        elif not self._known:
+        elif not chosen and not _are_rows(schema, self._known, self._pa.types):
             wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
             found = ", ".join(self.names[:8])
             raise UnreadableFileError(path=path, reason=f"its columns are {found}; {wanted} are wanted")
@@ -266,7 +269,17 @@ def _check_types(path: str, schema: Any, types: Any) -> None:
             fits = fits and (not is_map or types.is_string(found.key_type) or types.is_large_string(found.key_type))
         if not fits:
             wanted = "a list of strings" if name == WORDS else "a list or a map of numbers"
-            raise UnreadableFileError(path=path, reason=f"column {name}: {wanted} is wanted, not {found}")
+            raise UnreadableFileError(
+                path=path, reason=f"column {name}: {wanted} is wanted, not {shorten(str(found))}"
+            )
+
+
+def _are_rows(schema: Any, known: list[str], types: Any) -> bool:
+    """Whether the known columns can make a line: words and their numbers, a map of both, or buckets."""
+    numbers = [name for name in known if name != WORDS]
+    return bool(numbers) and (
+        WORDS in known or BUCKETS in known or any(types.is_map(schema.field(name).type) for name in numbers)
+    )
 
 
 def _check_lighteval(path: str, schema: Any, types: Any) -> None:

@@ -146,7 +146,44 @@ def test_the_column_is_chosen_once(tmp_path):
     assert lines_of(path) == ["a", "b"]
 
 
+def test_the_classes_in_parquet_of_datasets_have_names(tmp_path):
+    """The metadata is as to_parquet of datasets 5.2.0 writes it."""
+    feature = {"names": ["en", "de"], "_type": "ClassLabel"}
+    table = pa.table({"label": [0, 1, 0]})
+
+    def written(metadata):
+        pq.write_table(table.replace_schema_metadata({"huggingface": metadata}), tmp_path / "expected.parquet")
+        return tmp_path / "expected.parquet"
+
+    assert lines_of(written(json.dumps({"info": {"features": {"label": feature}}}))) == ["en", "de", "en"]
+    for other in ("{", "[]", '{"info": 1}', '{"info": {"features": {"label": {"dtype": "int64"}}}}', "[" * 100_000):
+        assert lines_of(written(other)) == ["0", "1", "0"]
+    path = written(json.dumps({"info": {"features": {"label": feature | {"names": ["en"]}}}}))
+    assert reason_of(path) == "row 2, label: there is no class 1; there are 1"
+    path = written(json.dumps({"info": {"features": {"label": feature | {"names": "en"}}}}))
+    assert reason_of(path) == "huggingface, features, label, names: a list is wanted, not text"
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+def test_distributions_as_answers(ending, tmp_path):
+    """Norms, as geval convert writes them."""
+    lines = ["tea:0.6 coffee:0.4", "a:1.0"]
+    (tmp_path / "expected.tsv").write_text("".join(f"{line}\n" for line in lines))
+    assert main(["convert", str(tmp_path / "expected.tsv"), str(tmp_path / f"norms{ending}")]) == 0
+    assert lines_of(tmp_path / f"norms{ending}") == lines
+
+
+def test_answers_in_csv(tmp_path, capsys):
+    """An output that ends so is CSV, so answers are not taken for lines."""
+    (tmp_path / "answers.csv.gz").write_bytes(gzip.compress(b"id,label\n1,a\n"))
+    (tmp_path / "out.tsv").write_text("a\n" * 2)
+    assert main(["-o", str(tmp_path / "out.tsv"), "-e", str(tmp_path / "answers.csv.gz"), "-m", "Accuracy"]) == 2
+    reason = "answers are not read from CSV, but from lines, JSON lines or Parquet"
+    assert capsys.readouterr().err == f"geval: `{tmp_path}/answers.csv.gz`: {reason}\n"
+
+
 BAD = [
+    ({"words": ["a"], "probabilities": [2]}, "row 1, probabilities[0]: 2.0 is not a probability, from 0 to 1"),
     ({"answer": float("nan")}, "row 1, answer: NaN is not a number"),
     ({"answer": float("inf")}, "row 1, answer: the number is infinite, or too large"),
     ({"a": "x", "b": "y"}, "which column has the answers? there are `a`, `b`; write expected.jsonl#COLUMN"),
