@@ -16,7 +16,7 @@ from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.listed import BUCKETS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
-from geval_py.text import shorten, visible
+from geval_py.text import shorten, some_of, visible
 from geval_py.values import Value
 
 TYPE_CHECKING = False
@@ -32,6 +32,7 @@ ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
 _NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
 MOST_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
 MOST_ENTRIES = 1 << 22  # rows of CSV that are one line
+MOST_IN_A_ROW = 1.1  # the sum of a row's probabilities, which may be rounded
 
 
 class Row(Value):
@@ -64,8 +65,10 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
     units = [unit for unit in (*UNITS, BUCKETS) if values.get(unit) is not None]
     if len(units) != 1:
         wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
-        found = f"{' and '.join(units)}: one is wanted" if units else f"it has none of these keys: {wanted}"
-        raise row.error("", found)
+        if units:
+            raise row.error("", f"{' and '.join(units)}: one is wanted")
+        there = some_of(quoted(key) for key, value in values.items() if value is not None)
+        raise row.error("", f"it has none of these keys: {wanted}" + (f"; its keys are {there}" if there else ""))
     (unit,) = units
     numbers: Any = values[unit]
     words: Any = values.get(WORDS)
@@ -151,6 +154,8 @@ def finite_number(value: Any, row: Row, key: str) -> float:
         number = float(value)
     except OverflowError:
         number = math.inf
+    if number == -math.inf:
+        raise row.error(key, "it is -infinity; leave a word out whose probability is 0")
     if not math.isfinite(number):
         raise row.error(key, "NaN is not a number" if number != number else "the number is infinite, or too large")
     return number
@@ -194,6 +199,8 @@ def json_rows(
             for text in decode_lines(block):
                 number += 1
                 row = Row(path=path, number=number)
+                if not text.strip():
+                    raise row.error("", "the line is empty")
                 if len(text) > MOST_ROW_BYTES:
                     raise row.error("", f"it has more than {MOST_ROW_BYTES} characters")
                 try:
@@ -235,7 +242,8 @@ def read_csv(path: str, max_bytes: int | None = None) -> Lines:
 
     With ``id,label,p``, or ``id,label,logprob``, the rows of one id, which follow each other, are a line. With a
     column for each label, as pandas writes scikit-learn's ``predict_proba``, a row is a line; a first column with the
-    name id, in capitals or not, or without a name, is left out.
+    name id, in capitals or not, or without a name, is left out. A row whose sum is above MOST_IN_A_ROW is refused: it
+    may have a column that is of no label.
     """
     rows = _csv_rows(path, max_bytes)
     row, header = next(rows, (None, None))
@@ -246,8 +254,8 @@ def read_csv(path: str, max_bytes: int | None = None) -> Lines:
         return
     first = int(not header or header[0].lower() in ("", ID))  # an empty line is a header without columns
     labels = header[first:]
-    if not labels or not all(map(str.strip, labels[1:])):
-        raise row.error("", f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
+    if (reason := _header_fault(header, labels)) is not None:
+        raise row.error("", reason)
     for row, fields in rows:
         if len(fields) != len(header):
             raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")
@@ -255,7 +263,25 @@ def read_csv(path: str, max_bytes: int | None = None) -> Lines:
             parsed_number(field, row, f"column {quoted(label)}")
             for field, label in zip(fields[first:], labels, strict=True)
         ]
-        yield line_of_entries(row, labels, numbers, PROBABILITIES, lambda n: f"column {quoted(labels[n])}")
+        line = line_of_entries(row, labels, numbers, PROBABILITIES, lambda n: f"column {quoted(labels[n])}")
+        if (total := math.fsum(numbers)) > MOST_IN_A_ROW:
+            reason = "a column may be of no label: leave it out; or divide the row by its sum"
+            raise row.error("", f"the probabilities sum to {total:.4g}; {reason}")
+        yield line
+
+
+def _header_fault(header: Sequence[str], labels: Sequence[str]) -> str | None:
+    """Return why a header cannot be of a CSV with a column for each label; None if it can."""
+    if len(header) == 1 and (separator := next((one for one in ";\t" if one in header[0]), None)):
+        return f"the columns are separated by {quoted(separator)}; commas are wanted"
+    if any("\ufffd" in label for label in labels):
+        return "the header is not in UTF-8"
+    if {ID, LABEL} <= {*header}:
+        return f"the header is {quoted(','.join(header))}; `{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
+    if not labels or not all(map(str.strip, labels[1:])):
+        return f"the header is `{ID},{LABEL},{P}`, or names a column for each label"
+    twice = next((label for label, count in Counter(labels).items() if count > 1), None)
+    return None if twice is None else f"there are two columns {quoted(twice)}"
 
 
 def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], of_number: str) -> Lines:

@@ -42,12 +42,16 @@ def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
     if sample.get("doc_id") != row.number - 1:
         raise row.error("doc_id", f"{row.number - 1} is wanted: a row for each document, in order, and one filter")
     arguments, answers = sample.get("arguments"), sample.get(LM_EVAL)
-    if not isinstance(arguments, dict) or not isinstance(answers, list) or len(arguments) != len(answers):
+    if isinstance(arguments, dict):  # older versions write a list of lists
+        arguments = [
+            [one.get("arg_0"), one.get("arg_1")] if isinstance(one, dict) else one for one in arguments.values()
+        ]
+    if not isinstance(arguments, list) or not isinstance(answers, list) or len(arguments) != len(answers):
         raise row.error("arguments", f"an argument is wanted for each of the {LM_EVAL}")
     words: list[str] = []
     numbers: list[float] = []
-    for n, (argument, answer) in enumerate(zip(arguments.values(), answers, strict=True)):
-        choice = argument.get("arg_1") if isinstance(argument, dict) else None
+    for n, (argument, answer) in enumerate(zip(arguments, answers, strict=True)):
+        choice = argument[1] if isinstance(argument, list) and len(argument) > 1 else None
         if not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
             raise row.error(f"{LM_EVAL}[{n}]", "it is no log-probability of a choice: the task is no multiple choice")
         words.append(choice)
@@ -72,7 +76,7 @@ def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
     place += "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in path)
     if isinstance(found, dict):
         found = [{"token": token, "logprob": number} for token, number in found.items()]
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
         raise row.error(place, "the alternatives of the first token are wanted: ask the server for top_logprobs")
     words: list[Any] = []
     numbers: list[Any] = []
@@ -83,6 +87,14 @@ def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
             words.append(word)
             numbers.append(one.get("logprob"))
     return rows.line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"{place}: {rows.quoted(words[n])}")
+
+
+def line_of_batch_api(row: rows.Row, values: Mapping[str, Any]) -> str:
+    """Refuse a row of the Batch API's output, which has a response in it."""
+    if "response" not in values:
+        return rows.line_of(row, values)
+    reason = "the Batch API's output is not in the order of the requests: sort it, and keep the body of each response"
+    raise row.error(BATCH_API, reason)
 
 
 def _inside(value: Any, path: Sequence[str]) -> Any:
@@ -97,10 +109,11 @@ def _inside(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-LM_EVAL, OPENAI = "filtered_resps", "choices"
+LM_EVAL, OPENAI, BATCH_API = "filtered_resps", "choices", "custom_id"
 LOGGED: dict[str, Callable[[rows.Row, Mapping[str, Any]], str]] = {  # by the key that only such rows have
     LM_EVAL: line_of_lm_eval,
     OPENAI: line_of_openai,
+    BATCH_API: line_of_batch_api,
 }
 
 

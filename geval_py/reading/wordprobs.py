@@ -260,6 +260,13 @@ def _column(text: str, index: int) -> int:
 
 def _first_malformed_entry(text: str, line: int) -> MalformedLineError:
     """Return the error for the first token that is not an entry."""
+    error = _malformed_entry(text, line)
+    if text.startswith('{"'):
+        error.hint = "the line looks like JSON; a file of JSON lines has to end in .jsonl"
+    return error
+
+
+def _malformed_entry(text: str, line: int) -> MalformedLineError:
     index, token = next(
         (index, token)
         for index, token in enumerate(text.split(" "))

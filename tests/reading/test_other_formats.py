@@ -93,10 +93,18 @@ def test_scores_are_those_of_the_tsv(ending, tmp_path):
 
 BAD = [
     ("[]", "row 1: a map of keys is wanted, not a list"),
-    ("", "row 1, column 1: it is not JSON: Expecting value"),
+    ("", "row 1: the line is empty"),
+    ('\x1b"', "row 1, column 1: it is not JSON: Expecting value"),
     (
-        '{"words": ["a"]}',
-        "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both",
+        '{"words": ["a"], "prob\\u001b": [1], "logprobs": null}',
+        "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both; its "
+        "keys are `words`, `prob\\x1b`",
+    ),
+    ("{}", "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both"),
+    (
+        '{"custom_id": "1", "response": {}}',
+        "row 1, custom_id: the Batch API's output is not in the order of the requests: sort it, and keep the body of "
+        "each response",
     ),
     ('{"words": ["a"], "probabilities": [1], "logprobs": [0]}', "row 1: probabilities and logprobs: one is wanted"),
     ('{"words": "a", "probabilities": [1]}', "row 1, words: a list is wanted, not text"),
@@ -161,7 +169,19 @@ BAD_CSV = [
     ("id,a,b\n1,0.5,\n", "row 2, column `b`: `` is not a number such as 0.5 or 1e-05"),
     ("id,a,b\n1,0.5,+-1\n", "row 2, column `b`: `+-1` is not a number such as 0.5 or 1e-05"),
     ("id,a,b\n1,0.5,+-inf\n", "row 2, column `b`: `+-inf` is not a number such as 0.5 or 1e-05"),
-    ("id,a,b\n1,0.5,-Infinity\n", "row 2, column `b`: the number is infinite, or too large"),
+    ("id,a,b\n1,0.5,-Infinity\n", "row 2, column `b`: it is -infinity; leave a word out whose probability is 0"),
+    (
+        "id,a,b,is_a\n1,1,0.01,0\n2,0.75,0.25,1\n",
+        "row 3: the probabilities sum to 2; a column may be of no label: leave it out; or divide the row by its sum",
+    ),
+    ("id,a,b,a\n1,1,0,0\n", "row 1: there are two columns `a`"),
+    ("id;a;b\n1;0.5;0.5\n", "row 1: the columns are separated by `;`; commas are wanted"),
+    ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
+    (
+        "id,label,prob\n1,a,1\n",
+        "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted",
+    ),
+    ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
     ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
     ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4, column id: the rows of `1` do not follow each other"),
@@ -180,6 +200,46 @@ def test_bad_csv_has_a_place(text, reason, tmp_path):
     with pytest.raises(UnreadableFileError) as caught:
         list(read_output(path))
     assert str(caught.value) == f"Cannot read `{path}`: {reason}"
+
+
+def test_csv_in_another_encoding(tmp_path):
+    path = tmp_path / "out.csv"
+    for encoding in ("cp1250", "utf-16"):
+        path.write_text("id,\u0107ma,b\n1,0.5,0.5\n", encoding=encoding)
+        with pytest.raises(UnreadableFileError, match=r"row 1: the header is not in UTF-8$"):
+            list(read_output(path))
+
+
+def test_rounded_probabilities_of_csv(tmp_path):
+    (tmp_path / "out.csv").write_text("id,a,b,c\n1,0.4,0.4,0.3\n")
+    assert [row.values for row in read_output(tmp_path / "out.csv")] == [(0.4, 0.4, 0.3)]
+
+
+def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
+    """The message names the ending."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "expected.tsv").write_text("a\n")
+    (tmp_path / "out.ndjson").write_text('{"words": ["a"], "probabilities": [1.0]}\n')
+    pq.write_table(pa.table({"words": [["a"]], "probabilities": [[1.0]]}), "out.pq")
+    arguments = ["-e", "expected.tsv", "-m", "PerplexityHashed"]
+    assert main(["-o", "out.pq", *arguments]) == 1
+    assert capsys.readouterr().err == "geval: Cannot read `out.pq`: it is Parquet: its name has to end in .parquet\n"
+    assert main(["-o", "out.ndjson", *arguments]) == 1
+    hint = (
+        "\n  `out.ndjson`, line 1, column 10: the line looks like JSON; a file of JSON lines has to end in .jsonl\n"
+    )
+    assert hint in capsys.readouterr().err
+
+
+def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
+    (tmp_path / "out.jsonl").write_text('{"words": ["a", ""], "probabilities": [0.75, 0.5]}\n')
+    assert main(["check", str(tmp_path / "out.jsonl")]) == 0
+    mend = "To mend: Divide by the sum before writing. --fix does it. It needs TSV, which geval convert writes.\n"
+    assert mend in capsys.readouterr().out
+    (tmp_path / "out.jsonl").write_text("\n")
+    assert main(["check", str(tmp_path / "out.jsonl")]) == 1
+    mend = "To mend: Mend this first: in another format than TSV, nothing is checked while a row cannot be read.\n"
+    assert mend in capsys.readouterr().out
 
 
 def test_spaces_around_the_numbers_of_csv(tmp_path):
@@ -239,6 +299,14 @@ BAD_PARQUET = [
     ),
     ({"words": ["a"], "probabilities": [[1.0]]}, "column words: a list of strings is wanted, not string"),
     ({"text": ["a"]}, "its columns are text; words and probabilities, or logprobs are wanted"),
+    (
+        {"words": [["a"]], "prob": [[1.0]]},
+        "its columns are words, prob; words and probabilities, or logprobs are wanted",
+    ),
+    (
+        {"Words": [["a"]], "logprobs": [[0.0]]},
+        "its columns are Words, logprobs; words and probabilities, or logprobs are wanted",
+    ),
 ]
 
 
@@ -459,12 +527,16 @@ LOGGED = [
     (completion({" the": -0.5, " a": -1.5}), "the:-0.5 a:-1.5"),
     (sample(1), "row 1, doc_id: 0 is wanted: a row for each document, in order, and one filter"),
     (sample(filtered_resps=["text"] * 2), "row 1, filtered_resps[0]: it is no log-probability of a choice: the task is no multiple choice"),
-    (sample(logs=("-inf", "-1")), "row 1, filtered_resps[0]: the number is infinite, or too large"),
+    (sample(arguments=[["Is it?", " yes"], ["Is it?", " no"]]), "yes:-0.5 no:-1.25"),
+    (sample(arguments=[["Is it?"], ["Is it?"]]), "row 1, filtered_resps[0]: it is no log-probability of a choice: the task is no multiple choice"),
+    (sample(logs=("-inf", "-1")), "row 1, filtered_resps[0]: it is -infinity; leave a word out whose probability is 0"),
     (sample(logs=("-１", "-1")), "row 1, filtered_resps[0]: `-１` is not a number such as 0.5 or 1e-05"),
     (sample(choices=(" New York", " no")), "row 1, arguments[0].arg_1: the word `New York` has a space in it, which would split the line"),
     (sample(choices=("", "")), "row 1, arguments: the choices are empty or alike: the contexts differ, and no words are compared"),
     (sample(arguments=[]), "row 1, arguments: an argument is wanted for each of the filtered_resps"),
     ({"choices": [{"logprobs": None}]}, "row 1, choices[0].logprobs.top_logprobs[0]: the alternatives of the first token are wanted: ask the server for top_logprobs"),
+    (chat(), "row 1, choices[0].logprobs.content[0].top_logprobs: the alternatives of the first token are wanted: ask the server for top_logprobs"),
+    ({"custom_id": "x", "words": ["a"], "probabilities": [1]}, "a:1.0"),
     (chat(the="-1"), "row 1, choices[0].logprobs.content[0].top_logprobs: `the`: a number is wanted, not text"),
 ]  # fmt: skip
 

@@ -128,7 +128,7 @@ FAILED = {
     "no map at all": ("[1]", "a", "a map of keys is wanted, not a list"),
     "no JSON": ('{"a": 1', "a", "column 8: it is not JSON: Expecting ',' delimiter"),
     "text after it": ('{"a": 1} x', "a", "column 10: it is not JSON: Extra data"),
-    "an empty line": ("", "a", "column 1: it is not JSON: Expecting value"),
+    "an empty line": ("", "a", "the line is empty"),
     "NaN": ('{"a": NaN}', "a", "NaN is no number in JSON"),
     "equal keys": ('{"a": 1, "a": 2}', "a", "the key `a` is there twice"),
     "equal keys inside": ('{"a": [{"digits": 1, "digits": 2}]}', "a", "the key `digits` is there twice"),
