@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
+from geval_py.reading.other_formats import format_of
 from geval_py.tables.escapes import json_text
 from geval_py.tables.numbers import counted
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
@@ -60,7 +61,7 @@ def _problem_lines(problem: Problem, *, colour: bool, width: int | None) -> Iter
                 yield f"      {dim}| {line}{plain}"
     if lines and problem.count > len(problem.places):
         yield f"    and {counted(problem.count - len(problem.places), 'more line')}"
-    yield f"    To mend: {_what_to_do(rule, problem.mend)}"
+    yield f"    To mend: {_what_to_do(rule, problem)}"
 
 
 def _picture(text: str, column: int, width: int) -> str:
@@ -123,7 +124,7 @@ def _workflow_command(problem: Problem) -> str:
     properties["title"] = f"{rule.code} {rule.name}"
     written = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
     message = "\n".join(
-        filter(None, (visible(place.message), _extent_with_lines(problem), _what_to_do(rule, problem.mend)))
+        filter(None, (visible(place.message), _extent_with_lines(problem), _what_to_do(rule, problem)))
     )
     return f"::{rule.severity} {written}::{_data(message)}\n"
 
@@ -183,7 +184,7 @@ def _add_outcome(case: Element, problem: Problem, *, fails: bool) -> None:
         outcome = SubElement(case, "failure", type=problem.rule.code, message=summary)
     else:
         outcome = SubElement(case, "system-out")
-    outcome.text = "\n".join([summary, *places, _what_to_do(problem.rule, problem.mend)])
+    outcome.text = "\n".join([summary, *places, _what_to_do(problem.rule, problem)])
 
 
 def _add_counts(element: Element) -> None:
@@ -275,10 +276,12 @@ def _extent(problem: Problem) -> str:
     return f"{counted(problem.count, 'line')}, {_share_in_percent(problem.share)}"
 
 
-def _what_to_do(rule: Rule, instead: str = "") -> str:
-    if instead:
-        return instead
-    return f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
+def _what_to_do(rule: Rule, problem: Problem | None = None) -> str:
+    if problem is not None and problem.mend:
+        return problem.mend
+    mend = f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
+    is_other = problem is not None and "--fix" in mend and format_of(problem.path) is not None
+    return f"{mend} It needs TSV, which geval convert writes." if is_other else mend
 
 
 def places_of(problem: Problem) -> tuple[Place, ...]:

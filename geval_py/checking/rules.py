@@ -298,6 +298,7 @@ READ_FORMATS = (  # the remedy for an output that cannot be read
     f"Make it readable, or write it in another format: {READ_ENDINGS} are read, compressed or not, "
     "and geval convert writes each."
 )
+MEND_FIRST = "Mend this first: in another format than TSV, nothing is checked while a row cannot be read."
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 UNREADABLE = frozenset({"E101", "E105", "E106"})  # broken by a file that cannot be read
 COUNTED = frozenset({"E103", "E104"})  # need the number of items
