@@ -430,10 +430,13 @@ def _on_place(evaluation: ScoredOutput) -> Iterator[str]:
 
 
 def _other_test_set(split: Split, output: Output) -> str | None:
-    """Return the name of another test set, with answers, in whose folder an output is; None if there is none."""
+    """Return the name of another test set, with answers, in whose folder an output is; None if there is none.
+
+    The two are folders of one challenge.
+    """
     folder = os.path.dirname(sources.absolute(output.path))
-    same = os.path.realpath(folder) == os.path.realpath(os.path.dirname(split.expected))
-    if not sources.is_file(output.path) or same:
+    ours, theirs = os.path.realpath(os.path.dirname(split.expected)), os.path.realpath(folder)
+    if not sources.is_file(output.path) or ours == theirs or os.path.dirname(ours) != os.path.dirname(theirs):
         return None
     return os.path.basename(folder) if answers_in(folder) else None
 
@@ -443,9 +446,9 @@ def _note_losses(evaluations: Sequence[ScoredOutput], *, infinite: bool = False)
     unknown = (max((of.statistics for of in one.scores), key=lambda of: of.out_of_vocabulary) for one in evaluations)
     counts = dict.fromkeys((of.out_of_vocabulary, of.lines) for of in unknown if of.out_of_vocabulary)
     for count, lines in counts:
+        known = "are not in the vocabulary" if count < lines else "are in no vocabulary (--vocabulary FILE names one)"
         note(
-            f"{count} of {lines} expected words are not in the vocabulary; "
-            "where the output does not list them, their loss is infinite"
+            f"{count} of {lines} expected words {known}; where the output does not list them, their loss is infinite"
         )
     if infinite:
         note_outputs({of.output.path: list(_on_infinite_losses(of)) for of in evaluations})

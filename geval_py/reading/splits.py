@@ -150,7 +150,7 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
     found = find(sources.join(folder, given or default)) or (find(given) if given is not None else None)
     if found is not None:
         return found
-    is_path = given is not None and os.path.isdir(os.path.dirname(given))
+    is_path = given is not None and (os.path.isdir(os.path.dirname(given)) or not sources.is_folder(folder))
     if is_path or (default == INPUT_FILE and not sources.is_folder(folder)):  # GEval names the file
         raise _missing_file(what, "", given or default)
     check_directory(directory, what)
@@ -300,7 +300,7 @@ def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) 
     the files in the folder.
     """
     place = sources.join(folder, name)
-    if not sources.is_folder(os.path.dirname(place)) and sources.is_folder(os.path.dirname(name)):
+    if not sources.is_folder(os.path.dirname(place)) and sources.is_folder(os.path.dirname(name) or "."):
         place, known = name, ()
     return errors.MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
 

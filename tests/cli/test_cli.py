@@ -627,6 +627,25 @@ def test_a_note_on_many_outputs_is_said_once(challenge, geval):
 # The files beside each other
 
 
+def test_a_missing_file_is_named_as_it_was_given(tmp_path, geval, monkeypatch):
+    """Where there is no challenge, no folder of a test set is meant."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.tsv").write_text("a\n")
+    for output, answers, what in (("a.tsv", "b.parquet", "expected"), ("b.parquet", "a.tsv", "test")):
+        found = geval("-o", output, "-e", answers, "-m", "PerplexityHashed")
+        assert found == (1, "", f"geval: No file with the {what} results: `b.parquet`\n")
+
+
+def test_a_vocabulary_that_is_missing_is_noted(tmp_path, geval, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("out.tsv", "expected.tsv"):
+        (tmp_path / name).write_text("a:1\n" if name == "out.tsv" else "a\n")
+    assert geval("-o", "out.tsv", "-e", "expected.tsv", "-m", "LogLoss")[2] == (
+        "geval: note: 1 of 1 expected words are in no vocabulary (--vocabulary FILE names one); "
+        "where the output does not list them, their loss is infinite\n"
+    )
+
+
 def test_an_output_beside_other_answers_is_noted(challenge, geval):
     (challenge / "test-A").mkdir()
     for name in ("expected.tsv", "out.tsv"):
@@ -647,6 +666,14 @@ def test_an_output_beside_other_answers_is_noted(challenge, geval):
     assert geval("-o", "dev-0/out.tsv")[2].endswith("was -t dev-0 meant?\n")
     (challenge / "dev-0/expected.jsonl").unlink()
     assert geval("-o", "dev-0/out.tsv") == (0, "12.70\n", "")
+    (challenge / "test-A/part").mkdir()
+    (challenge / "test-A/expected.tsv").rename(challenge / "test-A/part/expected.tsv")
+    (challenge / "dev-0/expected.tsv").write_bytes((challenge / "test-A/part/expected.tsv").read_bytes())
+    assert geval("-o", "dev-0/out.tsv", "-e", "test-A/part/expected.tsv") == (
+        0,
+        "12.70\n",
+        "",
+    )  # not of one challenge
 
 
 def test_the_input_beside_answers_that_are_named_is_taken(challenge, geval):
