@@ -37,7 +37,6 @@ _WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in
 LF = 0x0A
 DEFAULT_MAX_BYTES = 20 * 10**9  # that a file from a stranger may unpack to
 MOST_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise fill the memory
-PARQUET = b"PAR1\x15"  # the beginning of a file, and of its first page
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -132,8 +131,6 @@ class LineReader:
 
     def _skip_header(self, header: str | None) -> bytes:
         line = self._read_line()
-        if line.startswith(PARQUET):
-            raise UnreadableFileError(path=self.path, reason="it is Parquet: its name has to end in .parquet")
         if line.startswith(BYTE_ORDER_MARK):
             self.has_byte_order_mark = True
             line = line[len(BYTE_ORDER_MARK) :]

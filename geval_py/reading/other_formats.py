@@ -131,6 +131,8 @@ def convert(source: str, target: str) -> int:
     compression = compression_by_ending(target)
     if compression is not None and format is not None and format.is_binary:
         raise UsageError(message=f"{format.name} compresses by itself: leave the ending of {compression} out")
+    if target == STANDARD_INPUT:
+        raise UsageError(message="name a file to write: its ending is the format")
     if format is None and not name_of(target).endswith(".tsv"):
         endings = ", ".join(known.ending for known in FORMATS_IN if known.write is not None)
         raise UsageError(message=f"{named(target)} has no ending of a format: .tsv, {endings}")

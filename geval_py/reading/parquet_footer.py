@@ -11,6 +11,7 @@ import os
 from contextlib import contextmanager
 
 from geval_py.errors import UnreadableFileError
+from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.sources import is_regular, is_remote, unreadable
 from geval_py.reading.thrift import I32, I64, TEXT, TooManyError, read_struct
 from geval_py.values import NamedTuple
@@ -110,6 +111,8 @@ def read_footer(path: str, file: BinaryIO, read: ReadStruct = read_struct) -> Fo
     file.seek(max(0, size - 8))
     ending = file.read(8)
     length = int.from_bytes(ending[:4], "little")
+    if compression_by_ending(path) is not None:
+        raise UnreadableFileError(path=path, reason="Parquet is compressed inside: unpack it, and name it .parquet")
     if ending[4:] != MAGIC:
         raise damaged(path, f"it does not end with {MAGIC.decode()}")
     if length + 12 > size:

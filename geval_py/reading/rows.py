@@ -193,28 +193,45 @@ def json_rows(
     import json
 
     decode = json.JSONDecoder(object_pairs_hook=map_of, **hooks).decode
-    number = 0
     with LineReader(path, max_bytes=max_bytes) as reader:
-        while block := reader.block():
-            for text in decode_lines(block):
-                number += 1
-                row = Row(path=path, number=number)
-                if not text.strip():
-                    raise row.error("", "the line is empty")
-                if len(text) > MOST_ROW_BYTES:
-                    raise row.error("", f"it has more than {MOST_ROW_BYTES} characters")
-                try:
-                    value = decode(text)
-                except RecursionError:
-                    raise row.error("", "its lists and maps are nested too deeply") from None
-                except json.JSONDecodeError as error:
-                    raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
-                except ValueError as error:
-                    is_long = str(error).startswith("Exceeds the limit")
-                    raise row.error("", "a number has too many digits" if is_long else str(error)) from None
-                if not isinstance(value, dict):
-                    raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
-                yield row, value
+        for number, text in enumerate(_texts(reader), 1):
+            row = Row(path=path, number=number)
+            if not text.strip():
+                raise row.error("", "the line is empty")
+            if len(text) > MOST_ROW_BYTES:
+                raise row.error("", f"it has more than {MOST_ROW_BYTES} characters")
+            try:
+                value = decode(text)
+            except RecursionError:
+                raise row.error("", "its lists and maps are nested too deeply") from None
+            except json.JSONDecodeError as error:
+                raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
+            except ValueError as error:
+                is_long = str(error).startswith("Exceeds the limit")
+                raise row.error("", "a number has too many digits" if is_long else str(error)) from None
+            if not isinstance(value, dict):
+                raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
+            yield row, value
+
+
+def _texts(reader: LineReader) -> Iterator[str]:
+    """Yield decoded lines; raises UnreadableFileError for one that is not in UTF-8."""
+    number = 0
+    while block := reader.block():
+        stored = None if _is_utf8(block) else block.split(b"\n")
+        for of_block, text in enumerate(decode_lines(block)):
+            number += 1
+            if stored is not None and not _is_utf8(stored[of_block]):
+                raise Row(path=reader.path, number=number).error("", "it is not in UTF-8")
+            yield text
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -274,8 +291,6 @@ def _header_fault(header: Sequence[str], labels: Sequence[str]) -> str | None:
     """Return why a header cannot be of a CSV with a column for each label; None if it can."""
     if len(header) == 1 and (separator := next((one for one in ";\t" if one in header[0]), None)):
         return f"the columns are separated by {quoted(separator)}; commas are wanted"
-    if any("\ufffd" in label for label in labels):
-        return "the header is not in UTF-8"
     if {ID, LABEL} <= {*header}:
         return f"the header is {quoted(','.join(header))}; `{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
     if not labels or not all(map(str.strip, labels[1:])):
@@ -312,12 +327,8 @@ def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]
     """Yield the header and the rows of a CSV; raises UnreadableFileError."""
     import csv
 
-    def texts(reader: LineReader) -> Iterator[str]:
-        while block := reader.block():
-            yield from (f"{line}\n" for line in decode_lines(block))
-
     with LineReader(path, max_bytes=max_bytes) as reader:
-        rows, number = csv.reader(texts(reader), strict=True), 0
+        rows, number = csv.reader((f"{text}\n" for text in _texts(reader)), strict=True), 0
         while True:
             row = Row(path=path, number=number + 1)
             try:

@@ -258,15 +258,19 @@ def _column(text: str, index: int) -> int:
     return 1 + sum(len(token) + 1 for token in text.split(" ", index)[:index])
 
 
+OTHER_FORMATS = (('{"', "JSON", ".jsonl"), ("PAR1\x15", "Parquet", ".parquet"))  # by the beginning of a line
+
+
+def _hint(text: str, hint: str) -> str:
+    """Return a hint at the mistake in a line, or at the file's name if it is in another format."""
+    for beginning, what, ending in OTHER_FORMATS:
+        if text.startswith(beginning):
+            return f"the line looks like {what}, which is read from a file that ends in {ending}"
+    return hint
+
+
 def _first_malformed_entry(text: str, line: int) -> MalformedLineError:
     """Return the error for the first token that is not an entry."""
-    error = _malformed_entry(text, line)
-    if text.startswith('{"'):
-        error.hint = "the line looks like JSON; a file of JSON lines has to end in .jsonl"
-    return error
-
-
-def _malformed_entry(text: str, line: int) -> MalformedLineError:
     index, token = next(
         (index, token)
         for index, token in enumerate(text.split(" "))
@@ -282,7 +286,9 @@ def _malformed_entry(text: str, line: int) -> MalformedLineError:
         place = "leading" if index == 0 else "trailing" if column > len(text) else "double"
         hint = f"a {place} space; entries are separated by exactly one space"
         column = max(1, column - (index > 0))
-    return MalformedLineError(line=line, column=column, reason=COLON_EXPECTED, token=token, hint=hint, text=text)
+    return MalformedLineError(
+        line=line, column=column, reason=COLON_EXPECTED, token=token, hint=_hint(text, hint), text=text
+    )
 
 
 def _malformed_number(
@@ -300,7 +306,9 @@ def _malformed_number(
         hint = "a number should follow the colon"
     else:
         hint = f"`{shown}` is not a number; {number_mistake(number)[1]}"
-    return MalformedLineError(line=line, column=column, reason=reason, token=number, hint=hint, text=text)
+    return MalformedLineError(
+        line=line, column=column, reason=reason, token=number, hint=_hint(text, hint), text=text
+    )
 
 
 # Common mistakes in numbers: the kind, its pattern, and what to write.

@@ -1,5 +1,6 @@
 """Outputs in other formats: there and back, scored as the TSV, and refused with a place."""
 
+import gzip
 import json
 import math
 import pickle
@@ -202,17 +203,48 @@ def test_bad_csv_has_a_place(text, reason, tmp_path):
     assert str(caught.value) == f"Cannot read `{path}`: {reason}"
 
 
-def test_csv_in_another_encoding(tmp_path):
-    path = tmp_path / "out.csv"
-    for encoding in ("cp1250", "utf-16"):
-        path.write_text("id,\u0107ma,b\n1,0.5,0.5\n", encoding=encoding)
-        with pytest.raises(UnreadableFileError, match=r"row 1: the header is not in UTF-8$"):
-            list(read_output(path))
+@pytest.mark.parametrize(
+    ("name", "text", "encoding", "row"),
+    [
+        ("out.csv", "id,\u0107ma,b\n1,0.5,0.5\n", "cp1250", 1),
+        ("out.csv", "id,a,b\n1,0.5,0.5\n", "utf-16", 1),
+        ("out.csv", "id,label,p\n1,\ufffd,0.5\n1,\u0107ma,0.5\n", "utf-8", 0),
+        ("out.csv", "id,label,p\n1,a,0.5\n1,\u0107ma,0.5\n", "cp1250", 3),
+        ("out.jsonl", '{"words": ["a", "\ufffd"], "probabilities": [1, 0]}\n', "utf-8", 0),
+        ("out.jsonl", '{"words": ["a"], "probabilities": [1]}\n{"words": ["\u0107"]}\n', "cp1250", 2),
+    ],
+)
+def test_other_encodings(name, text, encoding, row, tmp_path):
+    """A row of 0 stands for none."""
+    path = tmp_path / name
+    path.write_text(text, encoding=encoding)
+    if not row:
+        assert "\ufffd" in next(read_output(path)).words
+        return
+    with pytest.raises(UnreadableFileError) as caught:
+        list(read_output(path))
+    assert caught.value.reason == f"row {row}: it is not in UTF-8"
 
 
 def test_rounded_probabilities_of_csv(tmp_path):
     (tmp_path / "out.csv").write_text("id,a,b,c\n1,0.4,0.4,0.3\n")
     assert [row.values for row in read_output(tmp_path / "out.csv")] == [(0.4, 0.4, 0.3)]
+
+
+def test_parquet_that_was_compressed(tmp_path):
+    pq.write_table(pa.table({"words": [["a"]], "probabilities": [[1.0]]}), tmp_path / "out.parquet")
+    path = tmp_path / "out.parquet.gz"
+    path.write_bytes(gzip.compress((tmp_path / "out.parquet").read_bytes()))
+    with pytest.raises(UnreadableFileError) as caught:
+        list(read_output(path))
+    assert caught.value.reason == "Parquet is compressed inside: unpack it, and name it .parquet"
+
+
+def test_convert_writes_a_file(tmp_path):
+    (tmp_path / "out.tsv").write_text("a:1\n")
+    with pytest.raises(UsageError) as caught:
+        convert(str(tmp_path / "out.tsv"), "-")
+    assert str(caught.value) == "name a file to write: its ending is the format"
 
 
 def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
@@ -221,14 +253,10 @@ def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
     (tmp_path / "expected.tsv").write_text("a\n")
     (tmp_path / "out.ndjson").write_text('{"words": ["a"], "probabilities": [1.0]}\n')
     pq.write_table(pa.table({"words": [["a"]], "probabilities": [[1.0]]}), "out.pq")
-    arguments = ["-e", "expected.tsv", "-m", "PerplexityHashed"]
-    assert main(["-o", "out.pq", *arguments]) == 1
-    assert capsys.readouterr().err == "geval: Cannot read `out.pq`: it is Parquet: its name has to end in .parquet\n"
-    assert main(["-o", "out.ndjson", *arguments]) == 1
-    hint = (
-        "\n  `out.ndjson`, line 1, column 10: the line looks like JSON; a file of JSON lines has to end in .jsonl\n"
-    )
-    assert hint in capsys.readouterr().err
+    for name, column, what, ending in (("out.ndjson", 10, "JSON", ".jsonl"), ("out.pq", 1, "Parquet", ".parquet")):
+        assert main(["-o", name, "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
+        hint = f"the line looks like {what}, which is read from a file that ends in {ending}"
+        assert f"\n  `{name}`, line 1, column {column}: {hint}\n" in capsys.readouterr().err
 
 
 def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
