@@ -44,12 +44,17 @@ def find_answers(path: str) -> str | None:
     """Complete the path of a file with answers, as :func:`geval_py.reading.sources.find_file`; None for nothing.
 
     In the place of answers in another format are their lines. The path may end in ``#`` and a column. If there is no
-    expected.tsv, a file with one of OTHER_NAMES is taken. Raises as find_file.
+    expected.tsv, a file with one of OTHER_NAMES is taken. Raises as find_file, and UsageError for CSV.
     """
-    if name_of(path).endswith(".csv"):
+    found = _found(path)
+    if found is not None and name_of(found).endswith(".csv"):
         raise UsageError(
-            message=f"{named(path)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
+            message=f"{named(found)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
         )
+    return found
+
+
+def _found(path: str) -> str | None:
     if is_address(path) or is_remote(path):
         found = path if is_address(path) else find_file(path)
         return Answers(found) if found is not None and name_of(found).endswith(OTHER_ENDINGS) else found

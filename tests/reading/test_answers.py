@@ -173,13 +173,16 @@ def test_distributions_as_answers(ending, tmp_path):
     assert lines_of(tmp_path / f"norms{ending}") == lines
 
 
-def test_answers_in_csv(tmp_path, capsys):
+def test_answers_in_csv(tmp_path, capsys, monkeypatch):
     """An output that ends so is CSV, so answers are not taken for lines."""
-    (tmp_path / "answers.csv.gz").write_bytes(gzip.compress(b"id,label\n1,a\n"))
-    (tmp_path / "out.tsv").write_text("a\n" * 2)
-    assert main(["-o", str(tmp_path / "out.tsv"), "-e", str(tmp_path / "answers.csv.gz"), "-m", "Accuracy"]) == 2
+    monkeypatch.chdir(tmp_path)
+    Path("answers.csv.gz").write_bytes(gzip.compress(b"id,label\n1,a\n"))
+    Path("out.tsv").write_text("a\n" * 2)
+    assert main(["-o", "out.tsv", "-e", "answers.csv.gz", "-m", "Accuracy"]) == 2
     reason = "answers are not read from CSV, but from lines, JSON lines or Parquet"
-    assert capsys.readouterr().err == f"geval: `{tmp_path}/answers.csv.gz`: {reason}\n"
+    assert capsys.readouterr().err == f"geval: `answers.csv.gz`: {reason}\n"
+    assert main(["-o", "out.tsv", "-e", "missing.csv", "-m", "Accuracy"]) == 1
+    assert capsys.readouterr().err.startswith("geval: No file with the expected results: `missing.csv`\n")
 
 
 BAD = [
