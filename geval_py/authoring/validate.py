@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from geval_py.errors import DataError, GevalError, MalformedLineError, MissingPackageError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, splits
 from geval_py.reading.answers import find_answers
-from geval_py.reading.lines import LineReader, read_lines
+from geval_py.reading.lines import LineReader, is_utf8, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE
 from geval_py.scoring import evaluate
 from geval_py.scoring.in_memory import score_lists
@@ -89,7 +89,7 @@ class _Found:
 
     def add(self, block: bytes, *, columns: bool) -> None:
         """Check a block of whole lines."""
-        suspects = b"\r" in block or b" \n" in block or not _is_utf8(block)
+        suspects = b"\r" in block or b" \n" in block or not is_utf8(block)
         if suspects or columns:
             for number, line in enumerate(block.split(b"\n")[:-1], self.lines + 1):
                 if suspects:
@@ -102,7 +102,7 @@ class _Found:
         for what, is_so in (
             (_CARRIAGE_RETURN, b"\r" in line),
             (_SPACE_AT_END, line.endswith(b" ")),
-            (_NO_UTF8, not _is_utf8(line)),
+            (_NO_UTF8, not is_utf8(line)),
         ):
             if is_so:
                 self._first.setdefault(what, (number, line))
@@ -124,10 +124,6 @@ class _Found:
             detail = f"line {first} has {width}, line {second} has {other}"
             faults.append(Fault.of_files("The file contains varying number of columns", path, detail=detail))
         return faults
-
-
-def _is_utf8(data: bytes) -> bool:
-    return _undecodable(data) is None
 
 
 def _undecodable(data: bytes) -> int | None:
@@ -253,12 +249,12 @@ def validate_challenge(directory: str, given: splits.Task | None = None) -> Vali
         return Validation(faults=(Fault.of_files("No challenge directory", directory),))
     head = [
         os.path.join(directory, name)
-        for name in (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
+        for name in (splits.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
     ]
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
     task, schemes = _read_config(directory, given or splits.Task(), faults)
     if task.selector is not None:
-        path = named(os.path.join(directory, config.CONFIG_FILE))
+        path = named(os.path.join(directory, splits.CONFIG_FILE))
         raise UsageError(message=f"{path} has --selector: parts of JSON lines are not validated, only scored")
     if not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
@@ -302,7 +298,7 @@ def _read_config(directory: str, given: splits.Task, faults: list[Fault]) -> tup
     except UsageError as error:
         if given.metrics or given.alt_metrics or given.select_metrics:
             raise
-        faults.append(Fault(str(error), os.path.join(directory, config.CONFIG_FILE)))
+        faults.append(Fault(str(error), os.path.join(directory, splits.CONFIG_FILE)))
         return task, []
 
 

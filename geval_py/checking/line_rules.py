@@ -18,7 +18,7 @@ from math import inf
 
 from geval_py.checking import places, rules, targets
 from geval_py.checking.findings import Findings, FlaggedBlock
-from geval_py.reading.lines import Bytes, LineReader
+from geval_py.reading.lines import LineReader, is_utf8
 from geval_py.scoring import kernel
 from geval_py.text import visible
 from geval_py.values import NamedTuple
@@ -91,23 +91,15 @@ def _check_characters(block: FlaggedBlock, findings: Findings) -> None:
     suspicious = kernel.CONTROL if block.has(kernel.CONTROL) else 0  # flags of lines that may have an odd character
     if block.has(kernel.NOT_ASCII):
         data = block.block.outputs
-        if not _is_utf8(data) or any(pattern.search(data) for pattern in _ODD_BYTES):
+        if not is_utf8(data) or any(pattern.search(data) for pattern in _ODD_BYTES):
             suspicious |= kernel.NOT_ASCII
     for index, flags in enumerate(block.flags if suspicious else ()):
         if flags & suspicious and not flags & kernel.MALFORMED:
             text, line = block.text(index), block.number(index)
-            if not _is_utf8(block.raw(index)):
+            if not is_utf8(block.raw(index)):
                 findings.add("W212", partial(places.place_of, "W212", text, line))
             if places.odd_character_in(text):
                 findings.add("W208", partial(places.place_of, "W208", text, line))
-
-
-def _is_utf8(data: Bytes) -> bool:
-    try:
-        str(data, "utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class NotTextError(Exception):

@@ -272,6 +272,15 @@ def decode_lines(block: Bytes) -> list[str]:
     return lines
 
 
+def is_utf8(data: Bytes) -> bool:
+    """Whether bytes can be decoded."""
+    try:
+        str(data, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def read_lines(path: str, *, header: str | None = None) -> Generator[str, None, None]:
     """Yield the decoded lines of a whole source."""
     with LineReader(path, header=header) as reader:

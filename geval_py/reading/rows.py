@@ -13,7 +13,7 @@ from itertools import groupby, islice
 from types import MappingProxyType
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.lines import LineReader, decode_lines, is_utf8
 from geval_py.reading.listed import BUCKETS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.text import shorten, some_of, visible
@@ -218,20 +218,14 @@ def _texts(reader: LineReader) -> Iterator[str]:
     """Yield decoded lines; raises UnreadableFileError for one that is not in UTF-8."""
     number = 0
     while block := reader.block():
-        stored = None if _is_utf8(block) else block.split(b"\n")
+        stored: list[bytes] = []
         for of_block, text in enumerate(decode_lines(block)):
             number += 1
-            if stored is not None and not _is_utf8(stored[of_block]):
-                raise Row(path=reader.path, number=number).error("", "it is not in UTF-8")
+            if "\ufffd" in text:  # it may stand for other bytes
+                stored = stored or block.split(b"\n")
+                if not is_utf8(stored[of_block]):
+                    raise Row(path=reader.path, number=number).error("", "it is not in UTF-8")
             yield text
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from array import array
 from math import isfinite
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.lines import decode_lines
+from geval_py.reading.lines import decode_lines, is_utf8
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.kernel.reference import bounded_losses
 
@@ -57,18 +57,10 @@ def _line(rows: ListedRows, n: int) -> bytes | None:
         if not 0 <= begin <= end <= len(rows.text):
             return None
         word = bytes(rows.text[begin:end])
-        if any(mark in word for mark in (b" ", b"\n", b"\r")) or not _is_utf8(word):
+        if any(mark in word for mark in (b" ", b"\n", b"\r")) or not is_utf8(word):
             return None
         entries.append(word + b":%r" % rows.values[place])
     values = rows.values[start:stop].tolist()
     if not all(map(isfinite, values)) or are_probabilities(values) != rows.probabilities:
         return None
     return b" ".join(entries)
-
-
-def _is_utf8(word: bytes) -> bool:
-    try:
-        word.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
