@@ -379,7 +379,7 @@ def init_challenge(task: splits.Task, *, precision: int | None = None, percentag
     head = {
         rewriting.GITIGNORE_FILE: rewriting.GITIGNORE,
         challenge.README_FILE: readme(sample, schemes[0], task.test_name, expected),
-        config.CONFIG_FILE: config_text(
+        splits.CONFIG_FILE: config_text(
             schemes, task.test_name, precision=precision, percentage=percentage, headers=sample.headers
         ),
     }
@@ -462,7 +462,7 @@ The last entry, without a word, is for all other words. {of_words}
 def _structure(sample: Sample, test_name: str, expected: str) -> str:
     bullets = [
         (challenge.README_FILE, "this page"),
-        (config.CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
+        (splits.CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
     ]
     named = {
         splits.IN_HEADER_FILE: "the names of the input's columns",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.authoring.init import config_text
 from geval_py.errors import UsageError
-from geval_py.reading import config, splits
+from geval_py.reading import splits
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import blocks, evaluate
@@ -90,7 +90,7 @@ def publish(
     check_folders(out, answers)
     common = {
         GITIGNORE_FILE: GITIGNORE.encode(),
-        config.CONFIG_FILE: config_of(challenge.metrics).encode(),
+        splits.CONFIG_FILE: config_of(challenge.metrics).encode(),
         splits.IN_HEADER_FILE: ("\t".join(challenge.columns) + "\n").encode(),
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }

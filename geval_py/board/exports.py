@@ -105,7 +105,7 @@ def _challenge_files(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the README, the configuration and, if a metric needs the vocabulary, the words of train."""
     task = config.config_task(settings.challenge)
     headers = [name for name in (task.in_header, task.out_header) if name]
-    for name in (challenge.README_FILE, config.CONFIG_FILE, *headers):
+    for name in (challenge.README_FILE, splits.CONFIG_FILE, *headers):
         path = os.path.join(settings.challenge, name)
         relative = os.path.relpath(path, settings.challenge)
         if os.path.isfile(path):

@@ -383,7 +383,7 @@ def _with_metric(
     target: Target, options: splits.Task, challenge: str, broken: DataError | SchemeError | None, notes: list[str]
 ) -> Target:
     """Choose the rules by the metrics or, with a note, where these are not known, by the output's first lines."""
-    path = os.path.join(challenge, config.CONFIG_FILE)
+    path = os.path.join(challenge, splits.CONFIG_FILE)
     if options.selector is not None:
         raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     metrics: list[Metric] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from geval_py.checking import problem_formats, rules
 from geval_py.cli import options, parsers, suggestions, terminal
 from geval_py.errors import UsageError
-from geval_py.reading import challenge, config, sources
+from geval_py.reading import challenge, sources, splits
 from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring.metrics import METRICS, Metrics, find_metric
 from geval_py.scoring.metrics.matching import MATCHINGS
@@ -160,7 +160,7 @@ def first_words(task: Task) -> str:
     sets = [there[name] for name in there]
     if not any(of.input or of.expected for of in sets):
         above = os.path.join(task.directory, "..")
-        return ABOVE if os.path.isfile(os.path.join(above, config.CONFIG_FILE)) else ELSEWHERE
+        return ABOVE if os.path.isfile(os.path.join(above, splits.CONFIG_FILE)) else ELSEWHERE
     return "".join(["This challenge has:\n", *map(_what_is_in, sets)])
 
 
@@ -174,7 +174,7 @@ def where_outputs_are(task: Task) -> Iterator[str]:
         if sets and task.test_name in there and task.test_name not in sets:
             what = f"`{visible(task.out_files[0])}` is" if task.out_files else "there are outputs"
             yield f"{what} in {visible(' and '.join(sets))}: choose the test set with -t {visible(sets[0])}"
-    elif os.path.isfile(os.path.join(task.directory, "..", config.CONFIG_FILE)):
+    elif os.path.isfile(os.path.join(task.directory, "..", splits.CONFIG_FILE)):
         yield "the challenge is one folder up: cd .. first"
     else:
         output = visible(task.out_files[0]) if task.out_files else "OUTPUT"

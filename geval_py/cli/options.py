@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from geval_py.errors import ConfigError, UsageError
-from geval_py.reading import config
+from geval_py.reading import config, splits
 from geval_py.reading.splits import Task
 from geval_py.tables.formats import FORMATS
 from geval_py.text import named, visible
@@ -390,7 +390,7 @@ def merged(given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         _settings_of(values)
     except UsageError as error:
-        raise ConfigError(path=f"{directory}/{config.CONFIG_FILE}", message=error.message) from error
+        raise ConfigError(path=f"{directory}/{splits.CONFIG_FILE}", message=error.message) from error
     for alternatives in (MODES, ORDERS, BY_DOCUMENTS):
         if given.keys() & set(alternatives):
             values = {name: value for name, value in values.items() if name not in alternatives}

@@ -14,10 +14,10 @@ from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, sho
 from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.answers import answers_in
-from geval_py.reading.config import CONFIG_FILE, config_task
+from geval_py.reading.config import config_task
 from geval_py.reading.outputs import Output, by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import Split, Task, locate, locate_others
+from geval_py.reading.splits import CONFIG_FILE, Split, Task, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.scores import (

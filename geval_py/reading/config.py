@@ -291,7 +291,6 @@ def invalid_word(word: str, advice: str | None) -> str:
 # config.txt: options as on the command line, which are read before the command line's own
 
 
-CONFIG_FILE = "config.txt"
 _ESCAPED_SPACE = rf"\\([{SPACES}])"
 _WORD = rf"(?:\\[\s\S]|[^{SPACES}])+"
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
@@ -345,7 +344,7 @@ def config_values(directory: str, unknown: Callable[..., str] = unknown_word) ->
 
     Raises UnreadableFileError, and ConfigError if it is broken.
     """
-    path = os.path.join(directory, CONFIG_FILE)
+    path = os.path.join(directory, splits.CONFIG_FILE)
     words = read_config(path)
     try:
         values = parse_words(words, ignores=True, unknown=unknown)

@@ -111,7 +111,7 @@ def read_footer(path: str, file: BinaryIO, read: ReadStruct = read_struct) -> Fo
     file.seek(max(0, size - 8))
     ending = file.read(8)
     length = int.from_bytes(ending[:4], "little")
-    if compression_by_ending(path) is not None:
+    if ending[4:] != MAGIC and compression_by_ending(path) is not None:
         raise UnreadableFileError(path=path, reason="Parquet is compressed inside: unpack it, and name it .parquet")
     if ending[4:] != MAGIC:
         raise damaged(path, f"it does not end with {MAGIC.decode()}")

@@ -17,7 +17,7 @@ from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, fin
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
-EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
+EXPECTED_FILE, INPUT_FILE, CONFIG_FILE = "expected.tsv", "in.tsv", "config.txt"
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", "test-A"
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
@@ -150,8 +150,9 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
     found = find(sources.join(folder, given or default)) or (find(given) if given is not None else None)
     if found is not None:
         return found
-    is_path = given is not None and (os.path.isdir(os.path.dirname(given)) or not sources.is_folder(folder))
-    if is_path or (default == INPUT_FILE and not sources.is_folder(folder)):  # GEval names the file
+    is_path = given is not None and os.path.isdir(os.path.dirname(given))
+    is_pair = given is not None and not sources.is_file(sources.join(directory, CONFIG_FILE))  # of no challenge
+    if is_path or ((is_pair or default == INPUT_FILE) and not sources.is_folder(folder)):  # GEval names the file
         raise _missing_file(what, "", given or default)
     check_directory(directory, what)
     check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")

@@ -634,6 +634,9 @@ def test_a_missing_file_is_named_as_it_was_given(tmp_path, geval, monkeypatch):
     for output, answers, what in (("a.tsv", "b.parquet", "expected"), ("b.parquet", "a.tsv", "test")):
         found = geval("-o", output, "-e", answers, "-m", "PerplexityHashed")
         assert found == (1, "", f"geval: No file with the {what} results: `b.parquet`\n")
+    (tmp_path / "config.txt").write_text("-m PerplexityHashed --expected-file b.tsv\n")
+    message = "geval: No test subdirectory with the expected results: `./dev-9`\n"
+    assert geval("-t", "dev-9")[2].startswith(message)
 
 
 def test_a_vocabulary_that_is_missing_is_noted(tmp_path, geval, monkeypatch):
@@ -669,11 +672,8 @@ def test_an_output_beside_other_answers_is_noted(challenge, geval):
     (challenge / "test-A/part").mkdir()
     (challenge / "test-A/expected.tsv").rename(challenge / "test-A/part/expected.tsv")
     (challenge / "dev-0/expected.tsv").write_bytes((challenge / "test-A/part/expected.tsv").read_bytes())
-    assert geval("-o", "dev-0/out.tsv", "-e", "test-A/part/expected.tsv") == (
-        0,
-        "12.70\n",
-        "",
-    )  # not of one challenge
+    answers = "test-A/part/expected.tsv"  # not of one challenge
+    assert geval("-o", "dev-0/out.tsv", "-e", answers) == (0, "12.70\n", "")
 
 
 def test_the_input_beside_answers_that_are_named_is_taken(challenge, geval):

@@ -25,13 +25,7 @@ from geval_py.board.database import schema
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import Board
-from geval_py.board.intake.identity import (
-    check_name,
-    folded,
-    looks,
-    submitter_of,
-    unopened_digest,
-)
+from geval_py.board.intake.identity import check_name, folded, looks, submitter_of, unopened_digest
 from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_sandbox
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import check_quota, code_of
