@@ -374,9 +374,8 @@ def _item_table(
 
     ``statistics`` are the lines' statistics, by their names.
     """
-    from geval_py.tables.table import frame_class
+    import pandas as pd
 
-    make_frame = frame_class()
     inputs, expected, outputs = zip(*items, strict=True)
     columns: dict[str, Any] = {"line": lines}
     own = {"expected": expected, "output": outputs, **statistics, "score": scores}
@@ -384,4 +383,4 @@ def _item_table(
     for column in range(width):
         name = unused_name(column, header, {*columns, *own})
         columns[name] = [row[column] if column < len(row) else None for row in rows]
-    return make_frame(columns | own, index=index)
+    return pd.DataFrame(columns | own, index=index)

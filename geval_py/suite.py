@@ -78,14 +78,14 @@ class Evaluations(list[Evaluation]):
         :meth:`Evaluation.scores_dict`. They are by documents if :func:`geval_py.compare` would compare these outputs
         by documents.
         """
-        from geval_py.scoring.score_tables import score_columns
-        from geval_py.tables.table import frame_class
+        import pandas as pd
 
-        make_frame = frame_class()
+        from geval_py.scoring.score_tables import score_columns
+
         rows = [one.scores_dict(intervals=False) for one in self]
         if intervals:
             rows = [row | ends for row, ends in zip(rows, self._all_ends(), strict=True)]
-        return make_frame(score_columns(self, rows))
+        return pd.DataFrame(score_columns(self, rows))
 
     def _all_ends(self) -> Iterator[dict[str, float]]:
         """Yield the ends of the intervals of each output; the documents are chosen once for each test set."""

@@ -95,22 +95,6 @@ def test_an_output_at_fault_does_not_hide_the_others(tmp_path):
     assert [str(fault) for fault in faults] == [str(caught.value)]
 
 
-def test_without_pandas_only_its_own_tables_are_missing(outputs, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    assert repr(outputs).splitlines()[0] == "output         model    PerplexityHashed"
-    assert outputs._repr_html_().count("<tr>") == 3
-    compared = geval_py.compare(outputs, samples=100)
-    for make in (
-        outputs.to_frame,
-        outputs[0].lines,
-        compared.to_frame,
-        geval_py.Challenge.open(GAZETTE)["dev-0"].to_frame,
-    ):
-        with pytest.raises(geval_py.MissingPackageError) as caught:
-            make()
-        assert str(caught.value) == "a table in Python needs pandas, of the extra pandas: pip install 'pandas>=2'"
-
-
 def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
     """Parameters are numbers where all of them are; a plain out.tsv has a name."""
     (tmp_path / "dev-0").mkdir()

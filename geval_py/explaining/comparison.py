@@ -111,9 +111,9 @@ class Comparison(formats.Tabular):
         The column ``groups`` holds the numbers, from 0, of the system's groups, and ``output`` the name that
         :meth:`geval_py.Evaluations.to_frame` has, by which the two can be merged.
         """
-        from geval_py.tables.table import frame_class
+        import pandas as pd
 
-        return frame_class()([self.row(system) for system in self.systems])
+        return pd.DataFrame([self.row(system) for system in self.systems])
 
     def shown_name(self, system: System) -> str:
         """Return a system's name for people, escaped."""

@@ -62,9 +62,9 @@ class Points:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
-        from geval_py.tables.table import frame_class
+        import pandas as pd
 
-        return frame_class()(asdict(self))
+        return pd.DataFrame(asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,9 +78,9 @@ class WorstFeatures:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
-        from geval_py.tables.table import frame_class
+        import pandas as pd
 
-        return frame_class()({"feature": self.names} | self.columns).astype({"feature": object})
+        return pd.DataFrame({"feature": self.names} | self.columns).astype({"feature": object})
 
     def at(self, places: Integers | slice) -> WorstFeatures:
         """Return the features at some places, in this order."""

@@ -84,16 +84,15 @@ class DataSet:
         A column of the input with one of the other names is called ``in<name>``; missing fields are None.
         ``unescape`` and the errors are as in :meth:`items`.
         """
-        from geval_py.tables.table import frame_class
+        import pandas as pd
 
-        make_frame = frame_class()
         items = list(self.items(unescape=unescape))
         rows = [tuple(item.columns.values()) for item in items]
         width = max(len(self.in_header), *map(len, rows), 0)
         columns: dict[str, list[object]] = {"line": [item.line for item in items]}
         for column, name in enumerate(column_names(width, self.in_header, {"line", "expected"})):
             columns[name] = [row[column] if column < len(row) else None for row in rows]
-        return make_frame(columns | {"expected": [item.expected for item in items]})
+        return pd.DataFrame(columns | {"expected": [item.expected for item in items]})
 
     @property
     def outputs(self) -> tuple[Output, ...]:

@@ -1,4 +1,4 @@
-"""One table in many formats: aligned or TAB-separated text, Markdown, LaTeX, CSV, HTML; and pandas' class of tables.
+"""One table in many formats: aligned or TAB-separated text, Markdown, LaTeX, CSV, HTML.
 
 Rows are written one by one, so a table may be of any length; only aligned text needs all rows for its widths.
 """
@@ -16,8 +16,6 @@ from geval_py.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    import pandas as pd
 
     from geval_py.tables.layout import Cut
 
@@ -218,16 +216,3 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Return a table for programs, of unchanged values."""
     return Table([Column(name=name, write=str) for name in names], rows)
-
-
-def frame_class() -> type[pd.DataFrame]:
-    """Return pandas' class for tables; raises MissingPackageError, so it is called before the work for a table."""
-    from geval_py.errors import MissingPackageError
-    from geval_py.version import installs
-
-    try:
-        import pandas as pd
-    except ModuleNotFoundError as error:
-        message = f"a table in Python needs {error.name}, of the extra pandas: {installs('pandas')}"
-        raise MissingPackageError(message=message, package=error.name or "pandas") from error
-    return pd.DataFrame
