@@ -48,7 +48,9 @@ LEFT_OUT = (
     "comparisons",
     "exchanges",
     "history",
-    "facts",
+    "board",
+    "rungs",
+    "scanned",
     *schema.SERVER_TABLES,
 )  # tables that are not for the public
 CHANGED, MISSING, EXTRA = "differs", "is missing", "is not of this board"  # the kinds of a difference
@@ -163,6 +165,7 @@ def _copy_rows(source: Connection, target: Engine, *, without: Collection[str] =
     """
     store.migrate(target)
     with store.store_errors(target), target.begin() as connection:
+        connection.execute(delete(schema.board))  # the row that every new database has
         if connection.execute(select(schema.METADATA.tables["submissions"].c.id).limit(1)).first() is not None:
             raise store.StoreError(
                 path=str(target.url.database), reason="it holds the submissions of a board already"
@@ -177,7 +180,7 @@ def _copy_table(source: Connection, target: Connection, table: Table) -> None:
     query = select(table).order_by(*table.primary_key).execution_options(yield_per=LARGE_ROWS if is_large else ROWS)
     for rows in source.execute(query).mappings().partitions():
         target.execute(insert(table), [dict(row) for row in rows])
-    if target.dialect.name == "postgresql" and "id" in table.c:
+    if target.dialect.name == "postgresql" and "id" in table.c:  # the next row gets the next number
         following = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"
         target.execute(text(following))
 
@@ -194,7 +197,16 @@ def remove_private(connection: Connection) -> None:
     connection.execute(
         delete(schema.submitters).where(schema.submitters.c.id.not_in(select(schema.submissions.c.submitter_id)))
     )
-    connection.execute(update(schema.submissions).values(source="", charge="", charged=False, cost=0, final=None))
+    private = {
+        "source": "",
+        "aside": "",
+        "checked_with": "",
+        "charge": "",
+        "charged": False,
+        "cost": 0,
+        "final": None,
+    }
+    connection.execute(update(schema.submissions).values(private))
     used = union(select(schema.scores.c.evaluation_id), select(schema.disclosures.c.evaluation_id))
     connection.execute(delete(schema.evaluations).where(schema.evaluations.c.id.not_in(used)))
     blank = {"score": None, "low": None, "high": None, "losses": None, "signature": ""}

@@ -375,26 +375,6 @@ def by_ranges(season, most=3):
     return bisected(season, ask, most)
 
 
-def by_place_changes(season, most=3):
-    """A friend is always a little better at first; a mark on the next site tells if the attacker got ahead."""
-    base = 6.0
-    season.send(wasteful(season, knows_nothing(season), base))
-
-    def ask(line, half):
-        nonlocal base
-        base *= 0.95
-        season.send(wasteful(season, knows_nothing(season), base), name=FRIEND)
-        season.publish()
-        logs = wasteful(season, knows_nothing(season), base * 0.99)
-        others = np.setdiff1d(np.arange(season.buckets), half)
-        logs[line, others] = -DISASTER * season.lines
-        season.send(logs)
-        rows = season.publish("index.html").split("</tr>")
-        return "▲" in next(row for row in rows if f'data-key="{ME}"' in row)
-
-    return bisected(season, ask, most)
-
-
 def by_rejection(season, most=3):
     """An output gives the right word no probability, unless its bucket is one of some: is it rejected for that?"""
 

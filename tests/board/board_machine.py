@@ -16,10 +16,11 @@ from board_model import HIDDEN, VISIBLE, Model, RefusedError
 from board_world import ANSWERS, PUBLIC, Observed
 from hypothesis.stateful import RuleBasedStateMachine
 from samples import NOW
-from sqlalchemy import delete, select, text
+from sqlalchemy import delete, select, text, update
 
-from geval_py.board.database.schema import blobs, comparisons, disclosures, exchanges, facts, files, notices, uploads
-from geval_py.board.ranking import disclosure, order
+from geval_py.board.database import schema
+from geval_py.board.database.schema import blobs, comparisons, disclosures, exchanges, files, notices, uploads
+from geval_py.board.ranking import disclosure
 from geval_py.board.ranking.leaderboard import standings, standings_on
 from geval_py.board.server import signed_receipts
 from geval_py.board.site.view import loaded
@@ -195,7 +196,7 @@ class Machine(RuleBasedStateMachine):
             before = [standings_on(connection, of, test, phase=phase, now=self.now) for test, phase in self.tables()]
             for table in (disclosures, exchanges, comparisons):
                 connection.execute(delete(table))
-            connection.execute(delete(facts).where(facts.c.name == order.MADE_WITH))
+            connection.execute(update(schema.board).values(disclosed_with=""))
             disclosure.refresh(connection, of, self.now)
             again = [standings_on(connection, of, test, phase=phase, now=self.now) for test, phase in self.tables()]
             assert before == again

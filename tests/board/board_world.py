@@ -19,12 +19,12 @@ from zipfile import ZipFile
 from board_model import HIDDEN, SEED, VISIBLE, Content
 from crashes import Crashes
 from samples import NOW, write
-from sqlalchemy import delete, pool, select
+from sqlalchemy import delete, insert, pool, select, update
 from story import run_here
 
-from geval_py.board.database import store
+from geval_py.board.database import schema, store
 from geval_py.board.database.schema import METADATA
-from geval_py.board.database.store import CREATED, Board, migrate, remember, rows
+from geval_py.board.database.store import Board, migrate, rows
 from geval_py.board.exports import import_board
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
@@ -149,7 +149,7 @@ class World:
         self._write_answers(folder, ANSWERS[0])
         board = creation.create(folder, challenge=folder / "challenge", answers=folder / "answers")
         with board.writing() as connection:
-            remember(connection, CREATED, NOW.isoformat())
+            connection.execute(update(schema.board).values(created=NOW))
         self.dispose(board)
 
     @staticmethod
@@ -205,7 +205,7 @@ class World:
             (folder / "board.sqlite").unlink()
             clean(database)
             with Board("", None, database).writing() as connection:
-                remember(connection, CREATED, NOW.isoformat())
+                connection.execute(insert(schema.board).values(id=1, created=NOW))
         self.board = Board(str(folder), None, database)
 
     @staticmethod
@@ -371,22 +371,15 @@ class Observed:
                 own.add((row[2], *self._meanings[row[1]]))
         return found
 
-    def _facts(self, beginning):
-        pattern = f"{beginning} %"
-        sql = "SELECT name, value FROM facts WHERE name LIKE :pattern"
-        found = rows(self._connection, sql, pattern=pattern)
-        return {name.removeprefix(f"{beginning} "): value for name, value in found}
-
     def _checked(self):
-        found = {self._place[int(number)]: self._meanings[value] for number, value in self._facts("checked").items()}
+        stored = self._rows("SELECT id, checked_with FROM submissions")
+        found = {self._place[number]: self._meanings[value] for number, value in stored}
         return [found[place] for place in range(len(self._submissions))]
 
     def _scanned(self):
         told = {}
-        for path, value in self._facts("scanned").items():
-            found, how = value.split(" ", 1)
-            how = self._meanings.get(how.removeprefix("failed "), how)
-            told[path] = found, how
+        for path, found, how in self._rows("SELECT path, fingerprint, outcome FROM scanned"):
+            told[path] = found, self._meanings.get(how.removeprefix("failed "), how)
         return told
 
 
@@ -401,7 +394,7 @@ def clean(database):
         for table in reversed(METADATA.sorted_tables):
             connection.execute(delete(table))
         for table in METADATA.sorted_tables:
-            if "id" in table.c:
+            if "id" in table.c and table.name != "board":
                 connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), 1, false)")
 
 

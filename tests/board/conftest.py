@@ -133,12 +133,12 @@ def tables_made_once():
         migrations.upgrade(connection)
         made = list(connection.connection.driver_connection.iterdump())[1:-1]  # BEGIN and COMMIT are the caller's
 
-    def upgrade(connection, version="head", really=migrations.upgrade):
-        if connection.dialect.name == "sqlite" and version == "head" and not inspect(connection).get_table_names():
+    def upgrade(connection, really=migrations.upgrade):
+        if connection.dialect.name == "sqlite" and not inspect(connection).get_table_names():
             for statement in made:
                 connection.exec_driver_sql(statement)
         else:
-            really(connection, version)
+            really(connection)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrations, "upgrade", upgrade)

@@ -39,7 +39,6 @@ def new_season(folder, *, days, answers=1):
         (attackers.by_infinity, {"most": 1}, False, 1),
         (attackers.by_places, {"most": 1}, False, 1),
         (attackers.by_ranges, {"most": 1}, False, 1),
-        (attackers.by_place_changes, {"most": 1}, False, 1),
         (attackers.by_rejection, {"most": 1}, False, 1),
         (attackers.by_parameters, {}, False, 5),
         (attackers.by_public_export, {}, False, 3),

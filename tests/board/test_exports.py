@@ -16,9 +16,9 @@ from answer_formats import in_another_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samples import NOW, WORDS, output, submission_in, without_limits, words_of, write, write_challenge
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
-from geval_py.board.database.schema import METADATA, SERVER_TABLES
+from geval_py.board.database.schema import METADATA, SERVER_TABLES, rungs, scanned
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board
 from geval_py.board.operations import creation, notices
@@ -71,6 +71,10 @@ def filled(board, submission, tmp_path):
     moderating.withdraw(board, gone.code, "it used the answers", NOW)
     notices.announce(board, "test-B opens on Monday", NOW)
     uploaded(board, tmp_path)
+    ids = dict.fromkeys(("climber", "step", "output_id", "evaluation_id", "shown_id"), 1)
+    with board.writing() as connection:
+        connection.execute(insert(rungs).values(phase="", test="test-A", **ids))
+        connection.execute(insert(scanned).values(path="/uploads/ann", fingerprint="0", outcome="received"))
     return board
 
 
@@ -206,8 +210,10 @@ def test_what_is_for_the_public(full_anywhere, tmp_path):
         "blobs",
         "comparisons",
         "exchanges",
-        "facts",
+        "board",
         "history",
+        "rungs",
+        "scanned",
         *SERVER_TABLES,
     }
     assert counts["submissions"] == 3

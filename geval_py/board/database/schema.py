@@ -90,8 +90,10 @@ submitters = sa.Table(
 
 # One submission, stored in one transaction. ``code``, 12 hexadecimal digits, names it on pages and receipts.
 # ``name`` is the name of the folder, the archive, or the repository and branch; ``source`` where it came from;
-# ``digest`` is over the names and digests of its files; ``revision`` a git commit. ``reason`` is one line on why it
-# was rejected or failed; ``problems`` are as in the JSON of the checker, without the rules that need the answers.
+# ``digest`` is over the names and digests of its files; ``revision`` a git commit. ``arrived_by`` says how the moment
+# of arrival is known (operations.receipts). ``reason`` is one line on why it was rejected or failed, ``aside`` what
+# only the organiser reads of that; ``problems`` are as in the JSON of the checker, without the rules that need the
+# answers. ``checked_with`` digests what the state depends on besides the files (operations.pipeline).
 # ``charged`` tells whether it counts for the quota, ``cost`` as how many submissions, ``charge`` is the reason.
 # ``final`` is when the submitter named it as one that decides.
 submissions = sa.Table(
@@ -105,15 +107,19 @@ submissions = sa.Table(
     _needed("digest", sa.String(64)),
     _optional("revision"),
     _needed("arrived", Moment),
+    _optional("arrived_by"),
     _needed("added", Moment),
     _needed("state", sa.String(8)),
     _optional("reason"),
+    _optional("aside"),
+    _optional("checked_with"),
     _needed("baseline", sa.Boolean, server_default=sa.false()),
     _needed("charged", sa.Boolean),
     _needed("cost", sa.Integer, server_default="1"),
     _needed("charge", sa.Text),
     _optional("description"),
     _optional("author"),
+    _optional("affiliation"),
     _needed("tags", sa.JSON),
     _needed("params", sa.JSON),
     _needed("links", sa.JSON),
@@ -235,6 +241,30 @@ disclosures = sa.Table(
     sa.Column("value", sa.Double),
     sa.Column("low", sa.Double),
     sa.Column("high", sa.Double),
+)
+
+# The ladder of a submitter (or, negative, of a baseline's submission) in the table of a phase and test: its steps in
+# order of arrival, each with the evaluation it was climbed with and the output that is shown from then on. A cache.
+rungs = sa.Table(
+    "rungs",
+    METADATA,
+    sa.Column("phase", sa.Text, primary_key=True),
+    sa.Column("test", sa.Text, primary_key=True),
+    sa.Column("climber", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("step", sa.Integer, primary_key=True, autoincrement=False),
+    _needed("output_id", sa.Integer),
+    _needed("evaluation_id", sa.Integer),
+    _needed("shown_id", sa.Integer),
+)
+
+# The paths that were scanned, each with its fingerprint when it was stored. ``outcome`` is "received", or what the
+# outcome depended on: the same path is tried again once that has changed.
+scanned = sa.Table(
+    "scanned",
+    METADATA,
+    sa.Column("path", sa.Text, primary_key=True),
+    _needed("fingerprint", sa.Text),
+    _needed("outcome", sa.Text),
 )
 
 # What the organiser announces on the pages and in the feed, in Markdown.
@@ -442,5 +472,14 @@ SERVER_TABLES = (
     "rates",
 )
 
-# Single facts, such as the settings under which the disclosures were made.
-facts = sa.Table("facts", METADATA, sa.Column("name", sa.Text, primary_key=True), _needed("value", sa.Text))
+# One row about the board. ``changed`` counts the changes of what the pages show; ``disclosed_with`` are the settings
+# that the disclosures were made with, ``compared_with`` the method of the comparisons.
+board = sa.Table(
+    "board",
+    METADATA,
+    _id(),
+    _needed("created", Moment),
+    _needed("changed", sa.Integer, server_default="0"),
+    _optional("disclosed_with"),
+    _optional("compared_with"),
+)

@@ -1,4 +1,4 @@
-"""The database of a board: connections, transactions, single facts, and the content of files.
+"""The database of a board: connections, transactions, and the content of files.
 
 SQLAlchemy takes longer to import than a leaderboard takes to show. So what only reads a file of SQLite does without:
 :func:`rows` runs one text of SQL on a connection of either kind.
@@ -32,12 +32,9 @@ if TYPE_CHECKING:
 
     AnyConnection: TypeAlias = sqlite3.Connection | sa.Connection
 
-SCHEMA_VERSION = "0009"  # the last of migrations/versions
+SCHEMA_VERSION = "0001"  # the last of migrations/versions
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
-CREATED = "created"  # facts: when the board was made
-CHANGED = "changed"  # facts: how often what the pages show has changed
-AFFILIATION = "affiliation "  # facts: the affiliation in a gonito.yaml, by the id of a submission
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once
 _WRITING: dict[tuple[str, int], sa.Connection] = {}  # open transactions, by place and thread
@@ -314,7 +311,7 @@ def tables_in(connection: AnyConnection) -> set[str]:
 
 
 def check_schema(place: str) -> None:
-    """Migrate an older database; raises UsageError for a newer one, StoreError for another."""
+    """Raise UsageError for a database of a newer geval-py, StoreError for one that holds no board."""
     version = None
     with _reading_rows(place) as connection:
         if "alembic_version" in tables_in(connection):
@@ -324,12 +321,10 @@ def check_schema(place: str) -> None:
     if version > SCHEMA_VERSION:
         message = f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
         raise UsageError(message=message)
-    if version < SCHEMA_VERSION:
-        migrate(engine_at(place))
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Bring an empty database, or one of an earlier version, to the schema of this version; raises StoreError."""
+    """Make the tables of this version in an empty database; raises StoreError."""
     from geval_py.board.database.migrations import upgrade
 
     with store_errors(engine), engine.begin() as connection:
@@ -374,35 +369,9 @@ def moment_stored_as(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-# Single facts, by their names.
-
-
-def remember(connection: sa.Connection, name: str, value: str) -> None:
-    """Store a fact; replace an earlier value."""
-    forget(connection, name)
-    _execute(connection, "INSERT INTO facts (name, value) VALUES (:name, :value)", name=name, value=value)
-
-
-def forget(connection: sa.Connection, name: str) -> None:
-    """Delete a fact, if it is there."""
-    _execute(connection, "DELETE FROM facts WHERE name = :name", name=name)
-
-
-def fact(connection: AnyConnection, name: str) -> str | None:
-    """Return a fact; None if it is not there."""
-    found = rows(connection, "SELECT value FROM facts WHERE name = :name", name=name)
-    return found[0][0] if found else None
-
-
-def facts_about(connection: AnyConnection, beginning: str) -> dict[str, str]:
-    """Return the facts whose names have this beginning, by the rest of their names."""
-    found = rows(connection, "SELECT name, value FROM facts WHERE name LIKE :pattern", pattern=f"{beginning}%")
-    return {name.removeprefix(beginning): value for name, value in found}
-
-
 def mark_changed(connection: sa.Connection) -> None:
     """Note that what the pages show may have changed, for a server that keeps them."""
-    remember(connection, CHANGED, str(int(fact(connection, CHANGED) or 0) + 1))
+    _execute(connection, "UPDATE board SET changed = changed + 1")
 
 
 # The content of files.

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
-from geval_py.board.database.schema import submissions
-from geval_py.board.database.store import CREATED, Board, facts_about
+from geval_py.board.database.schema import board
+from geval_py.board.database.store import Board
 from geval_py.board.intake.git import CONFIGURATION, run_git
 from geval_py.board.intake.identity import MOST_ENTRIES, own_name
 from geval_py.board.intake.members import Budget
@@ -106,14 +106,10 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
     )
 
 
-def _created(board: Board) -> datetime | None:
-    """Return when a board was made; for a board of an earlier version, when the first submission was added."""
-    with board.reading() as connection:
-        created = facts_about(connection, CREATED).get("")
-        if created is not None:
-            return datetime.fromisoformat(created)
-        first: datetime | None = connection.execute(select(func.min(submissions.c.added))).scalar()
-        return first
+def _created(opened: Board) -> datetime:
+    with opened.reading() as connection:
+        created: datetime = connection.execute(select(board.c.created)).scalar_one()
+        return created
 
 
 def read_manifest(path: str) -> dict[str, datetime]:

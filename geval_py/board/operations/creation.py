@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from datetime import UTC, datetime
 
 import yaml
 
 from geval_py.board.database.store import (
-    CREATED,
     SETTINGS_FILE,
     Board,
     StoreError,
     migrate,
     place_of,
-    remember,
     rows,
     shown,
     tables_in,
@@ -63,8 +60,6 @@ def create(
         if "submissions" in tables_in(connection) and rows(connection, "SELECT 1 FROM submissions LIMIT 1"):
             raise StoreError(path=shown(board.place), reason="it holds the submissions of a board already")
     migrate(board.engine)
-    with board.writing() as connection:
-        remember(connection, CREATED, datetime.now(UTC).isoformat())
     with rewriting.written_whole(place) as file:
         file.write(content.encode())
     return board

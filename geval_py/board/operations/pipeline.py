@@ -38,8 +38,6 @@ from geval_py.version import __version__
 
 Content: TypeAlias = tuple[str, str, str]  # a test, the sha256 of an output's file, a metric
 MOST_OF_A_NAME = 60  # characters shown of a name that cannot be a submitter's
-ASIDE = "aside "  # facts: for the organiser, more about the reason of a submission
-CHECKED = "checked "  # facts: with which references or settings a submission was checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,14 +152,15 @@ def _failure_before(board: Board, prepared: Prepared) -> FailedError | None:
     arrival = prepared.arrival
     if arrival.again or prepared.state != SCORED:
         return None
-    query = select(submissions.c.id, submissions.c.reason, submitters.c.key).join_from(submissions, submitters)
-    query = query.where(submissions.c.state == FAILED, submissions.c.digest == prepared.digest)
+    query = select(submissions.c.checked_with, submissions.c.reason, submitters.c.key)
+    query = query.join_from(submissions, submitters).where(
+        submissions.c.state == FAILED, submissions.c.digest == prepared.digest
+    )
     is_exact = prepared.parcel is not None or os.path.isfile(arrival.source)
     tried = tried_with(board.settings, prepared.references)
     with board.reading() as connection:
         rows = [row for row in connection.execute(query) if is_exact or row.key == prepared.key]
-        then = database.facts_about(connection, CHECKED) if rows else {}
-    return next((FailedError(reason=row.reason) for row in rows if then.get(str(row.id)) == tried), None)
+    return next((FailedError(reason=row.reason) for row in rows if row.checked_with == tried), None)
 
 
 def _identify(arrival: Arrival) -> Prepared:

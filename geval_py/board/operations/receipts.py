@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from geval_py.board.database.schema import FAILED, REJECTED, SCORED, facts, files, submissions, submitters, uploads
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, submissions, submitters, uploads
 from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.settings import Settings
 from geval_py.board.submission import ReceivedOutput
@@ -38,7 +38,6 @@ WAYS = {
     MANIFEST: "as arrivals.csv says",
     UPLOAD: "when the server had its last byte",
 }
-ARRIVED_BY = "arrived by "  # facts: one of these, by the id of a submission
 
 
 class QuotaError(DataError):
@@ -278,8 +277,7 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
         digest=row.digest,
         digests=tuple((name, digest) for name, digest in connection.execute(stored)),
         arrived=row.arrived,
-        arrived_by=connection.execute(select(facts.c.value).where(facts.c.name == f"{ARRIVED_BY}{row.id}")).scalar()
-        or "",
+        arrived_by=row.arrived_by,
         state=row.state if row.withdrawn is None else WITHDRAWN,
         reason=row.reason if row.withdrawn is None else "",
         charged=row.charged,

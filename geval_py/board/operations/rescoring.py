@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import FAILED, SCORED, files, history, outputs, scores, submissions
-from geval_py.board.database.store import Board, escape_unstorable, remember
+from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.members import numbered_path
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import Scorer, end_children, scorer_on
@@ -270,7 +270,8 @@ def replace_scores(
     _store_state(connection, revision, was)
     has_failed = FAILED in (revision.state, *(one.state for one in revision.left_out.values()))
     checked_with = revision.tried if has_failed else pipeline.references_digest(revision.settings, references)
-    remember(connection, f"{pipeline.CHECKED}{revision.submission_id}", checked_with)
+    own = submissions.c.id == revision.submission_id
+    connection.execute(update(submissions).where(own).values(checked_with=checked_with))
     if (revision.state, revision.reason) != (was.state, was.reason):
         yield revision.submission_id
 

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, false, func, or_, select, true
 
 from geval_py.board.database import schema
-from geval_py.board.database.store import Board, facts_about
+from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import looks
 from geval_py.board.intake.receiving import test_by_folder
 from geval_py.board.operations import pipeline, receipts
@@ -179,10 +179,10 @@ def _count(connection: Connection, table: Any) -> int:
     return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
 
 
-def _reason(row: Row[Any], aside: str) -> str:
+def _reason(row: Row[Any]) -> str:
     if row.withdrawn:
         return WITHDRAWN + str(row.withdrawal)
-    return shorten(f"{row.reason}: {aside}" if aside and row.reason else row.reason, MOST_OF_A_REASON)
+    return shorten(f"{row.reason}: {row.aside}" if row.aside and row.reason else row.reason, MOST_OF_A_REASON)
 
 
 def _lines(connection: Connection, settings: Settings) -> list[Line]:
@@ -191,18 +191,16 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
         .join_from(schema.submissions, schema.submitters)
         .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
     )
-    asides = facts_about(connection, pipeline.ASIDE)
-    by = facts_about(connection, receipts.ARRIVED_BY)
     return [
         Line(
             code=row.code,
             submitter=row.submitter,
             name=row.name,
             arrived=row.arrived,
-            arrived_by=by.get(str(row.id), ""),
+            arrived_by=row.arrived_by,
             phase=settings.phase_of(row.arrived),
             state=row.state,
-            reason=_reason(row, asides.get(str(row.id), "")),
+            reason=_reason(row),
             charged=row.charged,
             cost=row.cost,
             charge=row.charge,
@@ -218,7 +216,6 @@ def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
 
     A submission counts as sent again if a later one has the same submitter and name.
     """
-    now, then = pipeline.settings_digest(settings), facts_about(connection, pipeline.CHECKED)
     has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
     later = schema.submissions.alias()
     is_same = (later.c.submitter_id == schema.submissions.c.submitter_id) & (
@@ -226,16 +223,17 @@ def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
     )
     was_sent_again = select(later.c.id).where(is_same, later.c.id > schema.submissions.c.id).exists()
     rows = connection.execute(
-        select(schema.submissions.c.id, schema.submissions.c.code)
+        select(schema.submissions.c.code)
         .where(
             schema.submissions.c.state == schema.REJECTED,
+            schema.submissions.c.checked_with != pipeline.settings_digest(settings),
             ~has_files,
             ~was_sent_again,
             schema.submissions.c.withdrawn.is_(None),
         )
         .order_by(schema.submissions.c.arrived, schema.submissions.c.id)
     )
-    return [code for number, code in rows if then.get(str(number)) != now]
+    return list(rows.scalars())
 
 
 def without_output(connection: Connection, settings: Settings, test: str) -> list[str]:
@@ -349,16 +347,16 @@ def _new_tests(connection: Connection, settings: Settings, references: Reference
     A file that was checked with the current references, and could not be scored, is left out.
     """
     tests = {name: [test.name for test in of.tests] for name, of in settings.by_phase.items()}
-    now, then = pipeline.references_digest(settings, references), facts_about(connection, pipeline.CHECKED)
+    settled = (pipeline.references_digest(settings, references), tried)
     rows = connection.execute(
         select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.arrived, schema.files.c.name)
         .join_from(schema.submissions, schema.files)
         .outerjoin(schema.outputs, schema.outputs.c.file_id == schema.files.c.id)
         .where(schema.submissions.c.state == schema.SCORED, schema.outputs.c.id.is_(None))
+        .where(schema.submissions.c.checked_with.not_in(settled))
     )
     for number, code, arrived, name in rows:
-        is_checked = then.get(str(number)) in (now, tried)
-        of = None if is_checked else test_by_folder(name, tests[settings.phase_of(arrived)])
+        of = test_by_folder(name, tests[settings.phase_of(arrived)])
         for test, metric in references:
             if test == of:
                 yield Outdated(submission_id=number, code=code, reason=NEW_TEST, test=test, metric=metric)
@@ -368,15 +366,12 @@ def _without_scores(
     connection: Connection, settings: Settings, references: References, tried: str
 ) -> Iterator[Outdated]:
     """Yield the submissions with files that failed, but not with what is ``tried``, or were rejected earlier."""
-    now, then = pipeline.references_digest(settings, references), facts_about(connection, pipeline.CHECKED)
+    now = pipeline.references_digest(settings, references)
     has_files = select(schema.files.c.id).where(schema.files.c.submission_id == schema.submissions.c.id).exists()
-    rows = connection.execute(
-        select(schema.submissions.c.id, schema.submissions.c.code, schema.submissions.c.state).where(
-            and_(schema.submissions.c.state.in_((schema.FAILED, schema.REJECTED)), has_files)
-        )
-    )
-    for number, code, state in rows:
-        if state == schema.FAILED and then.get(str(number)) != tried:
-            yield Outdated(submission_id=number, code=code, reason=TRIED_AGAIN)
-        elif state == schema.REJECTED and then.get(str(number)) != now:
-            yield Outdated(submission_id=number, code=code, reason=CHECKED_AGAIN)
+    s = schema.submissions.c
+    states = s.state.in_((schema.FAILED, schema.REJECTED))
+    for row in connection.execute(select(s.id, s.code, s.state, s.checked_with).where(states, has_files)):
+        if row.state == schema.FAILED and row.checked_with != tried:
+            yield Outdated(submission_id=row.id, code=row.code, reason=TRIED_AGAIN)
+        elif row.state == schema.REJECTED and row.checked_with != now:
+            yield Outdated(submission_id=row.id, code=row.code, reason=CHECKED_AGAIN)

@@ -20,10 +20,7 @@ from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import own_name, shown_source
-from geval_py.board.operations import receipts
 from geval_py.board.operations.pipeline import (
-    ASIDE,
-    CHECKED,
     Content,
     Outcome,
     Prepared,
@@ -58,23 +55,18 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
     if same is not None:
         receipt = receipt_of(connection, same, KNOWN)
         if prepared.state == REJECTED and receipt.digest == prepared.unopened:  # again, under the settings of now
-            database.remember(connection, f"{CHECKED}{same}", checked_with)
+            is_same = submissions.c.id == same
+            connection.execute(update(submissions).where(is_same).values(checked_with=checked_with))
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
     submitter = find_submitter(connection, prepared.name, prepared.key)
-    submission_id = _store_submission(connection, settings, prepared, submitter)
+    submission_id = _store_submission(connection, settings, prepared, submitter, checked_with)
     _store_files(connection, submission_id, prepared)
-    affiliation = "" if parcel is None else parcel.details.affiliation
-    for name, told in ((ASIDE, prepared.aside), (database.AFFILIATION, affiliation)):
-        database.forget(connection, f"{name}{submission_id}")
-        if told:
-            database.remember(connection, f"{name}{submission_id}", escape_unstorable(told))
     if prepared.state == SCORED and parcel is not None:
         ids = store_evaluations(connection, prepared, prepared.references, prepared.arrival.added)
         of = store_outputs(connection, submission_id, parcel, prepared.references)
         for (output_id, metric), content in of.items():
             row = {"output_id": output_id, "metric": metric, "evaluation_id": ids[content]}
             connection.execute(insert(scores).values(row))
-    database.remember(connection, f"{CHECKED}{submission_id}", checked_with)
     note = ""
     if submitter is not None and submitter.key != prepared.key:
         note = LOOKS_LIKE.format(visible(prepared.name), visible(submitter.name))
@@ -82,7 +74,7 @@ def store(connection: Connection, board: Board, prepared: Prepared) -> Receipt:
 
 
 def _store_submission(
-    connection: Connection, settings: Settings, prepared: Prepared, submitter: Row[Any] | None
+    connection: Connection, settings: Settings, prepared: Prepared, submitter: Row[Any] | None, checked_with: str
 ) -> int:
     """Store the row of a submission, replacing one that failed or was not received; return its id."""
     if submitter is None:
@@ -90,20 +82,19 @@ def _store_submission(
         submitter_id = connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one()
     else:
         submitter_id = int(submitter.id)
-    values = _columns(settings, prepared) | {"submitter_id": submitter_id}
+    values = _columns(settings, prepared) | {"submitter_id": submitter_id, "checked_with": checked_with}
     before = stored_before(connection, prepared, submitter_id)
     if before is None:
         inserted = connection.execute(insert(submissions).values(values).returning(submissions.c.id))
-        submission_id = int(inserted.scalar_one())
-        database.remember(connection, f"{receipts.ARRIVED_BY}{submission_id}", prepared.arrival.arrived_by)
-        return submission_id
+        return int(inserted.scalar_one())
     if before.digest != prepared.digest:
         of = select(outputs.c.id).where(outputs.c.submission_id == before.id)
         for table in (schema.history, scores, schema.disclosures):
             connection.execute(delete(table).where(table.c.output_id.in_(of)))
         for table in (outputs, files):
             connection.execute(delete(table).where(table.c.submission_id == before.id))
-    kept = {"code": before.code, "arrived": before.arrived}  # failing was not the submitter's fault
+    # failing was not the submitter's fault
+    kept = {"code": before.code, "arrived": before.arrived, "arrived_by": before.arrived_by}
     connection.execute(update(submissions).where(submissions.c.id == before.id).values(values | kept))
     return int(before.id)
 
@@ -113,8 +104,9 @@ def _columns(settings: Settings, prepared: Prepared) -> dict[str, Any]:
     details = Details() if parcel is None else parcel.details
     outputs = () if parcel is None else parcel.outputs
     cost, charge = charge_of(settings.at(arrival.arrived), prepared.state, outputs, baseline=arrival.baseline)
-    texts = {name: getattr(details, name) for name in ("description", "author", "revision", "tags", "links")}
-    texts |= {name: getattr(prepared, name) for name in ("digest", "state", "reason")}
+    told = ("description", "author", "affiliation", "revision", "tags", "links")
+    texts = {name: getattr(details, name) for name in told}
+    texts |= {name: getattr(prepared, name) for name in ("digest", "state", "reason", "aside")}
     texts |= {
         "code": code_of(prepared.key, prepared.digest, arrival.arrived),
         "name": own_name(arrival.source) if parcel is None else parcel.name,
@@ -126,6 +118,7 @@ def _columns(settings: Settings, prepared: Prepared) -> dict[str, Any]:
     }
     return {key: escape_unstorable(value) for key, value in texts.items()} | {
         "arrived": arrival.arrived.astimezone(UTC),
+        "arrived_by": arrival.arrived_by,
         "added": arrival.added.astimezone(UTC),
         "charged": cost > 0,
         "cost": cost,

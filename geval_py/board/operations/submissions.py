@@ -17,10 +17,10 @@ from itertools import takewhile
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from geval_py.board.database.schema import FAILED, SCORED, outputs, submissions, submitters
-from geval_py.board.database.store import Board, escape_unstorable, facts_about, mark_changed, remember
+from geval_py.board.database.schema import FAILED, SCORED, outputs, scanned, submissions, submitters
+from geval_py.board.database.store import Board, escape_unstorable, mark_changed
 from geval_py.board.intake.identity import fingerprint, folded, own_name, submissions_in, submitter_of
 from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
 from geval_py.board.intake.workspace import workspace
@@ -45,8 +45,7 @@ GROUP = 16  # submissions that are stored in one transaction
 AHEAD = 4  # for each core, so many submissions are prepared before they are stored
 HASTE_SECONDS = 20  # after which a submission makes way for those that wait; it is tried again after them
 ORDER_SECONDS = 5  # that finished submissions wait for one before them, so that most are stored in their order
-SCANNED = "scanned "  # facts: the fingerprint of a path when it was stored, and
-RECEIVED = "received"  # this or, if it could not be received or has failed, a digest of what that depends on
+RECEIVED = "received"  # the outcome of a scanned path; a digest of what it depends on if it failed or was refused
 NAMED, UNNAMED = "a final submission", "not a final submission"
 
 
@@ -214,7 +213,7 @@ def _new_sources(board: Board, sources: Sequence[str], tried: str, *, again: boo
     """
     now, most = settings_digest(board.settings), board.settings.limits.listed
     with board.reading() as connection:
-        known = facts_about(connection, SCANNED)
+        known = {row.path: (row.fingerprint, row.outcome) for row in connection.execute(select(scanned))}
     for source in sources:
         if os.path.islink(source):
             yield source, ""
@@ -223,9 +222,9 @@ def _new_sources(board: Board, sources: Sequence[str], tried: str, *, again: boo
             found = fingerprint(source, most)
         except OSError:  # it is gone, say; the others go on
             found = ""
-        before = known.get(visible(os.path.abspath(source)), "")
+        before, outcome = known.get(visible(os.path.abspath(source)), ("", ""))
         settled = [RECEIVED, now, *([] if again else [f"{FAILED} {tried}"])]
-        if not found or before not in [f"{found} {how}" for how in settled]:
+        if not found or before != found or outcome not in settled:
             yield source, found
 
 
@@ -335,7 +334,9 @@ def _store_scanned(connection: Connection, board: Board, one: _Scanned, tried: s
         else:
             how = settings_digest(board.settings) if one.prepared.parcel is None else RECEIVED
             how = f"{FAILED} {tried}" if receipt.state == FAILED else how
-            remember(connection, SCANNED + visible(os.path.abspath(source)), f"{one.fingerprint} {how}")
+            path = visible(os.path.abspath(source))
+            connection.execute(delete(scanned).where(scanned.c.path == path))
+            connection.execute(insert(scanned).values(path=path, fingerprint=one.fingerprint, outcome=how))
             return receipt
     name, reason = own_name(source), str(refusal).replace("\n ", ";")
     arrived, by = one.arrival.arrived, one.arrival.arrived_by

@@ -10,7 +10,6 @@ Blum and Hardt, "The Ladder: A Reliable Leaderboard for Machine Learning Competi
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,22 +17,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import combinations, groupby, islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, insert, select, update
 
 from geval_py.board.database.schema import (
     SCORED,
+    board,
     comparisons,
     disclosures,
     evaluations,
     exchanges,
-    facts,
     outputs,
+    rungs,
     scores,
     submissions,
 )
-from geval_py.board.database.store import Board, fact, is_read_only, mark_changed, remember, shadow
+from geval_py.board.database.store import Board, is_read_only, mark_changed, shadow
 from geval_py.board.ranking import order
 from geval_py.board.settings import (
     BEST,
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
-MADE_BY = "p-values"  # the name of the fact that says how p-values were made
-LADDER = "ladder/"  # with the names of a phase and a test: the fact that holds the ladders of this table
 SMALLEST = 1e-12  # distance of a score from the best one
 AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
 
@@ -120,31 +118,31 @@ class Ladder:
 # Stored disclosures
 
 
-def ensure_disclosed(board: Board, now: datetime) -> None:
+def ensure_disclosed(opened: Board, now: datetime) -> None:
     """Update the disclosures if board.yaml was edited, or a deadline passed, since they were made."""
-    with board.reading() as connection:
-        if order.is_disclosed(connection, board.settings, now):
+    with opened.reading() as connection:
+        if order.is_disclosed(connection, opened.settings, now):
             return
-    with board.writing() as connection:
-        refresh(connection, board.settings, now)
+    with opened.writing() as connection:
+        refresh(connection, opened.settings, now)
 
 
 @contextmanager
-def disclosed(board: Board, now: datetime) -> Iterator[Connection]:
+def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
     """Read one state of the database, with the disclosures of now; raises StoreError.
 
     If the database cannot be written, what is not of now is computed in memory, for this connection alone.
     """
-    with board.reading() as connection:
-        is_old = not order.is_disclosed(connection, board.settings, now)
+    with opened.reading() as connection:
+        is_old = not order.is_disclosed(connection, opened.settings, now)
         if not is_old or is_read_only(connection):
             if is_old:
-                shadow(connection, ("disclosures", "facts", "evaluations", "comparisons", "exchanges"))
-                refresh(connection, board.settings, now)
+                shadow(connection, ("board", "rungs", "disclosures", "evaluations", "comparisons", "exchanges"))
+                refresh(connection, opened.settings, now)
             yield connection
             return
-    ensure_disclosed(board, now)
-    with board.reading() as connection:
+    ensure_disclosed(opened, now)
+    with opened.reading() as connection:
         yield connection
 
 
@@ -159,8 +157,8 @@ def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
     """Update the disclosures to the present scores, settings and moment; writes only what changed."""
     if not order.is_disclosed(connection, settings, now):
         connection.execute(delete(disclosures))
-        connection.execute(delete(facts).where(facts.c.name.startswith(LADDER)))
-        remember(connection, order.MADE_WITH, order.made_with(settings, now))
+        connection.execute(delete(rungs))
+        connection.execute(update(board).values(disclosed_with=order.made_with(settings, now)))
     wanted: dict[int, _Shown] = {}
     for phase, of in settings.by_phase.items():
         for test in of.tests:
@@ -177,7 +175,7 @@ class _Output:
 
     id: int
     submission: int
-    climber: str
+    climber: int
     evaluations: Mapping[str, int]
     score: float | None
     informed: bool
@@ -237,7 +235,7 @@ def _final_submissions(connection: Connection, settings: Settings, public: Itera
             select(submissions.c.id, submissions.c.final).where(submissions.c.final.is_not(None))
         )
     }
-    by_climber: dict[str, dict[int, tuple[bool, bool, float]]] = {}
+    by_climber: dict[int, dict[int, tuple[bool, bool, float]]] = {}
     for output in public:
         of, rank = by_climber.setdefault(output.climber, {}), _rank(settings, MOST_DIGITS, output)
         of[output.submission] = min(rank, of.get(output.submission, rank))
@@ -282,7 +280,7 @@ def _scored_outputs(
         yield _Output(
             id=output,
             submission=first.id,
-            climber=str(first.climber),
+            climber=first.climber,
             evaluations={metric: one.evaluation for metric, one in scored.items()},
             score=score,
             informed=floor is None or score is None or not _is_worse(settings, score, floor),
@@ -322,26 +320,35 @@ def _climbed(
 ) -> dict[int, int]:
     """Climb the ladders of a table; return the id of the output that each step shows.
 
-    A fact holds the last state of each ladder: its steps, each an output, its evaluation and the output shown. A
-    ladder with the same steps is not climbed again.
+    A ladder with the same steps as before is not climbed again.
     """
-    name = f"{LADDER}{phase}/{test.name}"
-    ladders: dict[str, list[_Output]] = {}
+    here = and_(rungs.c.phase == phase, rungs.c.test == test.name)
+    before: dict[int, list[Row[Any]]] = {}
+    for row in connection.execute(select(rungs).where(here).order_by(rungs.c.step)):
+        before.setdefault(row.climber, []).append(row)
+    ladders: dict[int, list[_Output]] = {}
     for step in steps:
         ladders.setdefault(step.climber, []).append(step)
-    before: dict[str, list[list[int]]] = json.loads(fact(connection, name) or "{}")
-    after: dict[str, list[list[int]]] = {}
+    shown: dict[int, int] = {}
+    changed = before.keys() - ladders.keys()
+    new: list[dict[str, Any]] = []
     for climber, own in ladders.items():
-        known = before.get(climber, [])
-        contents = [[step.id, step.evaluations.get(settings.metric, 0)] for step in own]
-        if contents == [content for *content, _ in known]:
-            after[climber] = known
-        else:
-            rungs = _climb(connection, settings, test, digits, own)
-            after[climber] = [[*content, rung] for content, rung in zip(contents, rungs, strict=True)]
-    if after != before:
-        remember(connection, name, json.dumps(after))
-    return {output: rung for known in after.values() for output, _, rung in known}
+        contents = [(step.id, step.evaluations.get(settings.metric, 0)) for step in own]
+        stored = before.get(climber, [])
+        if contents == [(row.output_id, row.evaluation_id) for row in stored]:
+            shown |= {row.output_id: row.shown_id for row in stored}
+            continue
+        changed.add(climber)
+        climbed = _climb(connection, settings, test, digits, own)
+        for number, ((output, evaluation), rung) in enumerate(zip(contents, climbed, strict=True)):
+            shown[output] = rung
+            row_of = {"phase": phase, "test": test.name, "climber": climber, "step": number}
+            new.append(row_of | {"output_id": output, "evaluation_id": evaluation, "shown_id": rung})
+    for some in _parts(sorted(changed)):
+        connection.execute(delete(rungs).where(here, rungs.c.climber.in_(some)))
+    if new:
+        connection.execute(insert(rungs), new)
+    return shown
 
 
 def _climb(
@@ -437,9 +444,9 @@ def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 def complete(connection: Connection, settings: Settings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
-    if fact(connection, MADE_BY) != order.P_VALUES:
+    if connection.execute(select(board.c.compared_with)).scalar() != order.P_VALUES:
         connection.execute(delete(comparisons))
-        remember(connection, MADE_BY, order.P_VALUES)
+        connection.execute(update(board).values(compared_with=order.P_VALUES))
     ranked: set[int] = set()
     by = order.GROUPINGS[settings.entries]
     for phase, of in settings.by_phase.items():

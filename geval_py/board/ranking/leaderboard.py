@@ -18,7 +18,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.board.database.store import AFFILIATION, facts_about, rows
+from geval_py.board.database.store import rows
 from geval_py.board.ranking import order, place_ranges
 from geval_py.board.settings import (
     AFTER,
@@ -101,10 +101,7 @@ def standings_on(
     named = zip(settings.metrics, names_of(settings.metrics), strict=True)
     names = tuple(name for metric, name in named if metric in of.metrics)
     measure = measure_of(settings.metric)
-    affiliations = facts_about(connection, AFFILIATION)
-    entries = tuple(
-        _entry(row, names[1:], affiliations.get(str(row["submission_id"]), ""), shown=digits > 0) for row in ranking
-    )
+    entries = tuple(_entry(row, names[1:], shown=digits > 0) for row in ranking)
     if digits and by == order.GROUPINGS[settings.entries]:
         entries, more = _with_ranges(connection, settings, entries, floor)
         notes += more
@@ -169,12 +166,12 @@ def _known(what: str, name: str, names: Sequence[str]) -> str:
     raise UsageError(message=visible(f"the board has no {what} `{name}`") + f"\n  {visible(advice)}")
 
 
-def _entry(row: Mapping[str, Any], others: Sequence[str], affiliation: str, *, shown: bool) -> Entry:
+def _entry(row: Mapping[str, Any], others: Sequence[str], *, shown: bool) -> Entry:
     """Return an entry without its range; without any figure unless figures may be shown."""
     told = {name: row[name] for name in order.TOLD}
     told |= {"tags": tuple(row["tags"]), "params": {**row["params"], **row["variant_params"]}}
     return Entry(
-        **told | {"links": tuple((str(title), str(url)) for title, url in row["links"]), "affiliation": affiliation},
+        **told | {"links": tuple((str(title), str(url)) for title, url in row["links"])},
         place=row["place"] if shown else None,
         shared=row["shared"] and shown,
         first=None,

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from geval_py.board.database.store import fact, is_postgresql, moment_stored_as, rows, stored_moment
+from geval_py.board.database.store import is_postgresql, moment_stored_as, rows, stored_moment
 from geval_py.board.settings import ALL, BEST, BY_TAG, Settings, measure_of
 from geval_py.board.submission import SCORED
 from geval_py.explaining.significance import LEVEL
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml
 KEYS = ("output_id", "submission_id", "evaluation_id", "submitter_id", "arrived", "baseline", "value", "low", "high")
-TOLD = ("code", "description", "tags", "params", "remark", "links")  # columns of submissions, fields of an entry
-MADE_WITH = "disclosed"  # the name of the fact that holds all settings that disclosures depend on
+# columns of submissions that are fields of an entry
+TOLD = ("code", "description", "tags", "params", "remark", "links", "affiliation")
 ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 P_VALUES = "counted, or bounded if few"  # how p-values are made; others are made again
 MOST_COMPARED = 500  # entries of a ranking, the first ones
@@ -124,7 +124,8 @@ def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | 
 
 def is_disclosed(connection: AnyConnection, settings: Settings, now: datetime) -> bool:
     """Whether the stored disclosures and comparisons are those of now."""
-    return fact(connection, MADE_WITH) == made_with(settings, now)
+    ((stored,),) = rows(connection, "SELECT disclosed_with FROM board")
+    return bool(stored == made_with(settings, now))
 
 
 def made_with(settings: Settings, now: datetime) -> str:

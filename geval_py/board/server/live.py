@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from geval_py.board.database.store import CHANGED, Board, fact, settings_path
+from geval_py.board.database.store import Board, rows, settings_path
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import challenge
 
@@ -69,7 +69,7 @@ class SiteState:
 def site_state(board: Board, now: datetime) -> SiteState:
     """Read what the pages of a board depend on; raises StoreError."""
     with board.reading_rows() as connection:
-        changed = fact(connection, CHANGED) or ""
+        ((changed,),) = rows(connection, "SELECT changed FROM board")
     readme = os.path.join(board.settings.challenge, challenge.README_FILE)
     return SiteState(board.settings.phase_of(now), changed, (_stamp(settings_path(board.folder)), _stamp(readme)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from geval_py.board.site import files, pages, place_changes
+from geval_py.board.site import files, pages
 from geval_py.board.site.view import loaded
 
 if TYPE_CHECKING:
@@ -15,13 +15,9 @@ if TYPE_CHECKING:
 def build(board: Board, folder: str, *, now: datetime, organiser: bool = False) -> int:
     """Write a board's site into a folder and return the number of files; an earlier site stays until all is written.
 
-    For the ``organiser`` there is one more page, of outputs that are much alike, which must not be published. Any
-    other site counts as published: the next one shows how places changed since. Raises UsageError for a folder that
-    holds something else, StoreError, and the DataErrors of the challenge's public files.
+    For the ``organiser`` there is one more page, of outputs that are much alike, which must not be published. Raises
+    UsageError for a folder that holds something else, StoreError, and the DataErrors of the challenge's public files.
     """
     files.check_replaceable(folder)
     with loaded(board, now=now, organiser=organiser) as view:
-        number = files.write_site(folder, pages.pages(view))
-    if not organiser:
-        place_changes.remember_published(board, place_changes.published_of(view.standings.values(), view.updated))
-    return number
+        return files.write_site(folder, pages.pages(view))

@@ -249,7 +249,7 @@ def json_of(head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequen
 class Row:
     """An entry, its interval bar, its shortened texts, and its tags and parameters to filter by.
 
-    ``change`` is how its place changed since the last site, ``submissions`` is how many its submitter has sent.
+    ``submissions`` is how many its submitter has sent.
     """
 
     entry: Entry
@@ -262,7 +262,6 @@ class Row:
     links: tuple[tuple[str, str], ...]
     tags: tuple[str, ...]
     params: tuple[str, ...]
-    change: int | str | None
     submissions: int
 
     @property
@@ -301,8 +300,7 @@ class LeaderboardPage:
 def cut(standings: Standings, view: SiteView) -> Iterator[LeaderboardPage]:
     """Cut a leaderboard into pages, at least one; all of them share one scale."""
     scale = site_charts.bar_scale(standings)
-    changes = view.published.changes(standings) if view.published else {}
-    parts = _parts([_row(view, entry, scale, changes.get(entry.output_id)) for entry in standings.entries])
+    parts = _parts([_row(view, entry, scale) for entry in standings.entries])
     first = 1
     for number, rows in enumerate(parts, start=1):
         yield LeaderboardPage(
@@ -332,7 +330,7 @@ def _parts(rows: Sequence[Row]) -> list[list[Row]]:
     return parts
 
 
-def _row(view: SiteView, entry: Entry, scale: Scale | None, change: int | str | None) -> Row:
+def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Row:
     linked = ((short(title, 40), link) for title, url in entry.links if (link := rendering.link_of(url)))
     return Row(
         entry=entry,
@@ -345,7 +343,6 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None, change: int | str | 
         links=tuple(linked)[:MOST_LINKS],
         tags=tuple(map(short, entry.tags[:MOST_TAGS])),
         params=tuple(short(f"{name}={value}") for name, value in list(entry.params.items())[:MOST_TAGS]),
-        change=change,
         submissions=len(view.by_submitter.get(entry.submitter, ())),
     )
 

@@ -7,7 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -25,11 +25,9 @@ from geval_py.board.database.schema import (
     submissions,
     submitters,
 )
-from geval_py.board.database.store import AFFILIATION, facts_about
 from geval_py.board.ranking import disclosure, leaderboard, likeness, order, place_ranges
 from geval_py.board.references import expected_of, input_of
 from geval_py.board.settings import AFTER, NO_DIGITS, Digits, Settings, Test, measure_of, names_of, read_text
-from geval_py.board.site.place_changes import Published, last_published, published_of
 from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.reading import challenge, lines
 from geval_py.tables.numbers import significant
@@ -134,8 +132,8 @@ class SiteView:
     """A site before it is written: ``standings`` by test and phase, ``submissions`` with the latest first.
 
     ``announcements`` have the latest first too. ``phase`` is the present phase, ``digits`` the significant digits
-    shown, by test and phase. ``metrics`` have the names that the standings use. ``published`` has the places on an
-    earlier site, if there is one. ``likenesses`` are for the organiser, None in a published site.
+    shown, by test and phase. ``metrics`` have the names that the standings use. ``likenesses`` are for the
+    organiser, None in a published site.
     """
 
     settings: Settings
@@ -148,7 +146,6 @@ class SiteView:
     readme: str = ""
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
     advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
-    published: Published | None = None
     likenesses: tuple[likeness.Likeness, ...] | None = None
 
     def digits_at(self, test: str, arrived: datetime) -> Digits:
@@ -195,13 +192,8 @@ class SiteView:
     @property
     def updated(self) -> datetime | None:
         """The moment of the last arrival, withdrawal or announcement; None for an empty board."""
-        moments = (updated_of(self.submissions), *(one.moment for one in self.announcements))
-        return max((one for one in moments if one is not None), default=None)
-
-
-def updated_of(submissions: Sequence[SubmissionView]) -> datetime | None:
-    """Return the moment of the last arrival or withdrawal; None without submissions."""
-    return max((moment for one in submissions for moment in (one.arrived, one.withdrawn) if moment), default=None)
+        moments = [moment for one in self.submissions for moment in (one.arrived, one.withdrawn) if moment]
+        return max([*moments, *(one.moment for one in self.announcements)], default=None)
 
 
 # The worst lines of an output, only for test sets whose answers are public
@@ -285,7 +277,6 @@ def _view(connection: Connection, settings: Settings, now: datetime, *, organise
         for name, of in until.items()
         for test in of.tests
     }
-    present = published_of(standings.values(), updated_of(found))
     return SiteView(
         settings=settings,
         metrics=names_of(settings.metrics),
@@ -297,7 +288,6 @@ def _view(connection: Connection, settings: Settings, now: datetime, *, organise
         readme=read_text(readme) if os.path.isfile(readme) else "",
         lines_of=LineTables(connection, settings),
         advice=_advice,
-        published=last_published(connection, present),
         likenesses=tuple(likeness.likenesses(connection, settings)) if organiser else None,
     )
 
@@ -316,13 +306,11 @@ def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
 def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:
     """Yield all submissions, the latest first."""
     own_files, own_outputs = _files(connection), _outputs(connection, settings)
-    affiliations = facts_about(connection, AFFILIATION)
     query = select(submissions, submitters.c.name.label("submitter")).join(
         submitters, submitters.c.id == submissions.c.submitter_id
     )
     for row in connection.execute(query.order_by(submissions.c.arrived.desc(), submissions.c.id.desc())):
-        own = _submission(row, tuple(own_files.get(row.id, ())), tuple(own_outputs.get(row.id, ())))
-        yield replace(own, affiliation=affiliations.get(str(row.id), ""))
+        yield _submission(row, tuple(own_files.get(row.id, ())), tuple(own_outputs.get(row.id, ())))
 
 
 def _submission(row: Row[Any], files: tuple[FileView, ...], outputs: tuple[OutputView, ...]) -> SubmissionView:

@@ -10,14 +10,11 @@ import sqlalchemy as sa
 from rows import NOW, START, Rows
 from samples import ON_BOTH, without_limits
 
-from geval_py.board.database.schema import Moment, facts, outputs, submissions
+from geval_py.board.database.schema import Moment, board, outputs, submissions
 from geval_py.board.database.store import (
     Board,
     StoreError,
-    fact,
-    facts_about,
     moment_stored_as,
-    remember,
     stored_moment,
 )
 from geval_py.board.operations import creation
@@ -83,19 +80,6 @@ def test_a_leaderboard_is_the_same_on_a_connection_of_either_kind(by, tmp_path):
     assert len(found[0].entries) > 5
 
 
-@ON_BOTH
-def test_facts_by_a_connection_of_either_kind(board):
-    with board.writing() as connection:
-        for name in ("of 1", "of 2", "Of 3", "other"):
-            remember(connection, name, f"{name}: 100 %")
-    for reading in (board.reading_rows, board.reading):
-        with reading() as connection:
-            assert facts_about(connection, "of ").keys() >= {"1", "2"}
-            assert (fact(connection, "other"), fact(connection, "none")) == ("other: 100 %", None)
-    with board.reading() as connection:
-        assert connection.execute(sa.select(facts.c.value).where(facts.c.name == "of 1")).scalar() == "of 1: 100 %"
-
-
 @pytest.mark.parametrize("moment", [START, START.replace(microsecond=7), datetime.max.replace(tzinfo=UTC)])
 def test_a_moment_comes_back(moment):
     assert moment_stored_as(stored_moment(moment)) == moment
@@ -110,7 +94,7 @@ def test_a_moment_needs_a_zone():
 def test_what_another_transaction_has_not_committed_is_not_shown(sqlite_board):
     before = leaderboard.standings(sqlite_board, now=NOW)
     with sqlite_board.writing() as connection:
-        remember(connection, order.MADE_WITH, "other settings")
+        connection.execute(board.update().values(disclosed_with="other settings"))
         assert leaderboard.standings(sqlite_board, now=NOW) == before
 
 

@@ -11,8 +11,8 @@ import pytest
 from samples import write
 from sqlalchemy import insert, select
 
+from geval_py.board.database import schema
 from geval_py.board.database.schema import submissions, submitters
-from geval_py.board.database.store import CREATED, forget, remember
 from geval_py.board.intake.identity import folded
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
@@ -28,7 +28,7 @@ MIDNIGHT = EVENING + timedelta(minutes=5)
 def board(sqlite_board):
     """A board made at the beginning of 2027, in Warsaw."""
     with sqlite_board.writing() as connection:
-        remember(connection, CREATED, MADE.isoformat())
+        connection.execute(schema.board.update().values(created=MADE))
     settings = replace(sqlite_board.settings, submissions_a_day=1, zone=ZoneInfo("Europe/Warsaw"))
     return replace(sqlite_board, settings=settings)
 
@@ -102,15 +102,6 @@ def test_a_moment_that_cannot_be_is_refused_and_the_others_go_on(board, submissi
     )
     later = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT + timedelta(minutes=1), arrived="mtime")
     assert {one.submitter: one.state for one in later} == {"ann": "scored", "bob": "refused"}
-
-
-def test_a_board_of_an_earlier_version_was_made_before_its_first_submission(board, submission, tmp_path):
-    with board.writing() as connection:
-        forget(connection, CREATED)
-    stamp(submission("ann"), MADE - timedelta(days=9))
-    add(board, str(submission("bob", 0.4, folder="earlier")), at=MADE - timedelta(days=99), now=MADE)
-    (receipt,) = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
-    assert (receipt.state, "before the board was made, at 2027-01-01" in receipt.reason) == ("refused", True)
 
 
 @pytest.mark.parametrize("bob", ["bob", "bob.zip"])

@@ -11,11 +11,10 @@ from samples import NOW
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
-from geval_py.board.database.store import facts_about, remember
 from geval_py.board.operations import pipeline as preparing
 from geval_py.board.operations import submissions as scanning
 from geval_py.board.operations.status import status_of
-from geval_py.board.operations.submissions import SCANNED, add, scan
+from geval_py.board.operations.submissions import add, scan
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.submission import FailedError
 from geval_py.errors import MissingFileError, UnreadableFileError, UsageError
@@ -165,16 +164,6 @@ def test_an_earlier_submission_of_the_same_name_does_not_count_as_sent_again(boa
     (second,) = scan(with_files(board, 1), str(tmp_path / "uploads"), now=NOW + timedelta(hours=1))
     assert (first.state, second.state) == ("scored", "rejected")
     assert status_of(board, NOW).to_be_sent_again == [second.code]
-
-
-def test_a_path_of_which_only_its_files_are_known_is_looked_at(board, uploads):
-    """Whether it was let in is not known of it."""
-    scan(board, str(uploads), now=NOW)
-    with board.writing() as connection:
-        for place, known in facts_about(connection, SCANNED).items():
-            remember(connection, SCANNED + place, known.partition(" ")[0])
-    assert [receipt.submitter for receipt in scan(board, str(uploads), now=NOW)] == [name for name, _ in ALL]
-    assert scan(board, str(uploads), now=NOW) == []
 
 
 def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):

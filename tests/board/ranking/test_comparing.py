@@ -16,7 +16,7 @@ from profiles import examples
 from rows import NOW, START, Rows
 
 from geval_py import evaluate
-from geval_py.board.database.schema import comparisons, exchanges, facts
+from geval_py.board.database.schema import board, comparisons, exchanges
 from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import order, uncertainty
 from geval_py.board.ranking.disclosure import ensure_disclosed
@@ -311,7 +311,7 @@ def test_p_values_that_were_only_counted_are_made_again(rows):
     rows.refresh()
     found = rows.rows(comparisons)
     rows.run(comparisons.update().values(p=1 / 51))
-    rows.run(facts.delete())
+    rows.run(board.update().values(disclosed_with="", compared_with=""))
     ensure_disclosed(rows.board, NOW)
     assert rows.rows(comparisons) == found
     assert [row.p for row in found] == [pytest.approx(2**-29, rel=1e-3)] * 3

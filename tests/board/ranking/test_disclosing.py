@@ -6,7 +6,7 @@ import pytest
 from rows import NOW, START, Rows
 from sqlalchemy import event, select
 
-from geval_py.board.database.schema import REJECTED, disclosures, facts
+from geval_py.board.database.schema import REJECTED, board, disclosures
 from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.tables.numbers import difference, figure, significant
 
@@ -141,9 +141,9 @@ def test_a_reader_notices_what_was_edited(rows, changed, is_stale):
     rows.submit("one", 123.456)
     rows.refresh()
     rows.edit(**changed)
-    before = rows.rows(facts)
+    before = rows.rows(board)
     ensure_disclosed(rows.board, NOW)
-    assert (rows.rows(facts) != before) == is_stale
+    assert (rows.rows(board) != before) == is_stale
 
 
 def test_without_a_score_for_it_a_metric_is_not_disclosed(rows):

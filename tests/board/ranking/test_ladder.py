@@ -7,7 +7,7 @@ import pytest
 from rows import NOW, Rows, perplexity
 from sqlalchemy import delete, insert, update
 
-from geval_py.board.database.schema import disclosures, facts, scores
+from geval_py.board.database.schema import disclosures, rungs, scores
 from geval_py.board.ranking.disclosure import Ladder
 from geval_py.board.ranking.place_ranges import what_it_takes
 
@@ -127,9 +127,14 @@ def test_only_the_ladders_that_changed_are_climbed_again(rows):
     rows.submit("one", losses(3.0))
     rows.submit("two", losses(2.0))
     rows.refresh()
-    before = rows.rows(facts)
+    assert [(rung.output_id, rung.shown_id) for rung in rows.rows(rungs)] == [(1, 1), (2, 2)]
+    rows.run(rungs.update().values(shown_id=2))  # climbing would tell the truth again
+    rows.submit("two", losses(3.0))
     rows.refresh()
-    assert rows.rows(facts) == before
+    assert [(rung.output_id, rung.shown_id) for rung in rows.rows(rungs)] == [(1, 2), (2, 2), (3, 2)]
+    rows.submit("one", losses(3.5))
+    rows.refresh()
+    assert [(rung.output_id, rung.shown_id) for rung in rows.rows(rungs)] == [(1, 1), (4, 1), (2, 2), (3, 2)]
 
 
 def test_a_metric_where_higher_is_better_climbs_too(tmp_path):

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-def upgrade(connection: Connection, version: str = "head") -> None:
-    """Migrate a database to a version, by default the latest, in the connection's transaction."""
+def upgrade(connection: Connection) -> None:
+    """Migrate a database to the latest version, in the connection's transaction."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, version)
+    command.upgrade(config, "head")
