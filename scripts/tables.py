@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 import geval_py
-from geval_py.authoring.leak_items import LEAK_RULES
+from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
 from geval_py.cli.options import COMMANDS
 from geval_py.cli.parsers import group_of, parser_of

@@ -1,4 +1,4 @@
-"""Search for shared items, documents and runs of words, by hashes.
+"""Items as numbered words, and the search for the items, documents and runs of words that parts share, by hashes.
 
 The hash of words w0 … wm is the sum of code(wi) B^i modulo 2^64, where code is random and B odd, so that it is the
 difference of two running sums, times an inverse: a run of any length costs the same (Karp and Rabin, "Efficient
@@ -7,34 +7,177 @@ randomized pattern-matching algorithms", 1987). Two different runs have the same
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geval_py.authoring import leak_items
-from geval_py.authoring.leak_items import (
-    AROUND,
-    AROUND_OR_BESIDE,
-    LEAST_NGRAM,
-    LEAST_SENTENCE,
-    UNKNOWN,
-    Block,
-    Numbers,
-    Source,
-)
+from geval_py.errors import LineCountError
+from geval_py.reading.lines import LineReader, decode_lines, read_lines
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from numpy.typing import NDArray
 
-    Hashes = NDArray[np.uint64]
+    from geval_py.scoring.blocks import Progress
 
+    Numbers: TypeAlias = NDArray[np.int64]
+    Hashes: TypeAlias = NDArray[np.uint64]
+    Found: TypeAlias = tuple[Hashes, Numbers]  # hashes of runs, and where these begin among the words
+
+HIDDEN_BEGINNING = "test"  # of the names of sets whose answers are hidden
+NEIGHBOURS = 3  # words on each side of a gap, by which it is found elsewhere
+AROUND = ((NEIGHBOURS, NEIGHBOURS),)  # the words on the left and on the right
+AROUND_OR_BESIDE = (*AROUND, (8, 0), (0, 8))  # where windows of other gaps have the same gaps
+MIN_NGRAM, MAX_NGRAM = 8, 13  # words; as for GPT-3 (Brown et al. 2020, appendix C)
+LENGTH_PERCENTILE = 5  # of the items' lengths, which gives n within those bounds (the same)
+MAX_DOCUMENTS = 10  # of the training set: an n-gram in more is a phrase (the same)
+NEAR_DUPLICATE = 0.2  # of an item's n-grams of MIN_NGRAM words
+MIN_SENTENCE = 8  # words; of 6 and 7, 4 of 3,329 stood in two chapters of seven novels, of 8 or more none
+SAMPLED = 4  # one n-gram of MIN_NGRAM words in so many shows whether windows overlap
+BLOCK_BYTES = 8_000_000
+UNKNOWN = 0  # the word of a gap whose answer is not known
+MAX_BITMAP_BITS = 24
 _BASE = 0x9E3779B97F4A7C15 | 3
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _GAP = np.uint64(0xD1B54A32D192ED03)  # the code of a gap, whatever its answer
-MOST_BITMAP_BITS = 24
-SAMPLED = 4  # one run in so many is compared: windows that overlap share several
+_OUTER_PUNCTUATION = re.compile(r"^[\W_]+|[\W_]+$")
+_SENTENCE_END = re.compile(r"[.!?][^\w\s]*$")
+_LETTERS = str.maketrans("łŁøØđĐıħŧ", "lLoOdDiht")  # letters with strokes, which have no decomposition
+
+
+def skeleton(text: str) -> str:
+    """Return a text without case, diacritics and invisible characters (soft hyphens too), in Unicode's form NFKC.
+
+    >>> skeleton("Zo\u00adë") == skeleton("ZOE\u0308") == skeleton("ｚｏｅ")
+    True
+    """
+    if not text.isascii():
+        letters = unicodedata.normalize("NFKD", text).translate(_LETTERS)
+        text = "".join(letter for letter in letters if unicodedata.category(letter) not in ("Mn", "Cf"))
+    return text.casefold()
+
+
+class Vocabulary(dict[str, int]):
+    """Numbers words: twice a number of the skeleton without outer punctuation, plus 1 at the end of a sentence.
+
+    ``documents`` numbers documents by their names.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[str, int] = {}
+        self.documents: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> int:
+        plain = _OUTER_PUNCTUATION.sub("", skeleton(word)) or word
+        number = self._numbers.setdefault(plain, len(self._numbers) + 1)  # 0 is UNKNOWN
+        self[word] = 2 * number + bool(_SENTENCE_END.search(word))
+        return self[word]
+
+    def numbers(self, words: Sequence[str]) -> Numbers:
+        """Return the numbers of words, or of whole cells, with no sentence ends."""
+        return np.fromiter((self[word] >> 1 << 1 for word in words), np.int64, len(words))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFiles:
+    """The files of one part, the first names of their header lines, and the columns.
+
+    ``left`` and ``right`` are the columns of the texts beside the gap, the same if there is no gap; ``group`` is that
+    of the document. With ``is_text``, a whole line is one text. ``names`` are those of all columns.
+    """
+
+    part: str
+    path: str
+    expected: str | None = None
+    header: str | None = None
+    expected_header: str | None = None
+    left: int = 0
+    right: int = 0
+    group: int | None = None
+    is_text: bool = False
+    names: tuple[str, ...] = ()
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether an item has a gap."""
+        return self.left != self.right
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the set's answers are secret."""
+        return self.part.startswith(HIDDEN_BEGINNING)
+
+    def answers(self) -> list[str] | None:
+        """Read the answers, if there are any; raises DataError."""
+        return None if self.expected is None else list(read_lines(self.expected, header=self.expected_header))
+
+
+def read_items(
+    files: PartFiles, vocabulary: Vocabulary, progress: Progress | None = None, *, whole: bool = False
+) -> Iterator[Items]:
+    """Read the items of a part, block by block (an empty one of an empty part), or as one block that is ``whole``.
+
+    ``progress`` is called after each block with the number of bytes read and the file's size. Raises DataError, also
+    if there are more or fewer answers than items.
+    """
+    answers = files.answers()
+    lines = 0
+    with LineReader(files.path, header=files.header) as reader:
+        while True:
+            data = b"".join(iter(reader.block, b"")) if whole else reader.block(BLOCK_BYTES)
+            if not data and lines:
+                break
+            texts = decode_lines(data)
+            words = [""] * len(texts) if answers is None else answers[lines : lines + len(texts)]
+            if len(words) == len(texts):
+                yield number_items(texts, words, files, vocabulary, lines + 1)
+            lines += len(texts)
+            if progress is not None and reader.source.size:
+                progress(reader.source.position or 0, reader.source.size)
+            if whole or not data:
+                break
+    if answers is not None and len(answers) != lines:
+        raise LineCountError(
+            what="input",
+            path=files.path,
+            lines=lines,
+            expected_path=files.expected or "",
+            expected_lines=len(answers),
+        )
+
+
+def number_items(
+    texts: Sequence[str], answers: Sequence[str], files: PartFiles, vocabulary: Vocabulary, first_line: int
+) -> Items:
+    """Return items as numbers: the words left of the gap, the answer ("" if it is not known), the words right."""
+    numbers: list[int] = []
+    starts, gaps, groups = [0], [], []
+    number_of = vocabulary.__getitem__
+    for text, answer in zip(texts, answers, strict=True):
+        cells = [text.replace("\\n", " ")]
+        cells = cells if files.is_text else cells[0].split("\t")
+        places = (files.left, files.right, files.group)
+        left, right, group = (cells[n] if n is not None and n < len(cells) else "" for n in places)
+        numbers.extend(map(number_of, left.split()))
+        gaps.append(len(numbers) if files.has_gap else -1)
+        if files.has_gap:
+            numbers.append(number_of(answer) if answer else UNKNOWN)
+            numbers.extend(map(number_of, right.split()))
+        starts.append(len(numbers))
+        groups.append(vocabulary.documents.setdefault(group, len(vocabulary.documents)))
+    words, *others = (np.array(values, dtype=np.int64) for values in (numbers, starts, gaps, groups))
+    return Items(words, *others, first_line=first_line, texts=texts)
+
+
+def one_item(words: Numbers) -> Items:
+    """Make one item without a gap of numbered words."""
+    return Items(words, np.array([0, len(words)]), np.array([-1]), np.array([0]))
 
 
 def mixed(values: Hashes) -> Hashes:
@@ -44,353 +187,201 @@ def mixed(values: Hashes) -> Hashes:
     return values ^ (values >> np.uint64(31))
 
 
-def _powers(base: int, count: int) -> Hashes:
-    """Return the powers of a number modulo 2^64, from the 0th."""
-    powers = np.full(count, base, dtype=np.uint64)
-    powers[:1] = 1
-    return np.multiply.accumulate(powers)
+class Items:
+    """Items as numbered words, one item after another, and the hashes of their runs of words.
 
+    Item n has the words from ``starts[n]`` to ``starts[n + 1]``, and a gap at ``gaps[n]``, -1 for none; ``groups``
+    numbers its document. ``first_line`` is the number of the first item's line, ``texts`` are the lines.
+    """
 
-class Runs:
-    """The hashes of the runs of words in a block."""
+    def __init__(
+        self,
+        words: Numbers,
+        starts: Numbers,
+        gaps: Numbers,
+        groups: Numbers,
+        *,
+        first_line: int = 1,
+        texts: Sequence[str] = (),
+    ) -> None:
+        self.words, self.starts, self.gaps, self.groups = words, starts, gaps, groups
+        self.first_line, self.texts = first_line, texts
+        self.item_of = np.repeat(np.arange(len(self)), np.diff(starts))
+        self._codes = mixed(((words >> 1).astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+        self._powers, self._inverses = (
+            np.multiply.accumulate(np.array([1, *[base] * len(words)], dtype=np.uint64)) for base in (_BASE, _INVERSE)
+        )
+        self._sums = np.zeros(len(words) + 1, dtype=np.uint64)
+        np.cumsum(self._codes * self._powers[:-1], out=self._sums[1:])
+        self._unknown = np.zeros(len(words) + 1, dtype=np.int64)
+        np.cumsum(words >> 1 == UNKNOWN, out=self._unknown[1:])
 
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        numbers = (block.words >> 1).astype(np.uint64)
-        codes = mixed((numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
-        self._powers, self._inverses = _powers(_BASE, len(codes) + 1), _powers(_INVERSE, len(codes) + 1)
-        self._codes = codes
-        self._sums = np.zeros(len(codes) + 1, dtype=np.uint64)
-        np.cumsum(codes * self._powers[:-1], out=self._sums[1:])
-        self.item_of = block.item_of
-        self._unknown = np.zeros(len(codes) + 1, dtype=np.int64)
-        np.cumsum(block.words >> 1 == UNKNOWN, out=self._unknown[1:])
+    def __len__(self) -> int:
+        return len(self.starts) - 1
 
-    def of(self, starts: Numbers, ends: Numbers) -> Hashes:
-        """Return the hashes of runs from ``starts`` to ``ends``, the ends not included."""
+    def runs(self, starts: Numbers, ends: Numbers) -> Hashes:
+        """Return the hashes of the runs from ``starts`` to ``ends``, the ends not included."""
         return mixed((self._sums[ends] - self._sums[starts]) * self._inverses[starts])
 
-    def items(self) -> Hashes:
-        """Return the hash of each whole item, whatever its answer."""
-        starts, ends = self.block.starts[:-1], self.block.starts[1:]
+    def whole(self) -> Hashes:
+        """Return the hash of each item, whatever its answer."""
+        starts, ends = self.starts[:-1], self.starts[1:]
         sums = self._sums[ends] - self._sums[starts]
-        with_gap = self.block.gaps >= 0
-        gaps = self.block.gaps[with_gap]
+        with_gap = self.gaps >= 0
+        gaps = self.gaps[with_gap]
         sums[with_gap] += (_GAP - self._codes[gaps]) * self._powers[gaps]
         return mixed(sums * self._inverses[starts])
 
-    def ngrams(self, n: int) -> tuple[Hashes, Numbers]:
-        """Return the hashes and the starts of all runs of n known words inside an item."""
-        starts = np.arange(max(0, len(self._codes) - n + 1))
+    def ngrams(self, n: int) -> Found:
+        """Return the runs of n known words inside an item."""
+        starts = np.arange(max(0, len(self.words) - n + 1))
         inside = self.item_of[starts] == self.item_of[starts + n - 1] if len(starts) else np.zeros(0, dtype=bool)
         starts = starts[inside & (self._unknown[starts] == self._unknown[starts + n])]
-        return self.of(starts, starts + n), starts
+        return self.runs(starts, starts + n), starts
 
-    def sentences(self, least: int) -> tuple[Hashes, Numbers]:
-        """Return the hashes and the starts of whole sentences of at least ``least`` words.
+    def sentences(self) -> Found:
+        """Return the whole sentences of at least MIN_SENTENCE words.
 
         The words before the first sentence end of an item, and after the last, may be cut and are left out.
         """
-        ends = np.flatnonzero(self.block.words & 1) + 1
+        ends = np.flatnonzero(self.words & 1) + 1
         starts, ends = ends[:-1], ends[1:]
         inside = self.item_of[starts - 1] == self.item_of[ends - 1] if len(starts) else np.zeros(0, dtype=bool)
-        whole = inside & (ends - starts >= least) & (self._unknown[starts] == self._unknown[ends])
-        return self.of(starts[whole], ends[whole]), starts[whole]
+        kept = inside & (ends - starts >= MIN_SENTENCE) & (self._unknown[starts] == self._unknown[ends])
+        return self.runs(starts[kept], ends[kept]), starts[kept]
 
-    def around(self, places: Numbers, shapes: Sequence[tuple[int, int]]) -> tuple[Hashes, Numbers]:
-        """Return the hashes of so many words on the left and the right of places, and the places with enough words.
+    def around(self, places: Numbers, shapes: Sequence[tuple[int, int]] = AROUND) -> Found:
+        """Return the words around places: so many on the left and on the right, for each of the shapes.
 
-        Each shape gives hashes of its own.
+        Places with fewer words in their item are left out.
         """
-        found = [self._around(places, *shape) for shape in shapes]
-        return np.concatenate([hashes for hashes, _ in found]), np.concatenate([inner for _, inner in found])
+        hashes, kept = [], []
+        for before, behind in shapes:
+            inner = places[(places >= before) & (places + behind < len(self.words))]
+            left, right = inner - before, inner + behind
+            inside = self.item_of[left] == self.item_of[right]
+            inside &= self._unknown[left] == self._unknown[inner]
+            inside &= self._unknown[inner + 1] == self._unknown[right + 1]
+            inner, left, right = inner[inside], left[inside], right[inside]
+            hashes.append(mixed(self.runs(left, inner) * np.uint64(_BASE) + self.runs(inner + 1, right + 1)))
+            kept.append(inner)
+        return np.concatenate(hashes), np.concatenate(kept)
 
-    def _around(self, places: Numbers, before: int, behind: int) -> tuple[Hashes, Numbers]:
-        inner = places[(places >= before) & (places + behind < len(self._codes))]
-        left, right = inner - before, inner + behind
-        inside = self.item_of[left] == self.item_of[right]
-        inside &= self._unknown[left] == self._unknown[inner]
-        inside &= self._unknown[inner + 1] == self._unknown[right + 1]
-        inner, left, right = inner[inside], left[inside], right[inside]
-        both = self.of(left, inner) * np.uint64(_BASE) + self.of(inner + 1, right + 1)
-        return mixed(both), inner
+    def sample(self) -> tuple[Hashes, Numbers]:
+        """Return some n-grams, each as a hash that differs between documents, and their items."""
+        hashes, starts = self.ngrams(MIN_NGRAM)
+        items = self.item_of[starts[hashes % np.uint64(SAMPLED) == 0]]
+        documents = self.groups[items].astype(np.uint64)
+        return mixed(hashes[hashes % np.uint64(SAMPLED) == 0] + documents * np.uint64(_BASE)), items
+
+    def without_answers(self) -> Items:
+        """Return the same items with gaps that are not known."""
+        words = self.words.copy()
+        words[self.gaps[self.gaps >= 0]] = UNKNOWN
+        return Items(words, self.starts, self.gaps, self.groups)
+
+    def around_words(self, shapes: Sequence[tuple[int, int]] = AROUND) -> Found:
+        """Return the words around each known word, as a gap there would have them."""
+        return self.around(np.flatnonzero(self.words >> 1 != UNKNOWN), shapes)
 
 
-class Index:
-    """A sorted set of hashes, with a bitmap that makes most searches for absent ones unnecessary."""
+class Sought:
+    """Runs of words of some items, which are searched for in other texts.
 
-    def __init__(self, hashes: Hashes) -> None:
-        self.values, self.inverse = np.unique(hashes, return_inverse=True)
-        bits = min(len(self.values).bit_length() + 4, MOST_BITMAP_BITS)  # at most one in sixteen is set
+    ``values`` are their hashes in order, with a bitmap that spares most searches for absent ones. With
+    ``by_document``, runs in more than MAX_DOCUMENTS documents are phrases, and count as not found.
+    """
+
+    def __init__(self, items: Items, runs: Found, *, by_document: bool = False) -> None:
+        self._items, self._places, self._by_document = items, runs[1], by_document
+        self.values, first, self.inverse, counts = np.unique(
+            runs[0], return_index=True, return_inverse=True, return_counts=True
+        )
+        self._owner = np.where(counts == 1, items.item_of[runs[1][first]], -1)  # the item, if only one has the run
+        bits = min(len(self.values).bit_length() + 4, MAX_BITMAP_BITS)  # at most one in sixteen is set
         self._shift = np.uint64(64 - bits)
         self._bitmap = np.zeros(1 << bits, dtype=bool)
         self._bitmap[self.values >> self._shift] = True
+        self._lines, self._sources = np.zeros((2, len(self.values)), dtype=np.int64)
+        self._documents: list[Numbers] = []  # pairs of a run and a document
+
+    def __len__(self) -> int:
+        return len(self._places)
 
     def find(self, hashes: Hashes) -> tuple[Numbers, Numbers]:
-        """Return the places in ``hashes`` whose hash is in the index, and their places in the index."""
+        """Return the places in ``hashes`` of those that are sought, and their places in ``values``."""
         maybe = np.flatnonzero(self._bitmap[hashes >> self._shift])
         if not len(maybe):
             return maybe, maybe
         places = np.minimum(np.searchsorted(self.values, hashes[maybe]), len(self.values) - 1)
-        found = self.values[places] == hashes[maybe]
-        return maybe[found], places[found]
+        same = self.values[places] == hashes[maybe]
+        return maybe[same], places[same]
 
-
-class PartItems:
-    """The hash and the document of each item of a part; of the training set also a sample of its runs."""
-
-    def __init__(self, path: str, *, samples: bool = False) -> None:
-        self.path = path
-        self._samples = samples
-        self._hashes: list[Hashes] = []
-        self._groups: list[Numbers] = []
-        self._runs: list[Hashes] = []
-        self._lengths: list[Numbers] = []
-        self._items = 0
-
-    def add(self, runs: Runs) -> None:
-        """Add a block of items."""
-        self._hashes.append(runs.items())
-        self._groups.append(runs.block.groups)
-        if self._samples:
-            hashes, starts = runs.ngrams(LEAST_NGRAM)
-            taken = hashes % np.uint64(SAMPLED) == 0
-            items = runs.item_of[starts[taken]]
-            groups = runs.block.groups[items].astype(np.uint64)
-            places = (starts[taken] - runs.block.starts[items]).astype(np.uint64)
-            self._runs.append(np.stack((hashes[taken], groups, (items + self._items).astype(np.uint64), places)))
-            self._lengths.append(np.diff(runs.block.starts))
-        self._items += runs.block.items
-
-    @property
-    def hashes(self) -> Hashes:
-        """The hash of each item."""
-        return np.concatenate(self._hashes) if self._hashes else np.zeros(0, dtype=np.uint64)
-
-    @property
-    def groups(self) -> Numbers:
-        """The document of each item."""
-        return np.concatenate(self._groups) if self._groups else np.zeros(0, dtype=np.int64)
-
-    def overlapping(self) -> Numbers:
-        """Return the items whose end is the beginning of another item of the same document.
-
-        All sampled runs in the words that they would share agree. A phrase that a text repeats does not suffice, nor
-        does an item that is there twice.
-        """
-        if not self._runs:
-            return np.zeros(0, dtype=np.int64)
-        hashes, groups, items, places = np.concatenate(self._runs, axis=1)
-        lengths = np.concatenate(self._lengths)
-        all_places = (items << np.uint64(20)) + places  # ascending: items and their runs stand in order
-        order = np.lexsort((items, groups, hashes))
-        hashes, groups, items, places = hashes[order], groups[order], items[order], places[order].astype(np.int64)
-        same = (hashes[1:] == hashes[:-1]) & (groups[1:] == groups[:-1]) & (items[1:] != items[:-1])
-        one, other = items[:-1][same].astype(np.int64), items[1:][same].astype(np.int64)
-        shift = places[:-1][same] - places[1:][same]
-        swap = shift < 0  # the one that begins first is the first
-        one, other = np.where(swap, other, one), np.where(swap, one, other)
-        pairs, counts = np.unique(np.stack((one, other, np.abs(shift))), axis=1, return_counts=True)
-        one, other, shift = pairs
-        ends = np.minimum(lengths[one], lengths[other] + shift) - LEAST_NGRAM
-        starts = np.searchsorted(all_places, ((one << 20) + shift).astype(np.uint64))
-        within = np.searchsorted(all_places, ((one << 20) + ends).astype(np.uint64), side="right") - starts
-        whole = (counts >= within) & (shift > 0)
-        return np.unique(np.concatenate((one[whole], other[whole])))
-
-
-def repeated(parts: Sequence[PartItems]) -> list[tuple[list[tuple[int, int, int]], list[tuple[int, int]]]]:
-    """Return, for each part, its items that an earlier part has, and its items that it has already.
-
-    The first are triples: item, earlier part, item there; the others are pairs: item, earlier item. Items count from
-    0.
-    """
-    values, counts = np.unique(np.concatenate([part.hashes for part in parts]), return_counts=True)
-    repeated_hashes = values[counts > 1]
-    first: dict[int, tuple[int, int]] = {}
-    result = []
-    for number, part in enumerate(parts):
-        elsewhere, within = [], []
-        hashes = part.hashes
-        for item in np.flatnonzero(np.isin(hashes, repeated_hashes)).tolist():
-            of_part, of_item = first.setdefault(int(hashes[item]), (number, item))
-            if of_part != number:
-                elsewhere.append((item, of_part, of_item))
-            elif of_item != item:
-                within.append((item, of_item))
-        result.append((elsewhere, within))
-    return result
-
-
-def shared_groups(parts: Sequence[PartItems]) -> list[tuple[Numbers, dict[int, int]]]:
-    """Return, for each part, the first item of each document of an earlier part, and that part by document."""
-    home: dict[int, int] = {}
-    result = []
-    for number, part in enumerate(parts):
-        groups, items = np.unique(part.groups, return_index=True)
-        elsewhere = {group: home[group] for group in groups.tolist() if home.setdefault(group, number) != number}
-        shared = np.isin(groups, list(elsewhere))
-        result.append((np.sort(items[shared]), elsewhere))
-    return result
-
-
-class SoughtRuns:
-    """Runs of words of a hidden part, with their places, that are searched for in other texts.
-
-    With ``by_document``, runs in more than MOST_DOCUMENTS training documents are phrases, and count as not found.
-    """
-
-    def __init__(self, hashes: Hashes, places: Numbers, *, by_document: bool = False) -> None:
-        self.index, self.places = Index(hashes), places
-        self._lines = np.zeros(len(self.index.values), dtype=np.int64)
-        self._sources = np.zeros(len(self.index.values), dtype=np.int64)
-        self._by_document = by_document
-        self._pairs: list[Numbers] = []  # of a run and a document
-
-    def search(self, runs: Runs, hashes: Hashes, starts: Numbers, source: int = 0) -> None:
-        """Search among the runs of a block, given as hashes and starts; ``source`` is the number of its text."""
-        found, here = self.index.find(hashes)
-        items = runs.item_of[starts[found]]
+    def search(self, items: Items, runs: Found, source: int = 0, *, in_same: bool = False) -> None:
+        """Search among runs of other items, or ``in_same``; ``source`` is the number of their text."""
+        places, here = self.find(runs[0])
+        others = items.item_of[runs[1][places]]
+        if in_same:
+            here, others = here[self._owner[here] != others], others[self._owner[here] != others]
         new = self._lines[here] == 0
-        self._lines[here[new][::-1]] = runs.block.lines[items[new][::-1]]  # the first of a block wins
+        self._lines[here[new][::-1]] = items.first_line + others[new][::-1]  # the first of the items wins
         self._sources[here[new]] = source
         if self._by_document and len(here):
-            self._pairs.append(np.unique(np.stack((here, runs.block.groups[items])), axis=1))
-
-    def sources(self) -> Numbers:
-        """Return, for each run in order of places, the number of the text in which it was found."""
-        return self._sources[self.index.inverse]
+            self._documents.append(np.unique(np.stack((here, items.groups[others])), axis=1))
 
     def lines(self) -> Numbers:
-        """Return, for each run in order of places, the first line that has it; 0 if none has."""
+        """Return, for each run, the first line that has it; 0 if none has."""
         lines = self._lines.copy()
-        if self._pairs:
-            pairs = np.unique(np.concatenate(self._pairs, axis=1), axis=1)
-            documents = np.bincount(pairs[0], minlength=len(lines))
-            lines[documents > leak_items.MOST_DOCUMENTS] = 0
-        return lines[self.index.inverse]
+        if self._documents:
+            pairs = np.unique(np.concatenate(self._documents, axis=1), axis=1)
+            lines[np.bincount(pairs[0], minlength=len(lines)) > MAX_DOCUMENTS] = 0
+        return lines[self.inverse]
+
+    def sources(self) -> Numbers:
+        """Return, for each run, the number of the text in which it was found."""
+        return self._sources[self.inverse]
+
+    def by_item(self) -> dict[int, tuple[int, int, int]]:
+        """Return, by item, the place in words of the first run that was found, its line and its source."""
+        lines, sources = self.lines(), self.sources()
+        runs = np.flatnonzero(lines)
+        items, first = np.unique(self._items.item_of[self._places[runs]], return_index=True)
+        return {
+            item: (int(self._places[run] - self._items.starts[item]), int(lines[run]), int(sources[run]))
+            for item, run in zip(items.tolist(), runs[first].tolist(), strict=True)
+        }
+
+    def near_duplicates(self) -> Numbers:
+        """Return the items with more than NEAR_DUPLICATE of their runs found."""
+        items = self._items.item_of[self._places]
+        counts = np.bincount(items, minlength=len(self._items))
+        found = np.bincount(items[self.lines() > 0], minlength=len(self._items))
+        return np.flatnonzero(found > NEAR_DUPLICATE * counts)
 
 
 class HiddenPart:
-    """A hidden part, with its runs that are searched for in the training set."""
+    """A part other than train: its items, and their runs of words that are searched for elsewhere."""
 
-    def __init__(self, source: Source, block: Block) -> None:
-        self.source, self.block = source, block
-        self.runs = Runs(block)
-        self.n = ngram_length(block)
-        gaps = block.gaps[block.gaps >= 0]
-        self.gaps = SoughtRuns(*self.runs.around(gaps, AROUND))
-        self.gaps_in_sets = SoughtRuns(*self.runs.around(gaps, AROUND_OR_BESIDE))
-        self.gaps_in_public = SoughtRuns(*self.runs.around(gaps, AROUND))
-        self.copies = SoughtCopies(self.runs)
-        self.ngrams = SoughtRuns(*self.runs.ngrams(self.n), by_document=True)
-        self.short_ngrams = SoughtRuns(*self.runs.ngrams(LEAST_NGRAM))
-        self.sentences = SoughtRuns(*self.runs.sentences(LEAST_SENTENCE))
-
-    def items_of(self, places: Numbers) -> Numbers:
-        """Return the items in which places are."""
-        return self.runs.item_of[places]
-
-    def near_duplicates(self) -> Numbers:
-        """Return the items with more than NEAR_DUPLICATE of their runs of LEAST_NGRAM words in the training set."""
-        items = self.items_of(self.short_ngrams.places)
-        of_item = np.bincount(items, minlength=self.block.items)
-        found = np.bincount(items[self.short_ngrams.lines() > 0], minlength=self.block.items)
-        return np.flatnonzero(found > leak_items.NEAR_DUPLICATE * of_item)
+    def __init__(self, files: PartFiles, items: Items) -> None:
+        self.files, self.items = files, items
+        lengths = np.diff(items.starts)
+        low = np.percentile(lengths, LENGTH_PERCENTILE) if len(lengths) else 0
+        self.n = int(np.clip(low, MIN_NGRAM, MAX_NGRAM))  # shorter runs are phrases
+        gaps = items.gaps[items.gaps >= 0]
+        self.gaps = Sought(items, items.around(gaps))
+        self.gaps_in_sets = Sought(items, items.around(gaps, AROUND_OR_BESIDE))
+        self.gaps_in_public = Sought(items, items.around(gaps))
+        self.ngrams = Sought(items, items.ngrams(self.n), by_document=True)
+        self.short_ngrams = Sought(items, items.ngrams(MIN_NGRAM))
+        self.sentences = Sought(items, items.sentences())
 
 
-def ngram_length(block: Block) -> int:
-    """Return the length of runs that are no phrases: a low percentile of the items' lengths, within bounds."""
-    lengths = np.diff(block.starts)
-    if not len(lengths):
-        return LEAST_NGRAM
-    return int(np.clip(np.percentile(lengths, leak_items.LENGTH_PERCENTILE), LEAST_NGRAM, leak_items.MOST_NGRAM))
-
-
-def search_training_block(parts: Collection[HiddenPart], train: Runs) -> None:
-    """Search a training block for the runs of all hidden parts."""
-    lengths = {part.n for part in parts} | {LEAST_NGRAM}
-    ngrams = {n: train.ngrams(n) for n in lengths}
-    words = np.flatnonzero(train.block.words >> 1 != UNKNOWN)
-    gaps = train.around(words, AROUND)
-    sentences = train.sentences(LEAST_SENTENCE)
+def search_train(parts: Sequence[HiddenPart], train: Items) -> None:
+    """Search training items for the runs of all hidden parts."""
+    ngrams = {n: train.ngrams(n) for n in {part.n for part in parts} | {MIN_NGRAM}}
+    around, sentences = train.around_words(), train.sentences()
     for part in parts:
-        part.gaps.search(train, *gaps)
-        part.ngrams.search(train, *ngrams[part.n])
-        part.short_ngrams.search(train, *ngrams[LEAST_NGRAM])
-        part.sentences.search(train, *sentences)
-        part.copies.search(train)
-
-
-def search_set(part: HiddenPart, other: HiddenPart, source: int, *, copies: bool) -> None:
-    """Search another hidden part, of that number, for the gaps of a hidden part, and for its ``copies``."""
-    words = np.flatnonzero(other.block.words >> 1 != UNKNOWN)
-    part.gaps_in_sets.search(other.runs, *other.runs.around(words, AROUND_OR_BESIDE), source)
-    if copies:
-        part.copies.search(other.runs, source)
-
-
-class SoughtCopies:
-    """The items of a hidden part whose text is in one item elsewhere, also if one word in five was replaced.
-
-    An item is a copy if the other has SHARED_SHINGLES of its runs of SHINGLE words, spread over at least half of it:
-    a phrase that two texts share stands in one place.
-    """
-
-    def __init__(self, runs: Runs) -> None:
-        hashes, starts = runs.ngrams(leak_items.SHINGLE)
-        self._index = Index(hashes)
-        self._places = starts[np.unique(hashes, return_index=True)[1]]
-        self._runs = runs
-        self.found: dict[int, tuple[int, int]] = {}  # the source and the line, by item
-
-    def search(self, other: Runs, source: int = 0) -> None:
-        """Search the items of a block."""
-        hashes, starts = other.ngrams(leak_items.SHINGLE)
-        found, here = self._index.find(hashes)
-        rare = np.bincount(here)[here] <= leak_items.MOST_DOCUMENTS if len(here) else np.zeros(0, dtype=bool)
-        found, here = found[rare], here[rare]
-        if not len(found):
-            return
-        places, others = self._places[here], other.item_of[starts[found]]
-        items = self._runs.item_of[places]
-        order = np.lexsort((places, others, items))
-        items, others, places = items[order], others[order], places[order]
-        new_place = np.ones(len(items), dtype=bool)
-        new_place[1:] = (items[1:] != items[:-1]) | (others[1:] != others[:-1]) | (places[1:] != places[:-1])
-        items, others, places = items[new_place], others[new_place], places[new_place]
-        new = np.ones(len(items), dtype=bool)
-        new[1:] = (items[1:] != items[:-1]) | (others[1:] != others[:-1])
-        first = np.flatnonzero(new)
-        last = np.append(first[1:], len(items)) - 1
-        lengths = np.diff(self._runs.block.starts)[items[first]]
-        many = last - first + 1 >= np.maximum(
-            leak_items.LEAST_SHINGLES, leak_items.SHARED_SHINGLES * (lengths - leak_items.SHINGLE + 1)
-        )
-        spread = 2 * (places[last] - places[first] + leak_items.SHINGLE) >= lengths
-        for pair in first[many & spread].tolist():
-            self.found.setdefault(int(items[pair]), (source, int(other.block.lines[others[pair]])))
-
-
-def readable_elsewhere(block: Block) -> tuple[Numbers, Numbers]:
-    """Return the items whose gap can be found in another input of the block, and those other items.
-
-    A gap is found by the words on both sides of it, with a word between them; answers are not used.
-    """
-    words = block.words.copy()
-    gaps = block.gaps[block.gaps >= 0]
-    words[gaps] = UNKNOWN
-    runs = Runs(replace(block, words=words))
-    hashes, places = runs.around(gaps, AROUND_OR_BESIDE)
-    index = Index(hashes)
-    shown, starts = runs.around(np.flatnonzero(words != UNKNOWN), AROUND_OR_BESIDE)
-    found, here = index.find(shown)
-    others = runs.item_of[starts[found]]
-    least, most = np.full(len(index.values), block.items), np.full(len(index.values), -1)
-    np.minimum.at(least, here, others)
-    np.maximum.at(most, here, others)
-    items = runs.item_of[places]
-    other = np.where(least[index.inverse] == items, most[index.inverse], least[index.inverse])
-    readable = (most[index.inverse] >= 0) & (other != items)
-    items, first = np.unique(items[readable], return_index=True)
-    return items, other[readable][first]
+        part.gaps.search(train, around)
+        part.ngrams.search(train, ngrams[part.n])
+        part.short_ngrams.search(train, ngrams[MIN_NGRAM])
+        part.sentences.search(train, sentences)

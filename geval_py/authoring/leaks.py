@@ -6,31 +6,193 @@ order follows them; and if documents, items or runs of words are in several part
 
 from __future__ import annotations
 
+import io
+import json
+import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+import re
+import subprocess
+import tarfile
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from itertools import chain
+from itertools import islice, pairwise
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from geval_py.authoring import corpora, leak_answers, leak_items, leak_search, public_texts
+from geval_py.authoring.corpora import FEW_GROUPS, check_group
+from geval_py.authoring.leak_search import (
+    AROUND_OR_BESIDE,
+    HIDDEN_BEGINNING,
+    LENGTH_PERCENTILE,
+    MAX_DOCUMENTS,
+    MAX_NGRAM,
+    MIN_NGRAM,
+    MIN_SENTENCE,
+    NEAR_DUPLICATE,
+    NEIGHBOURS,
+    HiddenPart,
+    PartFiles,
+    Sought,
+    Vocabulary,
+    one_item,
+    read_items,
+    search_train,
+    skeleton,
+)
 from geval_py.checking.check import DEFAULT_MAX_PLACES
-from geval_py.checking.findings import Findings
-from geval_py.checking.rules import Place, Problem, Report
-from geval_py.errors import DataError
-from geval_py.reading import compression, splits
+from geval_py.checking.rules import Place, Problem, Report, Rule
+from geval_py.errors import DataError, MissingFileError, TooLargeError, UsageError
+from geval_py.reading import compression
 from geval_py.reading.answer_files import INFO_FILE, STATE_FILE
-from geval_py.reading.answers import FOLDER, answers_in, is_usual_name
+from geval_py.reading.answers import FOLDER, answers_in, find_answers, is_usual_name
+from geval_py.reading.challenge import Challenge
 from geval_py.reading.file_lines import FileLines
-from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.sources import names_in
+from geval_py.reading.gap_columns import find_contexts
+from geval_py.reading.lines import read_lines
+from geval_py.reading.sources import find_file, names_in
+from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, read_header
 from geval_py.scoring.blocks import ProgressOf, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__
 
-LEAST_WORDS_OF_TEXT = 7  # on average in a column, for it to be searched for gaps
+if TYPE_CHECKING:
+    from typing import IO
+
+    from geval_py.authoring.leak_search import Hashes, Numbers
+
+COMMAND = "geval challenge leaks"
+MANY_IN_TEXTS = 0.2  # of a part's gaps, readable in train or in public files: texts repeat much less
+FEW = 2  # gaps that any text may repeat: they are never many
+MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
+OVERLAPPING = 0.05  # of the training items
+OVERLAP = 0.5  # of an item's n-grams, which are in other items of its document
+MIN_WORDS_OF_TEXT = 7  # on average in a column, for it to be searched for gaps
+IN_ORDER = 0.1  # of the runs of answers: above it, a text has them in order
+SAME_WORDS = 0.9  # of the words, above which two lists are the same
+PERFECT = 0.98  # of the answers, above which an output is no model's
+MIN_KINDS = 20  # different answers: fewer are classes, which anything contains
+CHANCE = 1e-6  # that a run of answers stands in a text by chance
+MAX_RUN = 200  # answers; where more are needed, they are nearly all the same
+PROBES = 30  # answers that are looked for first
+MAX_COLUMNS = 60
+SAMPLED_ITEMS = 20_000
+MUCH_IN_COLUMN, SOME_IN_COLUMN = 0.1, 0.03  # of a set's items, more than by chance
+MIN_ITEMS = 20
+SHUFFLES = 3
+MAX_BYTES = 1 << 26  # of one unpacked file
+MAX_BYTES_IN_ALL = 1 << 28
+GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "log.showSignature=false")
+_WORDS = re.compile(r"[^\s\t,;|\"\[\]{}]+")
+_DAMAGED = (
+    zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, ValueError, RuntimeError, NotImplementedError,
+    OverflowError, DataError,
+)  # fmt: skip
+LEAK_RULES = (
+    Rule(
+        "E401", "answers-in-public", "hidden answers lie in the public folder, or in its git repository",
+        "Everyone with the folder has the answers; every clone has all files that were ever committed.",
+        "Move the answers to a folder of their own (geval challenge make does); start a new repository if they were "
+        "committed.",
+    ),
+    Rule(
+        "E402", "group-in-two-parts", "a document is in two parts",
+        "A model that has seen one half of a document knows the names and the subject of the other half: scores are "
+        "too good, and do not hold for new documents.",
+        "Assign whole documents (or newspapers, or books: --group) to the parts: geval challenge split does.",
+    ),
+    Rule(
+        "E403", "item-in-two-parts", "the same item is in two parts",
+        "A model that memorises it in one part can answer it in the other.",
+        "Remove the duplicates from the texts before they are cut.",
+    ),
+    Rule(
+        "W403", "item-twice", "the same item is in a part more than once",
+        "It counts twice, and if the answers differ, no guess is right for both.",
+        "Remove the duplicates from the texts before they are cut.",
+    ),
+    Rule(
+        "E404", "readable-in-inputs", "answers can be read in other inputs",
+        f"The {NEIGHBOURS} words on each side of more than {MANY_READABLE:.0%} of the gaps, at least {FEW + 1}, "
+        "stand in another input of this part, of dev or of test, with the answer between them, or 8 words on one "
+        "side: no model is needed.",
+        "Cut windows that do not overlap, with one gap each: geval challenge make does.",
+    ),
+    Rule(
+        "W404", "some-readable-in-inputs", "some answers can be read in other inputs",
+        f"The {NEIGHBOURS} words on each side of more than {SOME_READABLE:.0%} of the gaps stand in another input, "
+        "with a word between them. A few such repetitions are normal in any text.",
+        "See whether windows overlap, or texts are repeated.",
+    ),
+    Rule(
+        "E405", "much-readable-in-train", "many answers can be read in the training set",
+        f"The {NEIGHBOURS} words on each side of more than {MANY_IN_TEXTS:.0%} of the gaps, at least {FEW + 1}, "
+        "stand there, with a word between them: the texts of the set are in train.",
+        "Put texts that are the same in one part; look for documents with two names.",
+    ),
+    Rule(
+        "W405", "readable-in-train", "gaps whose answer can be read in the training set",
+        f"The {NEIGHBOURS} words on each side stand there, with a word between them. A few such repetitions are "
+        "normal in any text.",
+        "If there are many, look for a text that is in both, such as a reprint, a quotation or another edition.",
+    ),
+    Rule(
+        "W406", "shared-ngram", "inputs that share a run of words with the training set",
+        f"The run is as long as the {LENGTH_PERCENTILE}th percentile of the inputs, but of {MIN_NGRAM} to "
+        f"{MAX_NGRAM} words. A run in more than {MAX_DOCUMENTS} training documents is a phrase, and not "
+        "counted.",
+        "Look at these lines: reprints and quotations should be in one part; phrases do no harm.",
+    ),
+    Rule(
+        "W407", "near-duplicate", "inputs that are almost in the training set",
+        f"More than {NEAR_DUPLICATE:.0%} of their runs of {MIN_NGRAM} words stand there.",
+        "Keep a document and its copies in one part (--group), or leave all but one out.",
+    ),
+    Rule(
+        "W408", "sentence-in-train", "a whole sentence of an input stands in the training set",
+        f"Sentences of {MIN_SENTENCE} words or more are compared, without their capitals and punctuation.",
+        "Look at these lines: set phrases do no harm.",
+    ),
+    Rule(
+        "W409", "few-groups", "a part has few documents",
+        "Its score depends more on these documents than on the model, and intervals are too narrow.",
+        "Give more documents, or smaller ones.",
+    ),
+    Rule(
+        "W410", "train-overlaps", "windows of the training set overlap",
+        "Its answers can be read in its other inputs, and models that count words count the same ones many times, "
+        "which makes n-gram models worse.",
+        "Cut windows that do not overlap, or say in the README that they do.",
+    ),
+    Rule(
+        "E411", "answer-in-column", "a column of the input gives answers away",
+        "A title, an id or another column contains the answer, forwards or backwards, or a code of it: the same cell "
+        "stands for the same answer. In more than 10% of the items this cannot be chance.",
+        "Leave the column out, or cut gaps that it does not answer.",
+    ),
+    Rule(
+        "W411", "some-answers-in-column", "a column of the input contains some answers",
+        "A title, an id or another column contains the answer of more than 3% of the items, beyond chance. A few are "
+        "normal where titles repeat words of their text.",
+        "Read the column; leave it out if it helps too much.",
+    ),
+    Rule(
+        "E412", "sorted-by-answer", "items stand in the order of their answers",
+        "The place of an item tells much about its answer: the alphabet's order, the order of lengths, or equal "
+        "answers side by side.",
+        "Shuffle the items: geval challenge make and split do.",
+    ),
+    Rule(
+        "W412", "not-compared", "public files that were not compared with the answers",
+        "They are too large or damaged, or packed inside of archives.",
+        "Leave them out of the public folder, or unpack and read them yourself.",
+    ),
+)  # fmt: skip
 
 
 def find_leaks(
@@ -54,370 +216,645 @@ def find_leaks(
     UsageError for a column that does not exist.
     """
     folder = os.fspath(directory)
-    sources = leak_items.find_sources(folder, None if answers is None else os.fspath(answers), group, contexts)
-    codes = {rule.code for rule in leak_items.LEAK_RULES} if rules is None else rules
-    reader = leak_items.Reader()
-    hidden = {
-        source.path: leak_search.HiddenPart(source, reader.whole(source))
-        for source in sources
-        if source.part != splits.TRAINING_SET
-    }
-    problems = list(_compare(sources, hidden, reader, codes, max_places, progress_of))
-    findings: list[Findings] = []
+    sources = find_sources(folder, None if answers is None else os.fspath(answers), group, contexts)
+    codes = {rule.code for rule in LEAK_RULES} if rules is None else rules
+    vocabulary = Vocabulary()
+    hidden = [
+        HiddenPart(files, items)
+        for files in sources
+        if files.part != TRAINING_SET
+        for items in read_items(files, vocabulary, whole=True)
+    ]
+    leaks = Leaks(codes, {part.files.path: part for part in hidden})
+    paths = [files.path for files in sources]
+    parts = []  # the files of each, the hash of each item, and its document
+    if sources[0].part == TRAINING_SET:
+        hashes, groups, ngrams, owners = [], [], [], []
+        with progress_of(paths[0]) as progress:
+            for items in read_items(sources[0], vocabulary, progress):
+                sample, owner = items.sample()
+                owners.append(owner + items.first_line - 1)
+                ngrams.append(sample)
+                hashes.append(items.whole())
+                groups.append(items.groups)
+                search_train(hidden, items)
+        parts.append((sources[0], np.concatenate(hashes), np.concatenate(groups)))
+        _find_overlaps(paths[0], np.concatenate(ngrams), np.concatenate(owners), len(parts[0][1]), leaks)
+    parts += [(part.files, part.items.whole(), part.items.groups) for part in hidden]
+    _compare_items(parts, leaks)
+    for part in hidden:
+        for other in sorted(hidden, key=lambda other: other is not part):
+            items = other.items.without_answers() if other is part else other.items
+            around, source = items.around_words(AROUND_OR_BESIDE), paths.index(other.files.path)
+            part.gaps_in_sets.search(items, around, source, in_same=other is part)
+        _compare_texts(part, leaks, paths)
+    leaks.sum_up({files.path: len(hashes) for files, hashes, _ in parts}, max_places)
     if "E401" in codes:
-        findings += public_answers(folder, sources, hidden, reader.vocabulary, codes)
+        _search_public(folder, [part for part in hidden if part.files.is_hidden], sources, vocabulary, leaks)
     if {"E411", "W411", "E412"} & set(codes):
-        findings += answers_in_items(sources, codes)
-    problems += [problem for found in findings for problem in found.problems(0)]
-    files = [source.path for source in sources]
-    order = {path: number for number, path in enumerate(files)}
-    paths = list(dict.fromkeys(problem.path for problem in problems))
-    problems.sort(key=lambda p: (order.get(p.path, -1), paths.index(p.path), leak_items.LEAK_RULES.index(p.rule)))
+        _search_items(sources, leaks)
+    order = {path: number for number, path in enumerate(paths)}
+    named = list(dict.fromkeys(problem.path for problem in leaks.problems))
+    leaks.problems.sort(key=lambda p: (order.get(p.path, -1), named.index(p.path), LEAK_RULES.index(p.rule)))
     return Report(
         version=__version__,
-        files=tuple(files),
-        problems=tuple(problems),
+        files=tuple(paths),
+        problems=tuple(leaks.problems),
         strict=strict,
-        rules=leak_items.LEAK_RULES,
-        command=leak_items.COMMAND,
+        rules=LEAK_RULES,
+        command=COMMAND,
     )
 
 
-class PartLeaks(Findings):
-    """The findings in one part, item by item; with the lines of the part, if it is hidden."""
+class Leaks:
+    """What was found: problems of whole files, and items of parts until they are summed up."""
 
-    def __init__(
-        self,
-        part: leak_search.PartItems,
-        hidden: leak_search.HiddenPart | None,
-        codes: Collection[str],
-        max_places: int,
-    ) -> None:
-        super().__init__(part.path, codes, max_places, leak_items.LEAK_RULES)
+    def __init__(self, codes: Collection[str], hidden: dict[str, HiddenPart]) -> None:
+        self.problems: list[Problem] = []
+        self._rules = {rule.code: rule for rule in LEAK_RULES if rule.code in codes}
         self._hidden = hidden
-        self.in_other_sets: set[int] = set()  # the items that an earlier set has too
+        self._items: dict[tuple[str, str], list[tuple[int, str, int, bool]]] = {}
 
-    def add_item(self, code: str, item: int, message: str, *, word: int = 0, gap: bool = False) -> None:
-        """Count an item, from 0, and keep its place, if one more is wanted: at one of its words, or at its gap."""
-        self.add(code, partial(self._place, item, message, word, gap=gap))
+    def add_item(self, code: str, path: str, item: int, message: str, *, word: int = 0, at_gap: bool = False) -> None:
+        """Add an item of a part, from 0: its place is that of one of its words, or its gap."""
+        self._items.setdefault((path, code), []).append((item, message, word, at_gap))
 
-    def _place(self, item: int, message: str, word: int, *, gap: bool) -> Place:
-        column, text = 1, ""
-        if self._hidden is not None:
-            text = self._hidden.block.texts[item]
-            column = leak_items.column_of(text, self._hidden.source.columns, word, gap=gap)
-        return Place(line=item + 1, column=column, token="", message=visible(message), text=text)
+    def add_file(self, code: str, path: str, message: str) -> None:
+        """Add a problem of a file as a whole."""
+        if code in self._rules:
+            place = Place(line=0, column=0, token="", message=visible(message))
+            self.problems.append(
+                Problem(rule=self._rules[code], path=path, count=1, share=1.0, summary=place.message, places=(place,))
+            )
+
+    def sum_up(self, sizes: dict[str, int], max_places: int) -> None:
+        """Make a problem of the items with the same rule and part; ``sizes`` are the numbers of items."""
+        for (path, code), items in self._items.items():
+            if code not in self._rules:
+                continue
+            places = []
+            for item, message, word, at_gap in items[: max_places or None]:
+                column, text = 1, ""
+                if path in self._hidden:
+                    part = self._hidden[path]
+                    text = part.items.texts[item]
+                    column = column_of(text, part.files, word, gap=at_gap)
+                places.append(Place(line=item + 1, column=column, token="", message=visible(message), text=text))
+            rule, share = self._rules[code], min(1.0, len(items) / sizes[path])
+            self.problems.append(
+                Problem(
+                    rule=rule, path=path, count=len(items), share=share, summary=rule.summary, places=tuple(places)
+                )
+            )
 
 
-def _compare(
-    sources: Sequence[leak_items.Source],
-    hidden: Mapping[str, leak_search.HiddenPart],
-    reader: leak_items.Reader,
-    codes: Collection[str],
-    max_places: int,
-    progress_of: ProgressOf,
-) -> Iterator[Problem]:
-    """Compare the items of all parts; the hidden parts are kept in memory, the training set is read by blocks."""
-    parts: list[leak_search.PartItems] = []
-    for source in sources:
-        if source.part == splits.TRAINING_SET:
-            parts.append(leak_search.PartItems(source.path, samples=True))
-            with progress_of(source.path) as progress:
-                for block in reader.blocks(source, progress):
-                    runs = leak_search.Runs(block)
-                    parts[-1].add(runs)
-                    leak_search.search_training_block(hidden.values(), runs)
-    for path, part in hidden.items():
-        parts.append(leak_search.PartItems(path))
-        parts[-1].add(part.runs)
-    grouped = {source.path for source in sources if source.columns.group is not None}
-    leaks = {part.path: PartLeaks(part, hidden.get(part.path), codes, max_places) for part in parts}
-    yield from _compare_parts(parts, leaks, grouped, codes)
-    paths = [source.path for source in sources]
-    for path, part in hidden.items():
-        for other in hidden:
+def _find_overlaps(path: str, ngrams: Hashes, items: Numbers, size: int, leaks: Leaks) -> None:
+    """Find training windows that overlap: most of their n-grams are in other windows of their documents."""
+    _, inverse, counts = np.unique(ngrams, return_inverse=True, return_counts=True)
+    shared = np.bincount(items[counts[inverse] > 1], minlength=size)
+    overlapping = np.flatnonzero(shared > OVERLAP * np.bincount(items, minlength=size))
+    if len(overlapping) > OVERLAPPING * size:
+        for item in overlapping.tolist():
+            leaks.add_item("W410", path, item, "it shares words with another window of its document")
+
+
+def _compare_items(parts: Sequence[tuple[PartFiles, Hashes, Numbers]], leaks: Leaks) -> None:
+    """Find documents and items in two parts, and items that are there twice."""
+    values, counts = np.unique(np.concatenate([hashes for _, hashes, _ in parts]), return_counts=True)
+    home: dict[int, str] = {}
+    first: dict[int, tuple[str, int]] = {}
+    for files, hashes, documents in parts:
+        path = files.path
+        if files.group is not None:
+            groups, items = np.unique(documents, return_index=True)
+            for item, group in sorted(zip(items.tolist(), groups.tolist(), strict=True)):
+                if (other := home.setdefault(group, path)) != path:
+                    leaks.add_item("E402", path, item, f"its document is in {other} too")
+            if len(groups) < FEW_GROUPS:
+                few = f"{len(groups)} document{'' if len(groups) == 1 else 's'}"
+                leaks.add_file("W409", path, f"{few}, fewer than {FEW_GROUPS}")
+        for item in np.flatnonzero(np.isin(hashes, values[counts > 1])).tolist():
+            other, line = first.setdefault(int(hashes[item]), (path, item + 1))
             if other != path:
-                number = paths.index(other)
-                leak_search.search_set(part, hidden[other], number, copies=number < paths.index(path))
-        _add_readable(part, leaks[path], paths)
-        _add_shared(part, leaks[path], paths)
-    for one in parts:
-        yield from leaks[one.path].problems(len(one.hashes))
+                leaks.add_item("E403", path, item, f"the same item as line {line} of {other}")
+            elif line != item + 1:
+                leaks.add_item("W403", path, item, f"the same item as line {line}")
 
 
-def _compare_parts(
-    parts: Sequence[leak_search.PartItems],
-    leaks: Mapping[str, PartLeaks],
-    grouped: Collection[str],
-    codes: Collection[str],
-) -> Iterator[Problem]:
-    """Find documents and items in two parts, items that are there twice, and training windows that overlap."""
-    copies, groups = leak_search.repeated(parts), leak_search.shared_groups(parts)
-    for part, (elsewhere, within), (items, home) in zip(parts, copies, groups, strict=True):
-        found = leaks[part.path]
-        if part.path in grouped:
-            group_of = part.groups
-            for item in items.tolist():
-                found.add_item("E402", item, f"its document is in {parts[home[int(group_of[item])]].path} too")
-            count = len(np.unique(group_of))
-            if count < corpora.FEW_GROUPS:
-                message = f"{count} document{'' if count == 1 else 's'}, fewer than {corpora.FEW_GROUPS}"
-                yield from file_finding("W409", part.path, message, codes).problems(0)
-        for item, of_part, of_item in elsewhere:
-            found.in_other_sets.add(item)
-            found.add_item("E403", item, f"the same item as line {of_item + 1} of {parts[of_part].path}")
-        for item, of_item in within:
-            found.add_item("W403", item, f"the same item as line {of_item + 1}")
-        overlapping = part.overlapping()
-        if len(overlapping) > leak_items.OVERLAPPING * len(part.hashes):
-            for item in overlapping.tolist():
-                found.add_item("W410", item, "it shares words with another window of its document")
-
-
-def _add_readable(part: leak_search.HiddenPart, leaks: PartLeaks, paths: Sequence[str]) -> None:
-    """Add the gaps that can be read in other inputs of the hidden sets, if they are many (E404) or some (W404)."""
-    items, others = leak_search.readable_elsewhere(part.block)
-    messages = {
-        item: f"its gap stands in line {other + 1}, with a word there"
-        for item, other in zip(items.tolist(), others.tolist(), strict=True)
-    }
-    for item, (_, line, source) in _first_of_items(part, part.gaps_in_sets).items():
-        messages.setdefault(item, f"its gap stands in line {line} of {paths[source]}, with a word there")
-    share = len(messages) / max(1, part.block.items)
-    is_many = _are_many(len(messages), part, leak_items.MANY_READABLE)
-    if share > leak_items.SOME_READABLE:
-        for item, message in sorted(messages.items()):
-            leaks.add_item("E404" if is_many else "W404", item, message, gap=True)
-
-
-def _are_many(found: int, part: leak_search.HiddenPart, share: float) -> bool:
+def _are_many(count: int, part: HiddenPart, share: float) -> bool:
     """Whether so many gaps of a part are more than texts repeat: a share of them, and not just a few."""
-    return found > max(leak_items.FEW, share * part.block.items)
+    return count > max(FEW, share * len(part.items))
 
 
-def _add_shared(part: leak_search.HiddenPart, leaks: PartLeaks, paths: Sequence[str]) -> None:
-    """Add the items whose gaps, runs of words or sentences stand in the training set, or that are copies."""
-    gaps = _first_of_items(part, part.gaps)
-    is_much = _are_many(len(gaps), part, leak_items.MANY_IN_TEXTS)
+def _compare_texts(part: HiddenPart, leaks: Leaks, paths: Sequence[str]) -> None:
+    """Add the items whose gaps can be read in the sets or in train, and those that share runs of words with train."""
+    path = part.files.path
+    readable = part.gaps_in_sets.by_item()
+    if len(readable) > SOME_READABLE * max(1, len(part.items)):
+        code = "E404" if _are_many(len(readable), part, MANY_READABLE) else "W404"
+        for item, (_, line, source) in readable.items():
+            where = "" if paths[source] == path else f" of {paths[source]}"
+            leaks.add_item(code, path, item, f"its gap stands in line {line}{where}, with a word there", at_gap=True)
+    gaps = part.gaps.by_item()
+    code = "E405" if _are_many(len(gaps), part, MANY_IN_TEXTS) else "W405"
     for item, (place, line, _) in gaps.items():
         message = f"its gap stands in train, with a word there, on line {line}"
-        leaks.add_item("E405" if is_much else "W405", item, message, word=place, gap=True)
-    for code, found, message in (
-        ("W406", part.ngrams, f"{part.n} words of it stand in train, on line {{}}"),
-        ("W408", part.sentences, "a whole sentence of it stands in train, on line {}"),
+        leaks.add_item(code, path, item, message, word=place, at_gap=True)
+    for code, sought, what in (
+        ("W406", part.ngrams, f"{part.n} words of it stand in train, on line"),
+        ("W408", part.sentences, "a whole sentence of it stands in train, on line"),
     ):
-        for item, (place, line, _) in _first_of_items(part, found).items():
-            leaks.add_item(code, item, message.format(line), word=place)
-    first = _first_of_items(part, part.short_ngrams)
-    near = dict.fromkeys(part.near_duplicates().tolist())
-    for item in sorted(near.keys() | (part.copies.found.keys() - leaks.in_other_sets)):
-        if item in near:
-            leaks.add_item("W407", item, f"much of it stands in train, first on line {first[item][1]}")
-        else:
-            source, line = part.copies.found[item]
-            leaks.add_item("W407", item, f"with some words replaced, it is line {line} of {paths[source]}")
+        for item, (place, line, _) in sought.by_item().items():
+            leaks.add_item(code, path, item, f"{what} {line}", word=place)
+    first = part.short_ngrams.by_item()
+    for item in part.short_ngrams.near_duplicates().tolist():
+        leaks.add_item("W407", path, item, f"much of it stands in train, first on line {first[item][1]}")
 
 
-def _first_of_items(part: leak_search.HiddenPart, sought: leak_search.SoughtRuns) -> dict[int, tuple[int, int, int]]:
-    """Return, for each item with a run that was found, the run's first place, in words, the line, and the source."""
-    lines, sources = sought.lines(), sought.sources()
-    found = np.flatnonzero(lines)
-    items, first = np.unique(part.items_of(sought.places[found]), return_index=True)
-    return {
-        item: (int(sought.places[one] - part.block.starts[item]), int(lines[one]), int(sources[one]))
-        for item, one in zip(items.tolist(), found[first].tolist(), strict=True)
-    }
+# The items, their columns and places
 
 
-# Answers in the public folder and in its git repository, and in the columns and the order of items
+def column_of(line: str, files: PartFiles, word: int, *, gap: bool) -> int:
+    r"""Return the column, from 1, at which a word of an item begins; ``word`` counts from 0 and includes the gap.
 
+    With ``gap``, it is the column of the gap itself, where the right text begins.
 
-def file_finding(code: str, path: str, message: str, codes: Collection[str]) -> Findings:
-    """Return the finding of one rule on a file as a whole."""
-    findings = Findings(path, codes, 1, leak_items.LEAK_RULES)
-    findings.add_file(code, visible(message))
-    return findings
-
-
-def public_answers(
-    folder: str,
-    sources: Sequence[leak_items.Source],
-    hidden: Mapping[str, leak_search.HiddenPart],
-    vocabulary: leak_items.Vocabulary,
-    codes: Collection[str],
-) -> Iterator[Findings]:
-    """Find hidden answers in any form in the public folder and in its git repository (E401).
-
-    Also name the files that are too large to be compared (W412).
+    >>> column_of("x\tthe old\\nman\tthe sea", PartFiles(part="dev-0", path="in.tsv", left=1, right=2), 2, gap=False)
+    12
     """
-    known = hidden_answers_in(folder)
-    for path in known:
-        yield file_finding("E401", path, "the answers of a hidden set lie in the public folder", codes)
-    apart = [s.expected for s in sources if s.is_hidden and s.expected and s.expected not in known]
-    copies = [path for path in (copies_in(folder, apart) if apart else ()) if path not in known]
-    for path in copies:
-        yield file_finding("E401", path, "it has the same text as the answers of a hidden set", codes)
-    of_hidden_sets = public_texts.names_in_history(folder, [f":(glob){leak_items.HIDDEN_BEGINNING}*/**"])
-    in_history = list(filter(_is_of_answers, of_hidden_sets))
-    for name in in_history:
-        message = f"the git history has answers of a hidden set: {name}"
-        yield file_finding("E401", os.path.join(folder, name), message, codes)
-    search = _Search(sources, [part for part in hidden.values() if part.source.is_hidden], vocabulary)
-    if not search.keys and not any(len(part.gaps_in_public.places) for part in search.parts):
-        return
-    budget = public_texts.Budget()
-    inputs = {source.path for source in sources}
-    of_datasets = (os.path.join(path, name) for path in known if os.path.isdir(path) for name in names_in(path))
-    seen = inputs | {*known, *copies, *of_datasets}
-    for path, text in public_texts.public_texts(folder, seen, budget):
-        if message := search.found_in(path, text):
-            yield file_finding("E401", path, message, codes)
-    for path, message in search.found_in_columns(sources):
-        yield file_finding("E401", path, message, codes)
-    files = [path for path in (*seen, *search.paths) if os.path.isfile(path)]
-    for name, text in public_texts.git_texts(folder, files, budget):
-        if any(name.startswith(f"{one} ") or f"/{one} " in name for one in in_history):
+    cells = line.split("\t")
+    if files.right >= len(cells):
+        return 1
+    left, right = (sum(len(cell) + 1 for cell in cells[:number]) for number in (files.left, files.right))
+    if gap:
+        return right + 1
+    places: list[int] = []
+    for cell, offset in ((cells[files.left], left), (cells[files.right], right)):
+        words = re.finditer(r"\\n|((?:(?!\\n)\S)+)", cell)
+        places += [offset + match.start() for match in words if match[1]]
+        if not files.has_gap:
+            break
+        if offset == left:
+            places.append(right)
+    return places[word] + 1 if word < len(places) else 1
+
+
+def find_sources(
+    directory: str, answers: str | None, group: str | None, contexts: tuple[str, str] = ("", "")
+) -> list[PartFiles]:
+    """Find the parts of a challenge that have an input: train first, then in natural order.
+
+    Answers are taken from the folder ``answers`` first, if it is given. Raises MissingFileError if there is no part,
+    another DataError for a file that cannot be read, and UsageError for a column that does not exist.
+    """
+    challenge = Challenge.open(directory)
+    task = challenge.task
+    header = read_header(directory, task.in_header)
+    expected_header = read_header(directory, task.out_header)
+    names = (name for name in challenge.split_names if name == TRAINING_SET or name.startswith(("dev", "test")))
+    folders = (directory,) if answers is None else (answers, directory)
+    file = task.expected_file or EXPECTED_FILE
+    sources = []
+    for name in sorted(names, key=lambda name: name != TRAINING_SET):
+        path = find_file(os.path.join(directory, name, INPUT_FILE))
+        if path is None:
             continue
-        if search.may_be_in(text) and (message := search.found_in(name, text)):
-            yield file_finding("E401", os.path.join(folder, ".git"), f"git keeps {name}: {message}", codes)
-    for path, message in search.readable():
-        yield file_finding("E401", path, message, codes)
-    for path in dict.fromkeys(budget.unread):
-        yield file_finding("W412", path, "it is too large, or damaged, and was not compared with the answers", codes)
+        expected = (find_answers(os.path.join(place, name, file)) for place in folders)
+        columns = header
+        if not columns:
+            columns = tuple(str(number + 1) for number in range(next(read_lines(path), "").count("\t") + 1))
+        is_text, places = False, (0, 0)
+        try:
+            lefts = [columns.index(context) for context in find_contexts(columns, *contexts) if context]
+            places = (lefts[0], lefts[-1]) if lefts else places
+        except UsageError:
+            if any(contexts) or group is not None or any("Hashed" in metric for metric in task.metrics):
+                raise
+            is_text = True
+        if group is not None:
+            check_group(group, columns)
+        sources.append(
+            PartFiles(
+                part=name,
+                path=path,
+                expected=next(filter(None, expected), None),
+                header=header[0] if header else None,
+                expected_header=expected_header[0] if expected_header else None,
+                left=places[0],
+                right=places[1],
+                group=columns.index(group) if group is not None else None if 0 in places else 0,
+                is_text=is_text,
+                names=columns,
+            )
+        )
+    if not sources:
+        place = os.path.join(directory, TRAINING_SET, INPUT_FILE)
+        raise MissingFileError(
+            what="No file with the input", path=place, hint="train, dev-0 or test-A should have one"
+        )
+    return sources
 
 
-def _is_of_answers(name: str) -> bool:
-    """Whether a path in a challenge is that of a set's answers, or of the file by which a dataset is known."""
-    _, *inside = name.split("/")
-    return (len(inside) == 1 and is_usual_name(inside[0])) or inside == [FOLDER, STATE_FILE]
+# Answers in the public folder and in its git repository
 
 
 def hidden_answers_in(directory: str) -> list[str]:
     """Return the files in a folder with the answers of hidden sets, and the folders that are datasets of them."""
-    names = names_in(directory, "directory")
-    sets = sorted(name for name in names if name.startswith(leak_items.HIDDEN_BEGINNING))
+    sets = sorted(name for name in names_in(directory, "directory") if name.startswith(HIDDEN_BEGINNING))
     return [path for name in sets for path in answers_in(os.path.join(directory, name))]
 
 
-def copies_in(directory: str, answers: Sequence[str]) -> list[str]:
-    """Return the files below a folder, outside of .git, that have the same text as one of the answers.
+def _search_public(
+    folder: str, parts: Sequence[HiddenPart], sources: Sequence[PartFiles], vocabulary: Vocabulary, leaks: Leaks
+) -> None:
+    """Find the answers of hidden sets in any form in the public folder and in its git repository (E401).
 
-    The text is that of the lines, or of a file that the lines are read from.
+    Also name the files that are too large to be compared (W412).
     """
-    of_answers = [_digest(path) for path in (*answers, *chain.from_iterable(map(_files_with_rows, answers)))]
-    digests = {digest for digest, _ in of_answers}
-    sizes = {size - lacking for _, size in of_answers for lacking in (0, 1)}  # a last line may lack its end
-    found = []
-    for folder, folders, names in os.walk(directory):
-        folders[:] = [name for name in folders if name != ".git"]
-        for path in (os.path.join(folder, name) for name in names):
-            if os.path.isfile(path) and (
-                path.endswith(compression.COMPRESSED_ENDINGS) or os.path.getsize(path) in sizes
-            ):
-                with suppress(DataError):  # an unreadable file shows no answers
-                    found += [path] if _digest(path)[0] in digests else []
-    return sorted(found)
+    in_public = hidden_answers_in(folder)
+    for path in in_public:
+        leaks.add_file("E401", path, "the answers of a hidden set lie in the public folder")
+    in_history = []
+    log = ("log", "--all", "--format=", "--name-only", "--relative", "-z", "--", f":(glob){HIDDEN_BEGINNING}*/**")
+    for name in sorted({name.strip("\n") for name in os.fsdecode(_git(folder, *log)).split("\0")} - {""}):
+        _, *inside = name.split("/")
+        if (len(inside) == 1 and is_usual_name(inside[0])) or inside == [FOLDER, STATE_FILE]:
+            in_history.append(name)
+            message = f"the git history has answers of a hidden set: {name}"
+            leaks.add_file("E401", os.path.join(folder, name), message)
+    keys, originals = [], set()  # the answers to look for, and the digests of texts and files that hold them
+    for files in sources:
+        answers = files.answers() if files.is_hidden else None
+        if not answers:
+            continue
+        keys.append(AnswerKey(files.part, answers, vocabulary))
+        if files.expected is not None and files.expected not in in_public:
+            originals.add(sha256("\n".join(read_lines(files.expected)).encode()).digest())
+            stored = files.expected.files if isinstance(files.expected, FileLines) else ()
+            for file in stored:
+                if os.path.basename(file) not in (STATE_FILE, INFO_FILE):
+                    with open(file, "rb") as stream:
+                        originals.add(sha256(stream.read()).digest())
+    if not keys and not any(len(part.gaps_in_public) for part in parts):
+        return
+    budget = Budget()
+    searched: list[str] = []
 
-
-def _files_with_rows(path: str) -> list[str]:
-    files = path.files if isinstance(path, FileLines) else ()
-    return [file for file in files if os.path.basename(file) not in (STATE_FILE, INFO_FILE)]
-
-
-def _digest(path: str) -> tuple[str, int]:
-    """Return the digest of a file's lines, and their size in bytes."""
-    digest, size = sha256(), 0
-    with LineReader(path, max_bytes=public_texts.MOST_BYTES_IN_ALL) as reader:
-        while block := reader.block():
-            digest.update(block)
-            size += len(block)
-    return digest.hexdigest(), size
-
-
-class _Search:
-    """The search of texts for the answers of hidden sets, and for their gaps; ``paths`` are the texts' names."""
-
-    def __init__(
-        self,
-        sources: Sequence[leak_items.Source],
-        parts: Sequence[leak_search.HiddenPart],
-        vocabulary: leak_items.Vocabulary,
-    ) -> None:
-        self._vocabulary, self.parts = vocabulary, parts
-        self.paths: list[str] = []
-        answers = [(source.part, source.answers()) for source in sources if source.is_hidden]
-        self.keys = [leak_answers.AnswerKey(part, words, vocabulary) for part, words in answers if words]
-
-    def may_be_in(self, text: str) -> bool:
-        """Whether a text has many of the answers, maybe as parts of words: a quick test of git's many texts."""
-        plain = text.casefold()
-        return any(key.may_be_in(plain) for key in self.keys)
-
-    def found_in(self, path: str, text: str) -> str:
-        """Return how answers stand in a text; "" if they do not. Search the text for gaps too."""
-        self._search_gaps(path, text)
+    def search(path: str, text: str) -> str:
+        """Search a text for gaps; return how answers stand in it, "" if they do not."""
+        _search_gaps(parts, text, len(searched), vocabulary)
+        searched.append(path)
         is_output = os.path.basename(path).startswith("out")
-        for words in leak_answers.sequences(text, self._vocabulary) if self.keys else ():
-            for key in self.keys:
-                if message := key.found_among(words, is_output=is_output):
+        for words in sequences(text, vocabulary) if keys else ():
+            for key in keys:
+                if message := key.stands_in(words, is_output=is_output):
                     return message
         return ""
 
-    def _search_gaps(self, path: str, text: str) -> None:
-        self.paths.append(path)
-        words = text.replace("\\n", " ").split()
-        runs = leak_search.Runs(leak_answers.block_of(leak_answers.numbered(words, self._vocabulary)))
-        around = runs.around(np.arange(len(words)), leak_items.AROUND)
-        for part in self.parts:
-            part.gaps_in_public.search(runs, *around, len(self.paths) - 1)
+    of_datasets = (os.path.join(path, name) for path in in_public if os.path.isdir(path) for name in names_in(path))
+    known = {*in_public, *of_datasets, *(files.path for files in sources)}
+    for path, data in public_files(folder, known, budget):
+        if sha256(data).digest() in originals:
+            leaks.add_file("E401", path, "it has the same text as the answers of a hidden set")
+            continue
+        for name, text in texts_in(path, data, budget):
+            if sha256(text.replace("\r", "").removesuffix("\n").encode()).digest() in originals:
+                leaks.add_file("E401", name, "it has the same text as the answers of a hidden set")
+            elif message := search(name, text):
+                leaks.add_file("E401", name, message)
+    for files in sources:
+        for name, cells in other_columns(files):
+            if sum(cell.count(" ") for cell in cells) >= (MIN_WORDS_OF_TEXT - 1) * len(cells):
+                _search_gaps(parts, "\n".join(cells), len(searched), vocabulary)
+                searched.append(files.path)
+            words = vocabulary.numbers(cells)
+            for key in keys:
+                if files.part != key.name and (message := key.stands_in(words)):
+                    leaks.add_file("E401", files.path, f"column {name}: {message}")
+    for name, text in git_texts(folder, [path for path in (*known, *searched) if os.path.isfile(path)], budget):
+        is_named = any(name.startswith(f"{one} ") or f"/{one} " in name for one in in_history)
+        if not is_named and any(key.is_likely_in(text) for key in keys) and (message := search(name, text)):
+            leaks.add_file("E401", os.path.join(folder, ".git"), f"git keeps {name}: {message}")
+    for part in parts:
+        readable = np.flatnonzero(part.gaps_in_public.lines())
+        if _are_many(len(readable), part, MANY_IN_TEXTS):
+            texts, counts = np.unique(part.gaps_in_public.sources()[readable], return_counts=True)
+            others = f" and {len(texts) - 1} other texts" if len(texts) > 1 else ""
+            share = f"{len(readable) / len(part.items):.0%} of the gaps of {part.files.part}"
+            leaks.add_file("E401", searched[int(texts[np.argmax(counts)])], f"{share} can be read in it{others}")
+    for path in dict.fromkeys(budget.unread):
+        leaks.add_file("W412", path, "it is too large, or damaged, and was not compared with the answers")
 
-    def found_in_columns(self, sources: Sequence[leak_items.Source]) -> Iterator[tuple[str, str]]:
-        """Yield the sets' inputs with a column that has answers, whatever their order, and how."""
-        for source in sources:
-            for name, cells in other_columns(source):
-                if sum(cell.count(" ") for cell in cells) >= (LEAST_WORDS_OF_TEXT - 1) * len(cells):
-                    self._search_gaps(source.path, "\n".join(cells))
-                words = leak_answers.numbered(cells, self._vocabulary)
-                for key in self.keys:
-                    if source.part != key.name and (message := key.found_among(words, is_output=False)):
-                        yield source.path, f"column {name}: {message}"
 
-    def readable(self) -> Iterator[tuple[str, str]]:
-        """Yield the first text in which gaps can be read, if that is so of many gaps of a set, and how."""
-        for part in self.parts:
-            found = np.flatnonzero(part.gaps_in_public.lines())
-            if _are_many(len(found), part, leak_items.MANY_IN_TEXTS):
-                share = len(found) / part.block.items
-                texts, counts = np.unique(part.gaps_in_public.sources()[found], return_counts=True)
-                others = f" and {len(texts) - 1} other texts" if len(texts) > 1 else ""
-                path = self.paths[int(texts[np.argmax(counts)])]
-                yield path, f"{share:.0%} of the gaps of {part.source.part} can be read in it{others}"
+def _search_gaps(parts: Sequence[HiddenPart], text: str, source: int, vocabulary: Vocabulary) -> None:
+    item = one_item(vocabulary.numbers(text.replace("\\n", " ").split()))
+    around = item.around(np.arange(len(item.words)))
+    for part in parts:
+        part.gaps_in_public.search(item, around, source)
 
 
-def other_columns(source: leak_items.Source, most: int | None = None) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name and the cells of each column of a set that is no context; ``most`` items are read."""
-    columns = source.columns
-    others = [n for n in range(len(source.names)) if n not in (columns.left, columns.right)]
-    if columns.whole or not columns.has_gap or not others:
+class AnswerKey:
+    """The answers of one hidden set, to be found in a sequence of words, whatever separates these.
+
+    A leak has many runs of consecutive answers, forwards or backwards, so long that chance gives none; or the same
+    words, each as often, in any order.
+    """
+
+    def __init__(self, name: str, answers: Sequence[str], vocabulary: Vocabulary) -> None:
+        self.name = name
+        self._words = vocabulary.numbers(answers)
+        _, counts = np.unique(self._words, return_counts=True)
+        self._kinds = len(counts)
+        agree = float(np.square(counts / len(answers)).sum())
+        bits = -math.log(agree) if agree < 1 else 0.0
+        self._n = max(4, math.ceil(math.log(1e7 / CHANCE) / bits)) if bits else MAX_RUN + 1
+        self._runs: list[Sought] = []
+        if self._n <= min(MAX_RUN, len(answers)):
+            orders = map(one_item, (self._words, self._words[::-1]))
+            self._runs = [Sought(item, item.ngrams(self._n)) for item in orders]
+        kinds = sorted(set(map(str.casefold, answers)), key=len)[-len(answers) // 2 :]
+        self._probes = [(word, skeleton(word)) for word in kinds[:: max(1, len(kinds) // PROBES)]]
+
+    def is_likely_in(self, text: str) -> bool:
+        """Whether a text has half of the longer answers, maybe as parts of words: a quick test of many texts."""
+        plain = text.casefold()
+        return sum(word in plain or other in plain for word, other in self._probes) > len(self._probes) / 2
+
+    def stands_in(self, words: Numbers, *, is_output: bool = False) -> str:
+        """Return how the answers stand in a sequence of words; "" if they do not.
+
+        An output is a leak only if it has all of them, line by line: a good model guesses many.
+        """
+        for shifted in (words, words[1:]):
+            is_as_long = len(shifted) == len(self._words) and self._kinds > 1 and self._n <= len(words)
+            if is_as_long and float(np.mean(shifted == self._words)) > PERFECT:
+                return f"it has the answers of {self.name}, line by line"
+        if is_output:
+            return ""
+        for runs, order in zip(self._runs, ("in order", "in reverse order"), strict=False):
+            share = len(np.unique(runs.find(one_item(words).ngrams(self._n)[0])[1])) / len(runs.values)
+            if share > IN_ORDER:
+                return f"it has {share:.0%} of the answers of {self.name}, {order}"
+        if self._kinds < MIN_KINDS or not SAME_WORDS < len(words) / len(self._words) < 1 / SAME_WORDS:
+            return ""
+        own, counts = np.unique(self._words, return_counts=True)
+        others, other_counts = np.unique(words, return_counts=True)
+        common, here, there = np.intersect1d(own, others, assume_unique=True, return_indices=True)
+        shared = int(np.minimum(counts[here], other_counts[there]).sum())
+        if len(common) > SAME_WORDS * max(len(own), len(others)) and shared > SAME_WORDS * max(
+            len(self._words), len(words)
+        ):
+            return f"it has the words of the answers of {self.name}, in another order"
+        return ""
+
+
+def sequences(text: str, vocabulary: Vocabulary) -> Iterator[Numbers]:
+    """Yield the sequences of words in a text that may be answers.
+
+    They are all its words; the first and the last word of each line, and the word of its first entry; each column of
+    a table, by the delimiter that most lines have equally often; each field of lines of JSON.
+    """
+    yield vocabulary.numbers(_WORDS.findall(text.replace("\\n", " ").replace("\\t", " ")))
+    lines = [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line]
+    if len(lines) < 2:
         return
-    lines = read_lines(source.path, header=source.header)
-    rows = [line.split("\t") for _, line in zip(range(most or 1 << 62), lines, strict=False)]
+    words = [line.split() or [""] for line in lines]
+    yield vocabulary.numbers([row[0] for row in words])
+    yield vocabulary.numbers([row[-1] for row in words])
+    if ":" in words[0][0]:
+        yield vocabulary.numbers([row[0].rpartition(":")[0] for row in words])
+    if lines[0].lstrip().startswith("{"):
+        rows = []
+        for line in lines:
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            rows.append(row if isinstance(row, dict) else {})
+        for name in list(rows[0] if rows else {})[:MAX_COLUMNS]:
+            yield vocabulary.numbers([str(row.get(name, "")) for row in rows])
+        return
+    for delimiter in "\t,;|":
+        width, count = Counter(line.count(delimiter) for line in lines[:1000]).most_common(1)[0]
+        if 0 < width < MAX_COLUMNS and count > len(lines[:1000]) / 2:
+            cells = [line.split(delimiter) for line in lines]
+            for column in range(width + 1):
+                yield vocabulary.numbers([row[column].strip() if column < len(row) else "" for row in cells])
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much may still be read; ``unread`` are the names of what was not."""
+
+    size: int = MAX_BYTES_IN_ALL
+    unread: list[str] = field(default_factory=list)
+
+    def read(self, stream: compression.Readable, name: str) -> bytes | None:
+        """Read a stream to its end; None if that is more than the bounds."""
+        bound = min(MAX_BYTES, self.size)
+        pieces: list[bytes] = []
+        read = 0
+        while read <= bound and (piece := stream.read(1 << 20)):
+            pieces.append(piece)
+            read += len(piece)
+        self.size -= min(read, bound)
+        if read > bound:
+            self.unread.append(name)
+            return None
+        return b"".join(pieces)
+
+
+def public_files(directory: str, known: Collection[str], budget: Budget) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the bytes of all files below a folder, outside of .git, but for the ``known`` files."""
+    for folder, folders, names in os.walk(directory):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        for path in (os.path.join(folder, name) for name in sorted(names)):
+            if path in known or not os.path.isfile(path):
+                continue
+            try:
+                with open(path, "rb") as file:
+                    data = budget.read(file, path)
+            except OSError:
+                continue  # an unreadable file shows no answers
+            if data is not None:
+                yield path, data
+
+
+def texts_in(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a file, maybe compressed: its own or, of an archive (.zip, .tar), that of each member.
+
+    What is packed again inside of an archive is named as unread.
+    """
+    packed = compression.compression_of(data[: compression.MAGIC_BYTES])
+    if packed is not None:
+        try:
+            unpacked = budget.read(compression.Decompressed(io.BytesIO(data), packed, path, MAX_BYTES), path)
+        except TooLargeError:
+            budget.unread.append(path)
+            return
+        except _DAMAGED:
+            return
+        if unpacked is None:
+            return
+        data = unpacked
+    if not _is_archive(data):
+        yield path, text_of(data)
+        return
+    for name, member in _members(path, data, budget):
+        inner = f"{path}/{name}"
+        if _is_archive(member) or compression.compression_of(member[: compression.MAGIC_BYTES]):
+            budget.unread.append(inner)
+        else:
+            yield inner, text_of(member)
+
+
+def _is_archive(data: bytes) -> bool:
+    return data[:2] == b"PK" or data[257:262] == b"ustar"
+
+
+def _members(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, bytes]]:
+    """Yield the files in a .zip or an unpacked .tar file; damage, or a spent budget, ends it."""
+    entries: Iterable[tuple[str, Callable[[], IO[bytes] | None]]]
+    try:
+        if data[:2] == b"PK":
+            archive = zipfile.ZipFile(io.BytesIO(data))
+            entries = ((one.filename, partial(archive.open, one)) for one in archive.infolist() if not one.is_dir())
+        else:
+            tar = tarfile.open(fileobj=io.BytesIO(data), mode="r:")
+            entries = ((one.name, partial(tar.extractfile, one)) for one in tar if one.isfile())
+        for name, opened in entries:
+            if budget.size <= 0:
+                budget.unread.append(path)
+                return
+            stream = opened()
+            if stream is not None and (content := budget.read(stream, f"{path}/{name}")) is not None:
+                yield name, content
+    except _DAMAGED:
+        budget.unread.append(path)
+
+
+def text_of(data: bytes) -> str:
+    """Decode bytes: UTF-16 by its mark, else UTF-8, in which wrong bytes become U+FFFD."""
+    return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "replace")
+
+
+def git_texts(directory: str, known: Collection[str], budget: Budget) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of all files and messages in the history of a folder's repository.
+
+    The ``known`` files are left out.
+    """
+    listed = os.fsdecode(_git(directory, "rev-list", "--objects", "--all")).splitlines()
+    names = {name: path or name for name, _, path in (line.partition(" ") for line in listed)}
+    paths = "".join(f"{os.path.abspath(path)}\n" for path in known)
+    hashed = _git(directory, "hash-object", "--stdin-paths", "--no-filters", data=os.fsencode(paths))
+    skipped = set(hashed.decode().split())
+    if not names:
+        return
+    with TemporaryFile() as wanted:
+        wanted.write("".join(f"{name}\n" for name in names if name not in skipped).encode())
+        wanted.seek(0)
+        words = [*GIT, "-C", directory, "cat-file", "--batch"]
+        with subprocess.Popen(words, stdin=wanted, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            batch = cast("IO[bytes]", process.stdout)
+            while head := batch.readline().decode().split():
+                if len(head) != 3:  # a missing object
+                    continue
+                object_id, kind, size = head
+                name = f"{names[object_id]} (git)"
+                is_small = int(size) <= min(MAX_BYTES, budget.size)
+                left = int(size) + 1  # with the LF behind it
+                data = batch.read(left) if is_small else b""
+                while not is_small and left > 0:
+                    left -= len(batch.read(min(left, 1 << 20))) or left
+                if kind == "tree":
+                    continue
+                if is_small:
+                    budget.size -= int(size)
+                    yield from texts_in(name, data[:-1], budget)
+                else:
+                    budget.unread.append(name)
+
+
+def _git(directory: str, *words: str, data: bytes = b"") -> bytes:
+    """Return what git prints; nothing if it fails, as where there is no repository."""
+    try:
+        run = subprocess.run([*GIT, "-C", directory, *words], input=data, capture_output=True, check=False)
+    except OSError:
+        return b""
+    return run.stdout if run.returncode == 0 else b""
+
+
+# Answers in the columns and the order of a set's own items
+
+
+def other_columns(files: PartFiles, max_items: int | None = None) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the cells of each column of a set that is no context; at most ``max_items`` are read."""
+    others = [n for n in range(len(files.names)) if n not in (files.left, files.right)]
+    if files.is_text or not files.has_gap or not others:
+        return
+    rows = [line.split("\t") for line in islice(read_lines(files.path, header=files.header), max_items)]
     for number in others:
-        yield source.names[number], [row[number] if number < len(row) else "" for row in rows]
+        yield files.names[number], [row[number] if number < len(row) else "" for row in rows]
 
 
-def answers_in_items(sources: Sequence[leak_items.Source], codes: Collection[str]) -> Iterator[Findings]:
+def _search_items(sources: Sequence[PartFiles], leaks: Leaks) -> None:
     """Find columns of the inputs that give answers away (E411, W411), and items sorted by answer (E412)."""
-    for source in sources:
-        answers = source.answers()
+    for files in sources:
+        answers = files.answers()
         if answers is None:
             continue
-        if source.part != splits.TRAINING_SET and leak_answers.are_sorted(answers):
-            message = "its items stand in the order of their answers"
-            yield file_finding("E412", source.path, message, codes)
-        for name, cells in other_columns(source, leak_answers.SAMPLED_ITEMS):
-            share = leak_answers.share_in_column(cells, answers)
-            if share > leak_answers.SOME_IN_COLUMN:
-                code = "E411" if share > leak_answers.MUCH_IN_COLUMN else "W411"
-                message = f"column {name} gives away {share:.0%} of the answers"
-                yield file_finding(code, source.path, message, codes)
+        if files.part != TRAINING_SET and are_sorted(answers):
+            leaks.add_file("E412", files.path, "its items stand in the order of their answers")
+        for name, cells in other_columns(files, SAMPLED_ITEMS):
+            share = share_in_column(cells, answers)
+            if share > SOME_IN_COLUMN:
+                code = "E411" if share > MUCH_IN_COLUMN else "W411"
+                leaks.add_file(code, files.path, f"column {name} gives away {share:.0%} of the answers")
+
+
+def share_in_column(cells: Sequence[str], answers: Sequence[str]) -> float:
+    """Return the share of items whose cell shows the answer, less the share that chance gives.
+
+    A cell shows its answer if it contains it, forwards or backwards, or if the other items with the same cell have
+    the same answer. Chance is what the cells of other items show, or the most frequent answer.
+    """
+    texts = [skeleton(cell.replace("\\n", " ")) for cell in cells[:SAMPLED_ITEMS]]
+    words = [skeleton(answer) for answer in answers[: len(texts)]]
+    if len(texts) < MIN_ITEMS:
+        return 0.0
+    shares = []
+    for shift in (0, *(1 + n * len(texts) // (SHUFFLES + 1) + n for n in range(1, SHUFFLES + 1))):
+        shifted = (*words[shift % len(texts) :], *words[: shift % len(texts)])
+        pairs = zip(texts, shifted, strict=True)
+        shares.append(sum(bool(word) and (word in text or word[::-1] in text) for text, word in pairs) / len(texts))
+    by_cell: dict[str, Counter[str]] = {}
+    for text, word in zip(texts, words, strict=True):
+        by_cell.setdefault(text, Counter())[word] += 1
+    right = 0
+    for counts in by_cell.values():
+        # with one item left out, an answer is predicted if it is then still the most frequent, and not alone in it
+        (_, first), *rest = counts.most_common(2)
+        if first > 1 and (not rest or first - 1 > rest[0][1]):
+            right += first
+    predicted = (right - Counter(words).most_common(1)[0][1]) / len(words)
+    return max(shares[0] - sum(shares[1:]) / SHUFFLES, predicted)
+
+
+def are_sorted(answers: Sequence[str]) -> bool:
+    """Whether items stand in the order of their answers: the alphabet's or another, also within documents."""
+    words = [skeleton(answer) for answer in answers]
+    kinds = Counter(words)
+    if len(words) < MIN_ITEMS or len(kinds) < MIN_KINDS:
+        return False
+    chance = sum((count / len(words)) ** 2 for count in kinds.values())
+    equal = sum(one == other for one, other in pairwise(words)) / (len(words) - 1)
+    if equal > chance + 0.2:
+        return True
+    for steps in (
+        [one < other for one, other in pairwise(words) if one != other],
+        [len(one) < len(other) for one, other in pairwise(words) if len(one) != len(other)],
+    ):
+        # steps that go one way more often than those of a shuffled list ever do
+        if len(steps) >= 10 and abs(sum(steps) / len(steps) - 0.5) > max(0.25, 2.5 / math.sqrt(len(steps))):
+            return True
+    return False

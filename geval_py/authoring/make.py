@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain, islice
 
-from geval_py.authoring import corpora, leak_answers, publishing
+from geval_py.authoring import corpora, leaks, publishing
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources, splits
 from geval_py.reading.answers import find_answers
@@ -138,12 +138,12 @@ def _cutting_advice(path: str) -> str:
 
 def columns_with_answers(made: CutChallenge) -> list[tuple[str, float]]:
     """Return the columns that give answers away, such as one with the whole text, and the share of these answers."""
-    gaps = [gap for part in made.parts for gap in part.gaps[: leak_answers.SAMPLED_ITEMS]]
+    gaps = [gap for part in made.parts for gap in part.gaps[: leaks.SAMPLED_ITEMS]]
     answers = [gap.word for gap in gaps]
     names = corpora.column_names([gap.document for gap in gaps[:1]])
     columns = {name: [gap.document.columns[name] for gap in gaps] for name in names}
-    shares = {name: leak_answers.share_in_column(cells, answers) for name, cells in columns.items()}
-    return [(name, share) for name, share in shares.items() if share > leak_answers.MUCH_IN_COLUMN]
+    shares = {name: leaks.share_in_column(cells, answers) for name, cells in columns.items()}
+    return [(name, share) for name, share in shares.items() if share > leaks.MUCH_IN_COLUMN]
 
 
 def _check(documents: Sequence[corpora.Document], recipe: Recipe) -> None:

@@ -8,7 +8,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.authoring import corpora, leak_items, leaks, make, publishing
+from geval_py.authoring import corpora, leaks, make, publishing
 from geval_py.authoring.init import init_challenge, sample_for
 from geval_py.authoring.validate import metrics_of_other_outputs, validate_challenge
 from geval_py.checking.rules import find_rules
@@ -279,14 +279,14 @@ def make_leaks_parser() -> parsers.QuietParser:
 def run_leaks(words: Sequence[str]) -> int:
     """Run ``geval challenge leaks``; returns the exit status, raises GevalError."""
     given = make_leaks_parser().understood(words)
-    if given is None or check.listed(given, leak_items.LEAK_RULES, leak_items.COMMAND):
+    if given is None or check.listed(given, leaks.LEAK_RULES, leaks.COMMAND):
         return 0
 
     def codes(names: Iterable[str]) -> set[str]:
-        return {rule.code for name in names for rule in find_rules(name, leak_items.LEAK_RULES, leak_items.COMMAND)}
+        return {rule.code for name in names for rule in find_rules(name, leaks.LEAK_RULES, leaks.COMMAND)}
 
     select, ignore = check.chosen_rules(given)
-    wanted = {rule.code for rule in leak_items.LEAK_RULES} if select is None else codes(select)
+    wanted = {rule.code for rule in leaks.LEAK_RULES} if select is None else codes(select)
     report = leaks.find_leaks(
         given.folder,
         answers=given.answers,

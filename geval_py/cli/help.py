@@ -84,7 +84,7 @@ def run(words: Sequence[str]) -> int:
 
 def _explained(name: str) -> bool:
     """Show a rule, a metric, or the help of plain ``geval`` by another tool's name; return whether it is known."""
-    from geval_py.authoring.leak_items import LEAK_RULES
+    from geval_py.authoring.leaks import LEAK_RULES
 
     if suggestions.OTHER_COMMANDS.get(name) == suggestions.PLAIN:
         sys.stdout.write(parsers.make_parser().format_help())

@@ -15,9 +15,9 @@ from planted import VOCABULARY, WORDS, write_head, write_part
 from profiles import examples
 
 from geval_py import LineCountError, MissingFileError, UsageError
-from geval_py.authoring.leak_items import LEAK_RULES, Block, Columns, Reader, Source, column_of
-from geval_py.authoring.leak_search import Index, Runs, mixed, ngram_length
-from geval_py.authoring.leaks import find_leaks
+from geval_py.authoring import leak_search
+from geval_py.authoring.leak_search import HiddenPart, Items, PartFiles, Sought, Vocabulary, mixed, read_items
+from geval_py.authoring.leaks import LEAK_RULES, column_of, find_leaks
 from geval_py.checking.problem_formats import FORMATS, render
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(25))
@@ -478,14 +478,12 @@ def test_texts_without_a_gap(folder):
 
 
 def test_large_parts_are_read_in_blocks(folder, windows, monkeypatch):
-    from geval_py.authoring import leak_items as items
-
     windows["train"][250, 2:15] = windows["test-A"][3, 1:14]
     overlap(windows["train"], 60)
     write(folder, "train", windows["train"])
     (folder / "test-A/expected.tsv").unlink(missing_ok=True)
     at_once = find_leaks(folder)
-    monkeypatch.setattr(items, "BYTES_AT_ONCE", 10_000)
+    monkeypatch.setattr(leak_search, "BLOCK_BYTES", 10_000)
     calls = []
     assert find_leaks(folder, progress_of=lambda path: nullcontext(lambda *done: calls.append(done))) == at_once
     assert len(calls) > 5
@@ -534,16 +532,9 @@ def test_text_from_strangers_is_made_visible(folder, windows):
 # The arithmetic
 
 
-def block(words, starts, gaps=None):
-    items = len(starts) - 1
-    return Block(
-        words=np.array(words, dtype=np.int64) * 2,
-        starts=np.array(starts, dtype=np.int64),
-        gaps=np.array([-1] * items if gaps is None else gaps, dtype=np.int64),
-        groups=np.zeros(items, dtype=np.int64),
-        lines=np.arange(1, items + 1, dtype=np.int64),
-        known=True,
-    )
+def items_of(words, starts):
+    nothing = np.full(len(starts) - 1, -1)
+    return Items(np.array(words, dtype=np.int64) * 2, np.array(starts, dtype=np.int64), nothing, nothing)
 
 
 @PROPERTY
@@ -551,7 +542,7 @@ def block(words, starts, gaps=None):
 def test_two_runs_have_the_same_hash_if_they_are_the_same_words(words, n, data):
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(words) - 1)), max_size=4)) - {len(words)})
     starts = [0, *cuts, len(words)]
-    hashes, places = Runs(block(words, starts)).ngrams(n)
+    hashes, places = items_of(words, starts).ngrams(n)
     runs = [tuple(words[place : place + n]) for place in places]
     inside = [(start + k) for start, end in pairwise(starts) for k in range(max(0, end - start - n + 1))]
     assert places.tolist() == inside
@@ -561,45 +552,42 @@ def test_two_runs_have_the_same_hash_if_they_are_the_same_words(words, n, data):
 
 @PROPERTY
 @given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)))
-def test_an_index_finds_what_is_in_it(known, asked):
-    index = Index(mixed(np.array(known, dtype=np.uint64)))
-    found, places = index.find(mixed(np.array(asked, dtype=np.uint64)))
+def test_what_is_sought_is_found(known, asked):
+    places = np.arange(len(known))
+    hashes = mixed(np.array(known, dtype=np.uint64)), mixed(np.array(asked, dtype=np.uint64))
+    sought = Sought(items_of([1] * len(known), range(len(known) + 1)), (hashes[0], places))
+    found, here = sought.find(hashes[1])
     assert found.tolist() == [n for n, value in enumerate(asked) if value in known]
-    assert index.values[places].tolist() == mixed(np.array(asked, dtype=np.uint64))[found].tolist()
+    assert sought.values[here].tolist() == hashes[1][found].tolist()
 
 
 def test_runs_with_an_unknown_word_have_no_hash():
-    _, places = Runs(block([1, 2, 0, 3, 4, 5], [0, 6])).ngrams(2)
+    _, places = items_of([1, 2, 0, 3, 4, 5], [0, 6]).ngrams(2)
     assert places.tolist() == [0, 3, 4]
 
 
 @pytest.mark.parametrize(("lengths", "n"), [([5] * 9, 8), ([10] * 9, 10), ([9] + [99] * 40, 13), ([], 8)])
 def test_the_length_of_a_run(lengths, n):
     starts = np.cumsum([0, *lengths])
-    assert ngram_length(block([1] * int(starts[-1]), starts)) == n
+    files = PartFiles(part="dev-0", path="in.tsv")
+    assert HiddenPart(files, items_of([1] * int(starts[-1]), starts)).n == n
 
 
 def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
     (tmp_path / "in.tsv").write_text("x\tThe (sea).\t“sea” -- THE\\nend!”\n")
-    source = Source(
-        part="dev-0",
-        path=str(tmp_path / "in.tsv"),
-        expected=None,
-        header=None,
-        expected_header=None,
-        columns=Columns(left=1, right=2, group=0),
-    )
-    numbers = Reader().whole(source).words
-    the, sea, gap, sea_again, dashes, the_again, end = (numbers >> 1).tolist()
+    files = PartFiles(part="dev-0", path=str(tmp_path / "in.tsv"), left=1, right=2, group=0)
+    (items,) = read_items(files, Vocabulary())
+    the, sea, gap, sea_again, dashes, the_again, end = (items.words >> 1).tolist()
     assert (the, sea, gap) == (the_again, sea_again, 0)
     assert len({the, sea, dashes, end}) == 4
-    assert (numbers & 1).tolist() == [0, 1, 0, 0, 0, 0, 1]
+    assert (items.words & 1).tolist() == [0, 1, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
     ("word", "gap", "start"), [(0, False, "one"), (1, False, "two"), (3, False, "three"), (0, True, "three")]
 )
 def test_the_column_of_a_word(word, gap, start):
+    files = PartFiles(part="dev-0", path="in.tsv", left=1, right=2)
     line = "id\tone\\ntwo\tthree four"
-    assert line[column_of(line, Columns(left=1, right=2, group=0), word, gap=gap) - 1 :].startswith(start)
-    assert column_of("id", Columns(left=1, right=2, group=0), word, gap=gap) == 1
+    assert line[column_of(line, files, word, gap=gap) - 1 :].startswith(start)
+    assert column_of("id", files, word, gap=gap) == 1
