@@ -48,24 +48,6 @@ def input_of(challenge: str, test: str) -> str | None:
     return sources.find_file(os.path.join(challenge, test, splits.INPUT_FILE))
 
 
-def sets_to_come(settings: Settings) -> list[str]:
-    """Return the names of the sets that board.yaml does not score yet: sets with an input, except for training.
-
-    A missing challenge has none (scoring reports that it is missing). Raises OSError.
-    """
-    if not os.path.isdir(settings.challenge):
-        return []
-    names = Challenge.open(settings.challenge).split_names
-    tests = {test.name for test in settings.tests}
-    return [
-        name
-        for name in names
-        if name not in tests
-        and not name.startswith(splits.TRAINING_SET)
-        and input_of(settings.challenge, name) is not None
-    ]
-
-
 def documents_of(settings: Settings, test: Test) -> list[str] | None:
     """Return the document of each line of a test; None if each line is a document of its own.
 

@@ -416,7 +416,7 @@ class _Contents:
             return "0"
         self._left -= status.st_size
         try:
-            with open(path, "rb", opener=_open_no_link) as file:
+            with open(path, "rb", opener=open_no_link) as file:
                 if not os.path.samestat(os.fstat(file.fileno()), status):
                     return "0"
                 found = sha256()
@@ -427,7 +427,7 @@ class _Contents:
             return "0"
 
 
-def _open_no_link(path: str, flags: int) -> int:
+def open_no_link(path: str, flags: int) -> int:
     """Open a file that may have become a link, or a pipe, which would be waited for."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 

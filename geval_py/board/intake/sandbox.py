@@ -29,7 +29,7 @@ from geval_py.board import submission
 from geval_py.board.intake.fork_server import ForkedChild, ForkServer
 from geval_py.board.intake.identity import GIT, check_source
 from geval_py.board.intake.workspace import workspace
-from geval_py.board.references import References, references_of, sets_to_come
+from geval_py.board.references import References, references_of
 from geval_py.board.settings import Limits, Settings
 from geval_py.errors import ClusterError, DataError
 from geval_py.text import named
@@ -63,7 +63,6 @@ def receive_in_sandbox(source: str, place: str, settings: Settings) -> submissio
     arguments = {
         "source": source if source.startswith(GIT) else os.path.abspath(source),
         "tests": [test.name for test in settings.tests],
-        "to_come": sets_to_come(settings),
         "variants": settings.variants,
         "transports": list(settings.transports),
     }

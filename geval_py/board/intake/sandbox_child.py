@@ -98,13 +98,13 @@ def _set_limits(limits: Document) -> None:
 
 
 def _receive(arguments: Document, limits: Document, place: str) -> Document:
-    from geval_py.board.intake.members import Budget
-    from geval_py.board.intake.receiving import Sets, receive
+    from geval_py.board.intake.receiving import receive
+    from geval_py.board.intake.sources import Budget
 
     ends = time.monotonic() + limits["seconds"]
     budget = Budget(bytes=limits["bytes"], files=limits["files"], listed=limits["listed"], ends=ends)
-    sets = Sets(tests=arguments["tests"], to_come=arguments["to_come"], variants=arguments["variants"])
-    return submission.parcel_document(receive(arguments["source"], place, budget, sets, arguments["transports"]))
+    named = {name: arguments[name] for name in ("tests", "variants", "transports")}
+    return submission.parcel_document(receive(arguments["source"], place, budget, **named))
 
 
 def _check_and_score(arguments: Document, limits: Document, _: str) -> Document:

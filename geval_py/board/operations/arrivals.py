@@ -21,9 +21,9 @@ from sqlalchemy import select
 
 from geval_py.board.database.schema import board
 from geval_py.board.database.store import Board
-from geval_py.board.intake.git import CONFIGURATION, run_git
+from geval_py.board.intake.git import run_git
 from geval_py.board.intake.identity import MOST_ENTRIES, own_name
-from geval_py.board.intake.members import Budget
+from geval_py.board.intake.sources import Budget
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.receipts import AT, GIT, MANIFEST, MTIME, NOW, WAYS, written
 from geval_py.board.settings import moment_of
@@ -210,7 +210,7 @@ def _git(folder: str, *words: str) -> str:
     budget = Budget(bytes=MOST_LISTING, files=0, ends=time.monotonic() + GIT_SECONDS)
     with workspace() as place:
         words = ("--literal-pathspecs", "-C", folder, *words)
-        result = run_git(CONFIGURATION, words, budget, folder=os.path.join(place, "git"), most=MOST_LISTING)
+        result = run_git(words, budget, folder=os.path.join(place, "git"), max_bytes=MOST_LISTING)
     if result.status:
         raise UsageError(message=f"git does not know {named(folder)}: {visible(result.error)}")
     return result.output.decode("utf-8", "surrogateescape")

@@ -197,7 +197,7 @@ def find_same(connection: Connection, settings: Settings, prepared: Prepared) ->
     """
     submitter = find_submitter(connection, prepared.name, prepared.key)
     submitter_id = None if submitter is None else int(submitter.id)
-    same = stored_before(connection, prepared, submitter_id)
+    same = stored_before(connection, settings, prepared, submitter_id)
     if same is not None:
         return None if same.state == FAILED or same.digest != prepared.digest else int(same.id)
     if prepared.parcel is None:  # it may have been received before: the code stayed, the digest is another one
@@ -211,20 +211,24 @@ def find_same(connection: Connection, settings: Settings, prepared: Prepared) ->
     return None
 
 
-def stored_before(connection: Connection, prepared: Prepared, submitter_id: int | None) -> Row[Any] | None:
+def stored_before(
+    connection: Connection, settings: Settings, prepared: Prepared, submitter_id: int | None
+) -> Row[Any] | None:
     """Find the submission of the same submitter with the same content, or with the same source if not received.
 
-    The bytes of an archive identify it even if it was rejected; a folder or a branch may have changed since, so a
-    rejected one does not count.
+    One that arrived in a phase with other tests is another one. The bytes of an archive identify it even if it was
+    rejected; a folder or a branch may have changed since, so a rejected one does not count.
     """
     is_same = submissions.c.digest == prepared.digest
     retried = (FAILED, REJECTED) if os.path.isfile(prepared.arrival.source) else (FAILED,)
     not_received = submissions.c.state.in_(retried) & (submissions.c.digest == prepared.unopened)
-    return connection.execute(
+    rows = connection.execute(
         select(submissions)
         .where(submissions.c.submitter_id == submitter_id, is_same | not_received)
         .order_by(is_same.desc())
-    ).first()
+    )
+    tests = settings.at(prepared.arrival.arrived).tests
+    return next((row for row in rows if settings.at(row.arrived).tests == tests), None)
 
 
 # The step that rescoring shares: check and score.

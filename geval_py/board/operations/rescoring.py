@@ -19,18 +19,18 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from geval_py.board.database import schema
 from geval_py.board.database.schema import FAILED, SCORED, files, history, outputs, scores, submissions
 from geval_py.board.database.store import Board, escape_unstorable
-from geval_py.board.intake.members import numbered_path
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import Scorer, end_children, scorer_on
+from geval_py.board.intake.sources import numbered_path
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import pipeline, storing
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.status import Outdated, outdated, tests_in
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import refresh
-from geval_py.board.references import References, references_of, sets_to_come
+from geval_py.board.references import References, references_of
 from geval_py.board.settings import Settings
-from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
+from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError
 from geval_py.errors import ClusterError
 from geval_py.scoring.blocks import Threads
 from geval_py.version import __version__
@@ -162,7 +162,7 @@ def score_again(
         with board.reading() as connection:
             arrived = connection.execute(select(submissions.c.arrived).where(submissions.c.id == number)).scalar_one()
             settings = board.settings.at(arrived)
-            parcel = _stored_parcel(connection, number, place, sets_to_come(settings))
+            parcel = _stored_parcel(connection, number, place)
             stored = tuple(_stored_outputs(connection, number))
         tests = [test for test in scored_tests if settings.test(test) is not None]
         unscored = Revision(
@@ -203,19 +203,15 @@ def score_again(
         return revision
 
 
-def _stored_parcel(connection: Connection, number: int, place: str, to_come: Sequence[str]) -> Parcel:
-    """Read a stored submission as a parcel without outputs, with paths in a place for its files.
-
-    The digest is the one that it would have if it were received today: the files for sets to come do not count.
-    """
+def _stored_parcel(connection: Connection, number: int, place: str) -> Parcel:
+    """Read a stored submission as a parcel without outputs, with paths in a place for its files."""
     row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
     stored = connection.execute(select(files).where(files.c.submission_id == number).order_by(files.c.id)).all()
     received = tuple(
         ReceivedFile(name=file.name, path=numbered_path(place, n, file.name), sha256=file.sha256, bytes=file.bytes)
         for n, file in enumerate(stored)
     )
-    digest = digest_of([file for file in received if test_by_folder(file.name, to_come) is None])
-    return Parcel(name=row.name, source=row.source, digest=digest, files=received, outputs=(), details=Details())
+    return Parcel(name=row.name, source=row.source, digest=row.digest, files=received, outputs=(), details=Details())
 
 
 def _stored_outputs(connection: Connection, number: int) -> Iterator[ReceivedOutput]:
@@ -290,7 +286,6 @@ def _with_left_out(revision: Revision) -> Revision:
 def _store_state(connection: Connection, revision: Revision, was: Row[Any]) -> None:
     cost, charge = charge_of(revision.settings, revision.state, revision.parcel.outputs, baseline=was.baseline)
     values = {"state": revision.state, "reason": escape_unstorable(revision.reason), "scorer": __version__}
-    values |= {"digest": revision.parcel.digest}
     if revision.problems or (revision.state, revision.reason) != (was.state, was.reason):
         values |= {"problems": escape_unstorable(list(revision.problems))}
     if revision.state != was.state:

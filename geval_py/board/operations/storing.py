@@ -83,7 +83,7 @@ def _store_submission(
     else:
         submitter_id = int(submitter.id)
     values = _columns(settings, prepared) | {"submitter_id": submitter_id, "checked_with": checked_with}
-    before = stored_before(connection, prepared, submitter_id)
+    before = stored_before(connection, settings, prepared, submitter_id)
     if before is None:
         inserted = connection.execute(insert(submissions).values(values).returning(submissions.c.id))
         return int(inserted.scalar_one())

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from geval_py.board.intake import sandbox
-from geval_py.board.intake.members import Budget
-from geval_py.board.intake.receiving import Sets, receive
+from geval_py.board.intake.receiving import receive
+from geval_py.board.intake.sources import Budget
 from geval_py.board.submission import RejectedError
 
 RUN = sandbox.run_in_sandbox
@@ -25,9 +25,9 @@ def receiving(tmp_path):
     place = tmp_path / "place"
     place.mkdir()
 
-    def run(source, *, tests=("test-A",), to_come=(), transports=("file",), seconds=60, **limits):
+    def run(source, *, tests=("test-A",), transports=("file",), seconds=60, **limits):
         budget = Budget(**{"bytes": 1_000_000, "files": 50} | limits, ends=time.monotonic() + seconds)
-        return receive(str(source), str(place), budget, Sets(tests=tests, to_come=to_come), transports)
+        return receive(str(source), str(place), budget, tests=tests, variants=5, transports=transports)
 
     return run
 

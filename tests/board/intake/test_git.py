@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import time
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geval_py.board.intake import git as running
-from geval_py.board.intake.git import CONFIGURATION, _without_login
+from geval_py.board.intake.git import _without_login
 from geval_py.board.intake.identity import address_of, check_source, own_name, shown_source, submitter_of
-from geval_py.board.intake.members import Budget
+from geval_py.board.intake.sources import Budget
 from geval_py.board.submission import FailedError, RejectedError
 from geval_py.errors import MissingFileError, UsageError
 
@@ -171,6 +172,24 @@ def test_a_large_file_is_left_out_and_not_fetched_later(refusal, repository):
     assert refusal(repository.source(), bytes=200_000) == reason
 
 
+def test_the_bytes_are_those_of_the_commit_whatever_the_attributes(receiving, repository):
+    """`git archive` would change line ends, replace $Format$, and leave files out."""
+    content = b"the:0.5 $Format:%H$ $Id$ :0.5\n"
+    attributes = b"* text eol=crlf export-subst ident\n*.tsv export-ignore working-tree-encoding=UTF-16\n"
+    files = {OUT: content, ".gitattributes": attributes, "test-A/.gitattributes": attributes}
+    repository.commit_files({name: repository.plain(data) for name, data in files.items()})
+    (file,) = receiving(repository.source()).files
+    assert (file.name, Path(file.path).read_bytes()) == (OUT, content)
+
+
+def test_a_link_and_a_large_file_beside_the_outputs_reject_nothing(receiving, repository):
+    repository.git("config", "uploadpack.allowFilter", "true")
+    large = repository.plain(os.urandom(300_000))
+    files = {OUT: repository.plain(LINE), "model.bin": large, "current": (b"120000", repository.blob(b"/etc/passwd"))}
+    repository.commit_files(files)
+    assert [file.name for file in receiving(repository.source(), bytes=200_000).files] == [OUT]
+
+
 def test_a_repository_that_is_too_large(refusal, repository):
     """A server need not heed the filter: what lies on the disk is counted."""
     repository.commit_files({OUT: repository.plain(os.urandom(300_000))})
@@ -188,7 +207,7 @@ def test_a_tree_without_end(refusal, repository):
 
 
 def test_a_listing_without_end(refusal, repository, monkeypatch):
-    monkeypatch.setattr("geval_py.board.intake.git.MOST_LISTING", 100)
+    monkeypatch.setattr("geval_py.board.intake.git.MAX_LISTING", 100)
     repository.commit_files({f"{n}": repository.plain(b"") for n in range(4)})
     assert refusal(repository.source()) == "its repository has too many files, or too long names"
 
@@ -252,7 +271,7 @@ def test_after_the_fetch_no_transport_is_allowed(repository, tmp_path):
     repository.commit_files({OUT: repository.plain(LINE)})
     budget = Budget(bytes=10**6, files=10, ends=time.monotonic() + 60)
     words = ["ls-remote", f"file://{repository.path}"]
-    outcome = running.run_git(CONFIGURATION, words, budget, folder=str(tmp_path / "x"), most=1000)
+    outcome = running.run_git(words, budget, folder=str(tmp_path / "x"), max_bytes=1000)
     assert outcome.error == "fatal: transport 'file' not allowed"
 
 

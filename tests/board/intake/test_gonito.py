@@ -3,7 +3,7 @@
 import pytest
 from hostile import LINE
 
-from geval_py.board.intake.receiving import MOST_BYTES, matching, parse_message
+from geval_py.board.intake.gonito import MAX_BYTES, matching, parse_message
 
 FULL = """\
 description: This my brilliant solution
@@ -82,7 +82,7 @@ def test_all_that_gonito_reads(receiving, folder):
         ("description: !!python/object/apply:os.system [id]\n", "gonito.yaml, line 1: `description` takes a single value"),
         ("params: {a: &a [*a]}\n", "gonito.yaml, line 1: `params` has a value that holds itself, or is too deep"),
         ("description: " + "x" * 5001, "gonito.yaml, line 1: `description` has more than 5000 characters"),
-        ("x" * (MOST_BYTES + 1), "`gonito.yaml` is larger than 65536 bytes"),
+        ("x" * (MAX_BYTES + 1), "`gonito.yaml` is larger than 65536 bytes"),
         ("param-files: [p.yaml]\n", "p.yaml, line 1: a file of param-files takes names with values: {epochs: 10}"),
     ],
     ids=[

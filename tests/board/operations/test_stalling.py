@@ -12,7 +12,7 @@ from samples import LINES, NOW
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
-from geval_py.board.intake.archives import BLOCK, HEADER_BYTES
+from geval_py.board.intake.sources import HEADER_BYTES
 from geval_py.board.operations import pipeline
 from geval_py.board.operations import submissions as scanning
 from geval_py.board.operations.pipeline import after_error, prepare
@@ -158,7 +158,7 @@ def test_a_sparse_archive_and_a_sparse_output_are_not_read_to_the_end(sqlite_boa
             except OSError:  # the file system has no files as large
                 file.truncate(terabyte >> 8)
     receipts = scan(limited(sqlite_board, bytes=1_000_000), uploads.folder, now=NOW)
-    most = 1_000_000 + 201 * (BLOCK + HEADER_BYTES)
+    most = 1_000_000 + 201 * (512 + HEADER_BYTES)
     assert [(one.submitter, one.state, one.reason) for one in receipts] == [
         ("bad", "rejected", f"`bad.zip` has more than {most} bytes"),
         ("bad2", "rejected", f"`bad2.tar` has more than {most} bytes"),

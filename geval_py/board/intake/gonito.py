@@ -1,0 +1,229 @@
+"""How a submission describes itself: in gonito.yaml, in files with parameters, and in the message of a commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+import yaml
+
+from geval_py.board import strict_yaml
+from geval_py.board.strict_yaml import Document, Fields, Reader, WrongValueError, read_mapping
+from geval_py.board.submission import Details, RejectedError
+from geval_py.errors import ConfigError
+from geval_py.text import visible
+
+GONITO_FILE = "gonito.yaml"
+MAX_BYTES = 1 << 16  # of gonito.yaml, and of a file with parameters
+MAX_TEXT = 5000  # characters of a description
+MAX_VALUE = 1000  # characters of the value of a parameter, and of a link
+MAX_NAME = 100  # characters of a tag, and of the name of a parameter
+MAX_PATTERN = 200  # characters of a pattern of param-files
+MAX_PARTS = 16  # of a pattern, between its slashes
+MAX_PATTERNS = 20
+MAX_PARAMS = 100  # of a submission, those in the names of its outputs too: each is a column of a table
+MAX_TAGS = 20
+MAX_LINKS = 20
+MAX_PROBLEMS = 10  # that are named
+TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
+
+
+def read_gonito(data: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the values of a gonito.yaml by their keys, and a note on each unknown key.
+
+    Raises RejectedError with all problems and their lines.
+    """
+    root = _composed(data, GONITO_FILE)
+    if root is None:
+        return {}, ()
+    notes: tuple[str, ...] = ()
+    if isinstance(root, yaml.MappingNode):
+        unknown = [key for key, _ in root.value if str(key.value) not in FIELDS]
+        notes = tuple(
+            f"{GONITO_FILE}, line {key.start_mark.line + 1}: unknown key `{visible(str(key.value)[:MAX_VALUE])}`"
+            for key in unknown[:MAX_PROBLEMS]
+        )
+        pairs = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
+        root = yaml.MappingNode(root.tag, pairs, root.start_mark, root.end_mark)
+    document = Document(GONITO_FILE)
+    values = read_mapping(root, document, FIELDS)
+    with _rejecting(GONITO_FILE):
+        document.check()
+    return values, notes
+
+
+def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[tuple[str, bytes]]) -> Details:
+    """Combine the last commit, gonito.yaml and the files with parameters, whose names and bytes are given.
+
+    If two of these set a parameter, the first one counts. Raises RejectedError.
+    """
+    params: dict[str, str] = {}
+    for name, data in param_files:
+        params = read_params(name, data) | params
+    for unwanted in gonito.get("unwanted-params", ()):
+        params.pop(unwanted, None)
+    tags = tuple(sorted({tag for tag in (*gonito.get("tags", ()), *commit.tags) if tag}))
+    if len(tags) > MAX_TAGS:
+        raise RejectedError(reason=f"it has more than {MAX_TAGS} tags")
+    return replace(
+        commit,
+        description=gonito.get("description") or commit.description,
+        tags=tags,
+        params=gonito.get("params", {}) | params,
+        links=gonito.get("links", ()),
+        affiliation=gonito.get("affiliation", ""),
+    )
+
+
+def read_params(name: str, data: bytes) -> dict[str, str]:
+    """Read a file with parameters, in YAML or JSON; raises RejectedError with all problems and their lines."""
+    root, document = _composed(data, name), Document(name)
+    values: dict[str, str] = {}
+    if root is not None:
+        try:
+            values = _params(root, document)
+        except WrongValueError as wrong:
+            document.blame(root, f"a file of param-files {wrong}")
+    with _rejecting(name):
+        document.check()
+    return values
+
+
+def matching(names: Sequence[str], pattern: str) -> Iterator[str]:
+    """Yield the paths that match a pattern of gonito.yaml: * and ? stay in a folder, ** is any number of folders.
+
+    >>> list(matching(["a.yaml", "x/a.yaml"], "*.yaml")), list(matching(["a.yaml", "x/a.yaml"], "**/*.yaml"))
+    (['a.yaml'], ['a.yaml', 'x/a.yaml'])
+    """
+    globs = pattern.removeprefix("./").split("/")
+
+    def passing(places: set[int]) -> set[int]:
+        """Add the places behind each ** that may stand for nothing."""
+        for place, glob in enumerate(globs):
+            if place in places and glob == "**":
+                places.add(place + 1)
+        return places
+
+    for name in names:
+        reached = passing({0})  # how many parts of the pattern may have matched
+        for part in name.split("/"):
+            before = (place for place in reached if place < len(globs))
+            stars = {place: globs[place] == "**" for place in before}
+            after = (place + 1 for place, is_any in stars.items() if not is_any and fnmatchcase(part, globs[place]))
+            reached = passing({*after, *(place for place, is_any in stars.items() if is_any)})
+        if len(globs) in reached:
+            yield name
+
+
+def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
+    r"""Read the first line of a commit's message, and the tags of a line ``tags: one, another`` below it.
+
+    >>> parse_message("A bigram model\n\ntags: n-gram, baseline\n")
+    ('A bigram model', ('n-gram', 'baseline'))
+    """
+    lines = [line.strip("\r") for line in message.split("\n")]
+    start = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
+    description = "".join(lines[start : start + 1]).strip()[:MAX_TEXT]
+    tags = next((match[1] for line in lines[start + 1 :] if (match := TAGS_LINE.match(line))), "")
+    return description, tuple(tag.strip()[:MAX_NAME] for tag in tags.split(",", MAX_TAGS + 1) if tag.strip())
+
+
+def replace_unstorable(written: str) -> str:
+    """Replace NUL and lone surrogates, which no database stores, with U+FFFD."""
+    return re.sub("[\0\ud800-\udfff]", "\ufffd", written)
+
+
+def _composed(data: bytes, name: str) -> yaml.Node | None:
+    try:
+        written = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise RejectedError(reason=f"{visible(name)}, line {line}: this is not UTF-8 text") from error
+    with _rejecting(name):
+        return strict_yaml.compose(written, name)
+
+
+@contextmanager
+def _rejecting(name: str) -> Iterator[None]:
+    """Raise ConfigErrors as RejectedError, on one line."""
+    try:
+        yield
+    except ConfigError as error:
+        lines = [line.strip() for line in error.message.splitlines()]
+        more = [f"and {len(lines) - MAX_PROBLEMS} more"] if len(lines) > MAX_PROBLEMS else []
+        message = "; ".join([*lines[:MAX_PROBLEMS], *more])
+        raise RejectedError(reason=f"{visible(name)}, {message}") from error
+
+
+def _short(node: yaml.Node, document: Document, *, most: int = MAX_VALUE) -> str:
+    value = replace_unstorable(strict_yaml.text(node, document)).strip()
+    if len(value) > most:
+        raise WrongValueError(f"has more than {most} characters")
+    return value
+
+
+def _written(node: yaml.Node) -> str:
+    """Write any value on one line, as YAML does; raises WrongValueError if the line is too long."""
+    if isinstance(node, yaml.SequenceNode):
+        value = f"[{', '.join(map(_written, node.value))}]"
+    elif isinstance(node, yaml.MappingNode):
+        value = f"{{{', '.join(f'{_written(key)}: {_written(one)}' for key, one in node.value)}}}"
+    else:
+        value = str(node.value)
+    if len(value) > MAX_VALUE:
+        raise WrongValueError(f"has a value of more than {MAX_VALUE} characters")
+    return value
+
+
+def _params(node: yaml.Node, _: Document) -> dict[str, str]:
+    if not isinstance(node, yaml.MappingNode):
+        raise WrongValueError("takes names with values: {epochs: 10}")
+    if len(node.value) > MAX_PARAMS:
+        raise WrongValueError(f"has {len(node.value)} parameters; at most {MAX_PARAMS} are taken")
+    try:
+        pairs = [(_written(key), _written(value).strip()) for key, value in node.value]
+    except RecursionError:
+        raise WrongValueError("has a value that holds itself, or is too deep") from None
+    if any(len(key) > MAX_NAME for key, _ in pairs):
+        raise WrongValueError(f"has a name of more than {MAX_NAME} characters")
+    return {replace_unstorable(key): replace_unstorable(value) for key, value in pairs}
+
+
+def _link(node: yaml.Node, document: Document) -> tuple[str, str]:
+    if not isinstance(node, yaml.MappingNode):
+        raise WrongValueError("takes a list of {title: …, url: …}")
+    values = read_mapping(node, document, {"title": _short, "url": _short})
+    url = values.get("url", "")
+    if not re.match(r"https?://[^\s/]", url):
+        raise WrongValueError("need a url each that begins with http:// or https://")
+    return values.get("title") or url, url
+
+
+def _list(node: yaml.Node, document: Document, *, read: Reader, most: int) -> tuple[Any, ...]:
+    """Read a list, unless it is too long."""
+    if isinstance(node, yaml.SequenceNode) and len(node.value) > most:
+        raise WrongValueError(f"has {len(node.value)} entries; at most {most} are taken")
+    return strict_yaml.several(node, document, read=read)
+
+
+def _pattern(node: yaml.Node, document: Document) -> str:
+    pattern = _short(node, document, most=MAX_PATTERN)
+    if pattern.count("/") >= MAX_PARTS:
+        raise WrongValueError(f"has a pattern of more than {MAX_PARTS} parts")
+    return pattern
+
+
+FIELDS: Fields = {
+    "description": partial(_short, most=MAX_TEXT),
+    "tags": partial(_list, read=partial(_short, most=MAX_NAME), most=MAX_TAGS),
+    "params": _params,
+    "unwanted-params": partial(_list, read=_short, most=MAX_PARAMS),
+    "param-files": partial(_list, read=_pattern, most=MAX_PATTERNS),
+    "links": partial(_list, read=_link, most=MAX_LINKS),
+    "affiliation": partial(_short, most=MAX_NAME),
+}
