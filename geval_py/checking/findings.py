@@ -10,7 +10,7 @@ from geval_py.checking.rules import RULES, Place, Problem, Rule
 from geval_py.reading.lines import decode_lines
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring.blocks import Block
-from geval_py.scoring.kernel.backends import score_lines
+from geval_py.scoring.kernel import backends
 
 
 class Findings:
@@ -130,7 +130,7 @@ class FlaggedBlock:
 
     def __init__(self, block: Block) -> None:
         self.block = block
-        self.losses, self.flags = score_lines(block.outputs, block.expected, DEFAULT_BITS, block.first_line)
+        self.losses, self.flags = backends.score_lines(block.outputs, block.expected, DEFAULT_BITS, block.first_line)
 
     @cached_property
     def combinations(self) -> Counter[int]:

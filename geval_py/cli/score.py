@@ -56,7 +56,7 @@ def run(task: Task, settings: Settings) -> int:
     if settings.version:
         from geval_py.scoring.kernel.backends import choose_backend
 
-        print(f"geval-py {__version__} ({choose_backend().name} backend)")
+        print(f"geval-py {__version__} ({choose_backend()} backend)")
         return 0
     if settings.list_metrics:
         from geval_py.cli.help import list_metrics

@@ -23,7 +23,7 @@ from geval_py.explaining.resampling import line_values
 from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, combined_p, holm
 from geval_py.explaining.spread import Documents, alike_p, centred_ranks, spread_of_mean, widening
 from geval_py.reading import features, sources
-from geval_py.scoring.kernel.backends import take_column, token_table
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
 
@@ -362,8 +362,8 @@ def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     for index, cells in enumerate(first):
         if len(set(cells)) == len(cells):
             continue
-        table = token_table()
-        _, of_line = table.number(take_column(text, index), b"")
+        table = backends.TokenTable()
+        _, of_line = table.number(backends.take_column(text, index), b"")
         documents = Documents(
             column=fields.column(index).column_name, of_line=np.array(of_line, np.int64), count=len(table)
         )

@@ -20,7 +20,7 @@ from geval_py.explaining.occurrences import Occurrences, Pairs, count_pairs
 from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
 from geval_py.explaining.tally import number_features
 from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
-from geval_py.scoring.kernel.backends import token_table
+from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -280,7 +280,7 @@ class Names:
     @classmethod
     def listed(cls, names: Iterable[str]) -> Names:
         """Return names that are given."""
-        tokens = token_table()
+        tokens = backends.TokenTable()
         return cls.of("", tokens, np.array(number_features(tokens, names), np.int64))
 
     @classmethod

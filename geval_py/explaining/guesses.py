@@ -24,7 +24,7 @@ from geval_py.errors import UsageError
 from geval_py.reading import derived, sources, splits
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks, scores
-from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics import base, column_of
 from geval_py.text import named, visible
 
@@ -209,16 +209,15 @@ def read_guesses(
     Raises UsageError for a metric that is not hashed, and for files that can be read only once.
     """
     bits = hashed_bits(evaluation)
-    backend = choose_backend()
     words, shares = _encoded(frequent)
 
     def work(block: blocks.Block) -> tuple[Array, ...]:
-        found = backend.read_guesses(block.outputs, block.expected, bits, block.first_line)
+        found = backends.read_guesses(block.outputs, block.expected, bits, block.first_line)
         counts, masses = np.frombuffer(found.counts, np.int64), np.frombuffer(found.masses)
         marks = np.frombuffer(found.hits, np.bool_)
         lines = np.repeat(np.arange(len(counts)), counts)[marks]
         hits = np.bincount(lines, masses[marks], len(counts))
-        of_bucket = backend.bucket_shares(words, shares, block.expected, bits, block.first_line)
+        of_bucket = backends.bucket_shares(words, shares, block.expected, bits, block.first_line)
         greatest, filled = np.zeros(len(counts)), counts > 0
         if filled.any():
             greatest[filled] = np.maximum.reduceat(masses, (np.cumsum(counts) - counts)[filled])
@@ -256,12 +255,11 @@ def read_guesses(
 
 def bucket_shares(split: splits.Split, frequent: derived.FrequentWords, bits: int) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
-    backend = choose_backend()
     words, shares = _encoded(frequent)
     found, first_line = [np.empty(0)], 1
     with LineReader(split.expected, header=split.output_header) as expected:
         while block := expected.block():
-            found.append(np.frombuffer(backend.bucket_shares(words, shares, block, bits, first_line)))
+            found.append(np.frombuffer(backends.bucket_shares(words, shares, block, bits, first_line)))
             first_line += len(found[-1])
     return np.concatenate(found)
 

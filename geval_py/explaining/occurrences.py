@@ -15,7 +15,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.explaining.spread import centred_ranks
-from geval_py.scoring.kernel.backends import add_rows
+from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
     from geval_py.explaining.spread import Documents
@@ -70,7 +70,7 @@ class Occurrences:
     def sums_of_rows(self, rows: Array, features: int) -> Array:
         """Sum the rows of the items of each feature, a row for each item; return a column for each feature."""
         sums = np.zeros((features, rows.shape[1]))
-        add_rows(sums, rows, self.items, self.features)
+        backends.add_rows(sums, rows, self.items, self.features)
         return sums.T
 
     def vector(self, feature: int, items: int) -> Array:

@@ -275,7 +275,7 @@ class RuledTable:
 
 def table_of(metric: Metric, systems: Sequence[LineStatistics], documents: Documents | None = None) -> LineTable:
     """Make the table of line statistics for a metric: systems on the same lines, possibly in documents."""
-    ruler = metric.measure.ruler
+    ruler = metric.measure.corpus_score
     if ruler is None:
         return StatisticsTable.of_systems(systems, documents)
     keys = [b"".join(column.tobytes() for column in of.columns) + repr(of.details).encode() for of in systems]
@@ -404,7 +404,7 @@ def is_of_mean_loss(metric: Metric, table: StatisticsTable) -> bool:
 
 def line_values(metric: Metric, statistics: LineStatistics) -> Array | None:
     """Return a figure for each line whose mean stands for the score; see :func:`figures_of_lines`."""
-    if metric.measure.ruler is not None:
+    if metric.measure.corpus_score is not None:
         return None
     return figures_of_lines(metric, StatisticsTable.of_systems([statistics]))
 

@@ -31,7 +31,7 @@ from geval_py.reading.features import (
 from geval_py.reading.items import ItemColumns, ScoredItem, lines_of
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring import blocks, scores
-from geval_py.scoring.kernel.backends import add_rows, frequent_tokens, take_column, token_table
+from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array, Flags, Integers
@@ -107,7 +107,7 @@ class Tally:
     """
 
     prefix: str = ""
-    tokens: TokenTable = field(default_factory=token_table)
+    tokens: TokenTable = field(default_factory=lambda: backends.TokenTable())
     _room: Array = field(default_factory=lambda: np.zeros((0, 0)))
     places: list[tuple[Integers, Integers]] = field(default_factory=list)
 
@@ -116,7 +116,7 @@ class Tally:
         if keep:
             self.places.append((owners, numbers))
         else:
-            add_rows(self._with_room(weights.shape[1]), weights, owners, numbers)
+            backends.add_rows(self._with_room(weights.shape[1]), weights, owners, numbers)
 
     def extend(self, later: Tally, first: int) -> None:
         """Add the tally of later items, which are numbered from ``first`` on here."""
@@ -278,7 +278,7 @@ class FieldTally:
         self._collected.clear()
         kinds = (b"", shape_classes(text)) if self.kinds.word_shapes else (b"",)
         for tally, classes in zip(self.tallies, kinds, strict=False):
-            names, counts, numbers = frequent_tokens(text, SEPARATORS.encode(), classes, self.least)
+            names, counts, numbers = backends.frequent_tokens(text, SEPARATORS.encode(), classes, self.least)
             number_features(tally.tokens, names)
             of_items = np.repeat(owners, np.frombuffer(counts, np.int64))
             tally.places.append((of_items, np.frombuffer(numbers, np.int64)))
@@ -330,7 +330,7 @@ def _tally_columns(items: ItemColumns, fields: Fields, kinds: FeatureKinds, leas
     """Find the occurrences of frequent features; a column that a line lacks is like an empty one."""
     inputs, owners = lines_of(items.inputs), np.arange(len(items))
     texts = [(EXPECTED, lines_of(items.expected)), (OUTPUT, lines_of(items.outputs))]
-    texts += [(fields.column(column), take_column(inputs, column)) for column in range(items.width)]
+    texts += [(fields.column(column), backends.take_column(inputs, column)) for column in range(items.width)]
     found = {where: FieldTally(kinds, True, least) for where, _ in sorted(texts)}
     for where, text in texts:
         found[where].collect(owners, text)

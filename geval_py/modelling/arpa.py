@@ -315,7 +315,7 @@ def arpa_rows(model: BackoffModel, ids: Sequence[Ids], logs: Doubles, backoffs: 
     """Return n-grams, a line each: columns of the model's words, log10 probabilities, and log10 back-offs if any."""
     if backoffs is not None:
         backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads a probability of -inf, but no back-off of -inf
-    if choose_backend().name == "native":
+    if choose_backend() == "native":
         from geval_py.scoring.kernel._native import write_arpa_rows
 
         return write_arpa_rows(*model.joined_words, np.concatenate(ids), logs, b"" if backoffs is None else backoffs)

@@ -62,7 +62,7 @@ class Ngrams:
     def _find(self) -> Callable[[Longs], Ids]:
         """Return the rows of keys, -1 for one that is not there."""
         keys = self.keys
-        if choose_backend().name == "native":
+        if choose_backend() == "native":
             from geval_py.scoring.kernel._native import find_keys, key_index
 
             index = key_index(keys)

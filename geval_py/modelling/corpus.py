@@ -289,7 +289,7 @@ class NativeNumbering:
 
 def new_numbering(alias: bytes = b"") -> Numbering | NativeNumbering:
     """Return a numbering of words that begins with the marks."""
-    return (NativeNumbering if choose_backend().name == "native" else Numbering)(MARKS, alias)
+    return (NativeNumbering if choose_backend() == "native" else Numbering)(MARKS, alias)
 
 
 def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sentence]:

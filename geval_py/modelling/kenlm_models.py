@@ -128,7 +128,7 @@ class ProbingModel(Value):
         With ``marks``, <s> is in front of each line, and </s> is predicted at its end. Raises ModelError.
         """
         try:
-            if choose_backend().name == "native":
+            if choose_backend() == "native":
                 from geval_py.scoring.kernel.native import score_probing as score
             else:
                 score = score_probing

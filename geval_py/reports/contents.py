@@ -28,7 +28,7 @@ from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import config, derived, splits
 from geval_py.reading.items import ItemColumns, column_names, lines_of
 from geval_py.reading.lines import read_lines
-from geval_py.scoring.kernel.backends import take_column
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.scores import MetricScore, ScoredOutput, checked_evaluation
 from geval_py.text import visible
 
@@ -272,7 +272,7 @@ def input_columns(evaluation: ScoredOutput, items: ItemColumns) -> Iterator[tupl
     text = lines_of(items.inputs)
     for column, name in enumerate(column_names(items.width, evaluation.split.in_header, set())):
         shown = f"column {name}" if name == str(column + 1) else name
-        yield shown, take_column(text, column).decode().split("\n")[:-1]
+        yield shown, backends.take_column(text, column).decode().split("\n")[:-1]
 
 
 # Reports by any metric

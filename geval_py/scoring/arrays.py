@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from geval_py.errors import UsageError
 from geval_py.reading.wordprobs import check_line_number
 from geval_py.scoring.blocks import available_cores
-from geval_py.scoring.kernel.backends import array_losses, choose_backend, pack_words
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit, has_fault
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import LineStatistics, Metric
@@ -65,7 +65,7 @@ class Scorer:
         self.bits = bits_of(self.metric)
         self.threads = threads
         self.joined = join_words(self.vocabulary)
-        self.packed = pack_words(self.joined)
+        self.packed = backends.pack_words(self.joined)
 
     def __repr__(self) -> str:
         return f"<Scorer of {len(self.vocabulary)} words by {self.metric.name}>"
@@ -182,7 +182,8 @@ class Predictions:
         _check_count(len(lines), len(self), "line numbers")
         parts = self._parts()
         score = partial(self._losses_of, words, lines, bits)
-        threads = min(self._scorer.threads or available_cores(), len(parts)) if choose_backend().parallel else 1
+        is_native = backends.choose_backend() == "native"
+        threads = min(self._scorer.threads or available_cores(), len(parts)) if is_native else 1
         if threads > 1:
             with ThreadPoolExecutor(threads) as pool:
                 found = list(pool.map(score, parts))
@@ -201,7 +202,7 @@ class Predictions:
     def _losses_of(self, words: Sequence[str], lines: Hashes, bits: int, part: range) -> tuple[Losses, float]:
         start, stop = part.start, part.stop
         whole = self._offsets is not None
-        losses, bound, fault = array_losses(
+        losses, bound, fault = backends.array_losses(
             self._scorer.packed,
             self._values if whole else self._values[start:stop],
             self._ids,
@@ -250,7 +251,7 @@ class Predictions:
         words = self._scorer.joined if ids is None else join_words([vocabulary[number] for number in ids])
         texts = words if rest is None else words + b"\n"
         if self._unit is Unit.PROBABILITIES:
-            return choose_backend().format_entries(texts, numbers, 0.0, 1.0) if numbers.any() else ":1"
+            return backends.format_entries(texts, numbers, 0.0, 1.0) if numbers.any() else ":1"
         greatest = numbers.max(initial=-math.inf)
         if greatest == -math.inf:
             return ":1"
@@ -260,7 +261,7 @@ class Predictions:
         if not finite.all():
             kept = [word for word, is_finite in zip(texts.split(b"\n")[:-1], finite, strict=True) if is_finite]
             texts, numbers = b"".join(word + b"\n" for word in kept), numbers[finite]
-        return choose_backend().format_entries(texts, numbers, -math.inf, math.inf)
+        return backends.format_entries(texts, numbers, -math.inf, math.inf)
 
     def _fault(self, row: int) -> UsageError:
         """Return the error for a row at fault."""

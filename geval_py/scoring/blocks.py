@@ -18,7 +18,7 @@ from itertools import chain, islice
 
 from geval_py.errors import EmptyFileError, GevalError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader, Range, RangeReader, rest_in_ranges
-from geval_py.scoring.kernel.backends import choose_backend, count_lines
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.values import Value
 
@@ -179,7 +179,7 @@ class BlockReader:
             if part != of_part:
                 lines_before, part = first_line - 1, of_part
             expected = self._expected.take(lines) if self._expected is not None else b""
-            known = count_lines(expected)
+            known = backends.count_lines(expected)
             self._known += known
             yield Block(
                 first_line=first_line,
@@ -205,7 +205,7 @@ class BlockReader:
             reader.unpack_by(pool)
         while size := reader.read_block(buffer := self._buffer()):
             outputs = memoryview(buffer)[:size]
-            yield buffer, outputs, count_lines(outputs), reader.position, reader.source.path
+            yield buffer, outputs, backends.count_lines(outputs), reader.position, reader.source.path
             ranges = rest_in_ranges(reader) if pool.threads > 1 else None
             if ranges is not None:
                 yield from self._read_ranges(ranges, pool)
@@ -220,7 +220,7 @@ class BlockReader:
             found = ranges.read(wanted, self._buffer())
             view = memoryview(found.buffer)
             outputs = view[found.start : found.stop]
-            lines = found.buffer, outputs, count_lines(outputs), before + wanted.stop, part
+            lines = found.buffer, outputs, backends.count_lines(outputs), before + wanted.stop, part
             return lines, view[found.start : found.stored]
 
         for found, stored in pool.map_in_order(read, ranges.ranges(RANGE_BYTES)):
@@ -256,7 +256,7 @@ class BlockReader:
 
     def _count_threads(self, wanted: int | None) -> int:
         """Count the threads that should work beside the one that numbers: 0 where more would not help."""
-        if not choose_backend().parallel:
+        if backends.choose_backend() == "python":
             return 0
         threads = wanted or available_cores()
         return threads if threads > 1 or self._outputs.source.compression else 0

@@ -12,7 +12,7 @@ from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, Range, RangeReader, end_of_lines, opened_anywhere
 from geval_py.reading.sources import changed, is_remote
 from geval_py.scoring.blocks import RANGE_BYTES, Block, score_block
-from geval_py.scoring.kernel.backends import count_lines
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.values import Value
 
@@ -116,7 +116,7 @@ def count_here(piece: Piece, threads: int = 1) -> int:
     blocks: list[memoryview] = []
     lines = size = 0
     for block in _read(piece):
-        lines, size = lines + count_lines(block), size + len(block)
+        lines, size = lines + backends.count_lines(block), size + len(block)
         if not piece.is_near and size <= MOST_UNPACKED_BYTES:
             blocks.append(block)
         else:
@@ -216,7 +216,7 @@ def _read(piece: Piece) -> Iterator[memoryview]:
 
 def _head(text: memoryview, lines: int) -> tuple[int, int]:
     """Find where so many lines end, or the text; returns the place and the number of lines before it."""
-    found = count_lines(text)
+    found = backends.count_lines(text)
     return (len(text), found) if found <= lines else end_of_lines(bytes(text), 0, lines)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
 
 from geval_py.errors import UsageError
 from geval_py.reading import compression, rewriting
-from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.scoring.kernel import backends
 from geval_py.text import shorten
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _written(
     if total > 1.0:
         numbers = array("d", [value / total for value in numbers])
     try:
-        return choose_backend().format_entries(joined, numbers, 0.0, 1.0)
+        return backends.format_entries(joined, numbers, 0.0, 1.0)
     except ValueError:
         _checked(values, words)
         raise

@@ -252,8 +252,9 @@ def test_rows_are_not_copied(monkeypatch):
     """A part of rows with gaps between them goes to the kernel as it is."""
     seen = []
     wide = np.array([[0.5, 0.25, 9.0], [0.125, 0.5, 9.0]])
+    no_losses = array("d", [0, 0]), 0.0, -1
     monkeypatch.setattr(
-        arrays, "array_losses", lambda words, values, *rest: seen.append(values) or (array("d", [0, 0]), 0.0, -1)
+        backends, "array_losses", lambda words, values, *rest: seen.append(values) or no_losses, raising=False
     )
     Scorer(["the", "a"]).losses(wide[:, :2], ["the", "a"])
     assert np.shares_memory(seen[0], wide)
@@ -454,7 +455,7 @@ def test_arrays_are_written_as_their_words_and_numbers(tmp_path):
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 def test_numbers_are_written_as_repr_writes_them(numbers):
     words = b"".join(b"w\n" for _ in numbers)
-    line = backends.choose_backend().format_entries(words, array("d", numbers), -INF, INF)
+    line = backends.format_entries(words, array("d", numbers), -INF, INF)
     assert line == " ".join(f"w:{repr(number + 0.0).removesuffix('.0')}" for number in numbers)
     assert parse_line(line).values == tuple(numbers)
 
@@ -464,4 +465,4 @@ def test_numbers_are_written_as_repr_writes_them(numbers):
 )
 def test_entries_that_are_not_written(words, numbers):
     with pytest.raises(ValueError, match=r"^words and numbers differ in number, or a number is out of range$"):
-        backends.choose_backend().format_entries(words, array("d", numbers), 0.0, 1.0)
+        backends.format_entries(words, array("d", numbers), 0.0, 1.0)

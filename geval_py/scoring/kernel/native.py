@@ -1,8 +1,13 @@
-"""The native kernel (native.cpp), with the names, arguments and errors of the reference."""
+"""The native kernel (native.cpp): the functions of the backend in Python, with their names, arguments and errors.
+
+The modules of :data:`geval_py.scoring.kernel.backends.PYTHON` describe the functions.
+"""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.reading.lines import Bytes, decode_lines
@@ -16,127 +21,77 @@ from geval_py.scoring.kernel._native import (
     take_column,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from mmap import mmap
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from geval_py.reading.listed import ListedRows
     from geval_py.reading.thrift import Shape, Struct
     from geval_py.scoring.kernel._native import CapsuleType
-    from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit
     from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
 
-__all__ = [
-    "ParquetLists",
-    "TokenTable",
-    "add_rows",
-    "array_losses",
-    "bounded_losses",
-    "bucket_shares",
-    "count_lines",
-    "exact_sum",
-    "format_entries",
-    "frequent_tokens",
-    "hashed_losses",
-    "honest_fits",
-    "isotonic",
-    "keep_freed_memory",
-    "line_profiles",
-    "pack_words",
-    "read_guesses",
-    "read_struct",
-    "reseeded_losses",
-    "row_losses",
-    "score_lines",
-    "score_probing",
-    "take_column",
-]
+__all__ = ["add_rows", "count_lines", "exact_sum", "format_entries", "pack_words", "take_column"]  # as they are
 
 
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
-    """Score a block of output lines; see :func:`geval_py.scoring.kernel.reference.hashed_losses`."""
     return bounded_losses(outputs, expected, bits, first_line)[0]
 
 
 def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
-    """Score a block and bound its losses; see :func:`geval_py.scoring.kernel.reference.bounded_losses`."""
     losses, _, malformed, _, bound = _native.score_lines(outputs, expected, bits, first_line, False)
-    if malformed >= 0:
-        _raise_malformed(outputs, bits, first_line, malformed)
+    _check_lines(outputs, bits, first_line, malformed)
     return array("d", losses), bound
 
 
 def reseeded_losses(
     outputs: Bytes, expected: bytes, bits: int, first_line: int, seeds: int
 ) -> tuple[array[float], ...]:
-    """Score a block under more seeds; see :func:`geval_py.scoring.kernel.reference.reseeded_losses`."""
     losses, malformed = _native.reseeded_losses(outputs, expected, bits, first_line, seeds)
-    if malformed >= 0:
-        _raise_malformed(outputs, bits, first_line, malformed)
-    size = len(losses) // max(1, seeds)
-    return tuple(array("d", losses[seed * size : (seed + 1) * size]) for seed in range(seeds))
+    _check_lines(outputs, bits, first_line, malformed)
+    return _columns(losses, seeds)
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
-    """Score a block and flag its lines; see :func:`geval_py.scoring.kernel.reference.score_lines`."""
     losses, flag_bytes, _, undecided, _ = _native.score_lines(outputs, expected, bits, first_line, True)
     flags = array("I", flag_bytes)
-    if undecided >= 0:
-        _decide_errors(outputs, bits, flags, undecided)
+    if undecided >= 0:  # the kind of an error may depend on characters beyond ASCII, which the reference knows
+        from geval_py.scoring.kernel import reference
+
+        raw_lines = bytes(outputs).split(b"\n")
+        for index in range(undecided, len(flags)):
+            if flags[index] & (MALFORMED | ERROR_KINDS) == MALFORMED:
+                (text,) = decode_lines(raw_lines[index] + b"\n")
+                flags[index] |= reference.error_kind(reference.malformed_error(text, bits))
     return array("d", losses), flags
 
 
 def line_profiles(
     outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
 ) -> tuple[tuple[array[float], ...], array[float]]:
-    """Profile the lines' distributions; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
     from geval_py.scoring.kernel.profile import COLUMNS
 
     columns, histogram, malformed = _native.line_profiles(outputs, expected, bits, first_line, draws)
-    if malformed >= 0:
-        _raise_malformed(outputs, bits, first_line, malformed)
-    size = len(columns) // len(COLUMNS)
-    of_each = (columns[place * size : (place + 1) * size] for place in range(len(COLUMNS)))
-    return tuple(array("d", column) for column in of_each), array("d", histogram)
+    _check_lines(outputs, bits, first_line, malformed)
+    return _columns(columns, len(COLUMNS)), array("d", histogram)
 
 
 def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
-    """Read the entries of a block; see :func:`geval_py.scoring.kernel.reference.read_guesses`."""
     from geval_py.scoring.kernel.reference import Guesses
 
     counts, masses, hits, rests, malformed = _native.read_guesses(outputs, expected, bits, first_line)
-    if malformed >= 0:
-        _raise_malformed(outputs, bits, first_line, malformed)
+    _check_lines(outputs, bits, first_line, malformed)
     return Guesses(array("q", counts), array("d", masses), hits, array("d", rests))
 
 
 def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:
-    """Sum the shares in each expected word's bucket; see :func:`geval_py.scoring.kernel.reference.bucket_shares`."""
     return array("d", _native.bucket_shares(words, shares, expected, bits, first_line))
 
 
-def array_losses(
-    words: object,
-    values: Numbers,
-    ids: Ids | None,
-    offsets: Ids | None,
-    rests: NDArray[np.float64] | None,
-    expected: bytes,
-    lines: Hashes,
-    bits: int,
-    unit: Unit,
-) -> tuple[array[float], float, int]:
-    """Score rows of numbers; see :func:`geval_py.scoring.kernel.packed_words.array_losses`."""
-    losses, bound, fault = _native.array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit)
+def array_losses(*rows: Any) -> tuple[array[float], float, int]:
+    losses, bound, fault = _native.array_losses(*rows)
     return array("d", losses), bound, fault
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
-    """Score rows in buffers; see :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
     losses, bound, fault = _native.row_losses(*rows, expected, bits, first_line)
     return array("d", losses), bound, fault
 
@@ -200,12 +155,10 @@ class ParquetLists:
 
 
 def isotonic(values: Doubles, weights: Doubles) -> array[float]:
-    """Fit rising values; see :func:`geval_py.scoring.kernel.reference.isotonic`."""
     return array("d", _native.isotonic(values, weights))
 
 
 def honest_fits(forecasts: ForecastArrays, seed: int, draws: int) -> HonestFits:
-    """Draw honest outcomes; see :func:`geval_py.scoring.kernel.reference.honest_fits`."""
     import numpy as np
 
     from geval_py.scoring.kernel.reference import HonestFits
@@ -231,16 +184,13 @@ class TokenTable:
         return _restored, (self.names(array("q", range(len(self)))),)
 
     def number(self, text: bytes, separators: bytes) -> tuple[array[int], array[int]]:
-        """Return how many tokens each line has, and their numbers; see the reference."""
         counts, numbers = _native.number_tokens(self._table, text, separators)
         return array("q", counts), array("q", numbers)
 
     def names(self, numbers: array[int]) -> list[str]:
-        """Return the tokens with some numbers; see the reference."""
         return _native.token_names(self._table, numbers).decode().split("\n")[:-1]
 
     def sorted(self, numbers: array[int]) -> array[int]:
-        """Sort numbers by their tokens; see the reference."""
         return array("q", _native.sort_tokens(self._table, numbers))
 
 
@@ -253,7 +203,6 @@ def _restored(tokens: list[str]) -> TokenTable:
 def frequent_tokens(
     text: bytes, separators: bytes, classes: bytes, least: int
 ) -> tuple[list[str], array[int], array[int]]:
-    """Find the tokens of many lines; see :func:`geval_py.scoring.kernel.tokens.frequent_tokens`."""
     names, counts, places = _native.frequent_tokens(text, separators, classes, least)
     return names.decode().split("\n")[:-1], array("q", counts), array("q", places)
 
@@ -266,21 +215,18 @@ def score_probing(
     return array("f", logs), unknown, array("q", lengths)
 
 
-def _decide_errors(outputs: Bytes, bits: int, flags: array[int], first: int) -> None:
-    """Let the reference find the kind of errors that depend on characters beyond ASCII, from a line on."""
+def _columns(numbers: bytes, count: int) -> tuple[array[float], ...]:
+    """Divide the doubles of so many columns, one after the other."""
+    size = len(numbers) // max(1, count)
+    return tuple(array("d", numbers[place * size : (place + 1) * size]) for place in range(count))
+
+
+def _check_lines(outputs: Bytes, bits: int, first_line: int, malformed: int) -> None:
+    """Let the reference parse the malformed line, by its index, and raise; -1 for none."""
+    if malformed < 0:
+        return
     from geval_py.scoring.kernel import reference
 
-    raw_lines = bytes(outputs).split(b"\n")
-    for index in range(first, len(flags)):
-        if flags[index] & (MALFORMED | ERROR_KINDS) == MALFORMED:
-            (text,) = decode_lines(raw_lines[index] + b"\n")
-            flags[index] |= reference.error_kind(reference.malformed_error(text, bits))
-
-
-def _raise_malformed(outputs: Bytes, bits: int, first_line: int, index: int) -> None:
-    """Let the reference parse the malformed line and raise."""
-    from geval_py.scoring.kernel import reference
-
-    line = bytes(outputs).split(b"\n", index + 1)[index]
-    reference.hashed_losses(line + b"\n", b"\n", bits, first_line + index)
-    raise AssertionError(f"line {first_line + index} is malformed only to the native kernel")
+    line = bytes(outputs).split(b"\n", malformed + 1)[malformed]
+    reference.hashed_losses(line + b"\n", b"\n", bits, first_line + malformed)
+    raise AssertionError(f"line {first_line + malformed} is malformed only to the native kernel")
