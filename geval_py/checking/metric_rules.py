@@ -13,8 +13,8 @@ from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import lower_characters
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring import blocks, kernel
-from geval_py.scoring.metrics.columns import probable_labels
-from geval_py.scoring.metrics.exact import best_guess, is_class_line, read_number
+from geval_py.scoring.metrics.columns import probable_labels, read_number
+from geval_py.scoring.metrics.exact import best_guess, is_class_line
 from geval_py.text import nearest, shorten, split_words, strip_spaces, visible
 from geval_py.values import Value
 

@@ -421,9 +421,11 @@ def _of_classes(metric: Metric) -> Metric:
     """Return a metric on exact words as it is where a line is the probability of the class 1."""
     if not metric.is_of_words:
         return metric
+    from dataclasses import replace
+
     from geval_py.scoring.metrics.exact import class_or_entries
 
-    return metric.replace(is_of_words=False, parse=class_or_entries)
+    return replace(metric, is_of_words=False, parse=class_or_entries)
 
 
 def _has_classes(target: Target) -> bool:

@@ -272,7 +272,7 @@ def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
 
 
 def _geval_name(scheme: EvaluationScheme, metric: Metric) -> str:
-    from geval_py.scoring.metrics.texts import geval_name
+    from geval_py.scoring.metrics.registry import geval_name
 
     name, colon, flags = shown_name(scheme, metric).partition(":")
     return f"{geval_name(name)}{colon}{flags}" if name == metric.name else name + colon + flags

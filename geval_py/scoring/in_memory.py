@@ -236,7 +236,7 @@ class Accumulator:
         if not self._lines:
             raise UsageError(message=f"{self.name} has no lines yet: update it with predictions")
         statistics = self._statistics
-        if self.metric.measure.ruler is not None:  # a function of all lines at once may depend on their order
+        if self.metric.measure.corpus_score is not None:  # a function of all lines at once may depend on their order
             statistics = statistics.only(sorted(range(len(self)), key=self._lines.__getitem__))
         return self.metric.value(statistics)
 

@@ -15,7 +15,7 @@ from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.wordprobs import NUMBER
-from geval_py.scoring.metrics.columns import InputColumn, PreparedColumn
+from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn
 from geval_py.text import split_words
 
 TYPE_CHECKING = False
@@ -114,7 +114,9 @@ def beside_input(column: Column, inputs: Sequence[str]) -> Column:
     """Return a column that has the lines of the input, prepared as the other lines are, if it needs them."""
     if isinstance(column, PreparedColumn):
         return replace(column, column=beside_input(column.column, list(map(column.preparation, inputs))))
-    return replace(column, inputs=tuple(inputs)) if isinstance(column, InputColumn) else column
+    if isinstance(column, RowColumn) and column.inputs is not None:
+        return replace(column, inputs=tuple(inputs))
+    return column
 
 
 def _block(lines: Sequence[str]) -> bytes:

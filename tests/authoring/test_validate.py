@@ -13,7 +13,6 @@ from geval_py.authoring.init import init_challenge, sample_for
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS, metrics_of_other_outputs, validate_challenge
 from geval_py.reading.splits import Task
 from geval_py.scoring.metrics import find_metric
-from geval_py.scoring.metrics.texts import load
 from geval_py.version import installs
 
 
@@ -449,7 +448,5 @@ def test_a_missing_package_is_said_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     init_challenge(Task(expected_directory="C", metrics=("WER",)))
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
-    load.cache_clear()
     message = f"this metric needs rapidfuzz.distance, of the extra text: {installs('text')}"
     assert faults() == [message]
-    load.cache_clear()

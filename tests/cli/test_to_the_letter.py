@@ -13,7 +13,7 @@ from geval_py.cli import main
 from geval_py.errors import UsageError
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.classes import harmonic
-from geval_py.scoring.metrics.texts import geval_name
+from geval_py.scoring.metrics.registry import geval_name
 
 DATA = Path(__file__).parent.parent / "data" / "undeclared.jsonl.xz"  # GEval 1.42.2: tests/data/README.md
 RECORDS = [json.loads(line) for line in lzma.open(DATA, "rt", encoding="utf-8")]

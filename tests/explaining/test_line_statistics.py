@@ -25,10 +25,6 @@ WORDS = ["the", "cat", "sat", "on", "a", "mat"]
 class MatchColumn:
     """How many words of the output are expected at their place, and how many words it has (at least one)."""
 
-    @classmethod
-    def of(cls, setting):
-        return cls()
-
     def statistics(self, outputs, expected, first_line):
         matches, words = array("d"), array("d")
         for text, answer in zip(decode_lines(outputs), decode_lines(expected), strict=True):
@@ -51,7 +47,7 @@ COLUMNS = ("matches", "words")
 
 
 def metric(name, measure):
-    return Metric(name=name, make_column=MatchColumn.of, measure=measure, summary="")
+    return Metric(name=name, column=MatchColumn(), measure=measure, summary="")
 
 
 PRECISION = metric(

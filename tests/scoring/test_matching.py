@@ -25,7 +25,7 @@ from geval_py.scoring.metrics.matching import (
     number_in,
     without_label,
 )
-from geval_py.scoring.metrics.texts import MOST_MATCHINGS, geval_name
+from geval_py.scoring.metrics.registry import MAX_MATCHINGS, geval_name
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 DATA = Path(__file__).parent.parent / "data/matched-metrics.jsonl.xz"
@@ -106,7 +106,7 @@ def test_names_nest(name, theirs):
             "Lower/Accuracy/",
             "Lower/MultiLabel-F",
         ),
-        *("Lower/" * (MOST_MATCHINGS + 1) + "Accuracy", "Lower/" * 9999 + "Accuracy", "MacroAvg/", "Mean/Lower/"),
+        *("Lower/" * (MAX_MATCHINGS + 1) + "Accuracy", "Lower/" * 9999 + "Accuracy", "MacroAvg/", "Mean/Lower/"),
         *("MacroAvg/F", "MacroAvg/F1x", "Fuzzy/MultiLabel-F-1", "Mean/Fuzzy/MultiLabel-F"),
     ],
 )
@@ -117,7 +117,7 @@ def test_other_names_are_unknown(name):
 
 
 def test_as_many_names_as_may_be():
-    assert find_metric("CutLabel/" * MOST_MATCHINGS + "Accuracy").matching == ("CutLabel",) * MOST_MATCHINGS
+    assert find_metric("CutLabel/" * MAX_MATCHINGS + "Accuracy").matching == ("CutLabel",) * MAX_MATCHINGS
 
 
 def test_each_matching_has_both_metrics():

@@ -1,22 +1,20 @@
-"""The table METRICS. Metrics of word gaps stand here, others in ``near_tasks`` and ``texts`` of this folder.
-
-The tables of the others, and columns that few metrics need, are imported when they are asked for.
-"""
+"""The table METRICS, and the metrics on hashed words; the others are in ``registry``, imported when needed."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from geval_py.errors import SchemeError
+from geval_py.errors import MissingPackageError, SchemeError
 from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.scoring.metrics import base
 from geval_py.scoring.metrics.base import Metric
 from geval_py.text import nearest, visible
+from geval_py.version import installs
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from geval_py.reading.preparation import Preparation
     from geval_py.tables.table import Table
 
@@ -31,10 +29,9 @@ class Metrics(dict[str, Metric]):
         from geval_py.tables.table import Column, Table
 
         columns = [Column(name=name) for name in ("unit", "direction", "what it is")]
-        measures = ((metric, metric.measure) for metric in self.values())
         return Table(
             [Column(name="metric", cut="never"), *columns],
-            [(metric.name, of.unit, f"{of.direction} is better", metric.summary) for metric, of in measures],
+            [(metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in self.values()],
             may_go=["what it is", "unit", "direction"],
         )
 
@@ -46,66 +43,26 @@ class Metrics(dict[str, Metric]):
 
 
 _HASHED_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
-
-
-def _words(setting: base.Setting) -> base.Column:
-    from geval_py.scoring.metrics.exact import WordColumn
-
-    return WordColumn.of(setting)
-
-
-def _classes(setting: base.Setting) -> base.Column:
-    from geval_py.scoring.metrics.exact import BinaryColumn
-
-    return BinaryColumn.of(setting)
-
-
-def _misses(setting: base.Setting) -> base.Column:
-    from geval_py.scoring.metrics.exact import MissColumn
-
-    return MissColumn.of(setting)
-
-
-def _number(text: str, line: int) -> float:
-    from geval_py.scoring.metrics.columns import number_of
-
-    return number_of(text, line)
-
-
-_OF_WORDS = "the same, on exact words and a vocabulary"
-_OF_WORDS_OR_CLASSES = f"{_OF_WORDS}; or of a class"
-_METRICS = (
-    Metric(name="LikelihoodHashed", make_column=base.HashedColumn.of, measure=base.LIKELIHOOD,
-           summary="geometric mean of the probabilities", bits=DEFAULT_BITS),
-    Metric(name="LogLossHashed", make_column=base.HashedColumn.of, measure=base.LOG_LOSS,
-           summary="mean loss of a word", bits=DEFAULT_BITS),
-    Metric(name="PerplexityHashed", make_column=base.HashedColumn.of, measure=base.PERPLEXITY,
-           summary="inverse of the likelihood", bits=DEFAULT_BITS),
-    Metric(name="CrossEntropyHashed", make_column=base.HashedColumn.of, measure=base.CROSS_ENTROPY,
-           summary="mean loss of a word", bits=DEFAULT_BITS),
-    Metric(name="Likelihood", make_column=_words, measure=base.LIKELIHOOD,
-           summary=_OF_WORDS_OR_CLASSES, needs_vocabulary=True),
-    Metric(name="LogLoss", make_column=_words, measure=base.LOG_LOSS,
-           summary=_OF_WORDS_OR_CLASSES, needs_vocabulary=True),
-    Metric(name="Perplexity", make_column=_words, measure=base.PERPLEXITY, summary=_OF_WORDS, needs_vocabulary=True),
-    Metric(name="CrossEntropy", make_column=_words, measure=base.CROSS_ENTROPY,
-           summary=_OF_WORDS, needs_vocabulary=True),
-    Metric(name="MacroAvg/Likelihood", make_column=_classes, measure=base.LIKELIHOOD, is_of_words=False,
-           parse=_number, summary="mean of the likelihoods of the expected classes"),
-    Metric(name="Accuracy", make_column=_misses, measure=base.ACCURACY, is_of_words=False, labels="one",
-           summary="share of lines whose best guess is right"),
-)  # fmt: skip
-_WORD_GAPS = {metric.name: metric for metric in _METRICS}
+_HASHED_METRICS = {
+    name: Metric(
+        name=name, column=base.HashedColumn(DEFAULT_BITS), measure=measure, summary=summary, bits=DEFAULT_BITS
+    )
+    for name, measure, summary in (
+        ("LikelihoodHashed", base.LIKELIHOOD, "geometric mean of the probabilities"),
+        ("LogLossHashed", base.LOG_LOSS, "mean loss of a word"),
+        ("PerplexityHashed", base.PERPLEXITY, "inverse of the likelihood"),
+        ("CrossEntropyHashed", base.CROSS_ENTROPY, "mean loss of a word"),
+    )
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the metrics of other tasks once METRICS is asked for."""
+    """Import the other metrics once METRICS is asked for."""
     if name != "METRICS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from geval_py.scoring.metrics.near_tasks import NEAR_METRICS
-    from geval_py.scoring.metrics.texts import TEXT_METRICS
+    from geval_py.scoring.metrics.registry import OTHER_METRICS
 
-    return globals().setdefault("METRICS", Metrics(_WORD_GAPS | NEAR_METRICS | TEXT_METRICS))
+    return globals().setdefault("METRICS", Metrics(_HASHED_METRICS | OTHER_METRICS))
 
 
 def find_metric(name: str) -> Metric:
@@ -115,32 +72,24 @@ def find_metric(name: str) -> Metric:
     8
     """
     stem, bits = split_bits(name)
-    metric = _WORD_GAPS.get(stem)
-    if metric is None:
-        return _find_other(name)
-    if metric.bits is None:
-        return metric
-    if not LEAST_BITS <= bits <= MOST_BITS:
-        raise SchemeError(
-            scheme=name,
-            message=f"Unknown or broken metric definition: {visible(name)}\n"
-            f"  the number of bits is from {LEAST_BITS} to {MOST_BITS}",
-        )
-    return metric if bits == metric.bits else metric.replace(name=f"{stem}{bits}", bits=bits)
-
-
-def _find_other(name: str) -> Metric:
+    metric = _HASHED_METRICS.get(stem)
+    if metric is not None and not LEAST_BITS <= bits <= MOST_BITS:
+        advice = f"the number of bits is from {LEAST_BITS} to {MOST_BITS}"
+        raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
+    if metric is not None:
+        if bits == metric.bits:
+            return metric
+        return replace(metric, name=f"{stem}{bits}", bits=bits, column=base.HashedColumn(bits))
     from geval_py.scoring.metrics import METRICS
-    from geval_py.scoring.metrics.near_tasks import find_near
-    from geval_py.scoring.metrics.texts import find_numbered, find_prefixed
+    from geval_py.scoring.metrics.registry import find_in_family, find_prefixed
 
-    metric = METRICS.get(name) or find_numbered(name) or find_prefixed(name) or find_near(name)
+    metric = METRICS.get(name) or find_in_family(name) or find_prefixed(name)
     if metric is not None:
         return metric
     misapplied = _misapplied(name)
     if misapplied is not None:
         raise SchemeError(scheme=name, message=misapplied)
-    close = nearest(split_bits(name)[0], METRICS)
+    close = nearest(stem, METRICS)
     advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
     raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
 
@@ -164,10 +113,10 @@ def _misapplied(name: str) -> str | None:
     """Return GEval's sentence about a prefix before a metric that it is not for; None for another name."""
     from geval_py.scoring.metrics import METRICS
     from geval_py.scoring.metrics.matching import MATCHINGS
-    from geval_py.scoring.metrics.texts import find_numbered, geval_name
+    from geval_py.scoring.metrics.registry import find_in_family, geval_name
 
     *prefixes, inner = name.split("/")
-    if not {*prefixes} <= MATCHINGS.keys() | _MEANS or not (split_bits(inner)[0] in METRICS or find_numbered(inner)):
+    if not {*prefixes} <= MATCHINGS.keys() | _MEANS or not (split_bits(inner)[0] in METRICS or find_in_family(inner)):
         return None
     metric = geval_name(inner)
     matched = re.fullmatch(_MATCHED, metric) is not None
@@ -179,9 +128,9 @@ def _misapplied(name: str) -> str | None:
             )
         matched = matched and prefix in MATCHINGS
         metric = f"{prefix}/{metric}"
-    of, sentence = _MEANS.get(prefixes[0], (".*", "")) if prefixes else (".*", "")
+    pattern, sentence = _MEANS.get(prefixes[0], (".*", "")) if prefixes else (".*", "")
     is_of_mean = any(prefix in _MEANS for prefix in prefixes[1:])
-    return sentence if sentence and (is_of_mean or not re.fullmatch(of, geval_name(inner))) else None
+    return sentence if sentence and (is_of_mean or not re.fullmatch(pattern, geval_name(inner))) else None
 
 
 def split_bits(name: str) -> tuple[str, int]:
@@ -199,11 +148,21 @@ def split_bits(name: str) -> tuple[str, int]:
 def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> base.Column:
     """Return the column of statistics that a metric is made from, of prepared lines if there is a preparation.
 
-    ``vocabulary`` is for the metrics that need one; it is prepared as the lines are.
+    ``vocabulary`` is for the metrics that need one; it is prepared as the lines are. Raises MissingPackageError.
     """
-    if preparation is None:
-        return metric.make_column(base.Setting(bits=metric.bits, vocabulary=vocabulary))
-    from geval_py.scoring.metrics.columns import PreparedColumn
+    try:
+        for package in metric.needs:
+            import_module(package)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        message = f"this metric needs {missing}, of the extra text: {installs('text')}"
+        raise MissingPackageError(message=message, package=missing) from error
+    column = metric.column
+    if preparation is None and not metric.needs_vocabulary:
+        return column
+    from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn
 
-    prepared = frozenset(map(preparation, vocabulary))
-    return PreparedColumn(metric.make_column(base.Setting(bits=metric.bits, vocabulary=prepared)), preparation)
+    if metric.needs_vocabulary and isinstance(column, RowColumn):
+        words = vocabulary if preparation is None else frozenset(map(preparation, vocabulary))
+        column = replace(column, vocabulary=words)
+    return column if preparation is None else PreparedColumn(column, preparation)

@@ -5,91 +5,66 @@ numbers. Metrics over the same column share it, and so does everything that expl
 have one number a line, its loss (:class:`HashedColumn`).
 
 Some scores are not functions of sums: rank correlation and mutual information need all lines at once. Instead of a
-formula of sums, such a metric has a *ruler*: given the tables of some systems, it scores any choice of their lines. A
-resample of the lines is such a choice, and so is a pair of systems that swap some lines (a permutation test).
+formula of sums, such a corpus-level metric has a ``corpus_score``: given the tables of some systems, it scores any
+choice of their lines. A resample of the lines is such a choice, and so is a pair of systems that swap some lines (a
+permutation test).
 """
 
 from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from geval_py.reading.schemes import DEFAULT_BITS
+from geval_py.reading.lines import Bytes
 from geval_py.scoring.kernel import backends
-from geval_py.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Literal, Protocol, TypeVar
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.reading.lines import Bytes
+Direction: TypeAlias = Literal["higher", "lower"]
+Number = TypeVar("Number", float, "NDArray[np.float64]")  # for one score, or for many resamples at once
 
-    Direction = Literal["higher", "lower"]
-    Number = TypeVar("Number", float, NDArray[np.float64])  # for one score, or for many resamples at once
+# Computes a value from the sum of each column of statistics and the number of lines (at least 1). All are floats or,
+# for many resamples at once, arrays. Finite sums never give NaN.
+Formula: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
-    class Column(Protocol):
-        """A way to turn lines into statistics. Columns are hashable; equal ones give equal statistics."""
+# Takes the tables of systems, which have as many lines each, and returns a function that scores some of their lines.
+# Its argument is the places of the lines, from 0, in all tables one after the other: the second system's lines follow
+# the first system's. A place may occur several times. An undefined score is NaN.
+CorpusScore: TypeAlias = "Callable[[Sequence[LineStatistics]], Callable[[NDArray[np.intp]], float]]"
 
-        def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-            """Score blocks of as many output as expected lines; raises MalformedLineError without a path."""
 
-    class Formula(Protocol):
-        """Compute a value from the sum of each column of statistics and the number of lines (at least 1).
+class Column(Protocol):
+    """A way to turn lines into statistics. Columns are hashable; equal ones give equal statistics."""
 
-        All are floats or, for many resamples at once, arrays, with the same operators and :func:`exp`. Finite sums
-        never give NaN. A metric whose library needs numpy anyway may use it for floats too.
-        """
-
-        def __call__(self, totals: Sequence[Number], lines: Number) -> Number: ...
-
-    class Ruler(Protocol):
-        """Return a function that scores some lines of the tables of systems, which have as many lines each.
-
-        Its argument is the places of the lines, from 0, in all tables one after the other: the second system's lines
-        follow the first system's. A place may occur several times. An undefined score is NaN.
-        """
-
-        def __call__(self, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]: ...
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        """Score blocks of as many output as expected lines; raises MalformedLineError without a path."""
 
 
 NOISE = 1e-12  # a smaller relative difference is rounding: a loss is right to about 1e-13
 LOSSES = ("loss",)  # the columns of a metric that is made from losses alone
 
 
+@dataclass(slots=True)
 class LineStatistics:
     """A table with a row a line, in line order; scores are made from the sums of its columns.
 
     ``columns`` hold finite numbers and inf, which makes the line infinite: losses are in [0, inf], in nats, or for
     Accuracy from 0 (a hit) to 1 (a miss). ``classes`` has each line's class, a number or a text, if the metric
-    averages over classes. ``details`` has what a ruler needs of each line beside the columns, such as its labels.
-    ``out_of_vocabulary`` counts the expected words that the vocabulary of a metric on exact words lacks. ``bound`` is
-    the greatest loss that any line could have had, for metrics on hashed words, and 0 for others.
+    averages over classes. ``details`` has what a corpus-level metric needs of each line beside the columns, such as
+    its labels. ``out_of_vocabulary`` counts the expected words that the vocabulary of a metric on exact words lacks.
+    ``bound`` is the greatest loss that any line could have had, for metrics on hashed words, and 0 for others.
     """
 
-    __slots__ = ("bound", "classes", "columns", "details", "out_of_vocabulary")
-
-    def __init__(
-        self,
-        columns: tuple[array[float], ...] = (),
-        classes: list[float | str] | None = None,
-        out_of_vocabulary: int = 0,
-        details: list[Any] | None = None,
-        bound: float = 0.0,
-    ) -> None:
-        self.columns = columns
-        self.classes: list[float | str] = [] if classes is None else classes
-        self.details: list[Any] = [] if details is None else details
-        self.out_of_vocabulary = out_of_vocabulary
-        self.bound = bound
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LineStatistics):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in LineStatistics.__slots__)
+    columns: tuple[array[float], ...] = ()
+    classes: list[float | str] = field(default_factory=list)
+    out_of_vocabulary: int = 0
+    details: list[Any] = field(default_factory=list)
+    bound: float = 0.0
 
     def extend(self, following: LineStatistics) -> None:
         """Append the statistics of the lines that follow."""
@@ -106,8 +81,8 @@ class LineStatistics:
         """Return the table of some lines, by their places from 0."""
         return LineStatistics(
             columns=tuple(array("d", map(column.__getitem__, places)) for column in self.columns),
-            classes=list(map(self.classes.__getitem__, places)) if self.classes else None,
-            details=list(map(self.details.__getitem__, places)) if self.details else None,
+            classes=list(map(self.classes.__getitem__, places)) if self.classes else [],
+            details=list(map(self.details.__getitem__, places)) if self.details else [],
             bound=self.bound,
         )
 
@@ -133,19 +108,13 @@ class LineStatistics:
         return [list(zip(*part, strict=True)) for part in rows.values()]
 
 
-class Setting(Value):
-    """The parameters of a column: a metric's number of bits, and the vocabulary, prepared as the lines are."""
-
-    bits: int | None
-    vocabulary: frozenset[str]
-
-
-class Measure(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
     """How a value is computed from sums of line statistics, and what it means.
 
     ``unit`` is for people; ``best`` and ``worst`` are the ends of the range; ``columns`` are the names of the
-    statistics. A measure of losses alone never gets better as the mean loss rises. A measure with a ``ruler`` is not
-    a function of sums; its formula returns the ruler's score.
+    statistics. A measure of losses alone never gets better as the mean loss rises. A measure with a ``corpus_score``
+    is not a function of sums; its formula returns that score.
     """
 
     unit: str
@@ -154,12 +123,12 @@ class Measure(Value):
     worst: float
     formula: Formula
     columns: tuple[str, ...] = LOSSES
-    ruler: Ruler | None = None
+    corpus_score: CorpusScore | None = None
 
     @property
     def of_sums(self) -> bool:
         """Whether it is a function of the sums of line statistics."""
-        return self.ruler is None
+        return self.corpus_score is None
 
     @property
     def of_losses(self) -> bool:
@@ -172,12 +141,14 @@ class Measure(Value):
         return self.of_losses and self.unit != "share"
 
 
-class Metric(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
     """A score of a whole output: the column of statistics that it is made from, and its measure.
 
-    ``needs_input``: it compares lines of the input too. ``is_of_words``: output lines are distributions over words,
-    which most rules of the checker are about. ``has_entries``: output lines are such distributions, but the score is
-    another one than a loss of words. ``has_free_input``: GEval lets the number of columns of its input vary.
+    ``needs`` names packages of the extra ``text`` that compute the column. ``needs_input``: it compares lines of the
+    input too. ``is_of_words``: output lines are distributions over words, which most rules of the checker are about.
+    ``has_entries``: output lines are such distributions, but the score is another one than a loss of words.
+    ``has_free_input``: GEval lets the number of columns of its input vary.
     ``has_classes``: output lines are classes of the training set. ``is_tokenised``: the tokenizer splits its lines
     first, where GEval's isPreprocessable says so. ``answers``: an expected line is one answer, or any of its columns
     is a right answer, or all of them are expected, or it is itself a distribution, of the ``shares`` of many answers,
@@ -189,10 +160,11 @@ class Metric(Value):
     """
 
     name: str
-    make_column: Callable[[Setting], Column]
+    column: Column
     measure: Measure
     summary: str
     bits: int | None = None
+    needs: tuple[str, ...] = ()
     needs_vocabulary: bool = False
     needs_input: bool = False
     has_free_input: bool = False
@@ -223,23 +195,24 @@ class Metric(Value):
 
     def value(self, statistics: LineStatistics) -> float:
         """Compute the score of a table: of all lines or, if it has classes, the mean over its classes."""
-        if self.measure.ruler is not None:
+        if self.measure.corpus_score is not None:
             import numpy as np
 
-            return self.measure.ruler([statistics])(np.arange(statistics.lines))
+            return self.measure.corpus_score([statistics])(np.arange(statistics.lines))
         scores = [self.measure.formula(list(map(total, part)), len(part[0])) for part in statistics.by_class()]
         return math.fsum(scores) / len(scores)
 
     def of_line(self, *statistics: float) -> float:
         """Compute the score of a single line, for a metric that is made from sums."""
-        return self.measure.formula(statistics, 1)
+        score: float = self.measure.formula(statistics, 1)
+        return score
 
     def line_scores(self, statistics: LineStatistics) -> Iterator[float]:
         """Compute the score of each line alone; NaN where a single line has none."""
-        if self.measure.ruler is not None:
+        if self.measure.corpus_score is not None:
             import numpy as np
 
-            score = self.measure.ruler([statistics])
+            score = self.measure.corpus_score([statistics])
             return (score(np.array([n])) for n in range(statistics.lines))
         return map(self.of_line, *statistics.columns)
 
@@ -263,25 +236,25 @@ def exp(exponent: Number) -> Number:
 
 def log_loss(totals: Sequence[Number], lines: Number) -> Number:
     """Mean loss in nats."""
-    (loss,) = totals
+    loss, *_ = totals
     return loss / lines
 
 
 def likelihood(totals: Sequence[Number], lines: Number) -> Number:
     """Geometric mean of the probabilities."""
-    (loss,) = totals
+    loss, *_ = totals
     return exp(-loss / lines)
 
 
 def perplexity(totals: Sequence[Number], lines: Number) -> Number:
     """Inverse of the likelihood: how many equally likely words the model hesitates between."""
-    (loss,) = totals
+    loss, *_ = totals
     return exp(loss / lines)
 
 
 def cross_entropy(totals: Sequence[Number], lines: Number) -> Number:
     """Mean loss in bits."""
-    (loss,) = totals
+    loss, *_ = totals
     return loss / lines / math.log(2)
 
 
@@ -298,39 +271,44 @@ CROSS_ENTROPY = Measure(unit="bits", direction="lower", best=0.0, worst=math.inf
 ACCURACY = Measure(unit="share", direction="higher", best=1.0, worst=0.0, formula=accuracy)
 
 
-def whole(totals: Sequence[Number], lines: Number) -> Number:
-    """Return the ruler's score."""
+def first_total(totals: Sequence[Number], lines: Number) -> Number:
+    """Return the only total: the corpus-level score."""
     del lines
     (score,) = totals
     return score
 
 
-class Elementwise(Value):
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A function with its first arguments. Equal ones compare as equal, other than those of ``functools.partial``."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __call__(self, *more: Any) -> Any:
+        return self.function(*self.arguments, *more)
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
     """A formula made of a function of floats, which is called once for each of many resamples."""
 
     score: Callable[[Sequence[float], float], float]
 
-    def __call__(self, totals: Sequence[Number], lines: Number) -> Number:
+    def __call__(self, totals: Sequence[Any], lines: Any) -> Any:
         if isinstance(lines, int | float):
             return self.score(totals, lines)
         import numpy as np
 
-        def of_one(lines: float, *totals: float) -> float:
-            return self.score(totals, lines)
-
-        values: NDArray[np.float64] = np.vectorize(of_one, otypes=[np.float64])(lines, *totals)
-        return values
+        return np.vectorize(lambda lines, *totals: self.score(totals, lines), otypes=[np.float64])(lines, *totals)
 
 
-class HashedColumn(Value):
+@dataclass(frozen=True, slots=True)
+class HashedColumn:
     """The loss of the expected word's bucket, in nats: the column of LogLossHashed and its kin."""
 
     bits: int
 
-    @classmethod
-    def of(cls, setting: Setting) -> HashedColumn:
-        return cls(bits=setting.bits or DEFAULT_BITS)
-
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         losses, bound = backends.bounded_losses(outputs, expected, self.bits, first_line)
-        return LineStatistics(columns=(losses,), bound=bound)
+        return LineStatistics((losses,), bound=bound)

@@ -12,15 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading.wordprobs import NO_DIGIT, REST
-from geval_py.scoring.metrics.columns import malformed, number_of, of_answer
-from geval_py.scoring.metrics.exact import best_guess, is_hit
+from geval_py.scoring.metrics.base import Formula, LineStatistics
+from geval_py.scoring.metrics.columns import NUMBER_EXPECTED, malformed, number_of, of_answer
+from geval_py.scoring.metrics.exact import best_guess
 from geval_py.text import strip_spaces
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from geval_py.scoring.metrics.base import LineStatistics
 
 
 def ratio(part: float, whole: float) -> float:
@@ -56,7 +55,6 @@ def share(totals: Sequence[float], lines: float) -> float:
 
 THRESHOLD = 0.5  # from this probability on, 1 is given
 ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages, of numbers and of what follows a whole number
-NUMBER_EXPECTED = "number expected"
 NO_PROBABILITY = "expected probability"
 TOO_FEW_FIELDS = "two fields expected"
 TOO_MANY_FIELDS = "too many fields, only two expected"
@@ -89,12 +87,6 @@ def is_wanted(text: str, line: int) -> bool:
     else:
         return value == "1"
     raise malformed(reason, text, line, "0 or 1 is expected")
-
-
-def miss(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Return 0 if a line's best guess is the expected class, else 1."""
-    del line
-    return (not is_hit(text, expected),)
 
 
 def in_class(
@@ -149,7 +141,7 @@ def clusters(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tu
 
 
 def mean_of_classes(
-    formula: Callable[[Sequence[NDArray[np.float64]], NDArray[np.float64]], NDArray[np.float64]],
+    formula: Formula,
     systems: Sequence[LineStatistics],
 ) -> Callable[[NDArray[np.intp]], float]:
     """Return a function that averages a formula's values, of sums of errors, for the classes of some lines."""

@@ -15,7 +15,6 @@ all labels, in [0, 2]. The calibration error is that of C. Guo and others, "On c
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
@@ -23,7 +22,6 @@ from math import exp, fsum, inf, log
 from typing import NamedTuple
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.wordprobs import (
     NO_DIGIT,
     REST,
@@ -35,10 +33,8 @@ from geval_py.reading.wordprobs import (
     scale_probabilities,
     word_buckets,
 )
-from geval_py.scoring.metrics.base import LineStatistics, Setting
 from geval_py.scoring.metrics.columns import malformed, of_role
 from geval_py.text import shorten, split_words, strip_spaces, visible
-from geval_py.values import Value
 
 LEAST_OPTIONS = 2
 MOST_OPTIONS_SHOWN = 8
@@ -286,30 +282,15 @@ def mean_correlation(totals: Sequence[float], lines: float) -> float:
 # Labels and forecasts
 
 
-class BrierColumn(Value):
-    """The Brier score of a line; the labels of the vocabulary that it does not list share the rest evenly."""
-
-    vocabulary: frozenset[str]
-
-    @classmethod
-    def of(cls, setting: Setting) -> BrierColumn:
-        return cls(vocabulary=setting.vocabulary)
-
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-        scores = (
-            self._score(text, strip_spaces(label), line) for line, (text, label) in enumerate(pairs, first_line)
-        )
-        return LineStatistics(columns=(array("d", scores),))
-
-    def _score(self, text: str, expected: str, line: int) -> float:
-        distribution, label = distribution_of(*entries_of(text, line)), strip_spaces(expected)
-        masses = distribution.masses
-        unlisted = len(self.vocabulary) - sum(one in self.vocabulary for one in masses)
-        share = distribution.rest / unlisted if unlisted else 0.0
-        of_label = masses.get(label, share if label in self.vocabulary else 0.0)
-        squares = [mass * mass for mass in masses.values()] + [share * share * unlisted]
-        return max(0.0, fsum([*squares, -of_label * of_label, (1 - of_label) ** 2]))
+def brier_score(vocabulary: frozenset[str], text: str, expected: str, line: int) -> tuple[float]:
+    """Compute the Brier score of a line; the labels of the vocabulary that it does not list share the rest evenly."""
+    distribution, label = distribution_of(*entries_of(text, line)), strip_spaces(expected)
+    masses = distribution.masses
+    unlisted = len(vocabulary) - sum(one in vocabulary for one in masses)
+    share = distribution.rest / unlisted if unlisted else 0.0
+    of_label = masses.get(label, share if label in vocabulary else 0.0)
+    squares = [mass * mass for mass in masses.values()] + [share * share * unlisted]
+    return (max(0.0, fsum([*squares, -of_label * of_label, (1 - of_label) ** 2])),)
 
 
 def confidence_gap(bins: int, text: str, expected: str, line: int) -> tuple[float, ...]:

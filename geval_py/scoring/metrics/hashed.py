@@ -7,23 +7,25 @@ are a line's whole profile, and its loss under another seed of the hash.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
-from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.reading.lines import Bytes
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Measure, Metric, Setting
+from geval_py.scoring.kernel.profile import BINS, COLUMNS, COUNTS
+from geval_py.scoring.metrics.base import LineStatistics, Metric
+from geval_py.scoring.metrics.columns import RowColumn
+from geval_py.scoring.metrics.exact import unknown_word
 from geval_py.text import shown
-from geval_py.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
 
 LINES_AT_ONCE = 64  # few, since an error is raised only once as many lines were made
 _END = object()
@@ -52,58 +54,45 @@ def hashed_log_losses(
     if isinstance(outputs, Sized) and isinstance(expected, Sized) and len(outputs) != len(expected):
         raise UsageError(message=f"{len(outputs)} outputs, but {len(expected)} expected words")
     losses = array("d")
-    for lines, words in _blocks(outputs, expected):
-        losses.extend(backends.hashed_losses(lines, words, bits, first_line + len(losses)))
+    lines, words = bytearray(), bytearray()
+
+    def score() -> None:
+        losses.extend(backends.hashed_losses(bytes(lines), bytes(words), bits, first_line + len(losses)))
+        lines.clear()
+        words.clear()
+
+    for index, (output, word) in enumerate(zip_longest(outputs, expected, fillvalue=_END)):
+        try:
+            line, of_word = encoded_text("outputs", index, output), encoded_text("expected", index, word)
+        except UsageError:
+            score()  # an error of a line before this one comes first
+            raise
+        lines += line
+        words += of_word
+        if (index + 1) % LINES_AT_ONCE == 0:
+            score()
+    score()
     return losses
 
 
-def _blocks(outputs: Iterable[str], expected: Iterable[str]) -> Iterator[tuple[bytes, bytes]]:
-    """Join lines and words, a few at a time; raises UsageError after the lines before one that cannot be joined."""
-    lines: list[bytes] = []
-    words: list[bytes] = []
-    for index, (output, word) in enumerate(zip_longest(outputs, expected, fillvalue=_END)):
-        try:
-            pair = encoded_text("outputs", index, output), encoded_text("expected", index, word)
-        except UsageError:
-            yield b"".join(lines), b"".join(words)
-            raise
-        lines.append(pair[0])
-        words.append(pair[1])
-        if len(lines) == LINES_AT_ONCE:
-            yield b"".join(lines), b"".join(words)
-            lines, words = [], []
-    yield b"".join(lines), b"".join(words)
-
-
 def encoded_text(what: str, index: int, text: object) -> bytes:
-    """Encode a line with its end; raises UsageError."""
+    """Encode a line with its end; raises UsageError.
+
+    Lone surrogates become the bytes that they stand for, which are replaced when read, as in a file.
+    """
     if text is _END:
         raise UsageError(message=_NO_MORE[what].format(index))
     if not isinstance(text, str):
         raise UsageError(message=f"{what}[{index}] is {shown(text)}, which is no text")
     if "\n" in text:
         raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
-    return _encode(text) + b"\n"
-
-
-def _encode(line: str) -> bytes:
-    """Encode lone surrogates as the bytes that they stand for, which are replaced when read, as in a file."""
     try:
-        return line.encode("utf-8", "surrogateescape")
+        return text.encode("utf-8", "surrogateescape") + b"\n"
     except UnicodeEncodeError:
-        return line.encode("utf-8", "surrogatepass")
+        return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
-class FirstColumnStatistics(LineStatistics):
-    """Columns of which the first, of losses, makes the score."""
-
-    __slots__ = ()
-
-    def by_class(self) -> list[Sequence[Sequence[float]]]:
-        return [self.columns[:1]]
-
-
-class ProfileStatistics(FirstColumnStatistics):
+class ProfileStatistics(LineStatistics):
     """The columns of :func:`geval_py.scoring.kernel.profile.line_profiles`, and its histogram of all listed words."""
 
     __slots__ = ("_histogram",)
@@ -115,7 +104,7 @@ class ProfileStatistics(FirstColumnStatistics):
         self._histogram = np.array(histogram)
 
     def extend(self, following: LineStatistics) -> None:
-        super().extend(following)
+        LineStatistics.extend(self, following)
         if isinstance(following, ProfileStatistics):
             self._histogram += following._histogram
 
@@ -123,26 +112,21 @@ class ProfileStatistics(FirstColumnStatistics):
         """Return the column of a name, a value a line."""
         import numpy as np
 
-        from geval_py.scoring.kernel.profile import COLUMNS
-
         return np.frombuffer(self.columns[COLUMNS.index(name)])
 
     @property
     def histogram(self) -> NDArray[np.float64]:
         """A row for each bin, from small masses to great: words, their mass, hits, and the count of each draw."""
-        from geval_py.scoring.kernel.profile import BINS
-
         return self._histogram.reshape(BINS, -1)
 
     @property
     def draws(self) -> int:
         """How often each line's word was drawn."""
-        from geval_py.scoring.kernel.profile import BINS, COUNTS
-
         return len(self._histogram) // BINS - len(COUNTS)
 
 
-class ProfileColumn(Value):
+@dataclass(frozen=True, slots=True)
+class ProfileColumn:
     """The profile of each line's distribution; see :func:`geval_py.scoring.kernel.profile.line_profiles`."""
 
     bits: int
@@ -152,30 +136,15 @@ class ProfileColumn(Value):
         return ProfileStatistics(*backends.line_profiles(outputs, expected, self.bits, first_line, self.draws))
 
 
-class ReseededColumn(Value):
+@dataclass(frozen=True, slots=True)
+class ReseededColumn:
     """The losses that a line would have 1, 2, … ``seeds`` lines down the file: line numbers seed the hash."""
 
     bits: int
     seeds: int
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        return FirstColumnStatistics(
-            columns=backends.choose_backend().reseeded_losses(outputs, expected, self.bits, first_line, self.seeds)
-        )
-
-
-class UnknownColumn(Value):
-    """1 for an expected word that is not in the vocabulary, 0 for others."""
-
-    vocabulary: frozenset[str]
-
-    @classmethod
-    def of(cls, setting: Setting) -> UnknownColumn:
-        return cls(vocabulary=setting.vocabulary)
-
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
-        del outputs, first_line
-        return LineStatistics((array("d", (word not in self.vocabulary for word in decode_lines(expected))),))
+        return LineStatistics(backends.reseeded_losses(outputs, expected, self.bits, first_line, self.seeds))
 
 
 def is_hashed(metric: Metric) -> bool:
@@ -185,26 +154,17 @@ def is_hashed(metric: Metric) -> bool:
 
 def profiled(metric: Metric, draws: int = 0) -> Metric:
     """Return a hashed metric of the same values, whose statistics are ProfileStatistics."""
-    from geval_py.scoring.kernel.profile import COLUMNS
-
-    def make(setting: Setting) -> ProfileColumn:
-        return ProfileColumn(bits=HashedColumn.of(setting).bits, draws=draws)
-
-    measure: Measure = metric.measure.replace(columns=COLUMNS)
-    return metric.replace(make_column=make, measure=measure)
+    column = ProfileColumn(metric.bits or DEFAULT_BITS, draws)
+    return replace(metric, column=column, measure=replace(metric.measure, columns=COLUMNS))
 
 
 def reseeded(metric: Metric, seeds: int) -> Metric:
     """Return a hashed metric of the first other seed, with the losses under so many other seeds as its statistics."""
-
-    def make(setting: Setting) -> ReseededColumn:
-        return ReseededColumn(bits=HashedColumn.of(setting).bits, seeds=seeds)
-
-    columns = tuple(f"seed_{seed}" for seed in range(1, seeds + 1))
-    measure: Measure = metric.measure.replace(columns=columns)
-    return metric.replace(make_column=make, measure=measure)
+    names = tuple(f"seed_{seed}" for seed in range(1, seeds + 1))
+    column = ReseededColumn(metric.bits or DEFAULT_BITS, seeds)
+    return replace(metric, column=column, measure=replace(metric.measure, columns=names))
 
 
 def unknown_words(metric: Metric) -> Metric:
     """Return a metric whose statistic is 1 for each expected word that is not in the vocabulary."""
-    return metric.replace(make_column=UnknownColumn.of, needs_vocabulary=True)
+    return replace(metric, column=RowColumn(unknown_word), needs_vocabulary=True)

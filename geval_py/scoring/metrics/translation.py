@@ -197,12 +197,6 @@ class SacreColumn:
         return LineStatistics(columns=tuple(array("d", column) for column in zip(*rows, strict=True)))
 
 
-def sacre_column(name: str, setting: object) -> SacreColumn:
-    """Return the column of one of sacreBLEU's metrics, which has no parameters."""
-    del setting
-    return SacreColumn(name)
-
-
 def _row(metric: Any, text: str, answers: Sequence[str]) -> list[float]:
     (found,) = metric._extract_corpus_statistics([text], [[answer] for answer in answers])
     return [len(answers), *found]
