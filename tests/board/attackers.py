@@ -7,9 +7,7 @@ logarithms of the buckets. What it learns is its share of right guesses at the e
 import csv
 import io
 import math
-import sqlite3
-import tarfile
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -18,7 +16,7 @@ import numpy as np
 from samples import write
 from sqlalchemy import func, select
 
-from geval_py.board import exports, site
+from geval_py.board import site
 from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
 from geval_py.board.intake import sandbox_child
 from geval_py.board.operations.receipts import QuotaError
@@ -89,7 +87,7 @@ class OldLadder(disclosure.Ladder):
 def undefended(board, patch, *, ladder=False, rejects=False):
     """The board as it was, and worse: each score has four digits, also absurd ones, and anything may be sent.
 
-    An export for the public has the exact scores. A board that ``rejects`` does so where the right word is impossible.
+    A board that ``rejects`` does so where the right word is impossible.
     """
     patch.setattr(disclosure, "uninformed_score", lambda metric: None)
     patch.setattr(leaderboard, "uninformed_score", lambda metric: None)
@@ -102,7 +100,6 @@ def undefended(board, patch, *, ladder=False, rejects=False):
         patch.setattr(
             sandbox_child, "_reason", lambda problems: "".join({one["rule"] for one in problems} & {"W301"})
         )
-    patch.setattr(exports, "remove_private", lambda connection: None)
     settings = replace(board.settings, tests=(test,), submissions_a_day=0, variants=1000)
     return replace(board, settings=settings)
 
@@ -173,20 +170,6 @@ class Season:
         """Publish the site; gives the text of a file of it."""
         site.build(self.board, str(self.folder / "public"), now=self.now)
         return (self.folder / "public" / page).read_text(encoding="utf-8") if page else ""
-
-    def exported(self, code):
-        """The exact score that an export for the public has of a submission, or None."""
-        path = self.folder / "public.tar"
-        exports.export(self.board, str(path), now=self.now, public=True)
-        with tarfile.open(path) as archive, closing(sqlite3.connect(":memory:")) as connection:
-            connection.deserialize(archive.extractfile("board.sqlite").read())
-            query = (
-                "SELECT evaluations.score FROM evaluations JOIN scores ON scores.evaluation_id = evaluations.id "
-                "JOIN outputs ON outputs.id = scores.output_id JOIN submissions ON submissions.id = submission_id "
-                "WHERE submissions.code = ?"
-            )
-            found = connection.execute(query, [code]).fetchone()
-        return found and found[0]
 
     def learnt(self, guesses):
         """The share of lines that are guessed right, less that of what was believed at first."""
@@ -399,18 +382,6 @@ def by_parameters(season, lines=10):
         for row in csv.DictReader(io.StringIO(season.publish("data/outputs.csv"))):
             line = int(row["params"].removeprefix("n=") or 0)
             read_spaced(sent[line], [line], float(row["score"]), guesses)
-    return guesses
-
-
-def by_public_export(season, at_once=2, most=6):
-    """As by spaced masses, from the most exact figure that the public's copy of the database has."""
-    guesses = season.belief.argmax(axis=1)
-    with suppress(SeasonOverError):
-        for first in range(0, most, at_once):
-            lines = list(range(first, first + at_once))
-            logs = spaced(season, lines, 1e-3)
-            code = season.send(logs).code
-            read_spaced(logs, lines, season.exported(code) or season.score(), guesses)
     return guesses
 
 

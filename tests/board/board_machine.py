@@ -124,7 +124,7 @@ class Machine(RuleBasedStateMachine):
 
     def check(self):
         """Compare all tables with the model, and a leaderboard."""
-        with self.board.reading_rows() as connection:
+        with self.board.reading() as connection:
             observed = Observed(connection, self.world.meanings)
             view = observed.view()
         self.codes = observed.codes

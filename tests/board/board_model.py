@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from geval_py.board.database.store import stored_moment
+from geval_py.board.database.schema import Moment
 from geval_py.board.ranking.parts import public_lines
 from geval_py.text import natural_order
 
@@ -531,7 +531,7 @@ class Model:
 
 
 def stored(moment):
-    return None if moment is None else stored_moment(moment)
+    return None if moment is None else Moment().process_bind_param(moment, None)
 
 
 def rounded(value, digits):

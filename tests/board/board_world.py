@@ -19,12 +19,12 @@ from zipfile import ZipFile
 from board_model import HIDDEN, SEED, VISIBLE, Content
 from crashes import Crashes
 from samples import NOW, write
-from sqlalchemy import delete, insert, pool, select, update
+from sqlalchemy import delete, insert, pool, select, text, update
 from story import run_here
 
 from geval_py.board.database import schema, store
 from geval_py.board.database.schema import METADATA
-from geval_py.board.database.store import Board, migrate, rows
+from geval_py.board.database.store import Board, create_tables
 from geval_py.board.exports import import_board
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
@@ -119,7 +119,7 @@ class World:
         self._make_pool()
         for database in (*databases, other or ""):
             if "://" in database:
-                migrate(Board("", None, database).engine)
+                create_tables(Board("", None, database).engine)
         for module in (submissions, rescoring, worker):
             self._patches.enter_context(patch.object(module, "ThreadPoolExecutor", Inline))
         self._patches.enter_context(patch.object(sandbox, "run_in_sandbox", self._run))
@@ -315,7 +315,7 @@ class World:
 
     def observe(self):
         """Return all that is stored, as Model.view does."""
-        with self.board.reading_rows() as connection:
+        with self.board.reading() as connection:
             return Observed(connection, self.meanings).view()
 
 
@@ -337,7 +337,7 @@ class Observed:
         self._submissions = found
 
     def _rows(self, sql):
-        return rows(self._connection, sql)
+        return self._connection.execute(text(sql)).all()
 
     def view(self):
         uploads = self._rows(

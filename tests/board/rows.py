@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import insert, select, update
 
 from geval_py.board.database.schema import SCORED, evaluations, files, outputs, scores, submissions, submitters
-from geval_py.board.database.store import Board, migrate, place_of
+from geval_py.board.database.store import Board, create_tables, place_of
 from geval_py.board.ranking.disclosure import complete, disclose
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.settings import settings_of
@@ -46,7 +46,7 @@ class Rows:
         of = settings(self.folder, **keys)
         self.board = Board(self.folder, of, place_of(self.folder, of))
         self.connection = None
-        migrate(self.board.engine)
+        create_tables(self.board.engine)
 
     def edit(self, **keys):
         """Go on with another board.yaml."""

@@ -41,7 +41,6 @@ def new_season(folder, *, days, answers=1):
         (attackers.by_ranges, {"most": 1}, False, 1),
         (attackers.by_rejection, {"most": 1}, False, 1),
         (attackers.by_parameters, {}, False, 5),
-        (attackers.by_public_export, {}, False, 3),
     ],
 )
 def test_an_attack_reads_answers_without_a_defence_and_none_by_default(

@@ -22,8 +22,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 from profiles import LONG
+from sqlalchemy import select
 
-from geval_py.board.database.store import rows
+from geval_py.board.database.schema import announcements
 from geval_py.board.exports import export
 from geval_py.board.operations import rescoring, submissions
 from geval_py.board.operations.notices import announce, take_back
@@ -256,8 +257,9 @@ class BoardMachine(Machine):
     @step(possible=lambda self: self.model.announced, place=ANY, kill=KILLS)
     def take_back(self, place, kill):
         place %= len(self.model.announced)
-        with self.board.reading_rows() as connection:
-            ((number,),) = rows(connection, f"SELECT id FROM announcements ORDER BY id LIMIT 1 OFFSET {place}")
+        with self.board.reading() as connection:
+            query = select(announcements.c.id).order_by(announcements.c.id).offset(place)
+            number = connection.execute(query).scalar()
         act = partial(take_back, self.board, number)
         self.perform(Action("take back", act, after(lambda model: model.take_back(place))), kill)
 

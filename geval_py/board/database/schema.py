@@ -14,13 +14,12 @@ with that content share it. An output's evaluation is in ``scores``, earlier one
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
-from geval_py.board.database.store import moment_stored_as, stored_moment
 from geval_py.board.submission import STATES
 
 SCORED, REJECTED, FAILED = STATES
@@ -35,11 +34,15 @@ class Moment(sa.TypeDecorator[datetime]):
 
     def process_bind_param(self, value: datetime | None, _: sa.Dialect) -> str | None:
         """Convert a moment to text; raises ValueError for one without a zone."""
-        return None if value is None else stored_moment(value)
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value} has no zone")
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def process_result_value(self, value: str | None, _: sa.Dialect) -> datetime | None:
         """Convert text to a moment in UTC."""
-        return None if value is None else moment_stored_as(value)
+        return None if value is None else datetime.fromisoformat(value)
 
 
 METADATA = sa.MetaData(
@@ -454,22 +457,6 @@ rates = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("hour", Moment, primary_key=True),
     _needed("tries", sa.Integer),
-)
-
-# The tables of the server, which no public copy has.
-SERVER_TABLES = (
-    "accounts",
-    "invitations",
-    "sessions",
-    "identities",
-    "sign_ins",
-    "tokens",
-    "uploads",
-    "jobs",
-    "rescorings",
-    "notices",
-    "audit",
-    "rates",
 )
 
 # One row about the board. ``changed`` counts the changes of what the pages show; ``disclosed_with`` are the settings

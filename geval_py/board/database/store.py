@@ -1,44 +1,40 @@
-"""The database of a board: connections, transactions, and the content of files.
+"""The database of a board: its connections and transactions, and the content of files.
 
-SQLAlchemy takes longer to import than a leaderboard takes to show. So what only reads a file of SQLite does without:
-:func:`rows` runs one text of SQL on a connection of either kind.
-
-A content is stored once, under its sha256, compressed by Zstandard as one stream and cut into parts: a database wants
-a value whole in memory, so the parts are small.
+A content is stored once, under its sha256, in parts, since a database wants a value whole in memory. Each part is a
+frame of Zstandard.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import sqlite3
 import time
-from _thread import get_ident
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from hashlib import sha256
+from pathlib import Path
+from threading import get_ident
+from typing import Any
 
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+
+from geval_py.board.database import schema
 from geval_py.board.settings import Settings, read_settings
-from geval_py.errors import CorruptFileError, DataError, MissingFileError, UsageError
-from geval_py.reading.compression import COMPRESSIONS, Decompressed
+from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.reading.compression import zstd_module
 from geval_py.text import named, visible
 from geval_py.version import installs
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-
-    AnyConnection: TypeAlias = sqlite3.Connection | sa.Connection
 
 SCHEMA_VERSION = "0001"  # the last of migrations/versions
 SETTINGS_FILE = "board.yaml"
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 BUSY_SECONDS = 60  # that a writer waits for another
-BUSY_MILLISECONDS = 200  # that SQLite waits at once
-_WRITING: dict[tuple[str, int], sa.Connection] = {}  # open transactions, by place and thread
+BUSY_MILLISECONDS = 200  # that SQLite waits at once, as no signal is handled meanwhile
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
+_WRITING: dict[tuple[str, int], sa.Connection] = {}  # open transactions, by place and thread
 
 
 class StoreError(DataError):
@@ -64,7 +60,7 @@ class Board:
         folder = os.fspath(folder)
         settings = read_settings(settings_path(folder))
         board = cls(folder, settings, place_of(folder, settings))
-        check_schema(board.place)
+        check_schema(board.engine)
         return board
 
     @property
@@ -75,13 +71,10 @@ class Board:
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Read one state of the database, whatever others write meanwhile; raises StoreError."""
-        with _reading(self.engine) as connection:
-            yield connection
-
-    @contextmanager
-    def reading_rows(self) -> Iterator[AnyConnection]:
-        """Read one state of the database by :func:`rows` alone; raises StoreError."""
-        with _reading_rows(self.place) as connection:
+        engine = self.engine
+        with store_errors(engine), engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield connection
 
     @contextmanager
@@ -89,7 +82,7 @@ class Board:
         """Run the block as one transaction, which is undone if the block raises an error; raises StoreError.
 
         A block within another one is a part of its transaction. On SQLite another writer is waited for a minute or,
-        if given, fewer seconds.
+        if given, fewer ``seconds``.
         """
         own = self.place, get_ident()
         if own in _WRITING:
@@ -97,6 +90,8 @@ class Board:
             return
         engine = self.engine
         with store_errors(engine), engine.connect() as connection:
+            if is_copy(connection):
+                raise StoreError(path=_shown(engine.url), reason="attempt to write a readonly database")
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("ROLLBACK")
                 _begin_immediate(connection, BUSY_SECONDS if seconds is None else seconds)
@@ -108,50 +103,6 @@ class Board:
             finally:
                 del _WRITING[own]
             connection.commit()
-
-
-@contextmanager
-def _reading(engine: sa.Engine) -> Iterator[sa.Connection]:
-    with store_errors(engine), engine.connect() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield connection
-
-
-@contextmanager
-def _reading_rows(place: str) -> Iterator[AnyConnection]:
-    if _is_url(place):
-        with _reading(engine_at(place)) as connection:
-            yield connection
-        return
-    try:
-        with closing(connect_to_sqlite(place)) as connected:
-            connected.execute("BEGIN")
-            yield connected
-    except sqlite3.Error as error:
-        raise _store_error(place, error) from error
-
-
-def rows(connection: AnyConnection, sql: str, **parameters: object) -> Sequence[Sequence[Any]]:
-    """Return the rows of a query with parameters such as ``:name``.
-
-    What SQLAlchemy would convert comes as it is stored: a moment as text, a truth value in SQLite as 0 or 1. A column
-    of JSON is to be cast to TEXT.
-    """
-    if isinstance(connection, sqlite3.Connection):
-        return connection.execute(sql, parameters).fetchall()
-    return _execute(connection, sql, **parameters).all()
-
-
-def _execute(connection: sa.Connection, sql: str, **parameters: object) -> sa.CursorResult[Any]:
-    from sqlalchemy import text
-
-    return connection.execute(text(sql), parameters)
-
-
-def is_postgresql(connection: AnyConnection) -> bool:
-    """Whether a connection is to PostgreSQL, not to SQLite."""
-    return not isinstance(connection, sqlite3.Connection) and connection.dialect.name == "postgresql"
 
 
 def settings_path(folder: str) -> str:
@@ -169,11 +120,7 @@ def place_of(folder: str, settings: Settings) -> str:
 
 def place_in(folder: str, name: str) -> str:
     """Return the path of a file in a folder; a URL as it is."""
-    return name if _is_url(name) else os.path.abspath(os.path.join(folder, name))
-
-
-def _is_url(place: str) -> bool:
-    return "://" in place
+    return name if "://" in name else os.path.abspath(os.path.join(folder, name))
 
 
 def engine_at(place: str) -> sa.Engine:
@@ -181,11 +128,8 @@ def engine_at(place: str) -> sa.Engine:
 
     Raises UsageError for a malformed URL, and if the driver of the database is not installed.
     """
-    from sqlalchemy import URL
-    from sqlalchemy.exc import ArgumentError
-
     scheme, separator, rest = place.partition("://")
-    url: URL | str = place if separator else URL.create("sqlite", database=place)
+    url: sa.URL | str = place if separator else sa.URL.create("sqlite", database=place)
     if separator and scheme in ("postgresql", "postgres"):
         url = f"postgresql+psycopg://{rest}"
     try:
@@ -193,17 +137,16 @@ def engine_at(place: str) -> sa.Engine:
     except ModuleNotFoundError as error:
         message = f"the board's database needs {error.name}, of the extra postgresql: {installs('postgresql')}"
         raise UsageError(message=message) from error
-    except (ArgumentError, ValueError):
+    except (ArgumentError, ValueError):  # the login and the query may hold a password
+        login, at, address = rest.rpartition("@")
+        rest = "…" if "?" in login else ("…@" if at else "") + address.partition("?")[0]
         form = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
-        message = f"{form}: {_without_password(place)}"
-        raise UsageError(message=visible(message)) from None
+        raise UsageError(message=visible(f"{form}: {scheme}{separator}{rest}")) from None
 
 
 @lru_cache(maxsize=64)
 def _engine(url: sa.URL | str) -> sa.Engine:
     """Make the engine of a URL. It is kept, with the statements it has compiled; connections are not."""
-    import sqlalchemy as sa
-
     url = sa.make_url(url)
     arguments = {"timeout": BUSY_SECONDS} if url.drivername.startswith("sqlite") else {"connect_timeout": 10}
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments)
@@ -213,81 +156,53 @@ def _engine(url: sa.URL | str) -> sa.Engine:
     return engine
 
 
-def _without_password(place: str) -> str:
-    """Remove from a malformed URL the login, and the query, which may hold a password."""
-    scheme, separator, rest = place.partition("://")
-    login, at, address = rest.rpartition("@")
-    known = "…" if "?" in login else ("…@" if at else "") + address.partition("?")[0]
-    return scheme + separator + known
+class ReadOnlyCopy(sqlite3.Connection):
+    """A connection to a private copy of a database that cannot be written."""
+
+
+def is_copy(connection: sa.Connection) -> bool:
+    """Whether a connection is to a private copy of SQLite's database, since that cannot be written."""
+    return isinstance(connection.connection.dbapi_connection, ReadOnlyCopy)
 
 
 def connect_to_sqlite(path: str, *, timeout: float = BUSY_SECONDS, **how: Any) -> sqlite3.Connection:
-    """Connect; if a full disk has no room for the memory that connections share, connect without it.
+    """Connect; to a private copy if the database cannot be written.
 
-    If the database cannot be written, connect for reading.
+    If a full disk has no room for the memory that connections share, connect without it.
     """
+
+    def prepared(locking: str) -> sqlite3.Connection:
+        connection: sqlite3.Connection = sqlite3.connect(path, timeout, **how)
+        connection.isolation_level = None  # we begin transactions, not the driver
+        try:
+            for pragma in (f"locking_mode = {locking}", "journal_mode = WAL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
     try:
-        return _prepared(sqlite3.connect(path, timeout, **how), "NORMAL")
+        return prepared("NORMAL")
     except sqlite3.OperationalError as error:
         code = error.sqlite_errorcode & 0xFF
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and os.path.isfile(path):
-            return _for_reading(path, timeout=timeout, **how)
+            # SQLite wants to write the memory that connections share, unless nobody writes: then there is no log
+            log = f"{path}-wal"
+            nobody_writes = not os.path.exists(log) or os.path.getsize(log) == 0
+            name = f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if nobody_writes else ''}"
+            copy: sqlite3.Connection = sqlite3.connect("", factory=ReadOnlyCopy, **how)  # in a temporary file
+            copy.isolation_level = None
+            with closing(sqlite3.connect(name, timeout, uri=True)) as source:
+                source.backup(copy)
+            return copy
         if code not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
             raise
-        return _prepared(sqlite3.connect(path, timeout, **how), "EXCLUSIVE")
-
-
-class ReadOnlyConnection(sqlite3.Connection):
-    """A connection to a database that cannot be written; only temporary tables can be made, in memory."""
-
-
-def _for_reading(path: str, **how: Any) -> sqlite3.Connection:
-    """Connect for reading; raises the error of SQLite if another process had not finished writing.
-
-    SQLite wants to write the memory that connections share, unless nobody writes: then there is no log beside the
-    database.
-    """
-    from pathlib import Path
-
-    log = f"{path}-wal"
-    nobody_writes = not os.path.exists(log) or os.path.getsize(log) == 0
-    name = f"{Path(path).as_uri()}?mode=ro{'&immutable=1' if nobody_writes else ''}"
-    connection = sqlite3.connect(name, **how, uri=True, factory=ReadOnlyConnection)
-    connection.isolation_level = None
-    connection.execute("PRAGMA temp_store = MEMORY")
-    return connection
-
-
-def is_read_only(connection: sa.Connection) -> bool:
-    """Whether the database of a connection is SQLite's and cannot be written."""
-    return isinstance(connection.connection.dbapi_connection, ReadOnlyConnection)
-
-
-def shadow(connection: sa.Connection, tables: Iterable[str]) -> None:
-    """Put copies in memory in the place of some tables, for this connection to a read-only database."""
-    for table in tables:
-        ((created,),) = rows(connection, "SELECT sql FROM main.sqlite_master WHERE name = :name", name=table)
-        connection.exec_driver_sql(created.replace("CREATE TABLE", "CREATE TEMPORARY TABLE", 1))
-        connection.exec_driver_sql(f"INSERT INTO temp.{table} SELECT * FROM main.{table}")
-
-
-def _prepared(connection: sqlite3.Connection, locking: str) -> sqlite3.Connection:
-    connection.isolation_level = None  # we begin transactions, not the driver
-    try:
-        connection.execute(f"PRAGMA locking_mode = {locking}")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+        return prepared("EXCLUSIVE")
 
 
 def _begin_immediate(connection: sa.Connection, seconds: float) -> None:
-    """Begin to write; SQLite itself waits only for moments, as no signal is handled meanwhile."""
-    from sqlalchemy.exc import OperationalError
-
     ends = time.monotonic() + seconds
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
     while True:
@@ -301,98 +216,71 @@ def _begin_immediate(connection: sa.Connection, seconds: float) -> None:
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
-SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
-POSTGRESQL_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
-
-
-def tables_in(connection: AnyConnection) -> set[str]:
-    """Return the names of the tables in a database."""
-    return {name for (name,) in rows(connection, POSTGRESQL_TABLES if is_postgresql(connection) else SQLITE_TABLES)}
-
-
-def check_schema(place: str) -> None:
+def check_schema(engine: sa.Engine) -> None:
     """Raise UsageError for a database of a newer geval-py, StoreError for one that holds no board."""
-    version = None
-    with _reading_rows(place) as connection:
-        if "alembic_version" in tables_in(connection):
-            version = next((found for (found,) in rows(connection, "SELECT version_num FROM alembic_version")), None)
+    with store_errors(engine), engine.connect() as connection:
+        version = None
+        if sa.inspect(connection).has_table("alembic_version"):
+            version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
     if version is None:
-        raise StoreError(path=shown(place), reason="it holds no board")
+        raise StoreError(path=_shown(engine.url), reason="it holds no board")
     if version > SCHEMA_VERSION:
         message = f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
         raise UsageError(message=message)
 
 
-def migrate(engine: sa.Engine) -> None:
-    """Make the tables of this version in an empty database; raises StoreError."""
+def create_tables(engine: sa.Engine) -> None:
+    """Make the tables of a board, unless they are there; raises StoreError if they hold submissions."""
     from geval_py.board.database.migrations import upgrade
 
     with store_errors(engine), engine.begin() as connection:
         upgrade(connection)
+        if connection.execute(sa.select(schema.submissions.c.id).limit(1)).first() is not None:
+            reason = "it holds the submissions of a board already"
+            raise StoreError(path=_shown(engine.url), reason=reason)
 
 
 @contextmanager
 def store_errors(engine: sa.Engine) -> Iterator[None]:
     """Raise the errors of a database as StoreError, which names it without its password."""
-    from sqlalchemy.exc import DBAPIError
-
     try:
         yield
     except DBAPIError as error:
-        raise _store_error(engine.url, error.orig) from error
+        raise StoreError(path=_shown(engine.url), reason=str(error.orig).partition("\n")[0]) from error
 
 
-def _store_error(place: str | sa.URL, error: BaseException | None) -> StoreError:
-    return StoreError(path=shown(place), reason=str(error).partition("\n")[0])
-
-
-def shown(place: str | sa.URL) -> str:
+def _shown(url: sa.URL) -> str:
     """Return the path or URL of a database, without its password and query, which may hold one."""
-    if isinstance(place, str) and not _is_url(place):
-        return place
-    url = (engine_at(place).url if isinstance(place, str) else place).set(query={})
-    return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string(hide_password=True)
-
-
-# Moments, as they are stored: in UTC, as text of fixed length, which sorts by time.
-
-
-def stored_moment(moment: datetime) -> str:
-    """Convert a moment to text; raises ValueError for one without a zone."""
-    if moment.tzinfo is None:
-        raise ValueError(f"{moment} has no zone")
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def moment_stored_as(text: str) -> datetime:
-    """Convert stored text to a moment in UTC."""
-    return datetime.fromisoformat(text)
+    if url.drivername.startswith("sqlite"):
+        return str(url.database)
+    return url.set(query={}).render_as_string(hide_password=True)
 
 
 def mark_changed(connection: sa.Connection) -> None:
     """Note that what the pages show may have changed, for a server that keeps them."""
-    _execute(connection, "UPDATE board SET changed = changed + 1")
+    connection.execute(sa.update(schema.board).values(changed=schema.board.c.changed + 1))
 
 
 # The content of files.
 
 
-PART_BYTES = 4_000_000
-CHUNK_BYTES = 1 << 20
+PART_BYTES = 4_000_000  # of a content; of a compressed one, hardly more
 PACKED_ENDING = ".packed"
 PACKED_LEVEL = 1  # on outputs it takes half the time of level 3, and their numbers become smaller by a tenth
-STORE_PART = "INSERT INTO blobs (sha256, part, data) VALUES (:digest, :part, :data)"
-READ_PART = "SELECT data FROM blobs WHERE sha256 = :digest AND part = :part"
-(ZSTD,) = (compression for compression in COMPRESSIONS if compression.name == "zstd")
+SIZE_BYTES = 8  # before each part of a packed file
 
 
 def pack_file(path: str) -> str:
-    """Compress a file into one beside it, and return its path; raises OSError."""
+    """Compress the parts of a file into one beside it, and return its path; raises OSError."""
     packed = path + PACKED_ENDING
-    with open(path, "rb") as file, open(packed, "wb") as new, ZSTD.compressor(new, PACKED_LEVEL) as stream:
-        while chunk := file.read(CHUNK_BYTES):
-            stream.write(chunk)
-    return packed
+    with open(path, "rb") as file, open(packed, "wb") as new:
+        part = file.read(PART_BYTES)
+        while True:
+            frame = zstd_module().compress(part, PACKED_LEVEL)
+            new.write(len(frame).to_bytes(SIZE_BYTES, "big") + frame)
+            part = file.read(PART_BYTES)
+            if not part:
+                return packed
 
 
 def store_content(connection: sa.Connection, digest: str, packed: str | None) -> None:
@@ -402,53 +290,34 @@ def store_content(connection: sa.Connection, digest: str, packed: str | None) ->
     if packed is None:
         raise AssertionError("a content without a compressed file is stored before")
     with open(packed, "rb") as file:
-        for part, data in enumerate(iter(lambda: file.read(PART_BYTES), b"")):
-            _execute(connection, STORE_PART, digest=digest, part=part, data=data)
+        part = 0
+        while size := file.read(SIZE_BYTES):
+            row = {"sha256": digest, "part": part, "data": file.read(int.from_bytes(size, "big"))}
+            connection.execute(sa.insert(schema.blobs).values(row))
+            part += 1
 
 
 def is_stored(connection: sa.Connection, digest: str) -> bool:
     """Whether the content with a digest is stored."""
-    return bool(rows(connection, "SELECT part FROM blobs WHERE sha256 = :digest LIMIT 1", digest=digest))
+    query = sa.select(schema.blobs.c.part).where(schema.blobs.c.sha256 == digest).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def write_content(connection: sa.Connection, digest: str, path: str) -> None:
     """Write a content, decompressed, into a new file; raises StoreError if it is damaged, OSError."""
-    from hashlib import sha256
-
     damaged = StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
-    found = sha256()
-    stream = Decompressed(_Parts(connection, digest), ZSTD, path, None)
-    with open(path, "xb") as file, io.BufferedReader(stream, CHUNK_BYTES) as reader:
-        try:
-            while chunk := reader.read(CHUNK_BYTES):
-                found.update(chunk)
-                file.write(chunk)
-        except CorruptFileError as error:
-            raise damaged from error
-    if found.hexdigest() != digest:
+    hashed = sha256()
+    query = sa.select(schema.blobs.c.data).where(schema.blobs.c.sha256 == digest).order_by(schema.blobs.c.part)
+    with open(path, "xb") as file:
+        for frame in connection.execute(query.execution_options(yield_per=1)).scalars():
+            try:
+                part = zstd_module().decompress(frame)
+            except zstd_module().ZstdError as error:
+                raise damaged from error
+            hashed.update(part)
+            file.write(part)
+    if hashed.hexdigest() != digest:
         raise damaged
-
-
-class _Parts:
-    """The parts of a content as one stream."""
-
-    def __init__(self, connection: sa.Connection, digest: str) -> None:
-        self._parts = self._read(connection, digest)
-        self._left = b""
-
-    @staticmethod
-    def _read(connection: sa.Connection, digest: str) -> Iterator[bytes]:
-        part = 0
-        while found := rows(connection, READ_PART, digest=digest, part=part):
-            yield bytes(found[0][0])
-            part += 1
-
-    def read(self, size: int = -1, /) -> bytes:
-        if not self._left:
-            self._left = next(self._parts, b"")
-        taken = self._left if size < 0 else self._left[:size]
-        self._left = self._left[len(taken) :]
-        return taken
 
 
 def escape_unstorable(value: Any) -> Any:

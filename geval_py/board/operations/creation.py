@@ -10,12 +10,8 @@ import yaml
 from geval_py.board.database.store import (
     SETTINGS_FILE,
     Board,
-    StoreError,
-    migrate,
+    create_tables,
     place_of,
-    rows,
-    shown,
-    tables_in,
 )
 from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
@@ -56,10 +52,7 @@ def create(
     settings = settings_of(place, content)
     os.makedirs(folder, exist_ok=True)
     board = Board(folder, settings, place_of(folder, settings))
-    with board.reading_rows() as connection:
-        if "submissions" in tables_in(connection) and rows(connection, "SELECT 1 FROM submissions LIMIT 1"):
-            raise StoreError(path=shown(board.place), reason="it holds the submissions of a board already")
-    migrate(board.engine)
+    create_tables(board.engine)
     with rewriting.written_whole(place) as file:
         file.write(content.encode())
     return board

@@ -33,7 +33,7 @@ from geval_py.board.database.schema import (
     scores,
     submissions,
 )
-from geval_py.board.database.store import Board, is_read_only, mark_changed, shadow
+from geval_py.board.database.store import Board, is_copy, mark_changed
 from geval_py.board.ranking import order
 from geval_py.board.settings import (
     BEST,
@@ -131,13 +131,12 @@ def ensure_disclosed(opened: Board, now: datetime) -> None:
 def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
     """Read one state of the database, with the disclosures of now; raises StoreError.
 
-    If the database cannot be written, what is not of now is computed in memory, for this connection alone.
+    If the database cannot be written, what is not of now is computed in the connection's copy of it.
     """
     with opened.reading() as connection:
         is_old = not order.is_disclosed(connection, opened.settings, now)
-        if not is_old or is_read_only(connection):
+        if not is_old or is_copy(connection):
             if is_old:
-                shadow(connection, ("board", "rungs", "disclosures", "evaluations", "comparisons", "exchanges"))
                 refresh(connection, opened.settings, now)
             yield connection
             return
@@ -444,6 +443,8 @@ def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 def complete(connection: Connection, settings: Settings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
+    from geval_py.board.ranking.uncertainty import compare_pairs
+
     if connection.execute(select(board.c.compared_with)).scalar() != order.P_VALUES:
         connection.execute(delete(comparisons))
         connection.execute(update(board).values(compared_with=order.P_VALUES))
@@ -455,30 +456,13 @@ def complete(connection: Connection, settings: Settings, now: datetime) -> None:
                 ranking = order.entries(connection, of, test.name, phase, by)
                 placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
                 ids = set(islice(placed, order.MOST_COMPARED))
-                _compare_missing(connection, of, ids)
                 ranked.update(ids)
+                if not order.are_compared(connection, of, ids):
+                    stored = select(comparisons.c.one_id, comparisons.c.other_id).where(order.are_among(of, ids))
+                    pairs = {(one, other) for one, other in connection.execute(stored)}
+                    missing = [pair for pair in combinations(sorted(ids), 2) if pair not in pairs]
+                    connection.execute(insert(comparisons), list(compare_pairs(connection, of, missing)))
     _forget_unranked(connection, settings, ranked)
-
-
-def _compare_missing(connection: Connection, settings: Settings, ids: set[int]) -> None:
-    missing = list(_missing_pairs(connection, settings, ids))
-    if missing:
-        from geval_py.board.ranking.uncertainty import compare_pairs
-
-        connection.execute(insert(comparisons), list(compare_pairs(connection, settings, missing)))
-
-
-def _missing_pairs(connection: Connection, settings: Settings, ids: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs without a stored p-value; usually these are just the pairs with a new evaluation."""
-    ends = [order.compared(connection, settings, ids, f"DISTINCT {end}") for end in ("one_id", "other_id")]
-    old = {one for found in ends for (one,) in found}
-    stored: set[tuple[int, int]] = set()
-    if order.number_compared(connection, settings, ids) < len(old) * (len(old) - 1) // 2:
-        stored = {(one, other) for one, other in order.compared(connection, settings, ids, "one_id, other_id")}
-        old = set()
-    for one, other in combinations(sorted(ids), 2):
-        if not (one in old and other in old) and (one, other) not in stored:
-            yield one, other
 
 
 def _forget_unranked(connection: Connection, settings: Settings, ranked: set[int]) -> None:

@@ -18,8 +18,11 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.board.database.store import rows
+from sqlalchemy import Connection, RowMapping, select
+
+from geval_py.board.database.schema import evaluations
 from geval_py.board.ranking import order, place_ranges
+from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.settings import (
     AFTER,
     PUBLIC,
@@ -38,7 +41,7 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import nearest, visible
 
 if TYPE_CHECKING:
-    from geval_py.board.database.store import AnyConnection, Board
+    from geval_py.board.database.store import Board
     from geval_py.tables.layout import Cut
     from geval_py.text import Alignment
 
@@ -70,17 +73,12 @@ def standings(
 
     Raises UsageError for an unknown test, phase or grouping, StoreError.
     """
-    with board.reading_rows() as connection:
-        if order.is_disclosed(connection, board.settings, now):
-            return standings_on(connection, board.settings, test, phase=phase, by=by, now=now)
-    from geval_py.board.ranking.disclosure import disclosed
-
-    with disclosed(board, now) as current:
-        return standings_on(current, board.settings, test, phase=phase, by=by, now=now)
+    with disclosed(board, now) as connection:
+        return standings_on(connection, board.settings, test, phase=phase, by=by, now=now)
 
 
 def standings_on(
-    connection: AnyConnection,
+    connection: Connection,
     settings: Settings,
     test: str | None = None,
     *,
@@ -127,7 +125,7 @@ def standings_on(
 
 
 def _present_phase(
-    connection: AnyConnection, settings: Settings, test: str | None, now: datetime
+    connection: Connection, settings: Settings, test: str | None, now: datetime
 ) -> tuple[str, tuple[str, ...]]:
     """Return the phase shown by default: the last one until now that ranks the test; and notes for people."""
     until = settings.phase_names[: settings.phase_names.index(settings.phase_of(now)) + 1]
@@ -140,7 +138,7 @@ def _present_phase(
     return last, ()
 
 
-def _has_entries(connection: AnyConnection, settings: Settings, test: str | None, phase: str) -> bool:
+def _has_entries(connection: Connection, settings: Settings, test: str | None, phase: str) -> bool:
     of = settings.in_phase(phase)
     tests = (one.name for one in of.tests if test in (None, one.name))
     return any(order.entries(connection, of, name, phase, order.SUBMISSION) for name in tests)
@@ -166,7 +164,7 @@ def _known(what: str, name: str, names: Sequence[str]) -> str:
     raise UsageError(message=visible(f"the board has no {what} `{name}`") + f"\n  {visible(advice)}")
 
 
-def _entry(row: Mapping[str, Any], others: Sequence[str], *, shown: bool) -> Entry:
+def _entry(row: RowMapping, others: Sequence[str], *, shown: bool) -> Entry:
     """Return an entry without its range; without any figure unless figures may be shown."""
     told = {name: row[name] for name in order.TOLD}
     told |= {"tags": tuple(row["tags"]), "params": {**row["params"], **row["variant_params"]}}
@@ -192,7 +190,7 @@ def _entry(row: Mapping[str, Any], others: Sequence[str], *, shown: bool) -> Ent
 
 
 def _with_ranges(
-    connection: AnyConnection, settings: Settings, entries: tuple[Entry, ...], floor: float | None
+    connection: Connection, settings: Settings, entries: tuple[Entry, ...], floor: float | None
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Add the range and the groups of each entry that has a place; return the entries, and notes for people.
 
@@ -217,7 +215,7 @@ def _with_ranges(
 
 
 def _part_notes(
-    connection: AnyConnection, settings: Settings, test: Test, phase: str, now: datetime, evaluation: int
+    connection: Connection, settings: Settings, test: Test, phase: str, now: datetime, evaluation: int
 ) -> Iterator[str]:
     """Name the part of a test that a table shows, with the number of its lines as in an evaluation, and what decides.
 
@@ -226,7 +224,7 @@ def _part_notes(
     part, last = settings.part_of(test, phase, now), settings.deciding_phase(test.name)
     if not part:
         return
-    ((lines,),) = rows(connection, "SELECT lines FROM evaluations WHERE id = :evaluation", evaluation=evaluation)
+    lines = connection.execute(select(evaluations.c.lines).where(evaluations.c.id == evaluation)).scalar_one()
     is_open = last is not None and last.name == phase and part == PUBLIC
     yield OF_PART.format(part, lines) + (f"; {UNDECIDED}" if is_open else "")
     if settings.finals and settings.is_decided(test, phase, now):

@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from geval_py.board.database.store import is_postgresql, moment_stored_as, rows, stored_moment
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, func, select
+from sqlalchemy.types import TypeEngine
+
+from geval_py.board.database.schema import SCORED, Moment, board, comparisons, submissions
 from geval_py.board.settings import ALL, BEST, BY_TAG, Settings, measure_of
-from geval_py.board.submission import SCORED
 from geval_py.explaining.significance import LEVEL
-
-if TYPE_CHECKING:
-    from geval_py.board.database.store import AnyConnection
 
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml
@@ -36,11 +36,11 @@ TOLD = ("code", "description", "tags", "params", "remark", "links", "affiliation
 ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 P_VALUES = "counted, or bounded if few"  # how p-values are made; others are made again
 MOST_COMPARED = 500  # entries of a ranking, the first ones
-READ: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("tags", "params", "links", "variant_params"), json.loads),
-    **dict.fromkeys(("baseline", "shared", "latest_held"), bool),
-    "arrived": moment_stored_as,
-}  # how stored values are read
+TYPES: Mapping[str, TypeEngine[Any]] = {
+    **{name: submissions.c[name].type for name in (*TOLD, "arrived", "baseline")},
+    **dict.fromkeys(("shared", "latest_held"), sa.Boolean()),
+    "variant_params": sa.JSON(),
+}  # of the columns of an entry, where the database does not know it
 
 LIMITS = {"begin": ">", "end": "<="}  # how an arrival compares with the deadline before a phase, and its own
 OTHER = "SELECT value FROM disclosures WHERE output_id = chosen.output_id AND metric = :{}"
@@ -77,11 +77,11 @@ ORDER BY {quality}, chosen.arrived, chosen.submission_id, chosen.output_id
 """
 
 
-def entries(connection: AnyConnection, settings: Settings, test: str, phase: str, by: str) -> list[dict[str, Any]]:
+def entries(connection: Connection, settings: Settings, test: str, phase: str, by: str) -> Sequence[RowMapping]:
     """Return the entries of a leaderboard in order; the other metrics are the columns other0, other1 and so on."""
     others = {f"other{number}": metric for number, metric in enumerate(settings.also)}
     deadlines = zip(LIMITS, bounds(settings, phase), strict=True)
-    limits = {name: stored_moment(deadline) for name, deadline in deadlines if deadline is not None}
+    limits = {name: deadline for name, deadline in deadlines if deadline is not None}
     whose = "submission_id" if by == SUBMISSION else "submitter_id, CASE WHEN baseline THEN submission_id ELSE 0 END"
     direction = "ASC" if measure_of(settings.metric).direction == "lower" else "DESC"
     quality = f"abs(value) = :infinity NULLS LAST, value {direction} NULLS LAST"
@@ -95,24 +95,20 @@ def entries(connection: AnyConnection, settings: Settings, test: str, phase: str
         "variant": "outputs.variant",
         "variant_params": "outputs.params",
     }
-    for name, column in columns.items():
-        columns[name] = (f"CAST({column} AS TEXT)" if READ.get(name) is json.loads else column) + f" AS {name}"
-    postgresql = is_postgresql(connection)
+    is_postgresql = connection.dialect.name == "postgresql"
     sql = ENTRIES.format(
         arrived_in="".join(f" AND submissions.arrived {LIMITS[name]} :{name}" for name in limits),
-        tagged="json_array_elements_text(tags) AS tagged (value)" if postgresql else "json_each(tags) AS tagged",
+        tagged="json_array_elements_text(tags) AS tagged (value)" if is_postgresql else "json_each(tags) AS tagged",
         pool="by_tag" if by == TAG else "candidates",
         whose=whose,
         group=f"{whose}, tag" if by == TAG else whose,  # each baseline is a group
         quality=quality,
         keys=", ".join(KEYS),
-        columns=", ".join(columns.values()),
+        columns=", ".join(f"{column} AS {name}" for name, column in columns.items()),
     )
-    given = {"metric": settings.metric, "test": test, "scored": SCORED, "infinity": math.inf}
-    return [
-        {name: READ[name](value) if name in READ else value for name, value in zip(columns, row, strict=True)}
-        for row in rows(connection, sql, **given, **limits, **others)
-    ]
+    query = sa.text(sql).bindparams(*(bindparam(name, limit, Moment) for name, limit in limits.items()))
+    values = {"metric": settings.metric, "test": test, "scored": SCORED, "infinity": math.inf, **others}
+    return connection.execute(query.columns(**TYPES), values).mappings().all()
 
 
 def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | None]:
@@ -122,10 +118,9 @@ def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | 
     return deadlines[number], deadlines[number + 1]
 
 
-def is_disclosed(connection: AnyConnection, settings: Settings, now: datetime) -> bool:
+def is_disclosed(connection: Connection, settings: Settings, now: datetime) -> bool:
     """Whether the stored disclosures and comparisons are those of now."""
-    ((stored,),) = rows(connection, "SELECT disclosed_with FROM board")
-    return bool(stored == made_with(settings, now))
+    return connection.execute(select(board.c.disclosed_with)).scalar() == made_with(settings, now)
 
 
 def made_with(settings: Settings, now: datetime) -> str:
@@ -148,37 +143,23 @@ def made_with(settings: Settings, now: datetime) -> str:
     return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed, P_VALUES])
 
 
-def are_compared(connection: AnyConnection, settings: Settings, evaluations: Collection[int]) -> bool:
+def are_compared(connection: Connection, settings: Settings, evaluations: Collection[int]) -> bool:
     """Whether all pairs of some evaluations were compared, with the samples and the seed of the settings."""
-    pairs = len(evaluations) * (len(evaluations) - 1) // 2
-    return number_compared(connection, settings, evaluations) == pairs
-
-
-def number_compared(connection: AnyConnection, settings: Settings, evaluations: Collection[int]) -> int:
-    """Return the number of stored pairs of some evaluations."""
-    return int(compared(connection, settings, evaluations, "count(*)")[0][0])
+    query = select(func.count()).select_from(comparisons).where(are_among(settings, evaluations))
+    return connection.execute(query).scalar() == len(evaluations) * (len(evaluations) - 1) // 2
 
 
 def p_values(
-    connection: AnyConnection, settings: Settings, evaluations: Collection[int], below: float = LEVEL
-) -> Sequence[Sequence[Any]]:
+    connection: Connection, settings: Settings, evaluations: Collection[int], below: float = LEVEL
+) -> list[tuple[int, int, float]]:
     """Return the stored p-values below a level, the smallest first; of each pair the smaller id comes first."""
-    more = "AND p < :below ORDER BY p, one_id, other_id"
-    return compared(connection, settings, evaluations, "one_id, other_id, p", more, below=below)
+    c = comparisons.c
+    query = select(c.one_id, c.other_id, c.p).where(are_among(settings, evaluations), c.p < below)
+    return [(one, other, p) for one, other, p in connection.execute(query.order_by(c.p, c.one_id, c.other_id))]
 
 
-def compared(
-    connection: AnyConnection,
-    settings: Settings,
-    evaluations: Collection[int],
-    columns: str,
-    more: str = "",
-    **parameters: object,
-) -> Sequence[Sequence[Any]]:
-    """Return columns of the stored comparisons among some evaluations, with the samples and seed of the settings."""
-    ids = ", ".join(map(str, sorted(evaluations))) or "NULL"
-    sql = (
-        f"SELECT {columns} FROM comparisons WHERE one_id IN ({ids}) AND other_id IN ({ids}) "
-        f"AND samples = :samples AND seed = :seed {more}"
-    )
-    return rows(connection, sql, samples=settings.samples, seed=settings.seed, **parameters)
+def are_among(settings: Settings, evaluations: Collection[int]) -> ColumnElement[bool]:
+    """Return the condition for comparisons among some evaluations, with the samples and seed of the settings."""
+    c, ids = comparisons.c, sorted(evaluations)
+    is_made = and_(c.samples == settings.samples, c.seed == settings.seed)
+    return and_(c.one_id.in_(ids), c.other_id.in_(ids), is_made)

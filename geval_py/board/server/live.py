@@ -15,7 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from geval_py.board.database.store import Board, rows, settings_path
+from sqlalchemy import select
+
+from geval_py.board.database import schema
+from geval_py.board.database.store import Board, settings_path
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import challenge
 
@@ -62,14 +65,14 @@ class SiteState:
     """What the pages depend on: with an equal state they are the same."""
 
     phase: str
-    changed: str
+    changed: int
     files: tuple[tuple[int, int], ...]
 
 
 def site_state(board: Board, now: datetime) -> SiteState:
     """Read what the pages of a board depend on; raises StoreError."""
-    with board.reading_rows() as connection:
-        ((changed,),) = rows(connection, "SELECT changed FROM board")
+    with board.reading() as connection:
+        changed = connection.execute(select(schema.board.c.changed)).scalar_one()
     readme = os.path.join(board.settings.challenge, challenge.README_FILE)
     return SiteState(board.settings.phase_of(now), changed, (_stamp(settings_path(board.folder)), _stamp(readme)))
 

@@ -2,15 +2,23 @@
 
 import hashlib
 from array import array
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from rows import START, Rows
+from samples import NOW, ON_BOTH, without_limits
 from sqlalchemy import delete, text
 
 from geval_py.board import submission as columns
+from geval_py.board.database import schema
 from geval_py.board.database import store as blobs
+from geval_py.board.database.schema import Moment, outputs, submissions
 from geval_py.board.database.schema import blobs as stored_blobs
 from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
+from geval_py.board.operations import creation
+from geval_py.board.ranking import leaderboard, order
 from geval_py.errors import UsageError
 
 
@@ -80,3 +88,86 @@ def test_columns_of_losses_come_back():
         columns.unpack(stored, 3)
     with pytest.raises(ValueError, match="Zstandard"):
         columns.unpack(b"no", 1)
+
+
+ODD = {
+    "arrived": START + timedelta(microseconds=1),
+    "description": ":metric ? %s %% {}",
+    "remark": "Zoë's “\\n”",
+    "tags": ["ä", "it's", '"'],
+    "params": {"k": "1", "deep": {"list": [1.5, None, True, "\U0001f600"]}},
+    "links": [["title", "https://example.org/?a=1"]],
+    "baseline": True,
+}
+
+
+@ON_BOTH
+def test_an_entry_has_what_sqlalchemy_reads(tmp_path, database):
+    rows = Rows(tmp_path, database=database, also="[LogLossHashed]")
+    rows.submit("odd", {"PerplexityHashed": 80.5, "LogLossHashed": 4.25}, **ODD)
+    rows.submit("plain", 90.0, None)
+    rows.refresh()
+    with rows.board.reading() as connection:
+        stored = {row["id"]: row for row in connection.execute(sa.select(submissions)).mappings()}
+        params = {row.id: row.params for row in connection.execute(sa.select(outputs))}
+    with rows.board.reading() as connection:
+        found = order.entries(connection, rows.board.settings, "test-A", "", order.SUBMISSION)
+    assert [(entry["value"], entry["other0"], entry["place"], entry["shared"]) for entry in found] == [
+        (80.5, 4.25, None, False),
+        (90.0, None, 1, False),
+    ]
+    for entry in found:
+        row = stored[entry["submission_id"]]
+        for name in (*order.TOLD, "arrived", "baseline"):
+            assert (entry[name], type(entry[name])) == (row[name], type(row[name]))
+        assert entry["variant_params"] == params[entry["output_id"]]
+    assert {name: found[0][name] for name in ODD} == ODD
+
+
+@pytest.mark.parametrize("moment", [START, START.replace(microsecond=7), datetime.max.replace(tzinfo=UTC)])
+def test_a_moment_comes_back(moment):
+    stored = Moment().process_bind_param(moment, None)
+    assert Moment().process_result_value(stored, None) == moment
+    assert len(stored) == Moment().impl.length
+
+
+def test_a_moment_needs_a_zone():
+    with pytest.raises(ValueError, match="has no zone"):
+        Moment().process_bind_param(datetime(2027, 1, 1), None)
+
+
+def test_what_another_transaction_has_not_committed_is_not_shown(sqlite_board):
+    before = leaderboard.standings(sqlite_board, now=NOW)
+    with sqlite_board.writing() as connection:
+        connection.execute(schema.board.update().values(disclosed_with="other settings"))
+        assert leaderboard.standings(sqlite_board, now=NOW) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"no database at all " * 9, "file is not a database"), (b"", "it holds no board"), (None, "it holds no board")],
+)
+def test_a_file_that_is_no_board(content, reason, sqlite_board):
+    path = Path(sqlite_board.folder) / "board.sqlite"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(StoreError) as caught:
+        Board.open(sqlite_board.folder)
+    assert str(caught.value) == f"Cannot use the board's database `{path}`: {reason}"
+
+
+def test_a_table_that_is_missing(sqlite_board):
+    with sqlite_board.writing() as connection:
+        connection.execute(sa.text("DROP TABLE disclosures"))
+    with pytest.raises(StoreError) as caught:
+        leaderboard.standings(sqlite_board, now=NOW)
+    assert str(caught.value).endswith("board.sqlite`: no such table: disclosures")
+
+
+def test_a_folder_whose_name_looks_like_a_query(challenge, tmp_path):
+    """SQLAlchemy's URL of a file would end at the question mark."""
+    folder = tmp_path / "a?b=c%20d#e"
+    creation.create(folder, challenge=challenge, answers=tmp_path / "answers")
+    assert sorted(path.name for path in folder.iterdir()) == ["board.sqlite", "board.yaml"]
+    assert leaderboard.standings(without_limits(folder), now=NOW).entries == ()

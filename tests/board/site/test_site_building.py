@@ -295,7 +295,7 @@ def test_a_site_is_that_of_its_export(sqlite_board, submission, tmp_path, geval,
     line = 1 + next(n for n, text in enumerate(page.read_text().split("\n")) if "eve" in text)
     assert geval("board", "verify", str(public), str(archive)) == (
         1,
-        f"index.html differs, from line {line} on\nfeed.xml is missing\nextra.html is not of this board\n",
+        f"feed.xml is missing\nindex.html differs, from line {line} on\nextra.html is not of this board\n",
         "",
     )
 
