@@ -10,9 +10,16 @@ made from log losses of words, and if the texts were not kept.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
+from geval_py.evaluation import Evaluation
+from geval_py.explaining import calibration as calibrating
+from geval_py.explaining.comparison import Comparison, compare
+from geval_py.explaining.luck import luck as measure_luck
+from geval_py.explaining.tuning import tune
+from geval_py.reports import panels
+from geval_py.reports.charts import Chart
+from geval_py.reports.report import Report, check_log_losses
 from geval_py.text import visible
 
 __all__ = [
@@ -29,41 +36,20 @@ __all__ = [
     "tuning",
 ]
 
-if TYPE_CHECKING:
-    from geval_py.evaluation import Evaluation
-    from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.losses import Outcomes
-    from geval_py.reports.drawing import Chart
-
 
 def losses(evaluation: Evaluation) -> Chart:
     """Draw the spread of the line losses, by outcome: first guess right, listed, not listed."""
-    from geval_py.explaining.losses import loss_bins
-    from geval_py.reports import contents, drawing, loss_panels
-
-    values = contents.log_losses(evaluation)
-    bins = loss_bins(values, _outcomes(evaluation))
-    bits = evaluation.scores[0].metric.bits
-    return loss_panels.spread_chart(bins, len(values), contents.mean_of(values), bits, drawing.NOTEBOOK)
+    return _chart(panels.spread_panel(_report(evaluation)))
 
 
 def costs(evaluation: Evaluation) -> Chart:
     """Draw which kind of miss costs most: the shares of the lines and of the loss, by outcome."""
-    from geval_py.explaining.losses import outcome_shares
-    from geval_py.reports import contents, drawing, loss_panels
-
-    shares = outcome_shares(contents.log_losses(evaluation), _outcomes(evaluation))
-    return loss_panels.costs_chart(shares, drawing.NOTEBOOK)
+    return _chart(panels.costs_panel(_report(evaluation)))
 
 
 def lengths(evaluation: Evaluation) -> Chart:
     """Draw the perplexity by the number of characters of the expected word."""
-    from geval_py.explaining.losses import by_length
-    from geval_py.reports import contents, drawing, loss_panels
-
-    values = contents.log_losses(evaluation)
-    parts = by_length(values, _words(evaluation))
-    return loss_panels.parts_chart(parts, contents.mean_of(values), drawing.NOTEBOOK)
+    return _chart(panels.length_panel(_report(evaluation)))
 
 
 def frequencies(evaluation: Evaluation) -> Chart:
@@ -71,15 +57,8 @@ def frequencies(evaluation: Evaluation) -> Chart:
 
     Raises UsageError without such a file.
     """
-    from geval_py.explaining.losses import by_frequency
-    from geval_py.reports import contents, drawing, loss_panels
-
-    values = contents.log_losses(evaluation)
-    counts = contents.counts_of_train(evaluation)
-    parts = by_frequency(values, _words(evaluation), counts) if counts else ()
-    if not parts:
-        raise UsageError(message="there is no train/expected.tsv beside the test set, whose words would be counted")
-    return loss_panels.parts_chart(parts, contents.mean_of(values), drawing.NOTEBOOK)
+    missing = "there is no train/expected.tsv beside the test set, whose words would be counted"
+    return _chart(panels.frequency_panel(_report(evaluation)), missing)
 
 
 def column(evaluation: Evaluation, name: str) -> Chart:
@@ -87,29 +66,14 @@ def column(evaluation: Evaluation, name: str) -> Chart:
 
     Raises UsageError without such a column, and if it does not divide the lines into parts.
     """
-    from geval_py.reports import contents, drawing, loss_panels
-
-    values = contents.log_losses(evaluation)
-    found = {
-        parts.column: parts.parts for parts in contents.columns_of(evaluation, values, evaluation.read_columns())
-    }
-    if name not in found:
-        there = f"columns that divide them: {visible(', '.join(found))}" if found else "no column divides them"
-        message = f"the column {visible(name)!r} does not divide the lines into parts\n  {there}"
+    report = _report(evaluation)
+    groupings = dict(report.columns())
+    if name not in groupings:
+        names = visible(", ".join(groupings))
+        advice = f"columns that divide them: {names}" if groupings else "no column divides them"
+        message = f"the column {visible(name)!r} does not divide the lines into parts\n  {advice}"
         raise UsageError(message=message)
-    return loss_panels.parts_chart(found[name], contents.mean_of(values), drawing.NOTEBOOK)
-
-
-def _outcomes(evaluation: Evaluation) -> Outcomes:
-    from geval_py.explaining.losses import outcomes_of, prepared_items
-
-    return outcomes_of(prepared_items(evaluation))
-
-
-def _words(evaluation: Evaluation) -> list[str]:
-    from geval_py.explaining.losses import prepared_items
-
-    return prepared_items(evaluation).expected
+    return panels.group_chart(report, report.rows(groupings[name]))
 
 
 def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
@@ -117,11 +81,8 @@ def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
 
     Raises UsageError if no difference is finite, and the errors of :func:`geval_py.compare`.
     """
-    from geval_py.explaining.comparison import Comparison, compare
-    from geval_py.reports import drawing, quality_panels
-
     compared = evaluations if isinstance(evaluations, Comparison) else compare(evaluations)
-    chart = quality_panels.differences_chart(compared, drawing.NOTEBOOK)
+    chart = panels.differences_chart(compared)
     if chart is None:
         raise UsageError(message="there is no difference to draw: no line is finite in all outputs")
     return chart
@@ -132,50 +93,40 @@ def calibration(evaluation: Evaluation) -> Chart:
 
     Raises UsageError if no line lists a word, and the errors of :func:`geval_py.calibration`.
     """
-    from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import drawing, quality_panels
-
-    return _drawn(quality_panels.words_chart(calibrating.calibration(evaluation), drawing.NOTEBOOK))
+    return _chart(panels.words_panel(calibrating.calibration(evaluation)))
 
 
 def first_guess(evaluation: Evaluation) -> Chart:
     """Draw how often the likeliest word was right, by its probability; raises the errors of :func:`calibration`."""
-    from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import drawing, quality_panels
-
-    return _drawn(quality_panels.guess_chart(calibrating.calibration(evaluation), drawing.NOTEBOOK))
+    return _chart(panels.guess_panel(calibrating.calibration(evaluation)))
 
 
 def rest(evaluation: Evaluation) -> Chart:
     """Draw how often the word was not listed, by the rest of the line; raises the errors of :func:`calibration`."""
-    from geval_py.explaining import calibration as calibrating
-    from geval_py.reports import drawing, quality_panels
-
-    return _drawn(quality_panels.rest_chart(calibrating.calibration(evaluation), drawing.NOTEBOOK))
-
-
-def _drawn(chart: Chart | None) -> Chart:
-    if chart is None:
-        raise UsageError(message="there is nothing to draw: no line lists a word")
-    return chart
+    return _chart(panels.rest_panel(calibrating.calibration(evaluation)))
 
 
 def luck(evaluation: Evaluation) -> Chart:
     """Draw the true score's interval and the scores of other seeds of the hash; raises as :func:`geval_py.luck`."""
-    from geval_py.explaining import luck as hashing
-    from geval_py.reports import drawing, quality_panels
-
-    return quality_panels.luck_chart(
-        hashing.luck(evaluation), evaluation.interval(), evaluation.score, drawing.NOTEBOOK
-    )
+    return panels.luck_chart(measure_luck(evaluation), evaluation.interval(), evaluation.score)
 
 
 def tuning(evaluation: Evaluation) -> Chart:
     """Draw what tuning would bring, on held-out lines; raises the errors of :func:`geval_py.tune`."""
-    from geval_py.explaining.tuning import tune
-    from geval_py.reports import drawing, quality_panels
+    return panels.help_chart(tune(evaluation), None)
 
-    return quality_panels.help_chart(tune(evaluation), None, drawing.NOTEBOOK)
+
+def _report(evaluation: Evaluation) -> Report:
+    report = Report(evaluation)
+    check_log_losses(report)
+    return report
+
+
+def _chart(panel: panels.Panel | None, missing: str = "there is nothing to draw: no line lists a word") -> Chart:
+    """Return a panel's chart; raises UsageError without one."""
+    if panel is None or panel.chart is None:
+        raise UsageError(message=missing)
+    return panel.chart
 
 
 def __dir__() -> list[str]:

@@ -101,7 +101,7 @@ def run(words: Sequence[str]) -> int:
             documents=settings.documents_by,
             progress=progress,
         )
-    score.warn_of_ruin(evaluations)
+    score.warn_unbounded_loss(evaluations)
     failures = [result for result in results if isinstance(result, scores.Failure)]
     failed = [named(failure.output.path) for failure in failures]
     notes = [f"{name} could not be scored and is left out" for name in failed]

@@ -60,23 +60,26 @@ def run(words: Sequence[str]) -> int:
 
 
 def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, svg: str | None) -> None:
-    from geval_py.reports.contents import explained
     from geval_py.reports.page import charts, page
+    from geval_py.reports.report import Report
 
     task, settings = options.task_and_settings(given, metrics, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
     with terminal.ProgressBar("samples", unit="items") as progress:
-        contents = explained(evaluation, others, documents=settings.documents_by, progress=progress)
+        report = Report(evaluation, others, documents=settings.documents_by, progress=progress)
+        title = challenge.Challenge(path=task.directory, task=task).title
+        text = "" if html is None else page(report, title)
+        drawn = {} if svg is None else dict(charts(report))
     if html is not None:
-        _write_text(html, page(contents, challenge.Challenge(path=task.directory, task=task).title))
+        _write_text(html, text)
     if svg is not None:
         try:
             os.makedirs(svg, exist_ok=True)
         except (OSError, ValueError) as error:
             reason = visible(getattr(error, "strerror", None) or str(error))
             raise UsageError(message=f"Cannot write {named(svg)}: {reason}") from error
-        for name, text in charts(contents):
+        for name, text in drawn.items():
             _write_text(os.path.join(svg, f"{name}.svg"), text)
 
 

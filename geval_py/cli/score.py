@@ -132,7 +132,7 @@ def _interval(
     from geval_py.explaining.resampling import score_interval
 
     evaluations = what_is_scored(results)
-    warn_of_ruin(evaluations)
+    warn_unbounded_loss(evaluations)
     return partial(
         score_interval,
         samples=settings.bootstrap,
@@ -483,9 +483,17 @@ def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Docum
     return documents
 
 
-def warn_of_ruin(evaluations: Sequence[ScoredOutput]) -> None:
+def warn_unbounded_loss(evaluations: Sequence[ScoredOutput]) -> None:
     """Name the outputs of which one line could lose far more than any did, which no interval shows."""
-    from geval_py.explaining.losses import find_ruin
+    from geval_py.explaining.losses import unbounded_loss
 
-    found = ((find_ruin(evaluation), evaluation.output.path) for evaluation in evaluations)
-    note_outputs({path: [ruin.note(path)] for ruin, path in found if ruin is not None})
+    notes: dict[str, list[str]] = {}
+    for evaluation in evaluations:
+        bound, greatest = unbounded_loss(evaluation) or (0.0, 0.0)
+        if bound:
+            most = f"up to {bound:.0f} nats" if math.isfinite(bound) else "everything"
+            notes[evaluation.output.path] = [
+                f"a line of {named(evaluation.output.path)} could lose {most}, and none lost more than {greatest:.1f}"
+                "\n  one such line would move the score far beyond its interval: leave more to the rest"
+            ]
+    note_outputs(notes)

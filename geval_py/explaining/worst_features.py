@@ -369,39 +369,6 @@ def _figures(
 # The few features in a report
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Culprit:
-    """A feature that goes with bad lines: the number of its lines, their perplexity, its q.
-
-    ``fall`` is the share by which the perplexity would fall if the mean loss of these lines were that of the others,
-    with its 95 % interval from ``low`` to ``high``; ``explained`` is the share of the losses' variance that this
-    feature and the ones before it explain.
-    """
-
-    feature: str
-    lines: int
-    perplexity: float
-    fall: float
-    low: float
-    high: float
-    q: float
-    explained: float
-
-
-def culprits_of(
-    items: Iterable[ScoredItem], losses: Array, header: tuple[str, ...], documents: Documents | None
-) -> list[Culprit]:
-    """Choose distinct features by :func:`few_distinct`, and compute what they cost; ``losses`` are in nats."""
-    found = few_distinct(items, losses, worst_is_greatest=True, header=header, documents=documents, are_losses=True)
-    figures = (found.counts, *(found.more[name] for name in ("perplexity", "gain", "gain_low", "gain_high")))
-    columns = (*figures, found.q_values, found.more["explained"])
-    rows = zip(found.names, *(column.tolist() for column in columns), strict=True)
-    return [
-        Culprit(feature=name, lines=lines, perplexity=ppl, fall=fall, low=low, high=high, q=q, explained=explained)
-        for name, lines, ppl, fall, low, high, q, explained in rows
-    ]
-
-
 def few_distinct(
     items: Iterable[ScoredItem],
     scores: Array,

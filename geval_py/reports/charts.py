@@ -1,35 +1,26 @@
-"""The kinds of charts in a report: reliability curves, histograms, joined bars, bars, rows of dots with intervals."""
+"""Charts as SVG, for reports, notebooks and the pages of a board, and how figures are written in them.
+
+In this order: figures, scales with their ticks, :class:`Chart` and its elements, the kinds of charts, and the graphs
+of ``--plot-graph``. Colours are variables of a page's style sheet, so that dark mode works; the file of a chart alone
+has those of :data:`COLOURS`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
+from itertools import count
 from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
 
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import LEAST_LINES
+from geval_py.reading import rewriting
 from geval_py.reading.outputs import unique_names
-from geval_py.reports import scales
-from geval_py.reports.drawing import (
-    BELOW,
-    LEGEND_ROW,
-    NOTEBOOK,
-    Chart,
-    Frame,
-    Palette,
-    Tick,
-    described,
-    element,
-    legend,
-    path,
-    text,
-    unsaid,
-    x_axis,
-    y_axis,
-)
-from geval_py.reports.panels import figure, percent
-from geval_py.reports.scales import Scale, tick_text
 from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
@@ -42,220 +33,47 @@ if TYPE_CHECKING:
     from geval_py.scoring.metrics.base import Metric
     from geval_py.scoring.scores import ScoredOutput
 
-WIDTH = 400  # pixels, as all lengths here
-DASHED = "3 3"
+# Figures
 
 
-def _percent_ticks(values: Iterable[float]) -> list[Tick]:
-    return [(value, [f"{100 * value:g} %"]) for value in values]
+def figure(value: float | None) -> str:
+    """Write a figure with three digits, or all digits before the point; a dash for None and NaN.
 
-
-def _number_ticks(values: Iterable[float]) -> list[Tick]:
-    return [(value, [tick_text(value)]) for value in values]
-
-
-# Reliability: probabilities against frequencies, with the band of honest probabilities
-
-
-LEAST = 1e-4  # the least probability on a logarithmic axis
-
-
-def reliability(
-    points: Points, palette: Palette, *, x_name: str, y_name: str, logarithmic: bool = False, steps: bool = False
-) -> Chart:
-    """Draw frequencies against the given probabilities, the diagonal, and the band of honest probabilities.
-
-    Points outside of the band are drawn in the palette's bad colour. With ``steps``, the points are the ends of the
-    steps of a curve, and are joined instead of drawn as dots.
+    >>> figure(2311.7), figure(41.54), figure(4.4), figure(0.05231), figure(None), figure(float("inf"))
+    ('2,312', '41.5', '4.40', '0.0523', '–', '∞')
     """
-    least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
-    low = max(LEAST, 10.0 ** math.floor(math.log10(least))) if logarithmic else 0.0
-    right, top = (1.0, 1.0) if logarithmic else (quarters(points.x), quarters([*points.y, *points.high]))
-    frame = Frame(left=46, right=386, top=24, bottom=224)
-    x = Scale(low=low, high=right, start=frame.left, end=frame.right, logarithmic=logarithmic)
-    y = Scale(low=low, high=top, start=frame.bottom, end=frame.top, logarithmic=logarithmic)
-    rows = list(points.rows())
-    upper = [(x.at(row["x"]), y.at(row["high"])) for row in rows]
-    lower = [(x.at(row["x"]), y.at(row["low"])) for row in reversed(rows)]
-    curve = [(x.at(row["x"]), y.at(row["y"])) for row in rows]
-    end = min(right, top)
-    diagonal = path([(x.at(low), y.at(low)), (x.at(end), y.at(end))])
-    parts = [
-        x_axis(frame, x, _reliability_ticks(low, right), palette, x_name),
-        y_axis(frame, y, _reliability_ticks(low, top), palette, y_name),
-        unsaid(
-            *([element("path", d=f"{path([*upper, *lower])}Z", fill=palette.accent, fill_opacity=0.16)] if rows else
-            []), element("path", d=diagonal, stroke=palette.soft, stroke_dasharray=DASHED, fill="none"),
-            *([element("path", d=path(curve), stroke=palette.accent, stroke_width=2.5 if steps else 1, fill="none")]
-              if rows else []),
-        ),
-    ]  # fmt: skip
-    for row, (at, height) in zip(rows, curve, strict=True):
-        colour = palette.accent if steps or row["low"] <= row["y"] <= row["high"] else palette.bad
-        edge = {} if steps else {"stroke": palette.raised}
-        said = f"given {percent(row['x'])}, true {percent(row['y'])}"
-        said += f", honest {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
-        parts.append(
-            described("circle", "circle", said, cx=at, cy=height, r=2.3 if steps else 4.7, fill=colour, **edge)
-        )
-    return Chart(WIDTH, frame.bottom + BELOW, tuple(parts), palette.ground)
+    if value is None or math.isnan(value):
+        return "–"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size >= 1e7 or 0 < size < 1e-4:
+        return f"{value:.2e}".replace("-", "−")
+    decimals = 0 if size >= 99.95 or not size else max(0, 2 - math.floor(math.log10(size)))
+    return f"{value:,.{decimals}f}".replace("-", "−")
 
 
-MOST_NAME = 28  # characters in a legend
+def percent(share: float | None) -> str:
+    """Write a share as a percentage; a dash for None and NaN.
 
-
-def curves(of: Sequence[tuple[str, Sequence[tuple[float, float]]]], palette: Palette, title: str) -> Chart:
-    """Draw curves of shares in [0, 1], by their names, and the diagonal, which is perfect; NaN is left out."""
-    frame = Frame(left=46, right=386, top=46, bottom=386)
-    x = Scale(low=0.0, high=1.0, start=frame.left, end=frame.right)
-    y = Scale(low=0.0, high=1.0, start=frame.bottom, end=frame.top)
-    ticks = _percent_ticks(scales.round_ticks(0.0, 1.0))
-    diagonal = path([(x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(1.0))])
-    parts = [
-        unsaid(text(frame.left, 12, short(title, 56), palette.ink)),
-        x_axis(frame, x, ticks, palette, "given probability"),
-        y_axis(frame, y, ticks, palette, "came true"),
-        unsaid(element("path", d=diagonal, stroke=palette.soft, stroke_dasharray=DASHED, fill="none")),
-    ]
-    colours = (palette.accent, palette.bad, palette.good, palette.none, palette.ink, palette.listed)
-    entries = [(palette.soft, "perfect")]
-    dashed: list[str | None] = [DASHED]
-    for number, (name, points) in enumerate(of):
-        colour = colours[number % len(colours)]
-        entries.append((colour, short(name, MOST_NAME)))
-        places = [(x.at(at), y.at(height)) for at, height in points if math.isfinite(height)]
-        dashes = None if number < len(colours) else str(1 + number // len(colours))
-        dashed.append(dashes)
-        if places:
-            parts.append(described("path", "curve", short(name), d=path(places), stroke=colour, stroke_width=1.7,
-                                   stroke_dasharray=dashes, fill="none"))  # fmt: skip
-    height = frame.bottom + BELOW
-    keys = legend(entries, height + 4, WIDTH, palette, dashed)
-    return Chart(WIDTH, height + 8 + LEGEND_ROW * ((len(entries) + 1) // 2), (*parts, *keys), palette.ground)
-
-
-def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
-    """Draw the calibration of outputs, as GEval does for ``--plot-graph``: a file for each metric that has a curve.
-
-    The first file has the name given, the others a number before its ending.
+    >>> percent(0.4449), percent(0.0589), percent(0.0), percent(0.0004)
+    ('44 %', '5.9 %', '0 %', '<0.1 %')
     """
-    graphs: dict[tuple[int, str], list[tuple[str, list[tuple[float, float]]]]] = {}
-    for evaluation, name in zip(evaluations, unique_names([of.output for of in evaluations]), strict=True):
-        for place, score in enumerate(evaluation.scores):
-            if score.metric.has_curve:
-                graphs.setdefault((place, score.name), []).append(
-                    (visible(name), calibration_curve(score.statistics))
-                )
-    stem = path.removesuffix(".svg")
-    for number, ((_, name), of) in enumerate(graphs.items()):
-        chart = curves(of, NOTEBOOK, f"calibration, {visible(name)}")
-        chart.save(f"{stem}-{number}.svg" if number else path)
+    if share is None or math.isnan(share):
+        return "–"
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    written = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
+    return f"{written.removesuffix('.0')} %"
 
 
-def check_graphs(metrics: Sequence[Metric]) -> None:
-    """Raise UsageError if no metric has a curve that :func:`write_graphs` draws."""
-    if any(metric.has_curve for metric in metrics):
-        return
-    message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
-    if any(metric.is_of_words or metric.has_entries for metric in metrics):
-        advice = "geval calibration shows how far distributions over words can be trusted, and geval report draws it"
-    else:
-        advice = "-a Probabilistic-MultiLabel-F1 scores labels with it"
-    raise UsageError(message=f"{message}\n  {advice}")
+def p_text(p: float) -> str:
+    """Write a p or q value.
 
-
-def quarters(values: Sequence[float]) -> float:
-    """Return the least multiple of 1/4 that no share exceeds, at least 1/4.
-
-    >>> quarters([0.12, 0.31]), quarters([])
-    (0.5, 0.25)
+    >>> p_text(0.00001), p_text(0.012)
+    ('<0.001', '0.012')
     """
-    return max(0.25, math.ceil(max(values, default=0.0) * 4) / 4)
-
-
-def _reliability_ticks(low: float, high: float) -> list[Tick]:
-    """Return the powers of ten on a logarithmic axis of probabilities, which begins above 0, or round values."""
-    powers = [10.0**power for power in range(-4, 1)]
-    return _percent_ticks([power for power in powers if power >= low] if low else scales.round_ticks(0.0, high))
-
-
-# Shares: histogram, joined bars, bars with a text above them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """A part of a bar or histogram, from ``start`` to ``end`` along its axis; ``share`` is its height or its size.
-
-    ``said`` describes it in words.
-    """
-
-    start: float
-    end: float
-    share: float
-    name: str
-    colour: str
-    said: str
-
-
-def _with_legend(parts: Iterable[str], blocks: Sequence[Block], height: float, palette: Palette) -> Chart:
-    """Return a chart with a legend of the colours of blocks below it, if the palette has one."""
-    entries = [(colour, name) for name, colour in {block.name: block.colour for block in blocks}.items()]
-    if not palette.legends:
-        return Chart(WIDTH, height, tuple(parts), palette.ground)
-    rows = (len(entries) + 1) // 2
-    keys = legend(entries, height + 4, WIDTH, palette)
-    return Chart(WIDTH, height + 8 + LEGEND_ROW * rows, (*parts, *keys), palette.ground)
-
-
-def histogram(
-    blocks: Sequence[Block], marks: Sequence[tuple[float, str]], palette: Palette, title: str | None = None
-) -> Chart:
-    """Draw shares of the lines by their loss, stacked by colour; ``marks`` name losses, such as the mean.
-
-    With a ``title``, the figures are not losses but have this name, and the axis begins at the least of them.
-    """
-    frame = Frame(left=44, right=392, top=30, bottom=220)
-    highest = max([block.end for block in blocks] + [at for at, _ in marks], default=1.0)
-    lowest = 0.0 if title is None else min([block.start for block in blocks], default=0.0)
-    x = Scale(low=lowest, high=highest, start=frame.left, end=frame.right)
-    stacked: dict[float, float] = {}
-    for block in blocks:
-        stacked[block.start] = stacked.get(block.start, 0.0) + block.share
-    shares = _ticks_above(max(stacked.values(), default=1.0))
-    y = Scale(low=0.0, high=shares[-1], start=frame.bottom, end=frame.top)
-    values = scales.round_ticks(lowest, highest, 6)
-    # Two rows of labels: nats, and below them the perplexity of a line with that loss.
-    ticks = [(value, [f"{value:g}", _brief(exp(value))]) for value in values]
-    parts = [
-        x_axis(frame, x, ticks if title is None else _number_ticks(values), palette,
-               title or "loss of the line in nats; below, its perplexity"),
-        y_axis(frame, y, _percent_ticks(shares), palette),
-    ]  # fmt: skip
-    below: dict[float, float] = {}
-    for block in blocks:
-        start = below.get(block.start, 0.0)
-        below[block.start] = start + block.share
-        left, bottom, up = x.at(block.start), y.at(start), y.at(start + block.share)
-        width = max(1.0, x.at(block.end) - left - 1)
-        parts.append(described("rect", "bar", block.said, x=left + 0.5, y=up, width=width, height=bottom - up,
-                               fill=block.colour))  # fmt: skip
-    for number, (at, name) in enumerate(sorted(marks)):
-        place = x.at(at)
-        said = f"{name}: {figure(at)}{' nats' if title is None else ''}"
-        parts.append(described("line", "rule", said, x1=place, x2=place, y1=frame.top, y2=frame.bottom,
-                               stroke=palette.ink, stroke_dasharray=DASHED))  # fmt: skip
-        reach = (at - lowest) / ((highest - lowest) or 1.0)
-        to_the_left = (not number and (title is None or reach > 0.1)) or reach > 0.7
-        above = -20 if number and to_the_left else -7  # so that two names do not overlap
-        words = text(place, frame.top + above, name, palette.ink, anchor="end" if to_the_left else None)
-        parts.append(unsaid(words))
-    return _with_legend(parts, blocks, frame.bottom + BELOW + (13 if title is None else 0), palette)
-
-
-def _ticks_above(share: float) -> list[float]:
-    """Return about four round values from 0, of which the last is not below a share."""
-    step = (scales.round_ticks(0.0, share, 4) or [0.0])[1:2] or [share or 1.0]
-    return [round(n * step[0], 12) for n in range(math.ceil(share / step[0] - 1e-9) + 1)]
+    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def _brief(number: float) -> str:
@@ -272,36 +90,257 @@ def _brief(number: float) -> str:
     return f"{float(f'{number:.2g}') / 1000**power:,g}{' kMGT'[power]}"
 
 
-def joined_bars(above: Sequence[Block], below: Sequence[Block], names: tuple[str, str], palette: Palette) -> Chart:
-    """Draw two bars, each divided into shares of 1, and join the parts of the same name by ribbons."""
-    tall, tops = 48.0, (16.0, 108.0)
-    x = Scale(low=0.0, high=1.0, start=2.0, end=WIDTH - 2.0)
-    ribbons, bars = [], []
-    for one, other in zip(above, below, strict=True):
-        corners = [(x.at(one.start), tops[0] + tall), (x.at(one.end), tops[0] + tall),
-                   (x.at(other.end), tops[1]), (x.at(other.start), tops[1])]  # fmt: skip
-        ribbons.append(element("path", d=f"{path(corners)}Z", fill=one.colour, fill_opacity=0.16))
-    for blocks, top, name in zip((above, below), tops, names, strict=True):
-        ribbons.append(text(2, top - 8, name, palette.ink))
-        for block in blocks:
-            left, right = x.at(block.start), x.at(block.end)
-            bars.append(described("rect", "bar", block.said, x=left, y=top, width=right - left, height=tall,
-                                  fill=block.colour, stroke=palette.raised))  # fmt: skip
-            if block.share >= 0.09:
-                words = percent(block.share)
-                at = (left + right) / 2, top + tall / 2
-                bars.append(unsaid(text(*at, words, palette.on_fill, anchor="middle", bold=True)))
-    return _with_legend([unsaid(*ribbons), *bars], [*above, *below], tops[1] + tall + 4, palette)
+# Scales
+
+LOGARITHMIC_FROM = 8.0  # a scale is logarithmic if the greatest value is so many times the least
+Tick = tuple[float, str]  # a value, and what is written at it, in several rows if there are line ends
 
 
-# Rows: of bars with a text above them, and of dots with intervals
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Maps values from ``low`` to ``high`` to pixels from ``start`` to ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool = False
+
+    def at(self, value: float) -> float:
+        """Return the pixel of a value, rounded to a tenth; values outside are drawn at the edge."""
+        inside = min(max(value, self.low), self.high)
+        low, high, at = (math.log(one) if self.logarithmic else one for one in (self.low, self.high, inside))
+        part = 0.5 if high == low else (at - low) / (high - low)
+        return round(self.start + part * (self.end - self.start), 1)
+
+    def ticks(self, most: int = 5, write: Callable[[float], str] | None = None) -> list[Tick]:
+        """Return round values on the scale, at most ``most``, and their texts."""
+        values = (log_ticks if self.logarithmic else round_ticks)(self.low, self.high, most)
+        return [(value, (write or tick_text)(value)) for value in values]
+
+
+def scale_of(
+    values: Iterable[float | None], start: float, end: float, *, margin: float = 0.04, logarithmic: bool | None = None
+) -> Scale:
+    """Return a scale that holds all finite values, or positive ones if it is logarithmic; from 1 to 10 without any.
+
+    If that is not told, a scale is logarithmic where its greatest value is at least eight times the least, above 0.
+    """
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    finite = [value for value in finite if value > 0 or not logarithmic] or [1.0, 10.0]
+    low, high = min(finite), max(finite)
+    if logarithmic or (logarithmic is None and low > 0 and high / low >= LOGARITHMIC_FROM):
+        room = max((high / low) ** margin, 1.02)
+        return Scale(low=low / room, high=high * room, start=start, end=end, logarithmic=True)
+    room = (high - low) * margin or abs(high) * margin or 1.0
+    return Scale(low=low - room, high=high + room, start=start, end=end)
+
+
+def log_ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return round values for a logarithmic axis, at most ``most``.
+
+    >>> log_ticks(40.0, 3000.0), log_ticks(144.0, 159.0)
+    ([100.0, 300.0, 1000.0, 3000.0], [145.0, 150.0, 155.0])
+    """
+    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+    ticks: list[float] = []
+    for factors in ((1,), (1, 3), (1, 2, 5)):
+        inside = [f * 10.0**power for power in powers for f in factors if low <= f * 10.0**power <= high]
+        if len(inside) > most and ticks:
+            break
+        ticks = inside
+    return ticks[:: -(-len(ticks) // most) or 1] if len(ticks) > 1 else round_ticks(low, high, most)
+
+
+def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return round values at equal distances, at most ``most``."""
+    if high <= low:
+        return [low]
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(power * factor for factor in (1, 2, 5, 10, 20) if (high - low) / (power * factor) <= most)
+    return [round(n * step, 12) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def tick_text(value: float) -> str:
+    """Write a round value as briefly as possible.
+
+    >>> tick_text(150.0), tick_text(1024.0), tick_text(0.30000000000000004)
+    ('150', '1,024', '0.3')
+    """
+    if value and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.3g}".replace("-", "−")
+    text = f"{value:,.6f}".rstrip("0").rstrip(".")
+    return text.replace("-", "−")
+
+
+def _percent_tick(value: float) -> str:
+    return f"{100 * value:g} %"
+
+
+# A chart and its elements
+
+WIDTH = 400  # pixels, as all lengths here
+FONT = 11
+LETTER = 6.5  # the width of a character, about
+BELOW = 36  # what an axis with a name takes below a chart
+LEGEND_ROW = 18
+DASHED = "3 3"
+
+COLOURS = {
+    "raised": "#ffffff",
+    "ink": "#17191c",
+    "soft": "#555a61",
+    "line": "#e2e0d8",
+    "track": "#cfccc3",
+    "accent": "#1c5fb0",
+    "good": "#10765c",
+    "listed": "#3a78bd",
+    "bad": "#c2560c",
+    "none": "#6b7078",
+    "on-fill": "#ffffff",
+}
+RAISED, INK, SOFT, LINE, TRACK, ACCENT, GOOD, LISTED, BAD, NONE, ON_FILL = (f"var(--{name})" for name in COLOURS)
+_VARIABLE = re.compile(r'(?<==")var\(--([a-z-]+)\)(?=")')
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart, which Jupyter shows; its marks have descriptions, for screen readers and under the pointer.
+
+    ``width`` and ``height`` are in pixels, ``parts`` are elements of SVG.
+    """
+
+    width: float
+    height: float
+    parts: tuple[str, ...]
+
+    def element(self, name: str, kind: str = "") -> str:
+        """Return the chart as an element of a page, with ``name`` for screen readers and a further CSS class."""
+        words = f'class="{f"chart {kind}".strip()}" role="graphics-document" aria-label={quoteattr(name)}'
+        return f"<svg {words} {self._size}>{''.join(self.parts)}</svg>"
+
+    @property
+    def svg(self) -> str:
+        """The chart as the text of an SVG file."""
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" {self._size}>'
+        parts = "".join([_element("rect", width="100%", height="100%", fill=RAISED), *self.parts])
+        return f"{head}{_VARIABLE.sub(lambda name: COLOURS[name[1]], parts)}</svg>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the chart as an SVG file; raises UsageError if it cannot be written."""
+        with rewriting.written_whole(os.fspath(path)) as file:
+            file.write(self.svg.encode())
+
+    @property
+    def _size(self) -> str:
+        width, height = _length(self.width), _length(self.height)
+        return f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<Chart: {self.width:g} x {self.height:g} pixels, {len(self.parts)} elements>"
+
+
+def _element(tag: str, *inner: str, **attributes: float | str | None) -> str:
+    """Return an element of SVG around markup; `_` stands for `-` in names, and what is None is left out.
+
+    >>> _element("line", x2=1.005, stroke_width=2, stroke=None)
+    '<line x2="1" stroke-width="2"/>'
+    """
+    written = "".join(
+        f" {name.replace('_', '-')}={quoteattr(value if isinstance(value, str) else _length(value))}"
+        for name, value in attributes.items()
+        if value is not None
+    )
+    return f"<{tag}{written}>{''.join(inner)}</{tag}>" if inner else f"<{tag}{written}/>"
+
+
+def _mark(tag: str, kind: str, said: str, **attributes: float | str | None) -> str:
+    """Return a mark with a description in words; ``kind`` is what screen readers call it."""
+    title = f"<title>{escape(said, quote=False)}</title>"
+    return _element(tag, title, role="graphics-symbol", aria_roledescription=kind, **attributes)
+
+
+def _unsaid(*parts: str) -> str:
+    """Group parts that screen readers pass over."""
+    return _element("g", *parts, aria_hidden="true")
+
+
+def _text(x: float, y: float, words: str, colour: str, anchor: str | None = None, *, bold: bool = False) -> str:
+    """Write words with their middle at the height y; ``anchor`` is None for start, or middle, or end."""
+    weight = "bold" if bold else None
+    return _element("text", escape(words, quote=False), x=x, y=y, dy="0.35em", fill=colour, font_size=FONT,
+                    font_weight=weight, text_anchor=anchor)  # fmt: skip
+
+
+def _path(points: Iterable[tuple[float, float]]) -> str:
+    """Return the commands that join points.
+
+    >>> _path([(0, 1), (2, 3.456)])
+    'M0 1L2 3.46'
+    """
+    return f"M{'L'.join(f'{_length(x)} {_length(y)}' for x, y in points)}"
+
+
+def _length(number: float) -> str:
+    """Write a length, to a hundredth of a pixel."""
+    return f"{number:.2f}".rstrip("0").rstrip(".") if number else "0"
+
+
+def _axes(
+    x: Scale, y: Scale, x_ticks: Iterable[Tick], y_ticks: Iterable[Tick], x_title: str = "", y_title: str = ""
+) -> list[str]:
+    """Draw lines through a chart at ticks and what they mean, below it and at its left, and the names of the axes."""
+    top, bottom = sorted((y.start, y.end))
+    across, down, rows = [], [], 1
+    for value, words in x_ticks:
+        at, lines = x.at(value), words.split("\n")
+        half = max(map(len, lines)) * LETTER / 2
+        place, anchor = (x.end + 8, "end") if at + half > x.end + 8 else (at, "middle")
+        down.append(_element("line", x1=at, x2=at, y1=top, y2=bottom, stroke=LINE))
+        down += [_text(place, bottom + 11 + 13 * row, line, SOFT, anchor) for row, line in enumerate(lines)]
+        rows = max(rows, len(lines))
+    if x_title:
+        middle = (x.start + x.end) / 2
+        down.append(_text(middle, bottom + 29 + 13 * (rows - 1), short(x_title, 56), SOFT, "middle"))
+    for value, words in y_ticks:
+        across.append(_element("line", x1=x.start, x2=x.end, y1=y.at(value), y2=y.at(value), stroke=LINE))
+        across.append(_text(x.start - 5, y.at(value), words, SOFT, "end"))
+    if y_title:
+        across.append(_text(x.start, top - 12, short(y_title, 56), SOFT))
+    return [_element("g", *parts) for parts in (down, across) if parts]
+
+
+def _with_legend(height: float, parts: Sequence[str], entries: Sequence[tuple[str, dict[str, str | None]]]) -> Chart:
+    """Return a chart with names in two columns below it, each beside a square that is filled, or a line, as told."""
+    keys = []
+    for number, (name, style) in enumerate(entries):
+        x, y = WIDTH / 2 * (number % 2) + 4, height + 4 + LEGEND_ROW * (number // 2 + 0.5)
+        if "fill" in style:
+            keys.append(_element("rect", x=x, y=y - 5, width=10, height=10, **style))
+        else:
+            keys.append(_element("line", x1=x - 3, x2=x + 12, y1=y, y2=y, stroke_width=1.7, **style))
+        keys.append(_text(x + 15, y, name, INK))
+    more = 8 + LEGEND_ROW * ((len(entries) + 1) // 2) if entries else 0
+    return Chart(WIDTH, height + more, (*parts, *keys))
+
+
+# Rows of dots with intervals
+
+LABELS = 108  # for the labels of rows, if they are short
+CHARACTER = 6.9  # the width of one in a label
+COUNTS = 44  # for bars of numbers of lines
+ROW = 23
+MAX_LABEL = 20  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of a chart: a label, a value and its interval, the number of lines it stands for, its colour.
+    """A row of a chart and of its table: a label, a value and its interval, the number of lines it stands for.
 
-    ``said`` describes it in words. ``points`` are other values, drawn small.
+    ``note`` is said behind the value; ``points`` are other values, drawn small.
     """
 
     label: str
@@ -309,118 +348,305 @@ class Row:
     low: float | None = None
     high: float | None = None
     lines: int | None = None
-    said: str
-    colour: str = ""
+    note: str = ""
+    colour: str = ACCENT
     points: tuple[float, ...] = ()
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The ends of the interval, if both are finite: others are not drawn."""
-        if self.low is None or self.high is None or not math.isfinite(self.low) or not math.isfinite(self.high):
-            return None
-        return self.low, self.high
-
-
-def bars(rows: Sequence[Row], palette: Palette, right: Sequence[str]) -> Chart:
-    """Draw a bar in each row, with its label above and a text at the right; values and intervals are shares."""
-    tall = 31
-    highest = max([row.high or row.value for row in rows], default=0.0) * 1.04 or 1.0
-    lowest = min([row.low if row.low is not None else row.value for row in rows] + [0.0])
-    frame = Frame(left=6, right=394, top=2, bottom=2 + tall * len(rows))
-    x = Scale(low=lowest, high=highest, start=frame.left, end=frame.right)
-    parts = [x_axis(frame, x, _percent_ticks(scales.round_ticks(lowest, highest)), palette)]
-    for number, (row, note) in enumerate(zip(rows, right, strict=True)):
-        y = frame.top + tall * number + 22
-        start, end = sorted((x.at(0.0), x.at(row.value)))
-        colour = row.colour or palette.bad
-        parts.append(described("rect", "bar", row.said, x=start, y=y - 3.5, width=end - start, height=7, fill=colour))
-        drawn = [text(frame.left, y - 13, short(row.label, 30), palette.ink),
-                 text(frame.right, y - 13, note, palette.soft, anchor="end")]  # fmt: skip
-        if row.interval:
-            low, high = map(x.at, row.interval)
-            drawn.append(element("line", x1=low, x2=high, y1=y, y2=y, stroke=palette.ink, stroke_width=1.3))
-        parts.append(unsaid(*drawn))
-    return Chart(WIDTH, frame.bottom + BELOW - 14, tuple(parts), palette.ground)
-
-
-LABELS = 108  # for the labels of rows, if they are short
-CHARACTER = 6.9  # the width of one in a label
-COUNTS = 44  # for bars of numbers of lines
-ROW = 23
-MOST_LABEL = 20  # characters
-
-
-def unique_labels(labels: Iterable[str]) -> list[str]:
-    """Cut labels in the middle, at one place that keeps them distinct, and number those that become equal."""
-    texts = [short(label, 10 * MOST_LABEL) for label in labels]
-    cut = cut_names(texts, MOST_LABEL)
-    found: list[str] = []
-    for text_ in texts:
-        label, number = cut[text_], 1
-        while label in found:
-            number += 1
-            label = f"{short(text_, MOST_LABEL - 3)} {number}"
-        found.append(label)
-    return found
 
 
 def dots(
     rows: Sequence[Row],
-    palette: Palette,
     *,
+    title: str,
     rule: float | None = None,
     rule_name: str = "all lines",
-    title: str = "perplexity",
-    logarithmic: bool = True,
+    logarithmic: bool | None = False,
+    write: Callable[[float], str] = figure,
 ) -> Chart:
     """Draw a dot with its interval in each row and, if the rows have numbers of lines, bars of these at the left.
 
-    ``rule`` is a value drawn through all rows, such as the value of all lines.
+    ``rule`` is a value drawn through all rows, such as the value of all lines. ``write`` is :func:`figure` or
+    :func:`percent`. What is infinite is not drawn.
     """
     sure = [row for row in rows if row.lines is None or row.lines >= LEAST_LINES]  # others have too wide intervals
-    ends = [
-        rule,
-        *(value for row in rows for value in (row.value, *row.points)),
-        *(end for row in sure for end in (row.low, row.high)),
-    ]
-    low, high = (scales.log_domain if logarithmic else scales.linear_domain)(ends)
-    counts = any(row.lines is not None for row in rows)
+    ends = [rule, *(value for row in rows for value in (row.value, *row.points))]
+    ends += [end for row in sure for end in (row.low, row.high)]
     labels = unique_labels(row.label for row in rows)
     middle = max(LABELS, 5 + CHARACTER * max(map(display_width, labels), default=0))  # between labels and counts
-    left = middle + (COUNTS + 12 if counts else 0)
-    frame = Frame(left=left, right=WIDTH - 10, top=2, bottom=2 + ROW * len(rows))
-    x = Scale(low=low, high=high, start=frame.left, end=frame.right, logarithmic=logarithmic)
-    ticks = (scales.log_ticks if logarithmic else scales.round_ticks)(low, high)
-    parts = [x_axis(frame, x, _number_ticks(ticks), palette, title)]
+    counts = any(row.lines is not None for row in rows)
+    x = scale_of(ends, middle + (COUNTS + 12 if counts else 0), WIDTH - 10, margin=0.06, logarithmic=logarithmic)
+    y = Scale(low=0, high=len(rows), start=2, end=2 + ROW * len(rows))
+    parts = _axes(x, y, x.ticks(write=_percent_tick if write is percent else None), (), title)
     if counts:
-        parts.append(unsaid(text(middle, frame.bottom + 11, "lines", palette.soft)))
+        parts.append(_unsaid(_text(middle, y.end + 11, "lines", SOFT)))
     if rule is not None:
         at = x.at(rule)
-        parts.append(described("line", "rule", f"{rule_name}: {figure(rule)}", x1=at, x2=at, y1=frame.top,
-                               y2=frame.bottom, stroke=palette.soft, stroke_dasharray=DASHED))  # fmt: skip
+        parts.append(_mark("line", "rule", f"{rule_name}: {write(rule)}", x1=at, x2=at, y1=y.start, y2=y.end,
+                           stroke=SOFT, stroke_dasharray=DASHED))  # fmt: skip
     most = max((row.lines or 0 for row in rows), default=0) or 1
     for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        y = frame.top + ROW * (number + 0.5)
-        parts.append(text(middle - 5, y, label, palette.ink, anchor="end"))
-        if counts:
-            said = f"{short(row.label)}: {counted(row.lines or 0, 'line')}"
-            parts.append(described("rect", "bar", said, x=middle, y=y - 5.5, width=COUNTS * (row.lines or 0) / most,
-                                   height=11, fill=palette.track))  # fmt: skip
-        parts += _dot(row, x, y, palette)
-    return Chart(WIDTH, frame.bottom + BELOW, tuple(parts), palette.ground)
+        height, said = y.at(number + 0.5), short(row.label)
+        parts.append(_text(middle - 5, height, label, INK, "end"))
+        if row.lines is not None:
+            width = COUNTS * row.lines / most
+            parts.append(_mark("rect", "bar", f"{said}: {counted(row.lines, 'line')}", x=middle, y=height - 5.5,
+                               width=width, height=11, fill=TRACK))  # fmt: skip
+        if row.low is not None and row.high is not None and math.isfinite(row.low) and math.isfinite(row.high):
+            parts.append(_unsaid(_element("line", x1=x.at(row.low), x2=x.at(row.high), y1=height, y2=height,
+                                          stroke=row.colour, stroke_width=2.5, stroke_opacity=0.55)))  # fmt: skip
+        if math.isfinite(row.value):
+            said += f": {write(row.value)}" + (f", {row.note}" if row.note else "")
+            parts.append(_mark("circle", "circle", said, cx=x.at(row.value), cy=height, r=4, fill=row.colour))
+        small = [f"M{x.at(point)} {height - 4.5}v9" for point in row.points if math.isfinite(point)]
+        if small:
+            parts.append(_unsaid(_element("path", d="".join(small), stroke=SOFT, stroke_opacity=0.7)))
+    return Chart(WIDTH, y.end + BELOW, tuple(parts))
 
 
-def _dot(row: Row, x: Scale, y: float, palette: Palette) -> Iterator[str]:
-    """Draw the interval of a row, its value and its points; what is infinite is not drawn."""
-    colour = row.colour or palette.accent
-    if row.interval:
-        low, high = map(x.at, row.interval)
-        yield unsaid(
-            element("line", x1=low, x2=high, y1=y, y2=y, stroke=colour, stroke_width=2.5, stroke_opacity=0.55)
-        )
-    if math.isfinite(row.value):
-        yield described("circle", "circle", row.said, cx=x.at(row.value), cy=y, r=4, fill=colour)
-    places = [x.at(point) for point in row.points if math.isfinite(point)]
-    if places:
-        ticks = "".join(f"M{place} {y - 4.5}v9" for place in places)
-        yield unsaid(element("path", d=ticks, stroke=palette.soft, stroke_opacity=0.7))
+def unique_labels(labels: Iterable[str]) -> list[str]:
+    """Cut labels in the middle, at one place that keeps them distinct, and number those that become equal."""
+    texts = [short(label, 10 * MAX_LABEL) for label in labels]
+    cut = cut_names(texts, MAX_LABEL)
+    unique: list[str] = []
+    for text in texts:
+        label, number = cut[text], 1
+        while label in unique:
+            number += 1
+            label = f"{short(text, MAX_LABEL - 3)} {number}"
+        unique.append(label)
+    return unique
+
+
+# Shares: histograms and stacked bars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part of a bar or histogram, from ``start`` to ``end`` along its axis; ``share`` is its height or its size.
+
+    ``said`` describes it in words; ``name`` is that of its colour in the legend, if it is in one.
+    """
+
+    start: float
+    end: float
+    share: float
+    said: str
+    name: str = ""
+    colour: str = ACCENT
+
+
+def _legend_of(blocks: Iterable[Block]) -> list[tuple[str, dict[str, str | None]]]:
+    return [(name, {"fill": colour}) for name, colour in {one.name: one.colour for one in blocks}.items() if name]
+
+
+def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], title: str | None = None) -> Chart:
+    """Draw shares of the lines by their loss, stacked by colour; ``marks`` name losses, such as the mean.
+
+    With a ``title``, the figures are not losses but have this name, and the axis begins at the least of them.
+    """
+    highest = max([block.end for block in blocks] + [at for at, _ in marks], default=1.0)
+    lowest = 0.0 if title is None else min([block.start for block in blocks], default=0.0)
+    x = Scale(low=lowest, high=highest, start=44, end=392)
+    stacked: dict[float, float] = {}
+    for block in blocks:
+        stacked[block.start] = stacked.get(block.start, 0.0) + block.share
+    most = max(stacked.values(), default=1.0)
+    # About four round values from 0, of which the last is not below the highest share.
+    step = (round_ticks(0.0, most, 4)[1:2] or [most or 1.0])[0]
+    shares = [round(n * step, 12) for n in range(math.ceil(most / step - 1e-9) + 1)]
+    y = Scale(low=0.0, high=shares[-1], start=220, end=30)
+    # Two rows of labels: nats, and below them the perplexity of a line with that loss.
+    ticks = x.ticks(6, (lambda value: f"{value:g}\n{_brief(exp(value))}") if title is None else None)
+    title_of_x = title or "loss of the line in nats; below, its perplexity"
+    parts = _axes(x, y, ticks, [(share, _percent_tick(share)) for share in shares], title_of_x)
+    below: dict[float, float] = {}
+    for block in blocks:
+        start = below.get(block.start, 0.0)
+        below[block.start] = start + block.share
+        left, bottom, up = x.at(block.start), y.at(start), y.at(start + block.share)
+        width = max(1.0, x.at(block.end) - left - 1)
+        parts.append(_mark("rect", "bar", block.said, x=left + 0.5, y=up, width=width, height=bottom - up,
+                           fill=block.colour))  # fmt: skip
+    for number, (value, name) in enumerate(sorted(marks)):
+        at = x.at(value)
+        said = f"{name}: {figure(value)}{' nats' if title is None else ''}"
+        parts.append(_mark("line", "rule", said, x1=at, x2=at, y1=y.end, y2=y.start, stroke=INK,
+                           stroke_dasharray=DASHED))  # fmt: skip
+        reach = (value - lowest) / ((highest - lowest) or 1.0)
+        to_the_left = (not number and (title is None or reach > 0.1)) or reach > 0.7
+        above = -20 if number and to_the_left else -7  # so that two names do not overlap
+        parts.append(_unsaid(_text(at, y.end + above, name, INK, "end" if to_the_left else None)))
+    return _with_legend(y.start + BELOW + (13 if title is None else 0), parts, _legend_of(blocks))
+
+
+def stacked_bars(bars: Sequence[tuple[str, Sequence[Block]]]) -> Chart:
+    """Draw named bars, each divided into shares of 1."""
+    x = Scale(low=0.0, high=1.0, start=2, end=WIDTH - 2)
+    parts = []
+    for number, (name, blocks) in enumerate(bars):
+        top = 16 + 62 * number
+        parts.append(_unsaid(_text(2, top - 8, name, INK)))
+        for block in blocks:
+            left, right = x.at(block.start), x.at(block.end)
+            parts.append(_mark("rect", "bar", block.said, x=left, y=top, width=right - left, height=36,
+                               fill=block.colour, stroke=RAISED))  # fmt: skip
+            if block.share >= 0.09:
+                words = percent(block.share)
+                parts.append(_unsaid(_text((left + right) / 2, top + 18, words, ON_FILL, "middle", bold=True)))
+    return _with_legend(62 * len(bars), parts, _legend_of(block for _, blocks in bars for block in blocks))
+
+
+# Points and curves
+
+MAX_POINTS = 1500  # of a scatter plot
+MAX_NAME = 28  # characters in a legend
+LEAST = 1e-4  # the least probability on a logarithmic axis
+
+
+def scatter(
+    points: Sequence[tuple[float, float]],
+    *,
+    x_title: str,
+    y_title: str,
+    width: float = WIDTH,
+    x_ends: Iterable[float] = (),
+    x_ticks: Callable[[Scale], Iterable[Tick]] | None = None,
+    best: Sequence[tuple[float, float]] = (),
+    rules: Sequence[tuple[float, str]] = (),
+) -> Chart:
+    """Draw points, the ``best`` of them as steps up to the right edge, and named ``rules`` across.
+
+    ``x_ends`` are other values that the axis holds.
+    """
+    height = 250 if width <= WIDTH else 340
+    x = scale_of([*x_ends, *(at for at, _ in points)], 52, width - 12)
+    y = scale_of([*(value for value, _ in rules), *(value for _, value in points)], height - 42, 28)
+    parts = _axes(x, y, x.ticks(4) if x_ticks is None else x_ticks(x), y.ticks(), x_title, y_title)
+    for value, name in rules:
+        at = y.at(value)
+        parts.append(_element("line", x1=x.start, x2=x.end, y1=at, y2=at, stroke=SOFT, stroke_dasharray="4 4"))
+        parts.append(_text(x.end, at - 9, short(name, 32), SOFT, "end"))
+    look = {"fill": "none", "stroke_linecap": "round"}
+    colour = SOFT if best else ACCENT
+    parts.append(_element("path", d=_dots(points, x, y), stroke=colour, stroke_opacity=0.55, stroke_width=6, **look))
+    if best:
+        (first, value), *later = [(x.at(at), y.at(value)) for at, value in best]
+        steps = f"M{first} {value}" + "".join(f"H{at}V{height}" for at, height in later) + f"H{x.end}"
+        parts.append(_element("path", d=steps, stroke=ACCENT, stroke_width=2.5, fill="none"))
+        parts.append(_element("path", d=_dots(best, x, y), stroke=ACCENT, stroke_width=9, **look))
+    return Chart(width, height, (_unsaid(*parts),))
+
+
+def _dots(points: Iterable[tuple[float, float]], x: Scale, y: Scale) -> str:
+    """Write dots as strokes without length, which a round line cap makes dots; equal pixels are drawn once.
+
+    If there are too many, dots are rounded to larger pixels.
+    """
+    exact = [(x.at(at), y.at(value)) for at, value in points]
+    for pixels in count(1):
+        seen = dict.fromkeys((round(x / pixels) * pixels, round(y / pixels) * pixels) for x, y in exact)
+        if len(seen) <= MAX_POINTS:
+            break
+    return "".join(f"M{x} {y}h0" for x, y in seen)
+
+
+def reliability(
+    points: Points, *, x_title: str, y_title: str, logarithmic: bool = False, steps: bool = False
+) -> Chart:
+    """Draw frequencies against the given probabilities, the diagonal, and the band of honest probabilities.
+
+    Points outside of the band have a colour of their own. With ``steps``, the points are the ends of the steps of a
+    curve, and are joined instead of drawn as dots.
+    """
+    least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
+    low = max(LEAST, 10.0 ** math.floor(math.log10(least))) if logarithmic else 0.0
+    right, top = (1.0, 1.0) if logarithmic else (_quarters(points.x), _quarters([*points.y, *points.high]))
+    x = Scale(low=low, high=right, start=46, end=386, logarithmic=logarithmic)
+    y = Scale(low=low, high=top, start=224, end=24, logarithmic=logarithmic)
+    powers = [(10.0**power, _percent_tick(10.0**power)) for power in range(-4, 1) if 10.0**power >= low]
+    x_ticks, y_ticks = (powers if logarithmic else scale.ticks(write=_percent_tick) for scale in (x, y))
+    rows = list(points.rows())
+    upper = [(x.at(row["x"]), y.at(row["high"])) for row in rows]
+    lower = [(x.at(row["x"]), y.at(row["low"])) for row in reversed(rows)]
+    curve = [(x.at(row["x"]), y.at(row["y"])) for row in rows]
+    diagonal = [(x.at(end), y.at(end)) for end in (low, min(right, top))]
+    shapes = [_element("path", d=_path(diagonal), stroke=SOFT, stroke_dasharray=DASHED, fill="none")]
+    if rows:
+        shapes.insert(0, _element("path", d=f"{_path([*upper, *lower])}Z", fill=ACCENT, fill_opacity="0.16"))
+        shapes.append(_element("path", d=_path(curve), stroke=ACCENT, stroke_width=2.5 if steps else 1, fill="none"))
+    parts = [*_axes(x, y, x_ticks, y_ticks, x_title, y_title), _unsaid(*shapes)]
+    for row, (at, height) in zip(rows, curve, strict=True):
+        colour = ACCENT if steps or row["low"] <= row["y"] <= row["high"] else BAD
+        said = f"given {percent(row['x'])}, true {percent(row['y'])}"
+        said += f", honest {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
+        parts.append(_mark("circle", "circle", said, cx=at, cy=height, r=2.3 if steps else 4.7, fill=colour,
+                           stroke=None if steps else RAISED))  # fmt: skip
+    legend: list[tuple[str, dict[str, str | None]]] = [
+        ("as honest ones would be", {"fill": ACCENT}),
+        ("outside of the band", {"fill": BAD}),
+        ("honest, 95 %", {"fill": ACCENT, "fill_opacity": "0.3"}),
+    ]
+    return _with_legend(y.start + BELOW, parts, [] if steps else legend)
+
+
+def _quarters(values: Sequence[float]) -> float:
+    """Return the least multiple of 1/4 that no share exceeds, at least 1/4.
+
+    >>> _quarters([0.12, 0.31]), _quarters([])
+    (0.5, 0.25)
+    """
+    return max(0.25, math.ceil(max(values, default=0.0) * 4) / 4)
+
+
+def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> Chart:
+    """Draw curves of shares in [0, 1], by their names, and the diagonal, which is perfect; NaN is left out."""
+    x = Scale(low=0.0, high=1.0, start=46, end=386)
+    y = Scale(low=0.0, high=1.0, start=386, end=46)
+    ticks = x.ticks(write=_percent_tick)
+    diagonal = _path([(x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(1.0))])
+    parts = [
+        _unsaid(_text(x.start, 12, short(title, 56), INK)),
+        *_axes(x, y, ticks, ticks, "given probability", "came true"),
+        _unsaid(_element("path", d=diagonal, stroke=SOFT, stroke_dasharray=DASHED, fill="none")),
+    ]
+    colours = (ACCENT, BAD, GOOD, NONE, INK, LISTED)
+    legend: list[tuple[str, dict[str, str | None]]] = [("perfect", {"stroke": SOFT, "stroke_dasharray": DASHED})]
+    for number, (name, points) in enumerate(series):
+        dashes = None if number < len(colours) else str(1 + number // len(colours))
+        style: dict[str, str | None] = {"stroke": colours[number % len(colours)], "stroke_dasharray": dashes}
+        legend.append((short(name, MAX_NAME), style))
+        places = [(x.at(at), y.at(height)) for at, height in points if math.isfinite(height)]
+        if places:
+            parts.append(_mark("path", "curve", short(name), d=_path(places), stroke_width=1.7, fill="none", **style))
+    return _with_legend(y.start + BELOW, parts, legend)
+
+
+# The graphs of --plot-graph
+
+
+def check_graphs(metrics: Sequence[Metric]) -> None:
+    """Raise UsageError if no metric has a curve that :func:`write_graphs` draws."""
+    if any(metric.has_curve for metric in metrics):
+        return
+    message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
+    if any(metric.is_of_words or metric.has_entries for metric in metrics):
+        advice = "geval calibration shows how far distributions over words can be trusted, and geval report draws it"
+    else:
+        advice = "-a Probabilistic-MultiLabel-F1 scores labels with it"
+    raise UsageError(message=f"{message}\n  {advice}")
+
+
+def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
+    """Draw the calibration of outputs, as GEval does for ``--plot-graph``: a file for each metric that has a curve.
+
+    The first file has the name given, the others a number before its ending.
+    """
+    graphs: dict[tuple[int, str], list[tuple[str, list[tuple[float, float]]]]] = {}
+    for evaluation, name in zip(evaluations, unique_names([of.output for of in evaluations]), strict=True):
+        for place, score in enumerate(evaluation.scores):
+            if score.metric.has_curve:
+                curve = calibration_curve(score.statistics)
+                graphs.setdefault((place, score.name), []).append((visible(name), curve))
+    stem = path.removesuffix(".svg")
+    for number, ((_, name), series) in enumerate(graphs.items()):
+        chart = curves(series, f"calibration, {visible(name)}")
+        chart.save(f"{stem}-{number}.svg" if number else path)

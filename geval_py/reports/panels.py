@@ -1,34 +1,54 @@
-"""The panels of a page, and how figures are written in them."""
+"""The panels of a report: a question each, with its answer in a sentence, a chart and a table.
+
+In the order of the page: the score and its interval, the comparison with other outputs, the spread of the lines'
+figures, which lines are hard, whether probabilities are honest, what tuning or mixing would bring, the luck of the
+hash. The charts of plots.py are made here, too.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from geval_py.explaining import losses
 from geval_py.explaining.losses import Outcome
-from geval_py.reports.drawing import Chart
+from geval_py.explaining.significance import LEAST_LINES, LEVEL, NORMAL, Interval, lines_needed
+from geval_py.reports import charts
+from geval_py.reports.charts import (
+    BAD,
+    GOOD,
+    LISTED,
+    NONE,
+    SOFT,
+    Block,
+    Chart,
+    Row,
+    dots,
+    figure,
+    histogram,
+    p_text,
+    percent,
+    reliability,
+)
+from geval_py.reports.report import SHUFFLES, Report, means_of_documents
 from geval_py.scoring.metrics.base import exp
+from geval_py.tables.escapes import short
+from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table, written
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Interval
-
-OUTCOMES = {
-    Outcome.RIGHT: "first guess right",
-    Outcome.LISTED: "listed, not first",
-    Outcome.MISSED: "not listed",
-    Outcome.NO_GUESS: "no guess",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """Panels under a heading."""
-
-    title: str
-    panels: tuple[Panel, ...]
+    from geval_py.explaining import cross_validation, paired
+    from geval_py.explaining.calibration import Calibration, Claim
+    from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.luck import Luck
+    from geval_py.explaining.mixing import Mixture
+    from geval_py.explaining.reliability import Points, Reliability
+    from geval_py.explaining.tuning import Tuning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,88 +64,45 @@ class Panel:
     chart: Chart | None
     table: Table
     method: str
-    legend: tuple[Key, ...] = ()
     finding: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """An entry of a chart's legend: a colour, by its name in the style sheet, and its meaning."""
+def sections(report: Report) -> list[tuple[str, list[Panel]]]:
+    """Return the sections of a report that have a panel, in the order in which they are read."""
+    calibration = report.calibration
+    comparison, luck = comparison_panel(report), luck_panel(report)
+    # Luck stands first where there is no comparison, so that columns are about as long.
+    quality = [quality_panel(report), comparison or luck, None if report.of_losses else spread_panel(report)]
+    loss = [spread_panel(report), costs_panel(report)] if report.of_losses else []
+    if report.of_losses:
+        hard = [length_panel(report), frequency_panel(report), features_panel(report), documents_panel(report)]
+    else:
+        hard = [expected_panel(report), features_panel(report)]
+    honest = (
+        [] if calibration is None else [words_panel(calibration), guess_panel(calibration), rest_panel(calibration)]
+    )
+    panels: list[tuple[str, Iterable[Panel | None]]] = [
+        ("How good, how sure", quality),
+        ("Where the loss comes from", loss),
+        ("Which lines are hard", chain(hard, column_panels(report))),
+        ("Honest probabilities, and what would help", [*honest, help_panel(report), luck if comparison else None]),
+    ]
+    some = [(title, [panel for panel in of_section if panel is not None]) for title, of_section in panels]
+    return [(title, of_section) for title, of_section in some if of_section]
 
-    colour: str
-    text: str
+
+_WRITERS = {"text": written, "count": "{:,}".format, "figure": figure, "share": percent}
 
 
 def table_of(head: Iterable[tuple[str, str]], rows: Iterable[Sequence[object]]) -> Table:
     """Return the table of a panel; ``head`` has each column's name and kind: text, count, figure or share."""
-    return Table([COLUMNS[kind](name) for name, kind in head], list(rows))
-
-
-COLUMNS = {
-    "text": lambda name: Column(name=name, write=written),
-    "count": lambda name: Column(name=name, alignment="right", write="{:,}".format),
-    "figure": lambda name: Column(name=name, alignment="right", write=figure),
-    "share": lambda name: Column(name=name, alignment="right", write=percent),
-}
-
-
-def figure(value: float | None) -> str:
-    """Write a figure with three digits, or all digits before the point; a dash for None and NaN.
-
-    >>> figure(2311.7), figure(41.54), figure(4.4), figure(0.05231), figure(None), figure(float("inf"))
-    ('2,312', '41.5', '4.40', '0.0523', '–', '∞')
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    if not math.isfinite(value):
-        return "∞" if value > 0 else "−∞"
-    size = abs(value)
-    if size >= 1e7 or 0 < size < 1e-4:
-        return f"{value:.2e}".replace("-", "−")
-    decimals = 0 if size >= 99.95 or not size else max(0, 2 - math.floor(math.log10(size)))
-    return f"{value:,.{decimals}f}".replace("-", "−")
-
-
-def perplexity(loss: float | None) -> str:
-    """Write a mean loss, in nats, as a perplexity."""
-    return "–" if loss is None else figure(exp(loss))
-
-
-def percent(share: float) -> str:
-    """Write a share as a percentage.
-
-    >>> percent(0.4449), percent(0.0589), percent(0.0), percent(0.0004)
-    ('44 %', '5.9 %', '0 %', '<0.1 %')
-    """
-    if 0 < share < 0.0005:
-        return "<0.1 %"
-    written = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
-    return f"{written.removesuffix('.0')} %"
-
-
-def p_text(p: float) -> str:
-    """Write a p or q value.
-
-    >>> p_text(0.00001), p_text(0.012)
-    ('<0.001', '0.012')
-    """
-    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
-
-
-def interval_method(interval: Interval) -> str:
-    """Describe how an interval was computed."""
-    if interval.samples is None and interval.documents is None:
-        return "Student’s interval, corrected for skewed losses by Hall’s transformation."
-    if interval.samples is None:
-        return f"Student’s interval over {interval.documents:,} documents, with the variance CR2."
-    of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
-    return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
-
-
-def interval_kind(interval: Interval) -> str:
-    """Return the kind of an interval in a few words, and what it is over."""
-    kind = "Student’s interval" if interval.samples is None else "a bootstrap interval"
-    return f"{kind} of 95 % over {'lines' if interval.documents is None else f'{interval.documents:,} documents'}"
+    columns = [
+        Column(name=name, write=written)
+        if kind == "text"
+        else Column(name=name, alignment="right", write=_WRITERS[kind])
+        for name, kind in head
+    ]
+    return Table(columns, list(rows))
 
 
 def as_perplexity(value: float, unit: str) -> float:
@@ -139,10 +116,703 @@ def as_perplexity(value: float, unit: str) -> float:
     return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
 
 
-def brief(name: str) -> str:
+# How good it is
+
+
+def quality_panel(report: Report) -> Panel:
+    """Return the panel on the score and its interval, beside other outputs and ones that know little."""
+    score, interval, comparison = report.score, report.interval, report.comparison
+    unit = score.unit if report.of_losses else "words"
+    rows = [_score_row("this output", score.value, unit, interval)]
+    if comparison is not None:
+        names = comparison.short_names()
+        others = (system for system in comparison.systems if system.name != comparison.baseline)
+        rows += [_score_row(names[one.name], one.score, unit, one.interval, SOFT) for one in others]
+    if report.of_losses:
+        if report.calibration is not None and report.calibration.claim.lines:
+            claimed = report.calibration.claim.claimed_perplexity
+            rows.insert(0, _score_row("its own claim", claimed, colour=BAD))
+        if report.unigram is not None:
+            rows.append(_score_row("words of train", report.unigram, colour=SOFT))
+        if score.metric.bits is not None:
+            rows.append(_score_row("knows nothing", 2.0**score.metric.bits, colour=SOFT))
+        method = "An output that knows nothing has :1 on each line."
+        if report.unigram is not None:
+            method += " Words of train: on each line the 10,000 commonest words of train, by their shares."
+    else:
+        best = score.metric.measure.best
+        end = f": the best is {figure(best)}" if math.isfinite(best) else ""
+        method = f"Of {short(score.name)}, {score.direction} is better{end}."
+    rows = [row for row in rows if math.isfinite(row.value)]
+    sentences = [f"{short(score.name)} is {figure(score.value)}.", *_meanings(report)]
+    return Panel(
+        key="quality",
+        question="How good is it, and how sure is that?",
+        sentence=" ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in report.notes)]),
+        chart=dots(rows, title=report.value_name, logarithmic=report.of_losses) if rows else None,
+        table=table_of(
+            (("what", "text"), ("perplexity" if report.of_losses else "score", "figure"), ("from", "figure"),
+             ("to", "figure")),
+            [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
+        ),
+        method=f"{interval_method(interval)} {method}",
+    )  # fmt: skip
+
+
+def _score_row(
+    label: str, value: float, unit: str = "words", interval: Interval | None = None, colour: str = charts.ACCENT
+) -> Row:
+    """Return the row of a score, with its interval, as perplexities."""
+    ends = () if interval is None else interval.ends
+    low, high = sorted(as_perplexity(end, unit) for end in ends if end is not None) or (None, None)
+    return Row(label=label, value=as_perplexity(value, unit), low=low, high=high, colour=colour)
+
+
+def _meanings(report: Report) -> Iterator[str]:
+    """Yield what the interval says of the true score, and of the score of another set, which varies, too."""
+    low, high = report.interval.ends
+    if low is None or high is None:
+        yield "How far the true score may be is not known: no line differs from another."
+        return
+    value, measure = report.score.value, report.score.metric.measure
+    yield f"The true score, on endlessly many such lines, is {figure(low)} to {figure(high)} (95 %)."
+    if not 0.0 < low <= value <= high < math.inf:
+        return
+    best, worst = sorted((measure.best, measure.worst))
+    if measure.in_nats and report.score.unit == "words":
+        ends = [value * (end / value) ** math.sqrt(2) for end in (low, high)]
+    else:
+        ends = [value + (end - value) * math.sqrt(2) for end in (low, high)]
+    low, high = (min(max(end, best), worst) for end in ends)
+    yield f"Another set of as many lines would score {figure(low)} to {figure(high)}."
+
+
+def interval_method(interval: Interval) -> str:
+    """Describe how an interval was computed."""
+    if interval.samples is None and interval.documents is None:
+        return "Student’s interval, corrected for skewed losses by Hall’s transformation."
+    if interval.samples is None:
+        return f"Student’s interval over {interval.documents:,} documents, with the variance CR2."
+    of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
+    return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
+
+
+UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
+
+
+def comparison_panel(report: Report) -> Panel | None:
+    """Return the panel that compares outputs; None without another output."""
+    comparison = report.comparison
+    if comparison is None:
+        return None
+    others = [system for system in comparison.systems if system.name != comparison.baseline]
+    question = f"Is {short(_brief(others[0].name))} better?" if len(others) == 1 else "Is another one better?"
+    sentences = [_verdict(system, comparison) for system in others[:3]]
+    first, span = others[0], others[0].difference_interval
+    if first.difference and span is not None and 0.0 < span.half_width < math.inf:
+        needed = lines_needed(first.compared, first.difference, span.half_width)
+        name = short(_brief(first.name))
+        sentences.append(f"To tell {name} apart in 80 % of cases takes about {needed:,} such lines.")
+    known = (of.difference_interval for of in others if of.difference_interval is not None)
+    interval = next((f", with {interval_kind(of)}" for of in known), "")
+    rows = difference_rows(comparison)
+    return Panel(
+        key="comparison",
+        question=question,
+        sentence=" ".join(sentences),
+        finding=_verdict(first, comparison),
+        chart=differences_chart(comparison),
+        table=table_of(
+            (("output", "text"), ("score", "figure"), ("difference", "figure"), ("from", "figure"), ("to", "figure"),
+             ("p", "text"), ("won", "share"), ("lost", "share"), ("tied", "share")),
+            [(short(one.name, 60), one.score, row.value, row.low, row.high,
+              None if one.p_randomisation is None else p_text(one.p_randomisation), one.won, one.lost, one.tied)
+             for one, row in zip(others, rows, strict=True)],
+        ),
+        method=f"Score minus that of {short(comparison.baseline, 60)}{interval}; p of approximate "
+        f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a "
+        f"{'lower loss' if comparison.of_losses else 'better score'}.",
+    )  # fmt: skip
+
+
+def interval_kind(interval: Interval) -> str:
+    """Return the kind of an interval in a few words, and what it is over."""
+    kind = "Student’s interval" if interval.samples is None else "a bootstrap interval"
+    return f"{kind} of 95 % over {'lines' if interval.documents is None else f'{interval.documents:,} documents'}"
+
+
+def difference_rows(comparison: Comparison) -> list[Row]:
+    """Return the other systems' scores minus the baseline's, with intervals; NaN where no difference is finite."""
+    colours = {True: GOOD, False: BAD, None: SOFT}
+    rows = []
+    for system in comparison.systems:
+        if system.name != comparison.baseline:
+            low, high = (None, None) if system.difference_interval is None else system.difference_interval.ends
+            value = math.nan if system.difference is None else system.difference
+            colour = colours[_is_better(system, comparison)]
+            label = comparison.short_names()[system.name]
+            rows.append(Row(label=label, value=value, low=low, high=high, colour=colour))
+    return rows
+
+
+def differences_chart(comparison: Comparison) -> Chart | None:
+    """Draw the finite differences; None if there is none."""
+    rows = [row for row in difference_rows(comparison) if not math.isnan(row.value)]
+    title = "difference" if comparison.unit in UNSAID else f"difference in {comparison.unit}"
+    name = comparison.short_names()[comparison.baseline]
+    return dots(rows, title=title, rule=0.0, rule_name=name) if rows else None
+
+
+def _is_better(system: paired.System, comparison: Comparison) -> bool | None:
+    """Whether a system is better than the baseline by more than chance; None if the test cannot tell."""
+    if system.difference is None or system.p_randomisation is None or system.p_randomisation >= LEVEL:
+        return None
+    return (system.difference < 0) == (comparison.direction == "lower")
+
+
+def _verdict(system: paired.System, comparison: Comparison) -> str:
+    name, better = short(_brief(system.name)), _is_better(system, comparison)
+    if system.difference is None or system.p_randomisation is None:
+        return f"{name} cannot be compared: no line is finite in both."
+    unit = "" if comparison.unit in UNSAID else f" {comparison.unit}"
+    by = f"by {figure(abs(system.difference))}{unit}"
+    if better is None:
+        return f"{name} differs {by}, which may be chance (p {p_text(system.p_randomisation)})."
+    won = f"it wins {percent(system.won or 0.0)} of the lines"
+    return f"{name} is {'better' if better else 'worse'} {by} (p {p_text(system.p_randomisation)}); {won}."
+
+
+def _brief(name: str) -> str:
     """Shorten an output's name by the parts that all names have.
 
-    >>> brief("out-model=bigram.tsv"), brief("out.tsv")
+    >>> _brief("out-model=bigram.tsv"), _brief("out.tsv")
     ('model=bigram', 'out.tsv')
     """
     return name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name
+
+
+# Where the loss comes from
+
+
+OUTCOMES = {  # names and colours
+    Outcome.RIGHT: ("first guess right", GOOD),
+    Outcome.LISTED: ("listed, not first", LISTED),
+    Outcome.MISSED: ("not listed", BAD),
+    Outcome.NO_GUESS: ("no guess", NONE),
+}
+_OUTCOMES_METHOD = (
+    "First guess right: the word with the greatest mass is the expected one. Listed: the expected word is listed, "
+    "but not first. Not listed: it only has a share of the rest. No guess: the line has nothing but a rest."
+)
+
+
+def spread_panel(report: Report) -> Panel | None:
+    """Return the panel on the spread of the lines' losses or scores; None if no single line has a score."""
+    values, lines = report.values, len(report.values)
+    finite = np.isfinite(values)
+    if not report.of_losses and not finite.any():
+        return None
+    bins = losses.bins_of(values[finite], report.outcomes.codes[finite] if report.of_losses else None)
+    marks = [(report.mean, "mean")] if math.isfinite(report.mean) else []
+    if report.of_losses:
+        blocks = []
+        for low, high, code, count in bins:
+            name, colour = OUTCOMES[Outcome(code)]
+            said = f"{low:g} to {high:g} nats, {name}: {counted(count, 'line')}"
+            blocks.append(Block(start=low, end=high, share=count / lines, said=said, name=name, colour=colour))
+        bits = report.score.metric.bits
+        sentence = f"The mean loss is {figure(report.mean)} nats, a perplexity of {figure(exp(report.mean))}"
+        if bits is not None:
+            marks.append((bits * math.log(2), "knows nothing"))
+            above = float((values > bits * math.log(2)).mean())
+            sentence += f"; {percent(above)} of the lines lose more than an output that knows nothing"
+        sentence += "."
+        if report.infinite:
+            sentence += f" The drawing leaves out {counted(report.infinite, 'line')} with an infinite loss."
+        return Panel(
+            key="spread",
+            question="How are the losses spread?",
+            sentence=sentence,
+            chart=histogram(blocks, marks),
+            table=table_of(
+                (("from (nats)", "figure"), ("to", "figure"), ("outcome", "text"), ("lines", "count"),
+                 ("share", "share")),
+                [(low, high, OUTCOMES[Outcome(code)][0], count, count / lines) for low, high, code, count in bins],
+            ),
+            method=f"The loss of a line is −ln of the probability of its word. {_OUTCOMES_METHOD}",
+        )  # fmt: skip
+    name, best = short(report.score.name), report.score.metric.measure.best
+    share = percent(int((values == best).sum()) / lines)
+    of_best = f"{share} of the lines have the best score, {figure(best)}; the" if math.isfinite(best) else "The"
+    others = lines - int(finite.sum())
+    left_out = f" {others:,} lines have no finite score, and are left out." if others else ""
+    return Panel(
+        key="spread",
+        question="How are the scores of lines spread?",
+        sentence=f"{of_best} mean of the lines is {figure(report.mean)}.{left_out}",
+        chart=histogram(_blocks(bins, "", "line", lines), marks, f"{name} of the line"),
+        table=table_of(
+            (("from", "figure"), ("to", "figure"), ("lines", "count"), ("share", "share")),
+            [(low, high, count, count / lines) for low, high, _, count in bins],
+        ),
+        method=f"The score of a line is what {name} gives of the line alone. That of an output need not be "
+        "their mean.",
+    )
+
+
+def _blocks(bins: Iterable[tuple[float, float, int, int]], unit: str, what: str, number: int) -> list[Block]:
+    return [
+        Block(start=low, end=high, share=count / number, said=f"{low:g} to {high:g}{unit}: {counted(count, what)}")
+        for low, high, _, count in bins
+    ]
+
+
+def costs_panel(report: Report) -> Panel:
+    """Return the panel on the costs of each kind of miss."""
+    shares = losses.outcome_shares(report.values, report.outcomes.codes)
+    worst = max(shares, key=lambda one: one.share_of_loss)
+    costs = f"{percent(worst.share_of_lines)} of the lines ({OUTCOMES[worst.outcome][0]})"
+    costs += f" make {percent(worst.share_of_loss)} of the loss"
+    bars = []
+    for what in ("lines", "loss"):
+        parts = [one.share_of_lines if what == "lines" else one.share_of_loss for one in shares]
+        blocks = []
+        for one, share, end in zip(shares, parts, accumulate(parts), strict=True):
+            name, colour = OUTCOMES[one.outcome]
+            said = f"{name}: {percent(share)} of the {what}"
+            blocks.append(Block(start=end - share, end=end, share=share, said=said, name=name, colour=colour))
+        bars.append((f"share of the {what}", blocks))
+    return Panel(
+        key="costs",
+        question="Which kind of miss costs most?",
+        sentence=f"{costs}: their perplexity is {figure(exp(worst.mean_loss))}.",
+        finding=f"{costs}.",
+        chart=charts.stacked_bars(bars),
+        table=table_of(
+            (("outcome", "text"), ("lines", "count"), ("share of lines", "share"), ("share of loss", "share"),
+             ("mean loss (nats)", "figure"), ("perplexity", "figure")),
+            [(OUTCOMES[one.outcome][0], one.lines, one.share_of_lines, one.share_of_loss, one.mean_loss,
+              exp(one.mean_loss)) for one in shares],
+        ),
+        method=f"{_OUTCOMES_METHOD} Shares of the loss are of its finite part.",
+    )  # fmt: skip
+
+
+# Which lines are hard: by their answers, columns of the input and documents, and features of bad lines
+
+
+_GROUP_METHODS = {
+    "range": "",
+    "number": "Where there are more than ten numbers, ranges have about as many lines each.",
+    "value": "Values with fewer than ten lines, and those behind the ten most frequent, are put together.",
+    "words": "By the number of words, which are separated by spaces.",
+}
+
+
+def length_panel(report: Report) -> Panel:
+    """Return the panel on the length of words."""
+    grouping = losses.group_by_range(map(len, report.items.expected), losses.LENGTHS)
+    rows = report.rows(grouping)
+    return _rows_panel(
+        report, "length", "Are long words harder?", rows, "characters",
+        extremes(report, rows, "the word", "has", " characters"), "By the number of characters of the expected word.",
+    )  # fmt: skip
+
+
+def frequency_panel(report: Report) -> Panel | None:
+    """Return the panel on the frequency of words in train; None without a train."""
+    counts = report.words_of_train
+    if not counts:
+        return None
+    rows = report.rows(losses.group_by_range(map(counts.__getitem__, report.items.expected), losses.FREQUENCIES))
+    first, lines = rows[0], len(report.values)
+    seen = {"never": "never seen", "once": "seen once"}.get(first.label, f"seen {first.label} times")
+    total = report.mean * lines
+    share = percent((first.lines or 0) * math.log(first.value) / total) if math.isfinite(first.value) else ""
+    lost = f" and {share} of the loss" if share else ""
+    return _rows_panel(
+        report, "frequency", "Does it know the frequent words?", rows, "times in train",
+        f"Words {seen} in train are {percent((first.lines or 0) / lines)} of the lines{lost}.",
+        "By how often train/expected.tsv has the expected word.",
+    )  # fmt: skip
+
+
+def expected_panel(report: Report) -> Panel | None:
+    """Return the panel on hard answers; None if they, or their first columns, do not divide the lines."""
+    grouping = losses.group_by_text([expected.partition("\t")[0] for expected in report.items.expected])
+    if grouping is None:
+        return None
+    questions = {
+        "words": "Are long answers harder?",
+        "number": "Does the size of the answer matter?",
+        "value": "Are some answers harder?",
+    }
+    return _grouping_panel(report, "expected", questions[grouping.kind], grouping, "the answer")
+
+
+def column_panels(report: Report) -> Iterator[Panel]:
+    """Yield a panel on each column of the input that divides the lines."""
+    for number, (column, grouping) in enumerate(report.columns(), 1):
+        name = short(column)
+        what = f"the length of {name}" if grouping.kind == "words" else name
+        yield _grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name)
+
+
+def _grouping_panel(report: Report, key: str, question: str, grouping: losses.Grouping, name: str) -> Panel:
+    rows, of_words = report.rows(grouping), grouping.kind == "words"
+    sentence = extremes(report, rows, name, "has" if of_words else "is", " words" if of_words else "")
+    heading = "words" if of_words else name
+    return _rows_panel(report, key, question, rows, heading, sentence, _GROUP_METHODS[grouping.kind])
+
+
+def _rows_panel(
+    report: Report, key: str, question: str, rows: Sequence[Row], heading: str, sentence: str, method: str
+) -> Panel:
+    """Return a panel on the figures of groups of lines."""
+    documents = report.documents
+    over = "lines" if documents is None or documents.are_lines else "documents, or over lines of one document"
+    figures = (
+        "The perplexity is e to the mean loss" if report.of_losses else "The score is that of the lines of the group"
+    )
+    return Panel(
+        key=key,
+        question=question,
+        sentence=sentence,
+        chart=group_chart(report, rows),
+        table=table_of(
+            ((heading, "text"), ("lines", "count"), (report.value_name, "figure"), ("from", "figure"),
+             ("to", "figure")),
+            [(short(row.label, 60), row.lines, row.value, row.low, row.high) for row in rows],
+        ),
+        method=f"{method} {figures}, with its interval of 95 % over {over}.",
+    )  # fmt: skip
+
+
+def group_chart(report: Report, rows: Sequence[Row]) -> Chart:
+    """Draw the figures of groups of lines, and that of all lines as a rule."""
+    return dots(rows, title=report.value_name, rule=report.value_of_all, logarithmic=report.of_losses)
+
+
+def extremes(report: Report, rows: Sequence[Row], what: str, verb: str, unit: str) -> str:
+    """Name the worst and the best group, and say if their intervals overlap."""
+    told = [row for row in rows if (row.lines or 0) >= LEAST_LINES and math.isfinite(row.value)]
+    if len(told) < 2:
+        return "There are too few lines of each kind to tell."
+    lowest, highest = (choose(told, key=lambda row: row.value) for choose in (min, max))
+    name = "The perplexity" if report.of_losses else report.value_name
+    if math.isclose(lowest.value, highest.value):
+        return f"{name} is {figure(lowest.value)} in each part."
+    lower_is_better = report.of_losses or report.score.direction == "lower"
+    worst, best = (highest, lowest) if lower_is_better else (lowest, highest)
+    is_sure = lowest.high is not None and highest.low is not None and lowest.high < highest.low
+    return (
+        f"{name} is worst, {figure(worst.value)}, where {what} {verb} {short(worst.label)}{unit}, and best, "
+        f"{figure(best.value)}, where it {verb} {short(best.label)}{'' if is_sure else '; the intervals overlap'}."
+    )
+
+
+def features_panel(report: Report) -> Panel | None:
+    """Return the panel on the features of bad lines; None if no single line has a score."""
+    if not report.of_losses and not len(report.finite):
+        return None
+    features = report.features
+    columns = {name: column.tolist() for name, column in features.columns.items()}
+    names, counts, explained = features.names, columns["count"], columns["explained"]
+    notes = [f"q {p_text(q)}" for q in columns["q"]]
+    finding = sentence = ""
+    head: list[tuple[str, str]]
+    figures: list[tuple[object, ...]]
+    if report.of_losses:
+        ends = zip(columns["gain"], columns["gain_low"], columns["gain_high"], strict=True)
+        rows = [
+            Row(label=name, value=gain, low=low, high=high, lines=lines, note=note, colour=BAD)
+            for name, (gain, low, high), lines, note in zip(names, ends, counts, notes, strict=True)
+        ]
+        chart = dots(rows, title="fall of the perplexity", rule=0.0, rule_name="no fall", write=percent)
+        if names:
+            lines = f"the {counts[0]:,} lines with {short(names[0])}"
+            finding = (
+                f"If {lines} were no worse than the others, the perplexity would fall by {percent(rows[0].value)}."
+            )
+            together = "Together, those below explain" if len(names) > 1 else "That explains"
+            sentence = f"{finding} {together} {percent(explained[-1])} of the variance of the loss."
+        head = [("perplexity", "figure"), ("fall", "share"), ("from", "share"), ("to", "share")]
+        figures = [(p, row.value, row.low, row.high) for p, row in zip(columns["perplexity"], rows, strict=True)]
+        method = "; by how far the perplexity would fall. geval -w lists all."
+    else:
+        means = columns["score"]
+        rows = [
+            Row(label=name, value=mean, lines=lines, note=note, colour=BAD)
+            for name, mean, lines, note in zip(names, means, counts, notes, strict=True)
+        ]
+        chart = dots(rows, title=report.value_name, rule=report.mean)
+        if names:
+            finding = sentence = (
+                f"The {counts[0]:,} lines with {short(names[0])} have a mean score of {figure(means[0])}; "
+                f"that of all lines is {figure(report.mean)}."
+            )
+        head, figures = [("mean score", "figure")], [(mean,) for mean in means]
+        method = ". Means are of the scores of lines. geval -w lists all."
+    return Panel(
+        key="culprits",
+        question="What goes with bad lines?",
+        sentence=sentence or "No word, and no shape of a word, goes with bad lines by more than chance.",
+        finding=finding,
+        chart=chart if names else None,
+        table=table_of(
+            (("feature", "text"), ("lines", "count"), *head, ("q", "text"), ("explained", "share")),
+            [(short(row.label, 60), row.lines, *own, p_text(q), share)
+             for row, own, q, share in zip(rows, figures, columns["q"], explained, strict=True)],
+        ),
+        method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
+        f"explains most of what those before it left open{method}",
+    )  # fmt: skip
+
+
+def documents_panel(report: Report) -> Panel | None:
+    """Return the panel on how documents differ; None without documents, or with few."""
+    means_and_dealt = means_of_documents(report.documents, report.values)
+    if means_and_dealt is None or report.documents is None:
+        return None
+    means, dealt = means_and_dealt
+    (low, high), (dealt_low, dealt_high) = (np.exp(np.quantile(of, (0.25, 0.75))).tolist() for of in (means, dealt))
+    bins = losses.bins_of(means)
+    title, median = "mean loss of a document in nats", (float(np.median(means)), "median")
+    return Panel(
+        key="documents",
+        question="Do documents differ?",
+        sentence=f"Half of the {len(means):,} documents by {short(report.documents.column)} have a perplexity of "
+        f"{figure(low)} to {figure(high)}; by chance alone it would be {figure(dealt_low)} to {figure(dealt_high)}.",
+        chart=histogram(_blocks(bins, " nats", "document", len(means)), [median], title),
+        table=table_of(
+            (("from (nats)", "figure"), ("to", "figure"), ("documents", "count")),
+            [(low, high, count) for low, high, _, count in bins],
+        ),
+        method="A document is the lines with the same value in the column. By chance alone: lines are dealt out to "
+        f"documents at random, {SHUFFLES} times. The quartiles are of the documents’ mean losses.",
+    )
+
+
+# Honest probabilities
+
+
+_BAND = (
+    "The band holds what 95 % of outputs would show whose probabilities come true; it is found by drawing "
+    "each line’s word from its own distribution."
+)
+
+
+def words_panel(calibration: Calibration) -> Panel | None:
+    """Return the panel on listed words; None if no line lists a word."""
+    part = calibration.words
+    if part is None:
+        return None
+    claim = claim_sentence(calibration.claim)
+    points, sets = calibration.sets_of_guesses or calibration.sets, ""
+    if points is not None:
+        held = ", ".join(
+            f"{percent(level)}: {percent(share)}" for level, share in zip(points.x, points.y, strict=True)
+        )
+        where = "" if calibration.sets_of_guesses is None else ", on lines with a guess"
+        sets = f"How often the smallest sets of words with such a probability hold the word{where}: {held}."
+    return Panel(
+        key="honest",
+        question="Are the probabilities honest?",
+        sentence=f"{_claimed_and_true(part, 'Listed words')} {claim}",
+        finding=claim if calibration.claim.is_significant else "",
+        chart=reliability(
+            part.bins, logarithmic=True, x_title="probability given to a listed word", y_title="share right"
+        ),
+        table=_points_table("probability", part.bins),
+        method=f"All words that lines list, in bins with as many expected hits. {_BAND} {sets}",
+    )
+
+
+def guess_panel(calibration: Calibration) -> Panel | None:
+    """Return the panel on the first guess, whose chart is a monotone curve; None without guesses."""
+    part, error, corp = calibration.guess, calibration.guess_error, calibration.corp
+    if part is None or error is None or corp is None:
+        return None
+    off = f"Calibration error {percent(error.ece)}; an honest output would show {percent(error.honest)} by chance."
+    return Panel(
+        key="guess",
+        question="Can its first guess be trusted?",
+        sentence=f"{_claimed_and_true(part, 'First guesses')} {off}",
+        chart=reliability(
+            corp.curve, steps=True, x_title="probability given to the first guess", y_title="share right"
+        ),
+        table=_points_table("probability", corp.curve),
+        method="Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
+        f"the table has both ends of each step. {_BAND}",
+    )
+
+
+def rest_panel(calibration: Calibration) -> Panel | None:
+    """Return the panel on the rest; None if no line has a guess."""
+    part = calibration.rest
+    if part is None:
+        return None
+    return Panel(
+        key="rest",
+        question="Is the rest large enough?",
+        sentence=f"The rest holds {percent(part.claimed)} on average where there is a guess; "
+        f"the word was not listed {percent(part.found)} of the time{_if_honest(part)}.",
+        chart=reliability(part.bins, x_title="rest of the line", y_title="word not listed"),
+        table=_points_table("rest", part.bins),
+        method=f"Lines with a guess, in bins of as many lines. {_BAND}",
+    )
+
+
+def _claimed_and_true(part: Reliability, things: str) -> str:
+    share = f"are right {percent(part.found)} of the time{_if_honest(part)}"
+    return f"{things} claim {percent(part.claimed)} on average and {share}."
+
+
+def _if_honest(part: Reliability) -> str:
+    return (
+        ", as honest ones would be" if part.is_honest else f" (honest: {percent(part.low)} to {percent(part.high)})"
+    )
+
+
+def claim_sentence(claim: Claim) -> str:
+    """Compare the perplexity that an output's probabilities promise with its real one; "" if nothing is finite."""
+    if not claim.lines:
+        return ""
+    promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
+    if not claim.is_significant:
+        return f"{promise}; it gets {figure(claim.perplexity)}, which may be chance."
+    how = "it is too sure of itself" if claim.gap > 0 else "it is less sure than it could be"
+    return f"{promise}; it gets {figure(claim.perplexity)}: {how}."
+
+
+def _points_table(name: str, points: Points) -> Table:
+    head = ((name, "share"), ("true", "share"), ("honest from", "share"), ("to", "share"), ("number", "count"))
+    return table_of(head, list(zip(points.x, points.y, points.low, points.high, points.n, strict=True)))
+
+
+# What would help, and luck
+
+
+_TRIAL_NAMES = {
+    ("temperature",): "sharpness T",
+    ("lambda",): "more rest λ",
+    ("lambda", "nu"): "λ, words ν",
+    ("by-line",): "by line",
+}
+
+
+def help_panel(report: Report) -> Panel | None:
+    """Return the panel on tuning and mixing; None for what cannot be tuned."""
+    tuning, mixture = report.tuning, report.mixture
+    if tuning is None:
+        return None
+    best = next((trial for trial in reversed(tuning.trials) if trial.taken), None)
+    if best is None:
+        sentence = "Nothing that was tried is surely better: its rest and its words are as they should be."
+        finding = ""
+    else:
+        gain = f"Tuned, it would score about {figure(best.score)} in place of {figure(tuning.score)}"
+        sentence, finding = f"{gain}, on lines that it was not tuned on: geval tune --apply test-A.", f"{gain}."
+    if mixture is not None and mixture.taken:
+        sentence += f" Mixed with the others it would score {figure(mixture.held_out)}: geval mix."
+    values = [""]
+    for trial in tuning.trials:
+        named = trial.found.named
+        values.append(", ".join(f"{name} {named[name]:.3g}" for name in trial.names if name in named))
+    if mixture is not None:
+        values.append(f"weights {', '.join(figure(component.weight) for component in mixture.components)}")
+    rows = help_rows(tuning, mixture)
+    return Panel(
+        key="help",
+        question="What would help without another model?",
+        sentence=sentence,
+        finding=finding,
+        chart=help_chart(tuning, mixture),
+        table=table_of(
+            (("what", "text"), ("perplexity held out", "figure"), ("from", "figure"), ("to", "figure"),
+             ("found", "text"), ("verdict", "text")),
+            [(row.label, row.value, row.low, row.high, value, row.note)
+             for row, value in zip(rows, values, strict=True)],
+        ),
+        method=f"Each is found on nine tenths of the lines, and scored on the last tenth, in {tuning.folds} folds. λ "
+        "is a mixture with an output that knows nothing, ν sends a part of the rest to the commonest words of train. "
+        "By line, λ and ν depend on the rest, the greatest probability and the number of words of a line. One is "
+        "taken if the 95 % interval of the change lies below 0, or if it would come by luck in at most 5 % of cases.",
+    )  # fmt: skip
+
+
+def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[Row]:
+    """Return the present perplexity and the held-out perplexity of each change; surely better ones are green."""
+    scores: dict[tuple[str, ...], float] = {(): tuning.score}
+    rows = [Row(label="as it is", value=as_perplexity(tuning.score, tuning.unit), colour=SOFT)]
+    for trial in tuning.trials:
+        base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
+        scores[trial.names] = trial.score
+        label = _TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
+        label += f", {trial.words:,} words" if tuning.has_more_words(trial) else ""
+        rows.append(change_row(label, as_perplexity(trial.score, tuning.unit), base, trial.change, trial.taken))
+    if mixture is not None:
+        value, base = (as_perplexity(score, mixture.unit) for score in (mixture.held_out, mixture.score))
+        rows.append(change_row("mixed", value, base, mixture.change, mixture.taken))
+    return rows
+
+
+def change_row(label: str, value: float, base: float, change: cross_validation.Change, taken: bool) -> Row:
+    """Return the row of a change from the perplexity ``base``; its interval is that of the change, applied to it.
+
+    The note names what decided: the interval or, if that holds 0, the p-value, which sees smaller gains.
+    """
+    note = "surely better" if change.high < 0.0 else f"better by p {p_text(change.p_value)}: take it"
+    is_bounded = math.isfinite(change.low) and math.isfinite(change.high)
+    return Row(
+        label=label,
+        value=value,
+        low=base * exp(change.low) if is_bounded else None,
+        high=base * exp(change.high) if is_bounded else None,
+        note=note if taken else "not surely better: leave it",
+        colour=GOOD if taken else SOFT,
+    )
+
+
+def help_chart(tuning: Tuning, mixture: Mixture | None) -> Chart:
+    """Draw what tuning and mixing would bring."""
+    rows = help_rows(tuning, mixture)
+    return dots(rows, title="perplexity", rule=rows[0].value, rule_name="as it is", logarithmic=True)
+
+
+def luck_panel(report: Report) -> Panel | None:
+    """Return the panel on the luck of the hash; None for a metric that is not hashed, and for lines of buckets."""
+    luck, score, interval = report.luck, report.score, report.interval
+    if luck is None:
+        return None
+    half, of_lines = (luck.high - luck.low) / 2, interval.half_width
+    less = f", {figure(of_lines / half)} times less than the choice of lines" if 0 < half < of_lines else ""
+    z = luck.z or 0.0
+    seed = "was ordinary" if abs(z) < NORMAL else "was lucky" if z < 0 else "was unlucky"
+    return Panel(
+        key="luck",
+        question="How much is luck of the hash?",
+        sentence=f"Collisions move this score by ± {figure(half)} (95 %){less}; this seed {seed}.",
+        chart=luck_chart(luck, interval, score.value),
+        table=table_of(
+            (("what", "text"), ("score", "figure")),
+            [("this output", score.value), ("mean over seeds, by formula", luck.formula.score),
+             *((f"seed {n}", one) for n, one in enumerate(luck.scores, 1))],
+        ),
+        method=f"The lines scored again with {luck.seeds} other seeds, line numbers plus 1 to {luck.seeds} (small "
+        "marks), and the range that holds 95 % of seeds.",
+    )  # fmt: skip
+
+
+def luck_chart(luck: Luck, interval: Interval, score: float) -> Chart:
+    """Draw the interval of the true score, and the perplexities that other seeds of the hash would give."""
+    unit = luck.unit
+    low, high = sorted(as_perplexity(end, unit) for end in (luck.low, luck.high))
+    points = tuple(as_perplexity(one, unit) for one in luck.scores)
+    mean = as_perplexity(luck.formula.score, unit)
+    rows = [
+        _score_row("true score", score, unit, interval),
+        Row(label="other seeds", value=mean, low=low, high=high, points=points, colour=SOFT),
+    ]
+    rule = as_perplexity(score, unit)
+    return dots(rows, title="perplexity", rule=rule, rule_name="this output", logarithmic=True)

@@ -79,8 +79,8 @@ def test_losses_that_are_all_infinite(geval, tmp_path):
 )
 def test_what_is_refused(geval, tmp_path, monkeypatch, words, status, message):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("geval_py.reports.contents.report", lambda *_, **__: None)
     monkeypatch.setattr("geval_py.reports.page.page", lambda *_: "")
+    monkeypatch.setattr("geval_py.reports.page.charts", lambda *_: [])
     (tmp_path / "file").touch()
     assert geval(*WORDS, "-o", "bigram", *words) == (status, "", message)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -7,8 +7,8 @@ import pytest
 from translations import write
 
 from geval_py import evaluate, evaluate_all
-from geval_py.reports.contents import overview, report
 from geval_py.reports.page import page
+from geval_py.reports.report import Report
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
@@ -19,7 +19,7 @@ def make_gazette():
 
     def make():
         first, *others = evaluate_all(GAZETTE, "dev-0")
-        return page(report(first, others), "Gazette")
+        return page(Report(first, others), "Gazette")
 
     return make
 
@@ -43,7 +43,7 @@ def made(sayings):
     @functools.cache
     def make(metric, *names):
         first, *others = [evaluate(sayings, "dev-0", out=f"out-{name}.tsv", metrics=metric) for name in names]
-        return overview(first, others)
+        return Report(first, others)
 
     return make
 

@@ -11,8 +11,8 @@ import pytest
 
 from geval_py import evaluate, evaluate_all
 from geval_py.cli import main
-from geval_py.reports.contents import report
 from geval_py.reports.page import charts, page
+from geval_py.reports.report import Report
 
 ROOT = Path(__file__).parents[2]
 GAZETTE = ROOT / "challenges" / "gazette"
@@ -41,7 +41,7 @@ def write(folder, lines):
 def hostile(tmp_path_factory):
     folder = write(tmp_path_factory.mktemp("hostile"), 160)
     first, *others = evaluate_all(folder, "dev-0")
-    return report(first, others)
+    return Report(first, others)
 
 
 def test_strangers_words_are_harmless_and_short(hostile):
@@ -139,7 +139,7 @@ def test_an_output_of_rests_alone_and_of_infinite_losses(tmp_path):
     (tmp_path / "infinite.tsv").write_text("x:1 :0\n" * 150)
     for name in ("rests.tsv", "infinite.tsv"):
         pair = (tmp_path / name, tmp_path / "expected.tsv")
-        text = page(report(evaluate(pair, metrics="PerplexityHashed8")), "none")
+        text = page(Report(evaluate(pair, metrics="PerplexityHashed8")), "none")
         assert ">NaN" not in text
         assert ": NaN" not in text
         assert ("lines have an infinite loss" in text) == (name == "infinite.tsv")
@@ -148,7 +148,7 @@ def test_an_output_of_rests_alone_and_of_infinite_losses(tmp_path):
 def test_a_single_line(tmp_path):
     (tmp_path / "expected.tsv").write_text("a\n")
     (tmp_path / "out.tsv").write_text("a:0.5 :0.5\n")
-    text = page(report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed")), "one")
+    text = page(Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed")), "one")
     assert "1 line</p>" in text
     assert "All lines, the worst first" in text
 
@@ -163,7 +163,7 @@ def test_a_single_line(tmp_path):
 )
 def test_other_metrics(metric):
     evaluation = evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv", metrics=metric)
-    text = page(report(evaluation), "Gazette")
+    text = page(Report(evaluation), "Gazette")
     assert ('id="luck"' in text) == ("Hashed" in metric)
     assert ('id="help"' in text) == (metric in ("LikelihoodHashed", "CrossEntropyHashed"))
 
@@ -177,7 +177,7 @@ def test_where_documents_matter_the_interval_is_by_document(tmp_path):
     (tmp_path / "dev-0" / "expected.tsv").write_text("".join(f"word{n}\n" for n in range(300)))
     lines = (f"word{n}:0.9 :0.1\n" if known else "other:0.5 :0.5\n" for n, (_, known) in enumerate(rows))
     (tmp_path / "dev-0" / "out.tsv").write_text("".join(lines))
-    found = report(evaluate(tmp_path, "dev-0"))
+    found = Report(evaluate(tmp_path, "dev-0"))
     assert re.fullmatch(r"lines with the same 1 are alike: intervals are by document, .*", *found.notes)
     assert found.interval.documents == 12
     text = page(found, "Documents")

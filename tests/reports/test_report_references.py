@@ -1,7 +1,6 @@
 """What a report compares with: the words of train, documents that are dealt out, lines that tell two systems apart."""
 
 import math
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,49 +10,50 @@ import scipy.stats
 from geval_py import evaluate
 from geval_py.explaining.significance import lines_needed
 from geval_py.explaining.spread import Documents
-from geval_py.reports.contents import counts_of_train, report, spread_of_documents, unigram_perplexity
+from geval_py.reports.report import Report, means_of_documents
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
 
 def test_the_unigram_is_scored_as_an_output_would_be(tmp_path):
-    evaluation = evaluate(GAZETTE, "dev-0", out="unigram")
-    counts = counts_of_train(evaluation)
+    report = Report(evaluate(GAZETTE, "dev-0", out="unigram"))
+    counts = report.words_of_train
     total, once = counts.total(), sum(1 for count in counts.values() if count == 1)
     line = " ".join(f"{word}:{count / total * (1 - once / total)!r}" for word, count in counts.items())
     lines = (GAZETTE / "dev-0/expected.tsv").read_text().count("\n")
     (tmp_path / "out.tsv").write_text(f"{line} :{once / total!r}\n" * lines)
     scored = evaluate((tmp_path / "out.tsv", GAZETTE / "dev-0/expected.tsv"), metrics="PerplexityHashed")
-    assert unigram_perplexity(evaluation, counts) == pytest.approx(scored.score, rel=1e-9)
-    assert report(evaluation).unigram == pytest.approx(scored.score)
+    assert report.unigram == pytest.approx(scored.score, rel=1e-9)
 
 
 def test_train_of_one_word(tmp_path):
     """Its words occur once: the rest is all that is left."""
-    (tmp_path / "dev-0").mkdir()
+    for folder, lines in (("dev-0", 100), ("train", 1)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "expected.tsv").write_text("a\n" * lines)
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
-    (tmp_path / "dev-0/expected.tsv").write_text("a\n")
-    (tmp_path / "dev-0/out.tsv").write_text("a:1\n")
-    assert unigram_perplexity(evaluate(tmp_path, "dev-0"), Counter({"a": 1})) == pytest.approx(1024)
+    (tmp_path / "dev-0/out.tsv").write_text("a:1\n" * 100)
+    assert Report(evaluate(tmp_path, "dev-0")).unigram == pytest.approx(1024)
 
 
 def test_documents_that_do_not_differ_are_spread_as_by_chance():
     rng = np.random.default_rng(1)
     of_line = np.repeat(np.arange(200), 10)
-    losses = rng.gamma(2, 1, 2000)
-    found = spread_of_documents(Documents.of("FileId", of_line.tolist()), losses)
-    assert found.means == pytest.approx(losses.reshape(200, 10).mean(axis=1))
-    assert found.quartiles == pytest.approx(found.by_chance, rel=0.1)
-    apart = spread_of_documents(Documents.of("FileId", of_line.tolist()), losses + rng.normal(0, 2, 200)[of_line] + 9)
-    assert apart.quartiles[1] - apart.quartiles[0] > 2 * (apart.by_chance[1] - apart.by_chance[0])
+    documents, losses = Documents.of("FileId", of_line.tolist()), rng.gamma(2, 1, 2000)
+    means, dealt = means_of_documents(documents, losses)
+    quartiles = (0.25, 0.75)
+    assert means == pytest.approx(losses.reshape(200, 10).mean(axis=1))
+    assert np.quantile(means, quartiles) == pytest.approx(np.quantile(dealt, quartiles), rel=0.1)
+    means, dealt = means_of_documents(documents, losses + rng.normal(0, 2, 200)[of_line] + 9)
+    assert np.ptp(np.quantile(means, quartiles)) > 2 * np.ptp(np.quantile(dealt, quartiles))
 
 
 def test_few_documents_have_no_distribution():
     losses = np.array([1.0, 2.0, math.inf] * 20)
-    assert spread_of_documents(None, losses) is None
-    assert spread_of_documents(Documents.of("1", list(range(60))), losses) is None
-    assert spread_of_documents(Documents.of("1", [n % 19 for n in range(60)]), losses) is None
-    assert spread_of_documents(Documents.of("1", [n % 20 for n in range(60)]), losses).means.shape == (20,)
+    assert means_of_documents(None, losses) is None
+    assert means_of_documents(Documents.of("1", list(range(60))), losses) is None
+    assert means_of_documents(Documents.of("1", [n % 19 for n in range(60)]), losses) is None
+    assert means_of_documents(Documents.of("1", [n % 20 for n in range(60)]), losses)[0].shape == (20,)
 
 
 def test_so_many_lines_tell_two_systems_apart():

@@ -2,34 +2,18 @@
 
 import math
 import re
-from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from translations import LINES
 
 from geval_py import evaluate
 from geval_py.authoring.validate import perfect_line
-from geval_py.explaining import losses
 from geval_py.explaining.significance import LEAST_LINES, Interval
-from geval_py.reports import loss_panels, panels, quality_panels
-from geval_py.reports.charts import Row, dots, unique_labels
-from geval_py.reports.contents import (
-    ScoredPart,
-    ScoredParts,
-    can_be_tuned,
-    columns_of,
-    log_losses,
-    overview,
-    report,
-    score_bins,
-)
-from geval_py.reports.drawing import PAGE
+from geval_py.reports import panels
+from geval_py.reports.charts import GOOD, SOFT, Row
 from geval_py.reports.page import charts, page
+from geval_py.reports.report import Report
 from geval_py.scoring.metrics import METRICS
 
 RULED_WITHOUT_LINES = {"NMI", "Pearson", "Spearman"}
@@ -81,13 +65,13 @@ def test_better_is_better_in_either_direction(page_of, metric, direction):
     assert (mean > every) == (direction == "lower")
 
 
-def test_the_score_of_a_part_is_that_of_its_lines(sayings, made):
-    found = made("BLEU", "middling")
-    (documents, _) = found.by_column
-    assert [(part.label, part.lines) for part in documents.parts] == [("d0", 20), ("d1", 20), ("d2", 20)]
+def test_the_score_of_a_group_is_that_of_its_lines(sayings, made):
+    report = made("BLEU", "middling")
+    rows = report.rows(dict(report.columns())["Document"])
+    assert [(row.label, row.lines) for row in rows] == [("d0", 20), ("d1", 20), ("d2", 20)]
     alone = evaluate(sayings, "dev-0", out="out-middling.tsv", metrics="BLEU:f<in<Document>:d1>").score
-    assert documents.parts[1].score == alone
-    assert documents.parts[1].interval.low <= alone <= documents.parts[1].interval.high
+    assert rows[1].value == alone
+    assert rows[1].low <= alone <= rows[1].high
 
 
 def test_what_is_best_and_worst_is_said(page_of):
@@ -99,8 +83,8 @@ def test_what_is_best_and_worst_is_said(page_of):
 def test_no_best_score_is_said_where_there_is_none(tmp_path):
     for name, lines in (("expected", "1 3 8"), ("out", "0.5 0.9 0.1")):
         (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines.split()))
-    found = overview(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="Improvement@0.5"))
-    text = page(found, "Improvement")
+    report = Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="Improvement@0.5"))
+    text = page(report, "Improvement")
     assert sentences(text, "quality")[-1].endswith("Of Improvement@0.5, higher is better.")
     assert sentences(text, "spread")[0].startswith("The mean of the lines is 0.")
 
@@ -118,12 +102,12 @@ def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
     from geval_py.cli import main
 
     assert main(["--init", "--expected-directory", str(tmp_path / "new"), "--metric", metric]) == 0
-    found = overview(evaluate(tmp_path / "new", "test-A", out=str(perfect(tmp_path / "new", METRICS[metric]))))
-    text = page(found, metric)
+    report = Report(evaluate(tmp_path / "new", "test-A", out=str(perfect(tmp_path / "new", METRICS[metric]))))
+    text = page(report, metric)
     assert {"quality"} <= set(panels_of(text))
-    assert ("spread" in panels_of(text)) == (len(found.known) > 0) == ("culprits" in panels_of(text))
-    assert ('id="lines"' in text) == bool(found.examples)
-    assert (metric in RULED_WITHOUT_LINES) <= (not found.examples)
+    assert ("spread" in panels_of(text)) == (len(report.finite) > 0) == ("culprits" in panels_of(text))
+    assert ('id="lines"' in text) == any(report.examples())
+    assert (metric in RULED_WITHOUT_LINES) <= (not any(report.examples()))
     assert ">NaN" not in text
     assert ">nan" not in text
     for card in re.findall(r'<article class="card".*?</article>', text, re.DOTALL):
@@ -151,9 +135,9 @@ def test_at_most_eight_columns_have_a_panel(tmp_path):
     for name, lines in {"in": rows, "expected": ["x", "y"] * 30, "out": ["x", "x"] * 30}.items():
         (tmp_path / "dev-0" / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines))
     columns = [f"column {n}" for n in range(2, 10)]
-    assert [of.column for of in overview(evaluate(tmp_path, "dev-0", metrics="Accuracy")).by_column] == columns
-    evaluation = evaluate(tmp_path, "dev-0", metrics="LogLossHashed", out=write_words(tmp_path))
-    assert [of.column for of in columns_of(evaluation, log_losses(evaluation), evaluation.read_columns())] == columns
+    for metric, out in (("Accuracy", "out.tsv"), ("LogLossHashed", write_words(tmp_path))):
+        report = Report(evaluate(tmp_path, "dev-0", metrics=metric, out=out))
+        assert [name for name, _ in report.columns()] == columns
 
 
 def write_words(folder):
@@ -174,68 +158,51 @@ def test_what_can_be_tuned(metric, lines, can_be, tmp_path):
     (tmp_path / "dev-0").mkdir()
     for name, line in {"in": "a b", "expected": "x", "out": "x:0.5 :0.5"}.items():
         (tmp_path / "dev-0" / f"{name}.tsv").write_text(f"{line}\n" * lines)
-    assert can_be_tuned(evaluate(tmp_path, "dev-0", metrics=metric)) == can_be
-
-
-PART = losses.Part(label="", lines=20, mean_loss=1.0, low=0.9, high=1.1)
-WORST_AND_BEST = {
-    "apart": ([("a", 20, 2.0, 1.2, 2.8), ("b", 20, 1.0, 0.9, 1.1)], "Worst a have a perplexity of 7.39, b of 2.72."),
-    "the intervals touch": (
-        [("a", 20, 2.0, 1.1, 2.9), ("b", 20, 1.0, 0.9, 1.1)],
-        "Worst a have a perplexity of 7.39, b of 2.72; the intervals overlap.",
-    ),
-    "the best first": ([("b", 20, 1.0, 0.9, 1.1), ("a", 20, 2.0, 1.2, 2.8)], "Worst a have a perplexity of 7.39, b of 2.72."),
-    "the best has too few lines": (
-        [("a", 20, 2.0, 1.2, 2.8), ("b", LEAST_LINES - 1, 1.0, 0.9, 1.1), ("c", LEAST_LINES, 1.5, 1.0, 2.0)],
-        "Worst a have a perplexity of 7.39, c of 4.48; the intervals overlap.",
-    ),
-    "one part": ([("a", 20, 2.0, 1.2, 2.8)], "There are too few lines of each kind to tell."),
-    "one that is finite": (
-        [("a", 20, 2.0, 1.2, 2.8), ("b", 20, math.nan, None, None)], "There are too few lines of each kind to tell.",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("parts", "sentence"), WORST_AND_BEST.values(), ids=WORST_AND_BEST)
-def test_the_worst_and_the_best_part(parts, sentence):
-    names = ("label", "lines", "mean_loss", "low", "high")
-    found = [replace(PART, **dict(zip(names, part, strict=True))) for part in parts]
-    assert loss_panels._worst_and_best("Worst {}", "{}", found) == sentence
+    assert Report(evaluate(tmp_path, "dev-0", metrics=metric)).can_be_tuned == can_be
 
 
 FEW = LEAST_LINES - 1
-SCORED = {
+EXTREMES = {
     "apart": (
-        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
+        "higher", ("is", ""), [("a", 20, 0.9, 0.8, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
+        "M is worst, 0.500, where C is b, and best, 0.900, where it is a.",
+    ),
+    "the other order": (
+        "higher", ("is", ""), [("b", 20, 0.5, 0.4, 0.6), ("a", 20, 0.9, 0.8, 1.0)],
         "M is worst, 0.500, where C is b, and best, 0.900, where it is a.",
     ),
     "the intervals touch": (
-        "higher", "value", [("a", 20, 0.9, 0.6, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
+        "higher", ("is", ""), [("a", 20, 0.9, 0.6, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
         "M is worst, 0.500, where C is b, and best, 0.900, where it is a; the intervals overlap.",
     ),
     "lower is better": (
-        "lower", "words", [("2", 20, 0.9, 0.8, 1.0), ("1", LEAST_LINES, 0.5, 0.4, 0.6)],
+        "lower", ("has", " words"), [("2", 20, 0.9, 0.8, 1.0), ("1", LEAST_LINES, 0.5, 0.4, 0.6)],
         "M is worst, 0.900, where C has 2 words, and best, 0.500, where it has 1.",
     ),
-    "the same": ("higher", "value", [("a", 20, 0.5, 0.4, 0.6), ("b", 20, 0.5, 0.4, 0.6)], "M is 0.500 in each part."),
+    "of losses": (
+        None, ("has", " letters"), [("a", 20, 7.39, 6.2, 8.8), ("b", 20, 2.72, 2.4, 6.2), ("c", FEW, 1.0, 0.9, 1.1)],
+        "The perplexity is worst, 7.39, where C has a letters, and best, 2.72, where it has b; the intervals overlap.",
+    ),
+    "the same": ("higher", ("is", ""), [("a", 20, 0.5, 0.4, 0.6), ("b", 20, 0.5, 0.4, 0.6)], "M is 0.500 in each part."),
     "few lines": (
-        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", FEW, 0.5, 0.4, 0.6)], "There are too few lines of each kind to tell.",
+        "higher", ("is", ""), [("a", 20, 0.9, 0.8, 1.0), ("b", FEW, 0.5, 0.4, 0.6)],
+        "There are too few lines of each kind to tell.",
     ),
     "no score": (
-        "higher", "value", [("a", 20, 0.9, 0.8, 1.0), ("b", 20, math.nan, 0.4, 0.6)], "There are too few lines of each kind to tell.",
+        "higher", ("is", ""), [("a", 20, 0.9, 0.8, 1.0), ("b", 20, math.nan, None, None)],
+        "There are too few lines of each kind to tell.",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("direction", "kind", "parts", "sentence"), SCORED.values(), ids=SCORED)
-def test_the_worst_and_the_best_part_by_a_score(direction, kind, parts, sentence):
-    found = [
-        ScoredPart(label=label, lines=lines, score=score, interval=SimpleNamespace(low=low, high=high))
-        for label, lines, score, low, high in parts
+@pytest.mark.parametrize(("direction", "words", "groups", "sentence"), EXTREMES.values(), ids=EXTREMES)
+def test_the_worst_and_the_best_group(direction, words, groups, sentence):
+    rows = [
+        Row(label=label, lines=lines, value=value, low=low, high=high) for label, lines, value, low, high in groups
     ]
-    of = ScoredParts(column="C", kind=kind, parts=tuple(found))
-    score = SimpleNamespace(name="M", direction=direction)
-    assert loss_panels._best_and_worst_mean(of, "C", score) == sentence
+    score = SimpleNamespace(direction=direction or "higher")
+    report = SimpleNamespace(of_losses=direction is None, value_name="M", score=score)
+    assert panels.extremes(report, rows, "C", *words) == sentence
 
 
 @pytest.mark.parametrize(
@@ -249,9 +216,9 @@ def test_the_worst_and_the_best_part_by_a_score(direction, kind, parts, sentence
 @pytest.mark.parametrize("taken", [True, False])
 def test_the_interval_of_a_change(low, high, ends, taken):
     change = SimpleNamespace(low=low, high=high, p_value=0.01)
-    row = quality_panels._change_row("x", 90.0, "words", 100.0, change, taken, PAGE)
+    row = panels.change_row("x", 90.0, 100.0, change, taken)
     assert (row.low, row.high) == (ends if None in ends else pytest.approx(ends))
-    assert row.colour == (PAGE.good if taken else PAGE.soft)
+    assert row.colour == (GOOD if taken else SOFT)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +233,7 @@ def test_the_interval_of_a_change(low, high, ends, taken):
 def test_the_verdict_of_a_change_names_what_decided(high, taken, verdict):
     """What is taken by p alone is not called surely better beside an interval that holds 0."""
     change = SimpleNamespace(low=-0.0891, high=high, p_value=0.002)
-    assert quality_panels._help_verdict(change, taken) == verdict
+    assert panels.change_row("x", 90.0, 100.0, change, taken).note == verdict
 
 
 @pytest.mark.parametrize(
@@ -310,12 +277,12 @@ def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
     (tmp_path / "expected.tsv").write_text("x\n" * 30)
     (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 28 + "y:1\n" * 2)
     pair = (tmp_path / "out.tsv", tmp_path / "expected.tsv")
-    made = report(evaluate(pair, metrics="LogLossHashed"))
-    assert made.mixture is made.tuning is made.comparison is None
-    text = page(made, "x")
+    report = Report(evaluate(pair, metrics="LogLossHashed"))
+    assert report.mixture is report.tuning is report.comparison is None
+    text = page(report, "x")
     assert sentences(text, "spread")[0].endswith(" The drawing leaves out 2 lines with an infinite loss.")
     (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 30)
-    text = page(report(evaluate(pair, metrics="LogLossHashed")), "x")
+    text = page(Report(evaluate(pair, metrics="LogLossHashed")), "x")
     assert "infinite" not in sentences(text, "spread")[0]
     assert (
         sentences(text, "culprits")[0] == "No word, and no shape of a word, goes with bad lines by more than chance."
@@ -327,53 +294,46 @@ def test_buckets_have_no_luck(tmp_path):
     (tmp_path / "expected.tsv").write_text("x\n" * 30)
     for line, is_known in (("x:0.5 :0.5", True), ("-1 -1", False)):
         (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 29 + f"{line}\n")
-        made = report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed1"))
-        assert (made.luck is not None) == is_known
+        report = Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed1"))
+        assert (report.luck is not None) == is_known
 
 
 def test_strangers_texts_are_harmless(sayings, tmp_path):
     hostile = "</script><img/src=x/onerror=alert(1)>"
     for name in ("out", "expected"):
         (tmp_path / f"{name}.tsv").write_text(f"{hostile} a b c\u202e\n" * 12 + "a b c d\n" * 12)
-    text = page(overview(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="BLEU")), hostile)
+    text = page(Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="BLEU")), hostile)
     assert "<img" not in text
     assert "\u202e" not in text
 
 
-def test_a_score_at_an_edge_is_in_the_bin_above():
-    """The last is in the last bin; rounding, as of 0.15 / 0.05, moves none."""
-    bins = score_bins(np.array([round(n * 0.05, 2) for n in range(21)]))
-    assert [(one.low, one.lines) for one in bins] == [(round(n * 0.05, 2), 1 if n < 19 else 2) for n in range(20)]
+def test_an_infinitely_bad_score_is_sorted_as_the_worst(tmp_path):
+    """The page's script sorts by numbers, as JavaScript writes them."""
+    for name, lines in {
+        "in": ["x\ta:0.5 b:0.25 c:0.25"] * 3,
+        "expected": ["a", "b", "c"],
+        "out": ["a:0.9 b:0.1 c:0", "a:0.5 b:0.5 c:0", "a:0.5 b:0.5 c:0"],
+    }.items():
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines))
+    text = page(Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogSkillScore")), "x")
+    assert re.findall(r'data-key="([^"]+)"', text) == ["-Infinity", "0.5", "0.84799690655495"]
+    assert ">−∞<" in text
 
 
-def test_bins_begin_below_the_least_score_and_end_above_the_greatest():
-    bins = score_bins(np.array([-0.97, 0.03]))
-    assert [(one.low, one.high, one.lines) for one in bins] == [(-1.0, -0.95, 1), (0.0, 0.05, 1)]
-
-
-def test_bins_of_equal_scores():
-    (one,) = score_bins(np.array([0.25, 0.25]))
-    assert one.lines == 2
-    assert one.low <= 0.25 <= one.high
-    assert score_bins(np.array([])) == []
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
-def test_bins_hold_whatever_numbers_there_are(scores):
-    """Strangers' numbers, of 1e300 too: all lines are in a bin, and bins are few and in order."""
-    bins = score_bins(np.array(scores))
-    assert sum(one.lines for one in bins) == len(scores)
-    assert len(bins) <= 21
-    assert all(one.low < one.high for one in bins)
-    assert all(one.high <= following.low for one, following in pairwise(bins))
-
-
-def test_labels_of_a_sweep_are_whole_or_distinct():
-    rates = ("0.1", "0.01", "0.001", "1e-4")
-    names = [f"{model},lr={lr},seed={n}" for model in ("ela", "ola") for lr in rates for n in range(1, 6)]
-    assert unique_labels(names) == names
-    longer = [f"{name},dropout=0.5" for name in names]
-    assert len(set(unique_labels(longer))) == len(longer)
-    assert unique_labels(["same", "same"]) == ["same", "same 2"]
-    chart = dots([Row(label=name, value=1.0, said=name) for name in names], PAGE, logarithmic=False)
-    assert ">ela,lr=0.001,seed=2<" in "".join(chart.parts)
+def test_features_of_bad_lines_are_shown_with_their_costs(tmp_path):
+    """A quarter of the lines lose four nats more than the others."""
+    words = ["bad" if n % 4 == 0 else "good" for n in range(400)]
+    shares = [math.exp(-(6.0 if word == "bad" else 2.0) - n / 1e4) for n, word in enumerate(words)]
+    (tmp_path / "expected.tsv").write_text("".join(f"{word}\n" for word in words))
+    lines = (f"{word}:{share!r} x:{1 - share!r}\n" for word, share in zip(words, shares, strict=True))
+    (tmp_path / "out.tsv").write_text("".join(lines))
+    report = Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed"))
+    assert report.features.names[0] == "exp:bad"
+    assert report.features.counts[0] == 100
+    assert report.features.more["gain"][0] == pytest.approx(1 - math.exp(-1), abs=0.01)
+    panel = panels.features_panel(report)
+    assert panel.finding == (
+        "If the 100 lines with exp:bad were no worse than the others, the perplexity would fall by 63 %."
+    )
+    assert panel.sentence.startswith(f"{panel.finding} That explains ")
+    assert ">exp:bad: 63 %, q &lt;0.001<" in panel.chart.svg

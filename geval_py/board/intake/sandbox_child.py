@@ -129,14 +129,14 @@ def _check_and_score(arguments: Document, limits: Document, _: str) -> Document:
 def _report(arguments: Document, _: Document, place: str) -> Document:
     """Write the page that ``geval report`` makes of an output, and name it."""
     from geval_py.reading.challenge import Challenge
-    from geval_py.reports.contents import explained
     from geval_py.reports.page import page
+    from geval_py.reports.report import Report
 
     path, test, metric = (arguments[name] for name in ("path", "test", "metric"))
     challenge = arguments["challenge"]
     try:
         evaluation = _evaluate(path, test, [metric], {**arguments, "answers": challenge}, keep_texts=True)
-        text = page(explained(evaluation), Challenge.open(challenge).title)
+        text = page(Report(evaluation), Challenge.open(challenge).title)
     except GevalError as error:
         raise FailedError(reason=visible(str(error).partition("\n")[0].replace(path, arguments["name"]))) from error
     with open(os.path.join(place, REPORT_FILE), "w", encoding="utf-8") as file:

@@ -18,7 +18,7 @@ from geval_py.board.settings import Test
 from geval_py.board.site import files, rendering, site_charts, submission_pages
 from geval_py.board.site.view import SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
-from geval_py.reports.scales import Scale
+from geval_py.reports.charts import Scale, Tick
 from geval_py.tables.escapes import json_list_text, json_text, short
 from geval_py.tables.table import Column, Table
 from geval_py.version import __version__
@@ -287,7 +287,7 @@ class LeaderboardPage:
     pages: int
     first: int
     total: int
-    ticks: tuple[site_charts.Tick, ...]
+    ticks: list[Tick]
     tags: tuple[str, ...]
     params: tuple[str, ...]
 

@@ -14,6 +14,7 @@ from geval_py.board.settings import Digits, Settings, Test, measure_of, names_of
 from geval_py.board.site import files, rendering, site_charts
 from geval_py.board.site.view import LineView, OutputView, SiteView, SubmissionView, shown_outputs
 from geval_py.board.submission import Entry, Standings
+from geval_py.reports.charts import Chart
 from geval_py.tables.escapes import short
 
 MOST_OUTPUTS = 50  # of a test, on one page
@@ -170,7 +171,7 @@ class History:
 
     test: str
     metric: str
-    charts: tuple[site_charts.Chart, ...]
+    charts: tuple[Chart, ...]
 
 
 def submitter_pages(view: SiteView, addresses: files.Addresses, common: Mapping[str, Any]) -> Iterator[files.Page]:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from geval_py import evaluate
-from geval_py.explaining.losses import find_ruin
+from geval_py.explaining.losses import unbounded_loss
 
 
 def evaluated(folder, rests):
@@ -16,32 +16,35 @@ def evaluated(folder, rests):
 
 
 @pytest.mark.parametrize("rest", [0.1, 0.4])
-def test_a_rest_that_is_no_ruin(rest, tmp_path):
-    assert find_ruin(evaluated(tmp_path, [rest, 0.3, 0.2] * 20)) is None
+def test_a_rest_that_bounds_the_loss(rest, tmp_path):
+    assert unbounded_loss(evaluated(tmp_path, [rest, 0.3, 0.2] * 20)) is None
 
 
 def test_a_line_that_leaves_nearly_nothing(tmp_path):
-    found = find_ruin(evaluated(tmp_path, [0.3, 0.2] * 30 + [1e-300]))
-    assert found.bound == pytest.approx(math.log(1e300) + math.log(1024))
-    assert found.seen == pytest.approx(-math.log(0.2 / 1024), abs=0.01)
+    bound, greatest = unbounded_loss(evaluated(tmp_path, [0.3, 0.2] * 30 + [1e-300]))
+    assert bound == pytest.approx(math.log(1e300) + math.log(1024))
+    assert greatest == pytest.approx(-math.log(0.2 / 1024), abs=0.01)
 
 
 def test_a_line_that_leaves_nothing(tmp_path):
-    assert find_ruin(evaluated(tmp_path, [0.3, 0.2] * 30 + [0.0])).bound == math.inf
+    assert unbounded_loss(evaluated(tmp_path, [0.3, 0.2] * 30 + [0.0]))[0] == math.inf
 
 
 def test_an_infinite_loss_says_it_already(tmp_path):
     (tmp_path / "expected.tsv").write_text("a\nb\n" * 10)
     (tmp_path / "out.tsv").write_text("a:1\na:1\n" * 10)
-    assert find_ruin(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="PerplexityHashed")) is None
+    assert (
+        unbounded_loss(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="PerplexityHashed"))
+        is None
+    )
 
 
 def test_few_lines_and_other_metrics(tmp_path):
-    assert find_ruin(evaluated(tmp_path, [0.0] + [0.3] * 18)) is None
-    assert find_ruin(evaluated(tmp_path, [0.0] + [0.3] * 19)) is not None
+    assert unbounded_loss(evaluated(tmp_path, [0.0] + [0.3] * 18)) is None
+    assert unbounded_loss(evaluated(tmp_path, [0.0] + [0.3] * 19)) is not None
     (tmp_path / "expected.tsv").write_text("a\na\n")
     (tmp_path / "out.tsv").write_text("a\nb\n")
-    assert find_ruin(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="Accuracy")) is None
+    assert unbounded_loss(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="Accuracy")) is None
 
 
 def test_it_is_said_beside_intervals(tmp_path, geval, monkeypatch):

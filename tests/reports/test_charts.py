@@ -3,23 +3,31 @@
 import math
 import re
 from xml.etree import ElementTree
-from xml.sax.saxutils import quoteattr
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from geval_py.errors import UsageError
 from geval_py.explaining.reliability import Points
-from geval_py.reports.charts import Block, Row, bars, dots, histogram, reliability
-from geval_py.reports.drawing import NOTEBOOK, PAGE, quoted
-from geval_py.reports.panels import figure, p_text, percent, perplexity
-from geval_py.reports.scales import Scale, linear_domain, log_domain, log_ticks, round_ticks, scale_of, tick_text
-
-
-@given(st.text() | st.text("\"'&<>\n\r\t"))
-def test_an_attribute_is_quoted_as_by_xml_sax(value):
-    assert quoted(value) == quoteattr(value)
+from geval_py.reports.charts import (
+    ACCENT,
+    BAD,
+    Block,
+    Row,
+    Scale,
+    dots,
+    figure,
+    histogram,
+    log_ticks,
+    p_text,
+    percent,
+    reliability,
+    round_ticks,
+    scale_of,
+    scatter,
+    stacked_bars,
+    tick_text,
+    unique_labels,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,49 +45,26 @@ def test_round_ticks(low, high, expected):
 
 
 @pytest.mark.parametrize(
-    ("values", "ends", "logarithmic"),
+    ("values", "wanted", "ends", "is_logarithmic"),
     [
-        ([2.0, 2.0], (1.92, 2.08), False),  # some room around equal values, by their size
-        ([-0.05], (-0.052, -0.048), False),
-        ([0.0, 0.0], (-1.0, 1.0), False),
-        ([1.0, 2.0], (0.96, 2.04), False),
-        ([0.0, 100.0], (-4.0, 104.0), False),
-        ([1.0, 7.9], (0.724, 8.176), False),
-        ([1.0, 8.0], (8**-0.04, 8**1.04), True),
-        ([1.0, math.inf, math.nan, 2.0], (0.96, 2.04), False),
+        ([2.0, 2.0], None, (1.92, 2.08), False),  # some room around equal values, by their size
+        ([-0.05], None, (-0.052, -0.048), False),
+        ([0.0, 0.0], None, (-1.0, 1.0), False),
+        ([0.0, 100.0], None, (-4.0, 104.0), False),
+        ([1.0, 7.9], None, (0.724, 8.176), False),
+        ([1.0, 8.0], None, (8**-0.04, 8**1.04), True),
+        ([1.0, 100.0], False, (-2.96, 103.96), False),
+        ([1.0, math.inf, None, math.nan, 2.0], None, (0.96, 2.04), False),
+        ([100.0, 1.0, None, 10.0, 0.0, -1.0], True, (100**-0.04, 100**1.04), True),
+        ([5.0], True, (5 / 1.02, 5 * 1.02), True),
+        ([None, 0.0, math.inf], True, (10**-0.04, 10**1.04), True),
+        ([], False, (0.64, 10.36), False),
     ],
 )
-def test_the_scale_of_values(values, ends, logarithmic):
-    scale = scale_of(values, 0.0, 100.0)
+def test_the_scale_of_values(values, wanted, ends, is_logarithmic):
+    scale = scale_of(values, 0.0, 100.0, logarithmic=wanted)
     assert (scale.low, scale.high) == pytest.approx(ends)
-    assert scale.logarithmic == logarithmic
-
-
-@pytest.mark.parametrize(
-    ("values", "ends"),
-    [
-        ([], (1.0, 10.0)),
-        ([None, 0.0, -1.0, math.inf, math.nan], (1.0, 10.0)),
-        ([5.0], (5 / 1.02, 5 * 1.02)),
-        ([100.0, 1.0, None, 10.0, 0.0], (100**-0.06, 100**1.06)),
-        ([3.0, 4.0], (3 / 1.02, 4 * 1.02)),
-    ],
-)
-def test_the_domain_of_a_logarithmic_axis(values, ends):
-    assert log_domain(values) == pytest.approx(ends)
-
-
-@pytest.mark.parametrize(
-    ("values", "ends"),
-    [
-        ([], (-0.06, 1.06)),
-        ([None, math.inf, math.nan], (-0.06, 1.06)),
-        ([5.0], (4.0, 6.0)),
-        ([100.0, None, 0.0, -100.0], (-112.0, 112.0)),
-    ],
-)
-def test_the_domain_of_a_linear_axis(values, ends):
-    assert linear_domain(values) == pytest.approx(ends)
+    assert scale.logarithmic == is_logarithmic
 
 
 @pytest.mark.parametrize(
@@ -116,10 +101,6 @@ def test_the_pixel_of_a_value(value, logarithmic, at):
 
 def test_the_pixel_of_equal_ends_is_in_the_middle():
     assert Scale(low=2.0, high=2.0, start=0.0, end=50.0).at(2.0) == 25.0
-
-
-def test_no_finite_value_has_no_scale():
-    assert scale_of([math.inf, math.nan], 0.0, 100.0) is None
 
 
 @pytest.mark.parametrize(
@@ -167,46 +148,40 @@ def test_a_small_p_has_three_decimals(p, text):
     assert p_text(p) == text
 
 
-@pytest.mark.parametrize(
-    ("loss", "text"), [(None, "–"), (0.0, "1.00"), (math.log(174.6), "175"), (math.inf, "∞"), (math.nan, "–")]
-)
-def test_a_perplexity(loss, text):
-    assert perplexity(loss) == text
-
-
 @pytest.mark.parametrize(("y", "is_good"), [(0.2, True), (0.3, True), (0.4, True), (0.19, False), (0.41, False)])
 def test_a_point_at_the_edge_of_the_band_is_inside(y, is_good):
     points = Points(x=[0.3], y=[y], low=[0.2], high=[0.4], n=[1234])
-    (circle,) = circles(reliability(points, PAGE, x_name="x", y_name="y"))
-    assert circle["fill"] == (PAGE.accent if is_good else PAGE.bad)
+    (circle,) = circles(reliability(points, x_title="x", y_title="y"))
+    assert circle["fill"] == (ACCENT if is_good else BAD)
     assert circle["said"].endswith("honest 20 % to 40 %, of 1,234")
 
 
 def circles(chart):
     """The circles of a chart: their attributes, and what they say."""
-    found = re.findall(r"<circle ([^>]*)><title>(.*?)</title></circle>", chart.svg)
+    found = re.findall(r"<circle ([^>]*)><title>(.*?)</title></circle>", chart.element("chart"))
     return [dict(re.findall(r'([\w-]+)="([^"]*)"', attributes)) | {"said": said} for attributes, said in found]
 
 
 @pytest.mark.parametrize(
-    ("row", "colour", "interval"),
+    ("row", "colour", "has_interval"),
     [
-        (Row(label="a", value=1.0, low=0.5, high=2.0, said="x"), PAGE.accent, True),
-        (Row(label="a", value=1.0, low=0.5, high=math.inf, said="x", colour="#123456"), "#123456", False),
-        (Row(label="a", value=math.inf, said="x"), None, False),
-        (Row(label="a", value=1.0, low=None, high=2.0, said="x"), PAGE.accent, False),
+        (Row(label="a", value=1.0, low=0.5, high=2.0), ACCENT, True),
+        (Row(label="a", value=1.0, low=0.5, high=math.inf, colour="#123456"), "#123456", False),
+        (Row(label="a", value=math.inf), None, False),
+        (Row(label="a", value=1.0, low=None, high=2.0), ACCENT, False),
     ],
 )
-def test_what_is_infinite_is_not_drawn(row, colour, interval):
-    chart = dots([row], PAGE)
+def test_what_is_infinite_is_not_drawn(row, colour, has_interval):
+    chart = dots([row], title="x")
     assert [circle["fill"] for circle in circles(chart)] == ([] if colour is None else [colour])
-    assert ("stroke-opacity" in chart.svg) == interval
+    assert ("stroke-opacity" in chart.svg) == has_interval
 
 
 def test_a_mark_lies_at_its_value():
     """Ticks and marks use one scale: the middle of the interval from 10 to 1,000 is 100."""
-    rows = [Row(label="a", value=value, low=10.0, high=1000.0, said=str(value)) for value in (10.0, 100.0, 1000.0)]
-    chart = dots(rows, PAGE)
+    rows = [Row(label="a", value=value, low=10.0, high=1000.0, note="x", lines=30) for value in (10.0, 100.0, 1000.0)]
+    chart = dots(rows, title="perplexity", logarithmic=True)
+    assert [circle["said"] for circle in circles(chart)] == ["a: 10.0, x", "a: 100, x", "a: 1,000, x"]
     left, middle, right = (float(circle["cx"]) for circle in circles(chart))
     assert middle == pytest.approx((left + right) / 2, abs=0.1)
     (tick,) = re.findall(r'<text x="([\d.]+)"[^>]*>100</text>', chart.svg)
@@ -222,23 +197,30 @@ def test_a_mark_lies_at_its_value():
 )
 def test_the_highest_bar_is_below_the_last_tick(share, last):
     blocks = [Block(start=0.0, end=1.0, share=share, name="a", colour="#123456", said="bar")]
-    chart = histogram(blocks, [], PAGE)
+    chart = histogram(blocks, [])
     height = float(re.search(r'<rect [^>]*height="([\d.]+)"[^>]*>', chart.svg)[1])
     assert height == pytest.approx(190 * share / last, abs=0.11)
 
 
 def test_all_stays_inside_of_a_chart():
-    rows = [Row(label="a" * 40, value=1.0, low=1e-9, high=1e9, lines=3, said="x", points=(1e-12, 1e12))] * 3
-    for chart in (dots(rows, NOTEBOOK, rule=1e20), bars(rows, NOTEBOOK, ["x"] * 3)):
+    rows = [Row(label="a" * 40, value=1.0, low=1e-9, high=1e9, lines=3, points=(1e-12, 1e12))] * 3
+    points = [(1e-9, 5.0), (1e9, -5.0)]
+    blocks = [Block(start=0.0, end=1.0, share=1.0, name="a", said="x")]
+    for chart in (
+        dots(rows, title="x", rule=1e20, logarithmic=True),
+        dots(rows, title="x", write=percent),
+        scatter(points, x_title="x", y_title="y", width=860, best=points, rules=[(1e3, "baseline")]),
+        stacked_bars([("a", blocks), ("b", blocks)]),
+    ):
         for name, number in re.findall(r' (x|x1|x2|cx|y|y1|y2|cy)="([^"]*)"', chart.svg):
             assert 0 <= float(number) <= (chart.width if "x" in name else chart.height)
 
 
 def test_a_chart_is_saved_and_shown(tmp_path):
-    chart = dots([Row(label="<b>", value=1.0, said="a & b")], NOTEBOOK)
+    chart = dots([Row(label="<b>", value=1.0, note="a & b")], title="x")
     chart.save(tmp_path / "chart.svg")
     tree = ElementTree.parse(tmp_path / "chart.svg").getroot()
-    assert [text.text for text in tree.iter("{http://www.w3.org/2000/svg}title")] == ["a & b"]
+    assert [text.text for text in tree.iter("{http://www.w3.org/2000/svg}title")] == ["<b>: 1.00, a & b"]
     assert "<b>" in [text.text for text in tree.iter("{http://www.w3.org/2000/svg}text")]
     assert chart._repr_html_() == chart.svg
     assert repr(chart) == "<Chart: 400 x 61 pixels, 3 elements>"
@@ -261,3 +243,28 @@ def test_a_chart_is_saved_and_shown(tmp_path):
 )
 def test_the_text_of_a_tick(value, text):
     assert tick_text(value) == text
+
+
+def test_many_points_are_merged_and_the_best_are_steps():
+    points = [(float(n), float(n % 997)) for n in range(20_000)]
+    chart = scatter(points, x_title="x", y_title="y", best=[(0.0, 900.0), (10_000.0, 500.0)])
+    assert 500 <= chart.svg.count("h0") <= 1502
+    assert re.search(r'd="M[\d.]+ [\d.]+H[\d.]+V[\d.]+H388"', chart.svg)
+
+
+def test_colours_follow_the_page_or_are_the_files_own():
+    chart = dots([Row(label='="var(--ink)"', value=1.0)], title="x")
+    assert 'fill="var(--accent)"' in chart.element("x")
+    assert 'fill="var(--' not in chart.svg
+    assert 'fill="#1c5fb0"' in chart.svg
+
+
+def test_labels_of_a_sweep_are_whole_or_distinct():
+    rates = ("0.1", "0.01", "0.001", "1e-4")
+    names = [f"{model},lr={lr},seed={n}" for model in ("ela", "ola") for lr in rates for n in range(1, 6)]
+    assert unique_labels(names) == names
+    longer = [f"{name},dropout=0.5" for name in names]
+    assert len(set(unique_labels(longer))) == len(longer)
+    assert unique_labels(["same", "same"]) == ["same", "same 2"]
+    chart = dots([Row(label=name, value=1.0) for name in names], title="x")
+    assert ">ela,lr=0.001,seed=2<" in "".join(chart.parts)
