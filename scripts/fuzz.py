@@ -2,8 +2,6 @@
 
 twin
     A sanitized build of the native kernel gives what the reference gives.
-frames
-    A compressed file that threads unpack gives the bytes and the error that the single reader gives.
 ranges
     The byte ranges of a file, of any size, have the lines that the single reader has.
 
@@ -12,32 +10,26 @@ ranges
 from __future__ import annotations
 
 import argparse
-import bz2
-import gzip
 import hashlib
 import importlib.util
 import inspect
-import io
 import json
 import lzma
 import math
 import os
-import random
 import sys
 import zipfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import atheris
 import numpy as np
 
-from geval_py.errors import GevalError
-from geval_py.reading import compression, lines, unpacking, wordprobs
-from geval_py.reading.compression import COMPRESSIONS, Decompressed, compression_of, zstd_module
+from geval_py.reading import compression, lines, wordprobs
+from geval_py.reading.compression import compression_of
 from geval_py.reading.lines import LineReader, decode_lines, rest_in_ranges
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED, NO_COLON, NOT_A_NUMBER, NOT_ASCII, reference
 
@@ -45,10 +37,7 @@ ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "fuzz"
 DATA = ROOT / "tests" / "data"
 MEMORY_FILE = os.memfd_create("lines")
-# So that small files reach the limits of what threads unpack, and of what is read at once.
-lines.READ_AHEAD_BYTES = 1 << 5
-unpacking.MOST_BYTES, unpacking.MOST_FRAME_BYTES, unpacking.FIRST_READ_BYTES = 1 << 12, 1 << 9, 1 << 6
-unpacking.MOST_BLOCKS, unpacking.MOST_FRAMES, unpacking.MOST_INDEX_BYTES = 24, 3, 256
+lines.READ_AHEAD_BYTES = 1 << 5  # so that small files reach it
 DICTIONARY = (
     *(":", " ", ":1", ":0", ":0.5", ":-1", "e-", "E+", "0.", "1e309", "1e-400", "-800", "800", "4.9e-324"),
     *("0.3333333333333333", "12345678901234567890", ",", ";"),
@@ -189,78 +178,6 @@ def pathological(size: int) -> list[tuple[bytes, bytes, int]]:
     return [(line + b"\n", b"a\n", 16) for line in lines] + [(b"\n" * (size // 10), b"\n" * (size // 10), 10)]
 
 
-class InOrder:
-    """Threads that work one after another, when their result is wanted."""
-
-    threads = 2
-
-    def map_in_order(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        return map(function, items)
-
-
-def run_frames(_: ModuleType, data: bytes) -> None:
-    """Unpack a file by the single reader and by threads; its length chooses the limit and the size of reads."""
-    compression = compression_of(data)
-    if compression is None:
-        return
-    limit = (None, None, 100, 5000)[len(data) % 4]
-    results = []
-    for in_threads in (False, True):
-        file = io.BytesIO(data)
-        stream = Decompressed(file, compression, "file", limit)
-        if in_threads:
-            unpacking.unpack_in_threads(stream, file, InOrder())
-        unpacked, error = bytearray(), None
-        try:
-            while piece := stream.read(1 << 4 + len(data) % 5 * 2):
-                unpacked += piece
-        except GevalError as raised:
-            error = str(raised)
-        results.append((bytes(unpacked), error))
-    assert results[0] == results[1], results
-
-
-def frame_seeds() -> list[bytes]:
-    """Return small files in each compression, of one frame and of several."""
-    texts = [b"", b"ka:0.5 :0.5\n", bytes(range(256)), b"a" * 5000]
-    singles = [packed(compression.name, text) for compression in COMPRESSIONS for text in texts]
-    return singles + [packed(compression.name, *texts) for compression in COMPRESSIONS]
-
-
-def packed(compression: str, *texts: bytes) -> bytes:
-    """Compress texts into a frame each, by the settings that take least memory."""
-    match compression:
-        case "xz":
-            return b"".join(lzma.compress(text, preset=0) for text in texts)
-        case "gzip":
-            return b"".join(gzip.compress(text, 1, mtime=0) for text in texts)
-        case "bzip2":
-            return b"".join(bz2.compress(text, 1) for text in texts)
-    return b"".join(zstd_module().compress(text, 1) for text in texts)
-
-
-def mutate_frames(data: bytes, max_size: int, seed: int) -> bytes:
-    """Add, cut or repeat frames, or change bytes of any kind."""
-    chance = random.Random(seed)
-    compression = compression_of(data) or chance.choice(COMPRESSIONS)
-    text = chance.randbytes(chance.randrange(40)) * chance.choice((1, 1, 1, 300))
-    match chance.randrange(8):
-        case 0:
-            data += packed(compression.name, text)
-        case 1:
-            data = packed(compression.name, text) + data
-        case 2:
-            data += bytes(4 * chance.randrange(3))
-        case 3:
-            data = data[: chance.randrange(len(data) + 1)]
-        case 4:
-            place = chance.randrange(len(data) + 1)
-            data = data[:place] + packed(chance.choice(COMPRESSIONS).name, text) + data[place:]
-        case _:
-            return atheris.Mutate(data, max_size)
-    return data[:max_size]
-
-
 def run_ranges(_: ModuleType, data: bytes) -> None:
     """Read a file's lines whole and in ranges; the first byte chooses the header, the second the size of a range."""
     if len(data) < 2 or compression_of(data[2:]):
@@ -350,25 +267,24 @@ def main() -> None:
     if arguments.sample:
         compare_sample(native, arguments.sample)
         return
-    run, seeds, mutate = TARGETS[arguments.target]
+    run, seeds = TARGETS[arguments.target]
     if arguments.file:
         run(native, arguments.file.read_bytes())
         return
     for index, data in enumerate(seeds()):
         (arguments.corpus / f"seed-{index}").write_bytes(data)
-    for module in (compression, lines, unpacking):
+    for module in (compression, lines):
         instrument(module)
     words = WORK / "dictionary"
     words.write_text("".join(f'"{word}"\n' for word in DICTIONARY))
     options = [f"-dict={words}", *arguments.options]
-    atheris.Setup([sys.argv[0], *options, str(arguments.corpus)], partial(run, native), custom_mutator=mutate)
+    atheris.Setup([sys.argv[0], *options, str(arguments.corpus)], partial(run, native))
     atheris.Fuzz()
 
 
-TARGETS: dict[str, tuple[Callable[[ModuleType, bytes], None], Callable[[], list[bytes]], Any]] = {
-    "twin": (run_twin, twin_seeds, None),
-    "frames": (run_frames, frame_seeds, mutate_frames),
-    "ranges": (run_ranges, range_seeds, None),
+TARGETS: dict[str, tuple[Callable[[ModuleType, bytes], None], Callable[[], list[bytes]]]] = {
+    "twin": (run_twin, twin_seeds),
+    "ranges": (run_ranges, range_seeds),
 }
 
 if __name__ == "__main__":

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
-from geval_py.reading.listed import PROBABILITIES, WORDS
-from geval_py.reading.parquet_schema import KEYS
+from geval_py.reading.parquet import (
+    ROWS_OF_TEXT,
+    check_column,
+    import_pyarrow,
+    lines_of_batches,
+    opened_columns,
+    pyarrow_errors,
+)
+from geval_py.reading.rows import KEYS, PROBABILITIES, WORDS
 from geval_py.reading.sources import name_of, naming
 from geval_py.text import some_of
 
@@ -28,12 +35,8 @@ DEFAULT_COLUMNS = ("expected", "answer")
 STATE_FILE, INFO_FILE, SPLITS_FILE = "state.json", "dataset_info.json", "dataset_dict.json"
 DATA_FILES = "_data_files"  # of state.json
 METADATA_KEY = b"huggingface"  # of a Parquet file: what INFO_FILE has, as datasets writes it
-ROWS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 16
+CHARACTERS_AT_ONCE = 1 << 16
 MOST_INFO_BYTES = 1 << 24
-DAMAGED = "not well-formed"  # a column of Parquet or of Arrow's streams
-# Of a table of FlatBuffers, in a message of Arrow's streams; version 4 of the format has a key instead.
-HEADER_FIELD, DICTIONARY_DATA_FIELD, COMPRESSION_FIELD = 2, 1, 3
-COMPRESSION_KEY = b"ARROW:experimental_compression"
 
 
 def encoded_answers(path: str, column: str = "", *, max_bytes: int | None = None) -> Iterator[bytes]:
@@ -106,67 +109,29 @@ def _column(path: str, names: Sequence[str], column: str) -> str:
 
 def _numbered(path: str, column: str, batches: Iterable[Any], names: Sequence[str] = ()) -> Iterator[Answer]:
     """Yield the rows of batches of one column; numbers stand for ``names``, if there are any."""
-    texts = _Texts()
     number = 0
     for batch in batches:
-        for value in _values(path, batch.column(0), texts):
-            number += 1
-            row = rows.Row(path=path, number=number)
-            if names and isinstance(value, int):
-                if not 0 <= value < len(names):
-                    raise row.error(column, f"there is no class {value}; there are {len(names)}")
-                value = names[value]
-            yield row, column, value
-
-
-class _Texts:
-    """The texts of a dictionary of Arrow, which are made once for all batches that have it."""
-
-    def __init__(self) -> None:
-        self._dictionary: Any = None
-        self._texts: list[Any] = []
-
-    def of(self, dictionary: Any) -> list[Any]:
-        if self._dictionary is None or not dictionary.equals(self._dictionary):
-            self._dictionary, self._texts = dictionary, dictionary.to_pylist()
-        return self._texts
-
-
-def _values(path: str, column: Any, known: _Texts) -> Iterator[Any]:
-    """Yield the values of a column of Arrow; a text of a dictionary is one object for all rows that have it."""
-    from geval_py.reading.arrow import reading
-
-    with reading(path, DAMAGED):
-        texts = known.of(column.dictionary) if hasattr(column, "dictionary") else None
-    for start in range(0, len(column), ROWS_AT_ONCE):
-        with reading(path, DAMAGED):
-            some = column.slice(start, ROWS_AT_ONCE)
-            found = (some if texts is None else some.indices).to_pylist()
-        for value in found:
-            if texts is None or value is None:
-                yield value
-            elif 0 <= value < len(texts):
-                yield texts[value]
-            else:
-                raise UnreadableFileError(path=path, reason=f"it is {DAMAGED}: a dictionary has no word {value}")
+        for start in range(0, batch.num_rows, ROWS_OF_TEXT):
+            with pyarrow_errors(path):
+                values = batch.column(0).slice(start, ROWS_OF_TEXT).to_pylist()
+            for value in values:
+                number += 1
+                row = rows.Row(path=path, number=number)
+                if names and isinstance(value, int):
+                    if not 0 <= value < len(names):
+                        raise row.error(column, f"there is no class {value}; there are {len(names)}")
+                    value = names[value]
+                yield row, column, value
 
 
 def _of_parquet(path: str, column: str) -> Iterator[Answer]:
-    from geval_py.reading.parquet import lines_of_batches, opened
-
-    name = ""
-
-    def choose(names: list[str]) -> str:
-        nonlocal name
-        name = _column_or_rows(path, names, column)
-        return name
-
-    with opened(path, choose) as file:
-        if not name:
-            for number, line in enumerate(lines_of_batches(path, file.batches()), 1):
-                yield rows.Row(path=path, number=number), PROBABILITIES, line
+    with opened_columns(path, lambda names: _column_or_rows(path, names, column)) as columns:
+        name = columns.names[0]
+        if name != WORDS or len(columns.names) == 1:
+            yield from _numbered(path, name, columns.batches, _classes_in_metadata(path, columns.metadata, name))
             return
-        yield from _numbered(path, name, file.batches(), _classes_in_metadata(path, file.metadata, name))
+        for number, line in enumerate(lines_of_batches(path, columns.batches), 1):
+            yield rows.Row(path=path, number=number), PROBABILITIES, line
 
 
 def _classes_in_metadata(path: str, metadata: Mapping[bytes, bytes], column: str) -> list[str]:
@@ -196,9 +161,7 @@ def _of_dataset(folder: str, column: str) -> Iterator[Answer]:
 
     The numbers of a ClassLabel become the names of the classes.
     """
-    from geval_py.reading.arrow import pyarrow
-
-    pyarrow()
+    import_pyarrow()
     streams = _streams(folder)
     info = os.path.join(folder, INFO_FILE)
     features = _typed(_object(folder, INFO_FILE).get("features"), dict, info, "features")
@@ -269,15 +232,8 @@ def _file(folder: str, name: str) -> str:
 
 def _batches(path: str, name: str) -> Iterator[Any]:
     """Yield the batches of a file with one of Arrow's streams, of one column alone."""
-    from geval_py.reading.arrow import pyarrow, reading
-    from geval_py.reading.parquet_batches import check_column
-
-    with naming(path), open(path, "rb") as raw, reading(path, "no well-formed stream of Arrow"):
-        if any(map(_is_compressed, pyarrow().ipc.MessageReader.open_stream(raw))):
-            reason = "its columns are compressed, which datasets does not do: a few bytes could fill the memory"
-            raise UnreadableFileError(path=path, reason=reason)
-        raw.seek(0)
-        stream = pyarrow().ipc.open_stream(raw)
+    with naming(path), open(path, "rb") as raw, pyarrow_errors(path, "no well-formed stream of Arrow"):
+        stream = import_pyarrow().ipc.open_stream(raw)
         check_column(path, stream.schema, name)
         while True:
             try:
@@ -286,32 +242,3 @@ def _batches(path: str, name: str) -> Iterator[Any]:
                 break
             batch.validate(full=True)
             yield batch.select([name])
-
-
-def _is_compressed(message: Any) -> bool:
-    """Whether a message of Arrow's stream has batches of columns that are compressed.
-
-    The format: https://github.com/apache/arrow/blob/main/format/Message.fbs
-    """
-    data = message.metadata.to_pybytes()
-    root = _number_at(data, 0, 4)
-    header = _place_of(data, root, HEADER_FIELD)
-    table = header + _number_at(data, header, 4)
-    if message.type == "dictionary":
-        field = _place_of(data, table, DICTIONARY_DATA_FIELD)
-        table = field + _number_at(data, field, 4)
-    elif message.type != "record batch":
-        return False
-    return bool(_place_of(data, table, COMPRESSION_FIELD)) or COMPRESSION_KEY in data
-
-
-def _place_of(data: bytes, table: int, field: int) -> int:
-    """Return where a field of a table of FlatBuffers is; 0 without it."""
-    fields = table - int.from_bytes(data[table : table + 4], "little", signed=True)
-    slot = 4 + 2 * field
-    place = _number_at(data, fields + slot, 2) if slot < _number_at(data, fields, 2) else 0
-    return table + place if place else 0
-
-
-def _number_at(data: bytes, place: int, size: int) -> int:
-    return int.from_bytes(data[place : place + size], "little")

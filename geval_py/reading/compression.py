@@ -13,19 +13,12 @@ from geval_py import errors, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import IO, Any, Protocol
 
     class Readable(Protocol):
         """A stream of bytes."""
 
         def read(self, size: int = -1, /) -> bytes | None: ...
-
-    class Stored(Readable, Protocol):
-        """A seekable stream of stored bytes."""
-
-        def seek(self, offset: int, whence: int = 0, /) -> int: ...
-        def tell(self) -> int: ...
 
     class Decompressor(Protocol):
         """The interface of Python's incremental decompressors."""
@@ -124,19 +117,6 @@ def zstd_module() -> Any:
     return zstd
 
 
-def size_of_frame(frame: bytes | memoryview) -> int | None:
-    """Return the unpacked size that the header of a frame declares; None if it does not.
-
-    Whether libzstd looks at it depends on how many bytes are asked for at once.
-    """
-    zstd = zstd_module()
-    try:
-        size: int | None = zstd.get_frame_info(frame).decompressed_size
-    except zstd.ZstdError:
-        return None
-    return size
-
-
 class _Gunzip:
     """One member of a .gz file, with the interface of the other decompressors."""
 
@@ -187,56 +167,21 @@ class Decompressed(io.RawIOBase):
 
     def __init__(self, compressed: Readable, compression: Compression, path: str, max_bytes: int | None) -> None:
         self._compressed, self.compression, self._path = compressed, compression, path
-        self.max_bytes, self._given = max_bytes, 0
+        self._max_bytes, self._size = max_bytes, 0
         self._member, self._error = compression.decompressor()
         self._pending = b""
         self._ended = False
-        self._taken: Iterator[memoryview] = iter(())
-        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._next(len(buffer))
-        self._given += len(data)
-        if self.max_bytes is not None and self._given > self.max_bytes:
-            raise errors.TooLargeError(path=self._path, max_bytes=self.max_bytes)
+        data = self._unpack(len(buffer))
+        self._size += len(data)
+        if self._max_bytes is not None and self._size > self._max_bytes:
+            raise errors.TooLargeError(path=self._path, max_bytes=self._max_bytes)
         buffer[: len(data)] = data
         return len(data)
-
-    def take(self, unpacked: Iterator[tuple[int, bytes | None]], file: Stored) -> None:
-        """From now on, return bytes that others have unpacked, from the beginning of the file on.
-
-        Each piece comes with the offset of a member from which a reader can reach it. At a piece of None, this reader
-        starts from that offset itself and reads on to the end.
-        """
-        self._taken = self._taking(unpacked, file)
-
-    def _taking(self, unpacked: Iterator[tuple[int, bytes | None]], file: Stored) -> Iterator[memoryview]:
-        position = start = position_of_start = 0
-        for its_start, data in unpacked:
-            if its_start != start:
-                start, position_of_start = its_start, position
-            if data is None:
-                file.seek(start)
-                self._start_next_member(b"")
-                left = self._given - position_of_start
-                while left and (skipped := self._unpack(min(left, COMPRESSED_CHUNK))):
-                    left -= len(skipped)
-                return
-            yield memoryview(data)[self._given - position :]
-            position += len(data)
-
-    def _next(self, limit: int) -> bytes | memoryview:
-        """Return at most ``limit`` of the next bytes; none at the end."""
-        while not self._ready:
-            ready = next(self._taken, None)
-            if ready is None:
-                return self._unpack(limit)
-            self._ready = ready
-        data, self._ready = self._ready[:limit], self._ready[limit:]
-        return data
 
     def _unpack(self, limit: int) -> bytes:
         while not self._ended:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from geval_py.errors import EmptyFileError, TooLargeError, UnreadableFileError, UsageError
-from geval_py.reading.sources import Source, changed, is_remote, naming, parts_of, state_at, unreadable
+from geval_py.reading.sources import Memory, Source, changed, is_remote, naming, parts_of, state_at, unreadable
 from geval_py.text import visible
 from geval_py.values import Value
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
-    from geval_py.reading.unpacking import Threads
+    from geval_py.reading.sources import ListedRows
 
     TextBlock: TypeAlias = tuple[str, int, bytes]
     TextSource: TypeAlias = str | os.PathLike[str] | Iterable[str | Iterable[str]]
@@ -67,24 +67,16 @@ class LineReader:
             self._digest = sha256()
         self._taking, self._taken = b"", 0
         self._read_before = 0
-        self._threads: Threads | None = None
         self._start(Source(next(self._waiting), max_bytes))
 
     def _start(self, source: Source) -> None:
         self.source = source
         self._stream = io.BufferedReader(self.source.stream, READ_AHEAD_BYTES)
         try:
-            if self._threads is not None:
-                self.unpack_by(self._threads)
             self._first = self._skip_header(self.header)
         except BaseException:
             self.source.close()
             raise
-
-    def unpack_by(self, threads: Threads) -> None:
-        """Let threads unpack the rest of a compressed file and the parts after it, if they can."""
-        self._threads = threads
-        self.source.unpack_by(threads)
 
     def next_part(self) -> bool:
         """Skip to the next part; False if there is none."""
@@ -139,13 +131,17 @@ class LineReader:
             return self._read_line()
         return line
 
-    def block(self, size: int = BLOCK_BYTES) -> bytes:
-        """Return the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end."""
+    def block(self, size: int | None = None) -> bytes:
+        """Return the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end.
+
+        By default the size is BLOCK_BYTES.
+        """
         buffer = bytearray()
         return bytes(buffer[: self.read_block(buffer, size)])
 
-    def read_block(self, buffer: bytearray, size: int = BLOCK_BYTES) -> int:
+    def read_block(self, buffer: bytearray, size: int | None = None) -> int:
         """Read the next block into a buffer, which may grow; return the number of bytes, 0 at the end."""
+        size = size or BLOCK_BYTES
         while not (filled := self._read_block_of_part(buffer, size)) and self.next_part():
             pass
         return filled
@@ -178,6 +174,14 @@ class LineReader:
             if self._digest:
                 self._digest.update(view[filled : filled + read])
         return filled + read
+
+    def rows(self) -> Iterator[ListedRows | bytes] | None:
+        """Read the whole file as rows in buffers, or as text where they are in another form.
+
+        None for a file that is read as lines alone. A byte order mark at the start of the first word is dropped.
+        """
+        rows = self.path.rows() if isinstance(self.path, Memory) else None
+        return None if rows is None else without_byte_order_mark(rows)
 
     def take(self, lines: int) -> bytes:
         """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
@@ -226,6 +230,15 @@ class LineReader:
         """Add the next bytes to the digest, if there is one; a caller that reads past this reader calls it."""
         if self._digest:
             self._digest.update(data)
+
+
+def without_byte_order_mark(rows: Iterator[ListedRows | bytes]) -> Iterator[ListedRows | bytes]:
+    """Yield rows without the byte order mark of the first word, which a file loses, whatever its format."""
+    first = next(rows, b"")
+    if not isinstance(first, bytes) and bytes(first.text[first.starts[first.offsets[0]] :][:3]) == BYTE_ORDER_MARK:
+        first = first.lines(len(first.offsets) - 1)
+    yield first.removeprefix(BYTE_ORDER_MARK) if isinstance(first, bytes) else first
+    yield from rows
 
 
 def end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:

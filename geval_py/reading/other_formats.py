@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from geval_py.reading.rewriting import Writable
     from geval_py.reading.rows import Lines, Parsed
+    from geval_py.reading.sources import ListedRows
     from geval_py.reading.wordprobs import WordProbs
 
 LINES_AT_ONCE = 64
@@ -38,7 +39,8 @@ class FormatIn(Value):
 
     ``read`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a compressed file
     that unpacks to more bytes than its second argument, and for any file of a binary format. ``write`` writes rows
-    (their lines, parsed). Without ``write`` the format is only read. ``is_binary`` means that the format compresses
+    (their lines, parsed). Without ``write`` the format is only read. ``read_rows`` yields rows in buffers, or lines
+    where they are in another form, for a format that has them so. ``is_binary`` means that the format compresses
     by itself.
     """
 
@@ -46,6 +48,7 @@ class FormatIn(Value):
     ending: str
     read: Callable[[str, int | None], Lines]
     write: Callable[[Parsed, Writable], None] | None
+    read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None = None
     is_binary: bool = False
 
 
@@ -54,6 +57,10 @@ class Converted(FileLines):
 
     def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
         return encoded_lines(str(self), max_bytes)
+
+    def rows(self) -> Iterator[ListedRows | bytes] | None:
+        format = format_of(str(self))
+        return format.read_rows(str(self)) if format is not None and format.read_rows is not None else None
 
 
 def format_of(path: str) -> FormatIn | None:
@@ -165,6 +172,12 @@ def _read_parquet(path: str, max_bytes: int | None) -> Lines:
     return read_parquet(path, max_bytes)
 
 
+def _read_parquet_rows(path: str) -> Iterator[ListedRows | bytes]:
+    from geval_py.reading.parquet import read_parquet_rows
+
+    return read_parquet_rows(path)
+
+
 def _write_parquet(parsed: Parsed, file: Writable) -> None:
     from geval_py.reading.parquet import write_parquet
 
@@ -201,7 +214,14 @@ def _read_by(name: str) -> Callable[[str, int | None], Lines]:
 
 FORMATS_IN = (
     FormatIn(name="jsonl", ending=".jsonl", read=_read_by("read_json_lines"), write=_write_json_lines),
-    FormatIn(name="parquet", ending=".parquet", read=_read_parquet, write=_write_parquet, is_binary=True),
+    FormatIn(
+        name="parquet",
+        ending=".parquet",
+        read=_read_parquet,
+        write=_write_parquet,
+        read_rows=_read_parquet_rows,
+        is_binary=True,
+    ),
     FormatIn(name="csv", ending=".csv", read=_read_csv, write=_write_csv),
     FormatIn(name="words of n-best lists", ending=".words.nbest", read=_read_by("read_nbest_words"), write=None),
     FormatIn(name="n-best lists", ending=".nbest", read=_read_by("read_best"), write=None),

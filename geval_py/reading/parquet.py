@@ -1,9 +1,12 @@
-"""Outputs in Parquet, a row a line: columns of lists, of words and of their numbers, or a column of maps.
+"""Parquet, read and written by pyarrow: outputs, a row a line, and answers, a column of texts or numbers.
 
-The columns have the keys of JSON lines (:mod:`geval_py.reading.other_formats`); other columns are left out. pyarrow,
-of the extra parquet, reads and writes them; for a score see :mod:`geval_py.reading.parquet_rows`. The details that
-lighteval logs (``details_TASK_DATE.parquet``) are read, too: the choices of its ``doc``, with the logarithms of its
+An output has columns of lists, of words and of their numbers, or a column of maps, with the keys of JSON lines
+(:mod:`geval_py.reading.other_formats`); other columns are left out. The details that lighteval logs
+(``details_TASK_DATE.parquet``) are outputs, too: the choices of its ``doc``, with the logarithms of its
 ``model_response``.
+
+Before anything is unpacked, the sizes in the footer are checked. pyarrow trusts much else in a file: those of
+strangers are read in a process of their own, with a limit of memory.
 """
 
 from __future__ import annotations
@@ -11,114 +14,290 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
+from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import rows
-from geval_py.reading.arrow import compute, leaves_in, lengths, pyarrow, reading, text_size
-from geval_py.reading.listed import WORDS, ListedRows, batch_of
-from geval_py.reading.parquet_batches import CHOICES, DOC, ParquetFile, count_in, pieces_of, size_in
-from geval_py.reading.parquet_footer import opened_file, read_footer
-from geval_py.reading.parquet_headers import BYTES_AT_ONCE, BYTES_OF_OBJECT, ROWS_AT_ONCE, Unpacked
-from geval_py.reading.parquet_schema import KEYS
+from geval_py.reading.compression import compression_by_ending
+from geval_py.reading.lines import DEFAULT_MAX_BYTES
+from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
+from geval_py.reading.sources import ListedRows, is_regular, is_remote, naming
+from geval_py.text import shorten
+from geval_py.version import installs
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from geval_py.reading.rewriting import Writable
 
-ROWS_OF_TEXT = 64
+DOC, CHOICES, RESPONSE = "doc", "choices", "model_response"  # lighteval's columns, and a field of the first
+MAX_FOOTER_TEXT, MAX_FOOTER_LIST = 1 << 24, 1 << 17  # bytes of a text, and entries of a list, in the footer
+MAX_GROUP_BYTES, MAX_RATIO = 1 << 28, 256  # of a row group; a larger one may not be packed more tightly
+BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number, and its place in lists
+ROWS_OF_BATCH, BYTES_OF_BATCH = 2048, 1 << 23
+BUFFER_BYTES = 1 << 18  # read at once of a column, which pyarrow would otherwise read whole
+ROWS_OF_TEXT = 64  # that are Python's objects at once
 ROWS_OF_GROUP, BYTES_OF_GROUP = 1 << 20, 1 << 26  # that are written
 
 
+def import_pyarrow() -> Any:
+    """Import pyarrow; raises MissingPackageError with the command that installs it."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        message = f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
+        raise MissingPackageError(message=message, package="pyarrow") from error
+    return pa
+
+
 @contextmanager
-def opened(
+def pyarrow_errors(path: str, fault: str = "not well-formed Parquet") -> Iterator[None]:
+    """Turn pyarrow's errors into an UnreadableFileError."""
+    pa = import_pyarrow()
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise UnreadableFileError(path=path, reason=f"it is {fault}: {reason}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetColumns:
+    """Some columns of an opened file: their names, the batches of their rows, and the metadata of the schema."""
+
+    names: list[str]
+    batches: Iterator[Any]
+    metadata: dict[bytes, bytes]
+
+
+@contextmanager
+def opened_columns(
     path: str, choose: Callable[[list[str]], str] | None = None, max_bytes: int | None = None
-) -> Iterator[ParquetFile]:
-    """Open a Parquet file, for its known columns or a chosen one.
+) -> Iterator[ParquetColumns]:
+    """Open a Parquet file for the columns of an output or, where ``choose`` returns one of all names, for that one.
 
-    Raises UnreadableFileError, and UsageError without pyarrow. The file may unpack to ``max_bytes``; see
-    :class:`Unpacked` for the default.
+    Raises UnreadableFileError; MissingPackageError without pyarrow; and TooLargeError for a file that unpacks to more
+    than ``max_bytes``, by default DEFAULT_MAX_BYTES, or MAX_RATIO times its size if that is more.
     """
-    pyarrow()
-    with opened_file(path) as file:
-        footer = read_footer(path, file)
-        yield ParquetFile(path, file, footer, Unpacked(path, footer.size, max_bytes), choose)
+    import_pyarrow()
+    if not is_regular(path) or is_remote(path):
+        raise UnreadableFileError(path=path, reason="Parquet is read from one file on this machine")
+    if compression_by_ending(path) is not None:
+        raise UnreadableFileError(path=path, reason="Parquet is compressed inside: unpack it, and name it .parquet")
+    with naming(path):
+        raw = open(path, "rb")
+    with raw:
+        with pyarrow_errors(path):
+            from pyarrow.parquet import ParquetFile
+
+            limits = {"thrift_string_size_limit": MAX_FOOTER_TEXT, "thrift_container_size_limit": MAX_FOOTER_LIST}
+            file = ParquetFile(raw, buffer_size=BUFFER_BYTES, **limits)
+            schema = file.schema_arrow
+        chosen = choose(schema.names) if choose else ""
+        if chosen:
+            names = [chosen]
+            check_column(path, schema, chosen)
+        else:
+            names = _output_columns(path, schema)
+        if max_bytes is None:
+            max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * raw.seek(0, io.SEEK_END))
+        yield ParquetColumns(
+            names=names, batches=_batches(path, file, names, max_bytes), metadata=schema.metadata or {}
+        )
 
 
-def batches(path: str, max_bytes: int | None = None) -> Iterator[Any]:
-    """Yield record batches with the known columns; raises as :func:`opened`, and TooLargeError."""
-    with opened(path, max_bytes=max_bytes) as file:
-        yield from file.batches()
+def _batches(path: str, file: Any, names: list[str], max_bytes: int) -> Iterator[Any]:
+    """Yield the rows of each row group, once the sizes that the footer gives are known to be within the limits."""
+    prefixes = tuple(f"{name}." for name in names)
+    total = 0
+    for number in range(file.metadata.num_row_groups):
+        with pyarrow_errors(path):
+            group = file.metadata.row_group(number)
+            chunks = [group.column(n) for n in range(group.num_columns)]
+            chunks = [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(prefixes)]
+            sizes = [chunk.total_uncompressed_size + BYTES_OF_VALUE * chunk.num_values for chunk in chunks]
+            stored = sum(chunk.total_compressed_size for chunk in chunks)
+            if min([group.num_rows, stored, *sizes], default=0) < 0:
+                raise ValueError("a size in its footer is negative")
+        size, most = sum(sizes), max(MAX_GROUP_BYTES, MAX_RATIO * stored)
+        total += size
+        if size > most:
+            reason = f"row group {number + 1} would unpack to more than {most} bytes, from {stored}"
+            raise UnreadableFileError(path=path, reason=f"{reason}; write smaller row groups, or TSV")
+        if total > max_bytes:
+            raise TooLargeError(path=path, max_bytes=max_bytes)
+        at_once = max(1, min(ROWS_OF_BATCH, BYTES_OF_BATCH * group.num_rows // max(1, size)))
+        with pyarrow_errors(path):
+            batches = file.iter_batches(at_once, row_groups=[number], columns=names, use_threads=False)
+        while True:
+            with pyarrow_errors(path):
+                batch = next(batches, None)
+                if batch is None:
+                    break
+                batch.validate(full=True)
+            yield batch
+
+
+def check_column(path: str, schema: Any, name: str) -> None:
+    """Raise UnreadableFileError unless there is one column of that name, with texts or numbers."""
+    types, count = import_pyarrow().types, schema.names.count(name)
+    if count != 1:
+        reason = f"column {rows.quoted(name)}: there {'are two' if count else 'is none'}"
+        raise UnreadableFileError(path=path, reason=reason)
+    kind = schema.field(name).type
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    if not any(is_kind(value) for is_kind in (_is_text, types.is_floating, types.is_integer)):
+        raise UnreadableFileError(
+            path=path, reason=f"column {rows.quoted(name)}: texts or numbers are wanted, not {kind}"
+        )
+
+
+def _is_text(kind: Any) -> bool:
+    types = import_pyarrow().types
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _output_columns(path: str, schema: Any) -> list[str]:
+    """Return the columns of an output; raises UnreadableFileError unless they can make a line."""
+    types = import_pyarrow().types
+
+    def entries(kind: Any) -> Any:
+        """Return the type of the entries of lists; None for another type."""
+        value = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else None
+        return value.value_type if value is not None and types.is_dictionary(value) else value
+
+    names = [name for name in KEYS if name in schema.names]
+    if not names and {DOC, RESPONSE} <= {*schema.names}:
+        for column, key in ((DOC, CHOICES), (RESPONSE, LOGARITHMS)):
+            kind = schema.field(column).type if schema.names.count(column) == 1 else None
+            fields = (
+                [field for field in kind if field.name == key] if kind is not None and types.is_struct(kind) else []
+            )
+            value = entries(fields[0].type) if len(fields) == 1 else None
+            if value is None or not (_is_text(value) if key == CHOICES else types.is_float64(value)):
+                reason = f"column {column}.{key}: lighteval's details of a multiple-choice task have a list there"
+                raise UnreadableFileError(path=path, reason=reason)
+        return [f"{DOC}.{CHOICES}", f"{RESPONSE}.{LOGARITHMS}"]
+    has_map = False
+    for name in names:
+        if schema.names.count(name) > 1:
+            raise UnreadableFileError(path=path, reason=f"column {name}: there are two")
+        kind = schema.field(name).type
+        is_map = name != WORDS and types.is_map(kind) and _is_text(kind.key_type)
+        value = kind.item_type if is_map else entries(kind)
+        is_number = value is not None and (types.is_floating(value) or types.is_integer(value))
+        if not (value is not None and _is_text(value) if name == WORDS else is_number):
+            wanted = "a list of strings" if name == WORDS else "a list or a map of numbers"
+            raise UnreadableFileError(
+                path=path, reason=f"column {name}: {wanted} is wanted, not {shorten(str(kind))}"
+            )
+        has_map = has_map or is_map
+    if not {*names} - {WORDS} or not ({WORDS, BUCKETS} & {*names} or has_map):
+        wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
+        there = ", ".join(schema.names[:8])
+        raise UnreadableFileError(path=path, reason=f"its columns are {there}; {wanted} are wanted")
+    return names
 
 
 def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
-    """Yield the lines of a Parquet file; raises UnreadableFileError, with row and column, and TooLargeError."""
-    yield from lines_of_batches(path, batches(path, max_bytes))
+    """Yield the lines of an output in Parquet; raises as :func:`opened_columns`, with the row and column."""
+    with opened_columns(path, max_bytes=max_bytes) as columns:
+        yield from lines_of_batches(path, columns.batches)
 
 
-def lines_of_batches(path: str, found: Iterable[Any]) -> Iterator[str]:
-    """Yield the lines of all batches of a file; raises as :func:`read_parquet`."""
-    number = 1
-    for batch in found:
-        yield from lines_of_batch(path, batch, number)
+def lines_of_batches(path: str, batches: Iterable[Any], number: int = 1) -> Iterator[str]:
+    """Yield the lines of batches, whose first row has a number; raises as :func:`read_parquet`."""
+    for batch in batches:
+        yield from _lines_of_batch(path, batch, number)
         number += batch.num_rows
 
 
-def lines_of_batch(path: str, batch: ListedRows | Any, number: int) -> Iterator[str]:
-    """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
-    if isinstance(batch, ListedRows):
-        batch = batch_of(batch)
-    with reading(path):
-        coded = [leaf for leaf in leaves_in(batch) if hasattr(leaf, "dictionary")]
-        for leaf in coded:  # an error for a code without a word: asked for that word, pyarrow may end the process
-            text_size(leaf)
-        longest = max((compute("max", lengths(leaf.dictionary)).as_py() or 0 for leaf in coded), default=0)
+def read_parquet_rows(path: str) -> Iterator[ListedRows | bytes]:
+    """Yield the rows of an output in Parquet in its buffers or, where these are no lists of one kind, as lines."""
+    number = 1
+    with opened_columns(path) as columns:
+        for batch in columns.batches:
+            listed = _listed_rows(path, batch, number)
+            yield _encoded(path, batch, number) if listed is None else listed
+            number += batch.num_rows
+
+
+def _listed_rows(path: str, batch: Any, number: int) -> ListedRows | None:
+    """Return the rows of a batch in its buffers; None for another form than lists of words and of their numbers."""
+    filled = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
+    units = [name for name in filled if name != WORDS]
+    if WORDS not in filled or len(units) != 1 or units[0] not in UNITS:
+        return None
+    words, numbers = batch.column(WORDS), batch.column(units[0])
+    if (
+        hasattr(numbers, "keys")
+        or words.null_count
+        or numbers.null_count
+        or not words.offsets.equals(numbers.offsets)
+    ):
+        return None
+    texts, values = words.values, numbers.values
+    if hasattr(texts, "dictionary"):
+        with pyarrow_errors(path):
+            texts = texts.dictionary_decode()
+    types = import_pyarrow().types
+    if texts.null_count or values.null_count or not (types.is_float32(values.type) or types.is_float64(values.type)):
+        return None
+    import numpy as np
+
+    def numbers_of(array: Any, kind: Any, count: int) -> Any:
+        """Return an array's buffer of numbers; its to_numpy would import pandas."""
+        return np.frombuffer(array.buffers()[1] or bytes(8), kind)[array.offset : array.offset + count].data
+
+    return ListedRows(
+        offsets=numbers_of(words.offsets, words.offsets.type.to_pandas_dtype(), batch.num_rows + 1),
+        starts=numbers_of(texts, np.int64 if types.is_large_string(texts.type) else np.int32, len(texts) + 1),
+        text=memoryview(texts.buffers()[2] or b""),
+        values=numbers_of(values, values.type.to_pandas_dtype(), len(values)),
+        probabilities=units[0] == PROBABILITIES,
+        lines=lambda count: _encoded(path, batch.slice(0, count), number),
+    )
+
+
+def _encoded(path: str, batch: Any, number: int) -> bytes:
+    return "".join([f"{line}\n" for line in _lines_of_batch(path, batch, number)]).encode()
+
+
+def _lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
     for start in range(0, batch.num_rows, ROWS_OF_TEXT):
-        with reading(path):
-            some = batch.slice(start, ROWS_OF_TEXT)
-            entries, text = count_in(some, are_short=True)
-            are_few = entries * (BYTES_OF_OBJECT + longest) + text <= BYTES_AT_ONCE
-            pieces = [(some, 0)] if are_few else list(pieces_of(some, size_in(some), BYTES_AT_ONCE))
-        for piece, _ in pieces:
-            with reading(path):
-                found = piece.to_pylist()
-            for values in found:
-                row = rows.Row(path=path, number=number)
-                if CHOICES in values:
-                    words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", values.pop(CHOICES) or ())
-                    values = {WORDS: words, **values}
-                yield rows.line_of(row, {name: _as_map(value, row) for name, value in values.items()})
-                number += 1
-
-
-def _as_map(value: Any, row: rows.Row) -> Any:
-    """Turn the pairs of a map into one; raises UnreadableFileError for a word that is there twice."""
-    if not (isinstance(value, list) and value and isinstance(value[0], tuple)):
-        return value
-    found: dict[Any, Any] = dict(value)
-    if len(found) < len(value):
-        raise row.error("", "a word is twice in the map")
-    return found
+        with pyarrow_errors(path):
+            some = batch.slice(start, ROWS_OF_TEXT).to_pylist()
+        for values in some:
+            row = rows.Row(path=path, number=number)
+            if DOC in values:
+                choices = values[DOC] and values[DOC][CHOICES]
+                words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices or ())
+                values = {WORDS: words, LOGARITHMS: values[RESPONSE] and values[RESPONSE][LOGARITHMS]}
+            for name, value in values.items():
+                if isinstance(value, list) and value and isinstance(value[0], tuple):
+                    values[name] = dict(value)
+                    if len(values[name]) < len(value):
+                        raise row.error("", "a word is twice in the map")
+            yield rows.line_of(row, values)
+            number += 1
 
 
 def write_parquet(parsed: rows.Parsed, file: Writable) -> None:
     """Write rows, with a column for each key."""
-    pa = pyarrow()
-    numbers = pa.list_(pa.float64())
-    types = {name: pa.list_(pa.string()) if name == WORDS else numbers for name in KEYS}
-    schema = pa.schema(list(types.items()))
-    taking = iter(parsed)
+    pa = import_pyarrow()
     from pyarrow.parquet import ParquetWriter
 
+    numbers = pa.list_(pa.float64())
+    schema = pa.schema([(name, pa.list_(pa.string()) if name == WORDS else numbers) for name in KEYS])
+    taking = iter(parsed)
     with ParquetWriter(_Sink(file), schema) as writer:
         group, size = [], 0
-        while some := list(islice(taking, ROWS_AT_ONCE)):
+        while some := list(islice(taking, ROWS_OF_BATCH)):
             values = [rows.values_of(one) for _, one in some]
-            arrays = [pa.array([of.get(name) for of in values], types[name]) for name in types]
+            arrays = [pa.array([row.get(field.name) for row in values], field.type) for field in schema]
             group.append(pa.record_batch(arrays, schema=schema))
             size += group[-1].nbytes
-            if size >= BYTES_OF_GROUP or len(group) * ROWS_AT_ONCE >= ROWS_OF_GROUP:
+            if size >= BYTES_OF_GROUP or len(group) * ROWS_OF_BATCH >= ROWS_OF_GROUP:
                 writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
                 group, size = [], 0
         if group:

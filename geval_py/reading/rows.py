@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines, is_utf8
-from geval_py.reading.listed import BUCKETS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.text import shorten, some_of, visible
 from geval_py.values import Value
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
     Lines: TypeAlias = Generator[str]
     Parsed: TypeAlias = Iterable[tuple["Row", WordProbs]]
 
+# The keys of a row, in all formats.
+WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs", "buckets"
+UNITS, KEYS = (PROBABILITIES, LOGARITHMS), (WORDS, PROBABILITIES, LOGARITHMS, BUCKETS)
 ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
 _NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
 MOST_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory

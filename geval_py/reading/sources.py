@@ -17,6 +17,7 @@ import re
 import stat
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from geval_py.reading.compression import Readable
     from geval_py.reading.remote import Kind
-    from geval_py.reading.unpacking import Threads
 
     # Device, inode, size in bytes, and modification time in ns; for a remote file, what its driver reports.
     FileState: TypeAlias = tuple[object, object, int, object]
@@ -51,6 +51,25 @@ MOST_NAMED = 5  # missing parts in a message
 _ANY_COMPRESSION = "|".join(COMPRESSED_ENDINGS).replace(".", r"\.")
 _REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
 _PART = rf"(?s)(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRows:
+    """Rows in buffers, as Arrow lays them out.
+
+    Row i has the entries from ``offsets[i]`` to before ``offsets[i + 1]``. The word of entry k is
+    ``text[starts[k] : starts[k + 1]]``, in UTF-8, and its number is ``values[k]``. The numbers in ``offsets`` and
+    ``starts`` are int32 or int64, those in ``values`` float32 or float64. ``probabilities`` tells whether these are
+    probabilities, or logarithms. ``lines(n)`` encodes the first n rows as lines; it raises UnreadableFileError for a
+    row that is no line.
+    """
+
+    offsets: memoryview[int]
+    starts: memoryview[int]
+    text: bytes | memoryview
+    values: memoryview[float]
+    probabilities: bool
+    lines: Callable[[int], bytes]
 
 
 class Memory(str):
@@ -74,6 +93,10 @@ class Memory(str):
         """Read the lines; raises TooLargeError if they are unpacked from a file, to more than ``max_bytes``."""
         del max_bytes
         return self.read()
+
+    def rows(self) -> Iterator[ListedRows | bytes] | None:
+        """Read the lines as rows in buffers, or as text where they are in another form; None if there are no rows."""
+        return None
 
     def absolute(self) -> Memory:
         """Return the same lines, in the place of a path that does not depend on the current folder."""
@@ -122,14 +145,6 @@ class Source:
         compression = compression_of(head)
         self.compression = compression.name if compression else None
         self.stream = Decompressed(raw, compression, path, max_bytes) if compression else raw
-
-    def unpack_by(self, threads: Threads) -> None:
-        """Let threads unpack the rest of a compressed local file, if it has parts that can be unpacked alone."""
-        if isinstance(self.stream, Decompressed) and self.is_here:
-            from geval_py.reading.unpacking import unpack_in_threads
-
-            with naming(self.path):
-                unpack_in_threads(self.stream, self._file, threads)
 
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the file was changed since it was opened."""

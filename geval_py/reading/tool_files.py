@@ -13,7 +13,7 @@ from itertools import groupby, islice
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.listed import LOGARITHMS
+from geval_py.reading.rows import LOGARITHMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,15 +25,17 @@ from geval_py.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
-    from typing import Protocol, TypeAlias, TypeVar
+    from typing import Any, Protocol, TypeAlias, TypeVar
 
+    from geval_py.reading.sources import ListedRows
     from geval_py.scoring.metrics.base import Column
 
     Item = TypeVar("Item")
     Result = TypeVar("Result")
     Given = TypeVar("Given", covariant=True)
-    # A buffer, its part with the lines, their number, the stored bytes read so far, and the path of the part.
-    Lines: TypeAlias = tuple[bytearray, memoryview, int, int | None, str]
+    # A buffer, its part with the lines, their number, the stored bytes read so far, and the path of the part; and the
+    # rows, if the lines are in these instead.
+    Lines: TypeAlias = tuple[bytearray, memoryview, int, int | None, str, ListedRows | None]
 
     class Awaited(Protocol[Given]):
         """A result that is under way."""
@@ -70,9 +72,18 @@ if TYPE_CHECKING:
             """How many calls should be under way so that no worker waits."""
 
         def scorer(
-            self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], *, digest: bool, selects: bool
+            self,
+            outputs: LineReader,
+            expected: LineReader,
+            columns: Sequence[Column],
+            *,
+            digest: bool,
+            selects: bool,
+            listed: bool,
         ) -> Scorer:
             """Return a scorer of an output; with ``digest``, workers elsewhere compute the SHA-256.
+
+            With ``listed``, the columns take rows in buffers where the output has them, and blocks have no texts.
 
             Raises UsageError where texts of single lines are needed (``selects``) and do not come to this process.
             """
@@ -98,6 +109,7 @@ class Block(Value):
     The first ``known`` expected lines are real, the others stand-ins. ``outputs`` is a part of ``buffer``, which is
     used again. ``position`` is the number of stored bytes read so far, where that can be known. ``part`` is the path
     of the part of the output that holds the lines, or of the output; the parts before it have ``lines_before`` lines.
+    ``rows`` are the lines of an output whose format has them in buffers; ``outputs`` is empty then.
     """
 
     first_line: int
@@ -109,11 +121,14 @@ class Block(Value):
     position: int | None
     part: str
     lines_before: int
+    rows: ListedRows | None = None
 
     def head(self, lines: int) -> Block:
         """Copy the first lines."""
-        outputs, expected = (_head(text, lines) for text in (bytes(self.outputs), self.expected))
+        text = bytes(self.outputs) if self.rows is None else self.rows.lines(lines)
+        outputs, expected = (_head(text, lines) for text in (text, self.expected))
         return self.replace(
+            rows=None,
             lines=lines,
             outputs=memoryview(outputs),
             expected=expected,
@@ -129,8 +144,15 @@ def _head(text: bytes, lines: int) -> bytes:
 class BlockReader:
     """Reads an output and, side by side with it, its expected file, if there is one."""
 
-    def __init__(self, outputs: LineReader, expected: LineReader | None = None, threads: int | None = None) -> None:
-        self._outputs, self._expected, self._threads = outputs, expected, threads
+    def __init__(
+        self,
+        outputs: LineReader,
+        expected: LineReader | None = None,
+        threads: int | None = None,
+        *,
+        listed: bool = False,
+    ) -> None:
+        self._outputs, self._expected, self._threads, self._listed = outputs, expected, threads, listed
         self._known = 0
         self._free: list[bytearray] = []
 
@@ -175,7 +197,7 @@ class BlockReader:
     def blocks(self, pool: ThreadPool) -> Iterator[Block]:
         """Yield the blocks in order; the pool's threads read ranges."""
         first_line, lines_before, part = 1, 0, ""
-        for buffer, outputs, lines, position, of_part in self.read(pool):
+        for buffer, outputs, lines, position, of_part, rows in self.read(pool):
             if part != of_part:
                 lines_before, part = first_line - 1, of_part
             expected = self._expected.take(lines) if self._expected is not None else b""
@@ -191,21 +213,28 @@ class BlockReader:
                 position=position,
                 part=part,
                 lines_before=lines_before,
+                rows=rows,
             )
             first_line += lines
 
     def read(self, pool: ThreadPool) -> Iterator[Lines]:
         """Read the lines of the output, in order.
 
-        The pool's threads read what follows the first lines of a plain file, in ranges, and unpack the independent
-        parts of a compressed one.
+        The pool's threads read what follows the first lines of a plain file, in ranges.
         """
         reader = self._outputs
-        if pool.threads > 1:
-            reader.unpack_by(pool)
+        rows = reader.rows() if self._listed else None
+        for some in rows or ():
+            text, listed = (some, None) if isinstance(some, bytes) else (b"", some)
+            lines = backends.count_lines(text) if listed is None else len(listed.offsets) - 1
+            if lines:
+                yield bytearray(), memoryview(text), lines, None, str(reader.path), listed
+        if rows is not None:
+            reader.check_unchanged()
+            return
         while size := reader.read_block(buffer := self._buffer()):
             outputs = memoryview(buffer)[:size]
-            yield buffer, outputs, backends.count_lines(outputs), reader.position, reader.source.path
+            yield buffer, outputs, backends.count_lines(outputs), reader.position, reader.source.path, None
             ranges = rest_in_ranges(reader) if pool.threads > 1 else None
             if ranges is not None:
                 yield from self._read_ranges(ranges, pool)
@@ -220,7 +249,7 @@ class BlockReader:
             found = ranges.read(wanted, self._buffer())
             view = memoryview(found.buffer)
             outputs = view[found.start : found.stop]
-            lines = found.buffer, outputs, backends.count_lines(outputs), before + wanted.stop, part
+            lines = found.buffer, outputs, backends.count_lines(outputs), before + wanted.stop, part, None
             return lines, view[found.start : found.stored]
 
         for found, stored in pool.map_in_order(read, ranges.ranges(RANGE_BYTES)):
@@ -265,8 +294,10 @@ class BlockReader:
 class MatchedBlockReader(BlockReader):
     """Reads an output that has to have as many lines as its expected file, and at least one."""
 
-    def __init__(self, outputs: LineReader, expected: LineReader, threads: int | None = None) -> None:
-        super().__init__(outputs, expected, threads)
+    def __init__(
+        self, outputs: LineReader, expected: LineReader, threads: int | None = None, *, listed: bool = False
+    ) -> None:
+        super().__init__(outputs, expected, threads, listed=listed)
         self._expected_path = expected.path
 
     def blocks(self, pool: ThreadPool) -> Iterator[Block]:
@@ -311,10 +342,16 @@ class BlockScorer:
     """Scores an output against its expected file, block by block, for each of some columns, in threads."""
 
     def __init__(
-        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], threads: int | None
+        self,
+        outputs: LineReader,
+        expected: LineReader,
+        columns: Sequence[Column],
+        threads: int | None,
+        *,
+        listed: bool = False,
     ) -> None:
         self._outputs, self._expected_path, self._columns = outputs, expected.path, columns
-        self._reader = MatchedBlockReader(outputs, expected, threads)
+        self._reader = MatchedBlockReader(outputs, expected, threads, listed=listed)
 
     @property
     def sha256(self) -> str | None:
@@ -340,10 +377,17 @@ class Threads:
         return self._count or available_cores()
 
     def scorer(
-        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], *, digest: bool, selects: bool
+        self,
+        outputs: LineReader,
+        expected: LineReader,
+        columns: Sequence[Column],
+        *,
+        digest: bool,
+        selects: bool,
+        listed: bool,
     ) -> BlockScorer:
         del digest, selects  # the reader of the output makes a digest, and all texts come here
-        return BlockScorer(outputs, expected, columns, self._count)
+        return BlockScorer(outputs, expected, columns, self._count, listed=listed)
 
     def reader(
         self, outputs: LineReader, expected: LineReader | None = None, *, selects: bool = False
@@ -363,9 +407,10 @@ def score_block(block: Block, columns: Sequence[Column], expected_path: str) -> 
     """
     scored: list[LineStatistics] = []
     errors: list[MalformedLineError] = []
+    outputs: Any = block.outputs if block.rows is None else block.rows  # which only some columns take
     for column in columns:
         try:
-            scored.append(column.statistics(block.outputs, block.expected, block.first_line))
+            scored.append(column.statistics(outputs, block.expected, block.first_line))
         except MalformedLineError as error:
             errors.append(error)
     if not errors:

@@ -146,8 +146,16 @@ class Cluster(Value):
         return AHEAD_A_THREAD * self.threads
 
     def scorer(
-        self, outputs: LineReader, expected: LineReader, columns: Sequence[Column], *, digest: bool, selects: bool
+        self,
+        outputs: LineReader,
+        expected: LineReader,
+        columns: Sequence[Column],
+        *,
+        digest: bool,
+        selects: bool,
+        listed: bool,
     ) -> ClusterScorer:
+        del listed  # workers elsewhere have texts
         if selects:
             what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
             raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
@@ -329,7 +337,7 @@ class PieceReader(BlockReader):
                         self._keepers.add(worker)
                     if lines:
                         self.last = piece, counted
-                        yield bytearray(), memoryview(b""), lines, position, piece.path
+                        yield bytearray(), memoryview(b""), lines, position, piece.path, None
                 share = share[len(counts) :]
                 if not share:
                     break

@@ -8,12 +8,11 @@ Metrics that need the same column share it. What only schemes that select or cha
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.sources import Memory, can_be_reread, is_part_of
+from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, Task, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads
 from geval_py.scoring.metrics import column_of, find_metric
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from geval_py.reading.lines import Bytes
     from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
     from geval_py.reading.schemes import EvaluationScheme
@@ -134,16 +132,17 @@ def score_output(
     if output.fault is not None:
         raise output.fault
     columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-    by_rows = workers.are_here and not (sign or keep_texts or selections) and _has_rows_for(output, columns)
+    # Rows in buffers have no texts, and only metrics on hashed words take them.
+    listed = not (sign or keep_texts or selections) and all(isinstance(column, HashedColumn) for column in columns)
     with (
-        _opened(output, split, by_rows=by_rows, digest=sign and workers.are_here) as outputs,
+        LineReader(output.path, header=split.output_header, digest=sign and workers.are_here) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
         again = reread or not workers.are_here
         texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
         inputs = _inputs(split, input_text, schemes, selections.values())
-        read_by = partial(_row_scorer, workers) if by_rows else workers.scorer
-        scorer = read_by(outputs, expected, _labelled(columns, schemes, keys), digest=sign, selects=bool(selections))
+        labelled = _labelled(columns, schemes, keys)
+        scorer = workers.scorer(outputs, expected, labelled, digest=sign, selects=bool(selections), listed=listed)
         statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
     found: dict[Key, Found] = {**statistics}
     if selections:
@@ -169,7 +168,7 @@ class NamedColumn(Value):
     column: Column
     metrics: tuple[str, ...]
 
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+    def statistics(self, outputs: Any, expected: bytes, first_line: int) -> LineStatistics:
         try:
             return self.column.statistics(outputs, expected, first_line)
         except MalformedLineError as error:
@@ -190,36 +189,6 @@ def _names_of(schemes: Sequence[Named], keys: Sequence[Key]) -> dict[Key, tuple[
     for named, key in zip(schemes, keys, strict=True):
         names[key] = (*names.get(key, ()), shown_name(*named))
     return names
-
-
-def _has_rows_for(output: Output, columns: Sequence[Column]) -> bool:
-    """Whether an output is Parquet, and the columns are all of hashed words: then no lines need be written."""
-    of_words = bool(columns) and all(isinstance(column, HashedColumn) for column in columns)
-    return of_words and isinstance(output.path, Memory) and output.name.endswith(".parquet")
-
-
-def _opened(output: Output, split: Split, *, by_rows: bool, digest: bool) -> LineReader:
-    if not by_rows:
-        return LineReader(output.path, header=split.output_header, digest=digest)
-    from geval_py.scoring.batches import UnreadRows
-
-    return UnreadRows(output.path)
-
-
-def _row_scorer(
-    workers: Workers,
-    outputs: LineReader,
-    expected: LineReader,
-    columns: Sequence[NamedColumn],
-    *,
-    digest: bool,
-    selects: bool,
-) -> Scorer:
-    from geval_py.scoring.batches import BatchScorer
-
-    del digest, selects  # both need text
-    hashed = [named.column for named in columns if isinstance(named.column, HashedColumn)]
-    return BatchScorer(outputs, expected, hashed, workers.at_once)
 
 
 def _inputs(

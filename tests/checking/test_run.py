@@ -217,15 +217,12 @@ def test_unreadable_output(data, code, tmp_path):
 @pytest.mark.parametrize("backend", ["native", "python"])
 @pytest.mark.parametrize("size", [1, 30, 500, 1 << 21])
 def test_blocks_are_cut_anywhere_without_a_difference(size, backend, submission, monkeypatch):
-    from geval_py.reading.lines import LineReader
-
     lines = [":1", "a:0.5 b:0 :0.5", "the:x", "", "żółw:1 :1", "of:0.5 :0.5", "a:-1 :-1"] * 40
     (submission / "dev-0/out.tsv").write_text("\n".join(lines))
     (submission / "dev-0/expected.tsv").write_text("Of\nthe\nŻółw\n" * 90)
     want = check_submission(submission / "dev-0", max_places=0)
     assert want.problems
-    read = LineReader.read_block
-    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, size))
+    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", size)
     monkeypatch.setenv("GEVAL_PY_BACKEND", backend)
     choose_backend.cache_clear()
     try:

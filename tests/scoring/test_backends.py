@@ -377,22 +377,17 @@ def challenge(tmp_path):
 
 
 def score(folder, threads, block=None):
-    from geval_py.reading import lines
     from geval_py.reading.splits import Task, locate
     from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
     files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed", "Accuracy"))
     split = locate(options)
-    read = lines.LineReader.read_block
-    try:
-        if block:
-            lines.LineReader.read_block = lambda self, buffer, size=0: read(self, buffer, block)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("geval_py.reading.lines.BLOCK_BYTES", block or 1 << 21)
         return evaluate_output(
             split, split.outputs[0], select_schemes(options), frozenset(), workers=Threads(threads), keep_texts=True
         )
-    finally:
-        lines.LineReader.read_block = read
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

@@ -17,8 +17,8 @@ EACH_NUMBER_OF_THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Blocks of a line or two."""
-    read = LineReader.read_block
-    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, size=6: read(self, buffer, min(size, 6)))
+    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 6)
+    monkeypatch.setattr("geval_py.reading.lines.READ_AHEAD_BYTES", 6)
     monkeypatch.setattr(blocks, "RANGE_BYTES", 6)
 
 

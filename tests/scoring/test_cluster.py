@@ -22,7 +22,6 @@ from random_outputs import result as result_of
 
 import geval_py
 from geval_py.errors import ClusterError, UsageError
-from geval_py.reading.lines import LineReader
 from geval_py.reading.other_formats import convert
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
@@ -118,8 +117,7 @@ def test_a_thousand_parts(tmp_path):
 def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
     """What unpacks to much is unpacked again when it is scored; in blocks, each with its expected lines."""
     monkeypatch.setattr(pieces, "MOST_UNPACKED_BYTES", most)
-    read = LineReader.read_block
-    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, size=0: read(self, buffer, 50))
+    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 50)
     text = b"a:0.5 the:0.25 :0.25\n" * 1000
     (tmp_path / "out.tsv.gz").write_bytes(gzip.compress(text))
     piece = pieces.Piece(path=str(tmp_path / "out.tsv.gz"), range=None, start=0, size=0, header=None)

@@ -1,9 +1,7 @@
 """A file that is read in ranges, by several threads, scores as one that is read by one: or fails as it."""
 
-import lzma
 import os
 import sys
-from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -24,8 +22,6 @@ from random_outputs import (
 from random_outputs import result as result_of
 
 from geval_py.errors import MalformedLineError, UnreadableFileError
-from geval_py.reading import unpacking
-from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Task
@@ -34,9 +30,9 @@ from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    pass
 else:
-    from backports import zstd
+    pass
 
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l", "LikelihoodHashed:f<exp:a>")  # of all lines, prepared, selected
 
@@ -53,10 +49,9 @@ def folder(tmp_path_factory):
 def scores_as_the_single_reader(output, difference, first, size, threads, folder):
     split = write(folder, output, difference)
     want = result(split, threads=1)
-    read = LineReader.read_block
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "RANGE_BYTES", size)
-        patch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, first))
+        patch.setattr("geval_py.reading.lines.BLOCK_BYTES", first)
         assert result(split, threads) == want
 
 
@@ -103,48 +98,6 @@ def test_many_ranges_inside_of_long_lines(output, difference, first, size, threa
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
 
 
-def cut_and_compressed(output, cuts, kind):
-    """The output in frames of a .zst, or in streams of an .xz."""
-    places = sorted({0, len(output), *(cut % (len(output) + 1) for cut in cuts)})
-    compress = {"zstd": zstd.compress, "xz": partial(lzma.compress, preset=0)}[kind]
-    return b"".join(compress(output[a:b]) for a, b in pairwise(places)) or compress(b"")
-
-
-compressed = {
-    "output": st.one_of(files, long_files),
-    "difference": differences,
-    "cuts": st.lists(st.integers(0, 100_000), max_size=8),
-    "kind": st.sampled_from(["zstd", "xz"]),
-    "block": st.one_of(st.integers(1, 30), st.integers(31, 9000)),
-    "threads": st.integers(2, 4),
-}
-
-
-def unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
-    split = write(folder, output, difference)
-    plain = result(split, threads=1)
-    (folder / "out.tsv").write_bytes(cut_and_compressed(output, cuts, kind))
-    read = LineReader.read_block
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unpacking, "FIRST_READ_BYTES", 1)
-        patch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, block))
-        assert result(split, threads=1) == result(split, threads) == plain
-
-
-@settings(PROPERTY, max_examples=examples(150))
-@given(**compressed)
-def test_what_threads_unpack_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
-    """The same signature, losses and texts, or the same error, as the plain file too."""
-    unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder)
-
-
-@pytest.mark.long
-@settings(PROPERTY, max_examples=examples(1000))
-@given(**compressed)
-def test_much_that_threads_unpack_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder):
-    unpacked_scores_as_the_single_reader(output, difference, cuts, kind, block, threads, folder)
-
-
 @pytest.mark.parametrize("bits", [4, 10])
 @pytest.mark.parametrize("size", [500, 10_000, 10_000_000])
 def test_golden_lines_in_ranges(bits, size, tmp_path, monkeypatch):
@@ -152,9 +105,8 @@ def test_golden_lines_in_ranges(bits, size, tmp_path, monkeypatch):
     want = write_golden(tmp_path, bits)
     split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
     single = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
-    read = LineReader.read_block
     monkeypatch.setattr(blocks, "RANGE_BYTES", size)
-    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, 10))
+    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 10)
     losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(3)).line_losses
     assert losses == single
     check_golden(losses, want)
@@ -192,10 +144,9 @@ def test_parts_score_as_the_file(rows, difference, cuts, size, threads, tmp_path
             (folder / f"{stem}-{number:02}-of-{len(parts)}.tsv").write_bytes(part)
         (folder / name).unlink()
         paths[name] = find_file(str(folder / name))
-    read = LineReader.read_block
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "RANGE_BYTES", size)
-        patch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, 5))
+        patch.setattr("geval_py.reading.lines.BLOCK_BYTES", 5)
         found = result(split.replace(expected=paths["expected.tsv"], outputs=(output_at(paths["out.tsv"]),)), threads)
     if isinstance(want[1], str):
         want = want[0], want[1].replace("out.tsv", os.path.basename(paths["out.tsv"])), want[2]
@@ -213,9 +164,8 @@ def test_a_thousand_parts(threads, tmp_path):
 @pytest.mark.parametrize("size", [1, 9, 1000])
 def test_a_malformed_line_is_named_in_its_part(size, threads, tmp_path, monkeypatch):
     """The file and the line that can be looked at there."""
-    read = LineReader.read_block
     monkeypatch.setattr(blocks, "RANGE_BYTES", size)
-    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, 5))
+    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 5)
     for part in range(4):
         lines = [b"a:1\n", b":1\n"] * 10
         if part == 2:
@@ -234,9 +184,8 @@ def test_a_malformed_line_is_named_in_its_part(size, threads, tmp_path, monkeypa
 @pytest.fixture
 def ranged(tmp_path, monkeypatch):
     """Write files of a thousand lines, which are read in ranges of a few; gives their split."""
-    read = LineReader.read_block
     monkeypatch.setattr(blocks, "RANGE_BYTES", 40)
-    monkeypatch.setattr(LineReader, "read_block", lambda self, buffer, _=0: read(self, buffer, 10))
+    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 10)
     (tmp_path / "out.tsv").write_bytes(b"a:0.5 :0.5\n" * 1000)
     (tmp_path / "expected.tsv").write_bytes(b"a\n" * 1000)
     return split_of(tmp_path)

@@ -8,7 +8,6 @@ backend, looked up when it is called. The backend in Python describes the functi
 from __future__ import annotations
 
 import os
-import sys
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,8 +16,6 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.reading.parquet_lists import Decoder
-    from geval_py.reading.thrift import ReadStruct
     from geval_py.scoring.kernel.listed_rows import row_losses as row_losses
     from geval_py.scoring.kernel.packed_words import array_losses as array_losses
     from geval_py.scoring.kernel.packed_words import pack_words as pack_words
@@ -66,15 +63,6 @@ def choose_backend() -> Literal["native", "python"]:
         message = f"the native kernel cannot be loaded: {visible(str(error))}\n  {advice}"
         raise UsageError(message=message) from error
     return "native"
-
-
-def parquet_kernel() -> tuple[type[Decoder], ReadStruct] | None:
-    """Return what decodes lists in Parquet, and what reads Thrift; None where pyarrow decodes them, the reference."""
-    if choose_backend() != "native" or sys.byteorder != "little" or not hasattr(os, "pread"):
-        return None
-    from geval_py.scoring.kernel.native import ParquetLists, read_struct
-
-    return ParquetLists, read_struct
 
 
 if not TYPE_CHECKING:

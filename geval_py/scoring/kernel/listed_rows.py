@@ -16,7 +16,7 @@ from geval_py.scoring.kernel.reference import bounded_losses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from geval_py.reading.listed import ListedRows
+    from geval_py.reading.sources import ListedRows
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
@@ -44,22 +44,18 @@ def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) ->
 
 def _line(rows: ListedRows, n: int) -> bytes | None:
     """Write a row as a line; None if it is none."""
-    start, stop = rows.offsets[n : n + 2]
-    places = range(start, stop)
-    if not 0 <= start < stop <= len(rows.values) or (rows.codes is not None and stop > len(rows.codes)):
+    start, stop = map(int, rows.offsets[n : n + 2])
+    if not 0 <= start < stop <= min(len(rows.values), len(rows.starts) - 1):
         return None
     entries = []
-    for place in places:
-        number = place if rows.codes is None else rows.codes[place]
-        if not 0 <= number < len(rows.starts) - 1:
-            return None
-        begin, end = rows.starts[number : number + 2]
+    for place in range(start, stop):
+        begin, end = map(int, rows.starts[place : place + 2])
         if not 0 <= begin <= end <= len(rows.text):
             return None
         word = bytes(rows.text[begin:end])
         if any(mark in word for mark in (b" ", b"\n", b"\r")) or not is_utf8(word):
             return None
-        entries.append(word + b":%r" % rows.values[place])
+        entries.append(word + b":%r" % float(rows.values[place]))
     values = rows.values[start:stop].tolist()
     if not all(map(isfinite, values)) or are_probabilities(values) != rows.probabilities:
         return None

@@ -7,26 +7,10 @@
 #include "fit_calls.hpp"
 #include "line_calls.hpp"
 #include "ngram_calls.hpp"
-#include "parquet_calls.hpp"
 #include "row_calls.hpp"
 #include "token_calls.hpp"
 
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
-
 namespace {
-
-// What is freed stays with the process, which else spends up to a third of its time on getting pages back, and serves
-// all threads: if each had its own memory, 16 threads would touch twice as many pages for the first time.
-PyObject* keep_freed_memory(PyObject*, PyObject*) {
-#ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, 1 << 25);  // the largest that is possible
-    mallopt(M_TRIM_THRESHOLD, 1 << 28);
-    mallopt(M_ARENA_MAX, 1);
-#endif
-    Py_RETURN_NONE;
-}
 
 PyMethodDef METHODS[] = {
     {"read_number", read_number, METH_VARARGS, "read_number(text) -> the number, inf if too large; None if it is none"},
@@ -67,23 +51,8 @@ PyMethodDef METHODS[] = {
      "array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit) -> (losses, bound, index of the first "
      "row at fault or -1)"},
     {"row_losses", row_losses, METH_VARARGS,
-     "row_losses(offsets, starts, text, codes, values, probabilities, expected, bits, first_line) -> (losses, bound, index "
+     "row_losses(offsets, starts, text, values, probabilities, expected, bits, first_line) -> (losses, bound, index "
      "of the first row that is no line or -1)"},
-    {"thrift_shape", thrift_shape, METH_O, "thrift_shape(shape) -> the shape of a structure"},
-    {"read_struct", read_struct, METH_VARARGS,
-     "read_struct(shape, data, most) -> (fields, size); 1 where the data end, 2 for too many entries, 3 for what is wrong"},
-    {"keep_freed_memory", keep_freed_memory, METH_NOARGS,
-     "keep_freed_memory(): let this process keep the memory that it frees, for all threads, if it has glibc"},
-    {"parquet_lists", parquet_lists, METH_VARARGS, "parquet_lists(kind, definition) -> an empty column of lists"},
-    {"start_group", start_group, METH_O, "start_group(lists): what is added next is of another row group"},
-    {"add_dictionary", add_dictionary, METH_VARARGS,
-     "add_dictionary(lists, values, count) -> the size of its longest word; -1 if it is refused"},
-    {"dictionary_of", dictionary_of, METH_O, "dictionary_of(lists) -> (starts, text) of the words of all dictionaries"},
-    {"text_size", text_size, METH_VARARGS, "text_size(lists, codes) -> the bytes of their words"},
-    {"add_page", add_page, METH_VARARGS,
-     "add_page(lists, page, count, coded) -> how many rows have begun; -1 if it is refused"},
-    {"take_rows", take_rows, METH_VARARGS,
-     "take_rows(lists, rows) -> (offsets, values or starts, text); None if a page is damaged"},
     {"score_probing", score_probing, METH_VARARGS,
      "score_probing(model, counts, multiplier, text, marks) -> (log10 of the tokens, whether unknown, tokens by line)"},
     {"word_table", word_table, METH_VARARGS, "word_table(words, alias) -> a table that numbers words"},

@@ -6,7 +6,7 @@ The modules of :data:`geval_py.scoring.kernel.backends.PYTHON` describe the func
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
@@ -24,9 +24,7 @@ from geval_py.scoring.kernel._native import (
 if TYPE_CHECKING:
     from mmap import mmap
 
-    from geval_py.reading.listed import ListedRows
-    from geval_py.reading.thrift import Shape, Struct
-    from geval_py.scoring.kernel._native import CapsuleType
+    from geval_py.reading.sources import ListedRows
     from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
 
 __all__ = ["add_rows", "count_lines", "exact_sum", "format_entries", "pack_words", "take_column"]  # as they are
@@ -92,66 +90,10 @@ def array_losses(*rows: Any) -> tuple[array[float], float, int]:
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
-    losses, bound, fault = _native.row_losses(*rows, expected, bits, first_line)
+    losses, bound, fault = _native.row_losses(
+        rows.offsets, rows.starts, rows.text, rows.values, rows.probabilities, expected, bits, first_line
+    )
     return array("d", losses), bound, fault
-
-
-_SHAPES: dict[int, tuple[Mapping[int, Shape], CapsuleType]] = {}  # by the id of a shape, which lasts as long
-
-
-def read_struct(data: Bytes, shape: Mapping[int, Shape], most: int) -> tuple[Struct, int]:
-    """Read a structure; see :func:`geval_py.reading.thrift.read_struct`."""
-    known = _SHAPES.get(id(shape))
-    if known is None:
-        known = _SHAPES[id(shape)] = shape, _native.thrift_shape(shape)
-    found = _native.read_struct(known[1], data, most)
-    if isinstance(found, int):
-        from geval_py.reading.thrift import TooManyError
-
-        raise (IndexError, TooManyError, ValueError)[found - 1]
-    return found
-
-
-def keep_freed_memory() -> None:
-    """Let the process keep the memory that it frees, for all its threads, and give none back after each batch.
-
-    Call it before threads start. It has an effect with glibc only.
-    """
-    _native.keep_freed_memory()
-
-
-_KINDS_OF_LISTS = ("codes", "words", "floats", "doubles", "nulls")
-
-
-class ParquetLists:
-    """Decodes a column of lists in some row groups; see :class:`geval_py.reading.parquet_lists.Decoder`."""
-
-    def __init__(self, kind: str, definition: int) -> None:
-        self._lists = _native.parquet_lists(_KINDS_OF_LISTS.index(kind), definition)
-
-    def start_group(self) -> None:
-        """Begin a row group."""
-        _native.start_group(self._lists)
-
-    def add_dictionary(self, values: Bytes, count: int) -> int:
-        """Read the dictionary of a row group."""
-        return _native.add_dictionary(self._lists, values, count)
-
-    def dictionary(self) -> tuple[bytes, bytes]:
-        """Return the words of all dictionaries."""
-        return _native.dictionary_of(self._lists)
-
-    def text_size(self, codes: bytes) -> int:
-        """Count the bytes of words."""
-        return _native.text_size(self._lists, codes)
-
-    def add_page(self, page: Bytes, count: int, coded: bool) -> int:
-        """Read a page."""
-        return _native.add_page(self._lists, page, count, coded)
-
-    def take(self, rows: int) -> tuple[bytes, bytes, bytes] | None:
-        """Take the first rows."""
-        return _native.take_rows(self._lists, rows)
 
 
 def isotonic(values: Doubles, weights: Doubles) -> array[float]:

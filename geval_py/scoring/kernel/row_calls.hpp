@@ -110,23 +110,22 @@ bool places_of(PyObject* object, Buffer& buffer, Places& places) {
         places = {static_cast<const char*>(buffer.view.buf), static_cast<std::size_t>(buffer.view.len / size), size == 8};
         return true;
     }
-    PyErr_SetString(PyExc_ValueError, "offsets, codes and values have four or eight bytes");
+    PyErr_SetString(PyExc_ValueError, "offsets, starts and values have four or eight bytes");
     return false;
 }
 
 PyObject* row_losses(PyObject*, PyObject* arguments) {
-    PyObject *offsets_object, *starts_object, *codes_object, *values_object;
-    Buffer offsets, starts, text, codes, values, expected;
+    PyObject *offsets_object, *starts_object, *values_object;
+    Buffer offsets, starts, text, values, expected;
     int probabilities, bits;
     unsigned long long first_line;
     ListedRows rows{};
-    if (!PyArg_ParseTuple(arguments, "OOy*OOpy*iK", &offsets_object, &starts_object, &text.view, &codes_object,
-                          &values_object, &probabilities, &expected.view, &bits, &first_line) ||
+    if (!PyArg_ParseTuple(arguments, "OOy*Opy*iK", &offsets_object, &starts_object, &text.view, &values_object,
+                          &probabilities, &expected.view, &bits, &first_line) ||
         !check_bits(bits))
         return nullptr;
-    rows.coded = codes_object != Py_None;
     if (!places_of(offsets_object, offsets, rows.offsets) || !places_of(starts_object, starts, rows.starts) ||
-        !places_of(values_object, values, rows.values) || (rows.coded && !places_of(codes_object, codes, rows.codes)))
+        !places_of(values_object, values, rows.values))
         return nullptr;
     rows.text = text.text();
     rows.probabilities = probabilities;

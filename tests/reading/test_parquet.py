@@ -1,0 +1,224 @@
+"""Parquet of any writer: it is read and scored as the TSV of its rows, and refused before it fills the memory."""
+
+import random
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from geval_py import read_output
+from geval_py.checking.check import unreadable_output
+from geval_py.cli import main
+from geval_py.errors import UnreadableFileError
+from geval_py.reading import other_formats, parquet
+from geval_py.reading.outputs import output_at
+
+TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
+ENTRY = pa.list_(pa.field("element", pa.string(), nullable=False))
+WRITERS = {
+    "default": {},
+    "zstd": {"compression": "zstd"},
+    "none": {"compression": "none"},
+    "brotli": {"compression": "brotli"},
+    "plain": {"use_dictionary": False},
+    "words that a dictionary cannot hold": {"dictionary_pagesize_limit": 500},
+    "small pages": {"data_page_size": 500, "write_batch_size": 30},
+    "small groups": {"row_group_size": 11},
+    "of version 1": {"version": "1.0"},
+    "pages of version 2": {"data_page_version": "2.0", "compression": "zstd"},
+    "words that share their beginnings": {"use_dictionary": False, "column_encoding": {"words.list.element": "DELTA_BYTE_ARRAY"}},
+    "split floats": {"use_dictionary": ["words"], "column_encoding": {"probabilities.list.element": "BYTE_STREAM_SPLIT"}},
+}  # fmt: skip
+
+
+def reason_of(path):
+    with pytest.raises(UnreadableFileError) as caught:
+        list(read_output(path))
+    return caught.value.reason
+
+
+def score(*options):
+    return main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed", *options])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rows(seed, count=300):
+    """Lists of words, some of them long or not ASCII, and of as many numbers."""
+    draw = random.Random(seed)
+    words = ["", "ą", "żółw", "a" * 40, *(f"w{n}" for n in range(300))]
+    lists = [draw.choices(words, k=draw.choice((1, 1, 2, 7, 40))) for _ in range(count)]
+    return lists, [[draw.random() for _ in row] for row in lists]
+
+
+def write_tsv(lists, numbers):
+    with open("out.tsv", "w", encoding="utf-8") as file:
+        for words, values in zip(lists, numbers, strict=True):
+            print(" ".join(f"{word}:{value!r}" for word, value in zip(words, values, strict=True)), file=file)
+
+
+FORMS = {
+    "doubles": {},
+    "floats": {"probabilities": pa.list_(pa.float32())},
+    "large lists": {"words": pa.large_list(pa.large_string()), "probabilities": pa.large_list(pa.float64())},
+    "lists that may not be missing": {"words": ENTRY},
+    "categories": {"words": pa.list_(pa.dictionary(pa.int32(), pa.string()))},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("options", WRITERS.values(), ids=WRITERS)
+def test_parquet_is_read_and_scored_as_tsv(form, options, here, capsys):
+    lists, numbers = rows(1)
+    types = {"words": pa.list_(pa.string()), "probabilities": pa.list_(pa.float64())} | FORMS[form]
+    if form == "floats":
+        numbers = [[float(np.float32(value)) for value in row] for row in numbers]
+    if form == "categories":
+        if "column_encoding" in options:
+            options = {}
+        flat = pa.array([word for row in lists for word in row]).dictionary_encode()
+        words = pa.ListArray.from_arrays(np.cumsum([0, *map(len, lists)]).astype(np.int32), flat)
+    else:
+        words = pa.array(lists, types["words"])
+    others = {"id": list(range(len(lists))), "more": [[["x"]]] * len(lists)}
+    columns = {"probabilities": pa.array(numbers, types["probabilities"]), "words": words, **others}
+    pq.write_table(pa.table(columns), "out.parquet", **options)
+    write_tsv(lists, numbers)
+    assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
+    (here / "expected.tsv").write_text("w7\nżółw\n" * 150)
+    for more in ([], ["-l"], ["-m", "Accuracy"]):
+        assert score(*more) == 0
+        assert main(["-o", "out.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed", *more]) == 0
+        found = capsys.readouterr().out.splitlines()
+        assert found[: len(found) // 2] == found[len(found) // 2 :]
+
+
+def test_rows_of_all_forms_in_one_file(here, capsys):
+    """Logarithms, buckets, and columns of which lists are missing, as geval convert writes them."""
+    lines = ["a:0.5 :0.5", "a:-1.5 b:-2.0", "-1.0 -2.0 -0.5 -7.5"] * 3000
+    (here / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
+    other_formats.convert("out.tsv", "out.parquet")
+    assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
+    (here / "expected.tsv").write_text("a\n" * len(lines))
+    for name in ("out.parquet", "out.tsv"):
+        assert main(["-o", name, "-e", "expected.tsv", "-m", "LogLossHashed2"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+
+
+def test_two_dictionaries_in_a_row_group(here):
+    """The second one's words are plain."""
+
+    def columns(letter):
+        words = pa.DictionaryArray.from_arrays(pa.array(np.arange(500) % 100), [f"{letter}{n}" for n in range(100)])
+        lists = [pa.ListArray.from_arrays(np.arange(501), column) for column in (words, np.full(500, 0.5))]
+        return pa.table(lists, names=["words", "probabilities"])
+
+    pq.write_table(pa.concat_tables([columns("a"), columns("b")]), "out.parquet")
+    assert list(parquet.read_parquet("out.parquet")) == [
+        f"{letter}{n % 100}:0.5" for letter in "ab" for n in range(500)
+    ]
+
+
+def test_lists_of_different_lengths(here, capsys):
+    pq.write_table(pa.table({"words": [["a", "b"], ["c"]], "probabilities": [[0.5], [0.5, 0.5]]}), "out.parquet")
+    (here / "expected.tsv").write_text("a\n" * 2)
+    assert score() == 1
+    assert "row 1, probabilities: 1 numbers for 2 words" in capsys.readouterr().err
+
+
+def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(here, capsys, monkeypatch):
+    (here / "expected.tsv").write_text("a\n" * 150)
+    for fault in (None, "a b"):
+        with pq.ParquetWriter("out.parquet", pa.table({"words": [["a"]], "probabilities": [[1.0]]}).schema) as writer:
+            for word in "a", "b", "long" * 1000:
+                words = [[word * (1 + n % 2)] for n in range(49)] + [[fault or word]]
+                table = {"words": words, "probabilities": [[1.0]] * 50}
+                writer.write_table(pa.table(table), row_group_size=50)
+        monkeypatch.setattr(parquet, "MAX_GROUP_BYTES", 3000)
+        monkeypatch.setattr(parquet, "MAX_RATIO", 1)
+        assert score() == 1
+        reason = "row 50, words[0]: " if fault else "row group 3 would unpack to more than "
+        assert capsys.readouterr().err.startswith(f"geval: Cannot read `out.parquet`: {reason}")
+
+
+def test_files_that_are_damaged(here):
+    pq.write_table(pa.table({"words": [["a"]], "probabilities": [[1.0]]}), "out.parquet")
+    whole = (here / "out.parquet").read_bytes()
+    for data in (whole[:-1], whole[-20:], whole[:-8] + (1 << 30).to_bytes(4, "little") + b"PAR1", b"PAR1" * 9):
+        (here / "out.parquet").write_bytes(data)
+        assert reason_of("out.parquet").startswith("it is not well-formed Parquet: ")
+        assert unreadable_output(output_at("out.parquet").path).rule.code == "E101"
+
+
+def test_words_that_are_no_text(here, capsys):
+    binary = pa.array([[b"\xff"]], pa.list_(pa.binary()))
+    words = pa.ListArray.from_arrays(binary.offsets, binary.values.view(pa.string()))
+    pq.write_table(pa.table({"words": words, "probabilities": [[1.0]]}), "out.parquet")
+    (here / "expected.tsv").write_text("a\n")
+    assert reason_of("out.parquet").startswith("it is not well-formed Parquet: ")
+    assert score() == 1
+    assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {reason_of('out.parquet')}\n"
+
+
+def write_row(path, entries, **options):
+    """Write one row that has the same entry many times."""
+    offsets = pa.array([0, entries], pa.int32())
+    words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(entries, np.int32)), ["a"])
+    columns = [pa.ListArray.from_arrays(offsets, column) for column in (words, pa.array(np.full(entries, 0.5)))]
+    pq.write_table(pa.table(columns, names=["words", "probabilities"]), path, store_schema=False, **options)
+
+
+def test_many_entries_in_a_few_bytes(here):
+    """The sizes in the footer are looked at before anything is unpacked."""
+    write_row("out.parquet", 20_000_000)
+    assert (here / "out.parquet").stat().st_size < 200_000
+    (here / "expected.tsv").write_text("a\n")
+    assert re.fullmatch(TOO_MUCH, reason_of("out.parquet"))
+    assert score() == 1
+
+
+def test_many_row_groups_have_one_limit(here, capsys, monkeypatch):
+    table = pa.table({"words": [[f"w{n}"] for n in range(250)], "probabilities": [[0.5]] * 250})
+    pq.write_table(table, "out.parquet", row_group_size=50)
+    (here / "expected.tsv").write_text("a\n" * 250)
+    assert score() == 0
+    output = output_at("out.parquet").path
+    problem = unreadable_output(output, max_bytes=6000)
+    assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 6000 bytes")
+    assert unreadable_output(output, max_bytes=20_000) is None
+    capsys.readouterr()
+    monkeypatch.setattr(parquet, "DEFAULT_MAX_BYTES", 6000)
+    monkeypatch.setattr(parquet, "MAX_RATIO", 1)
+    assert score() == 1
+    assert capsys.readouterr().err == "geval: Too large: `out.parquet` unpacks to more than 6000 bytes\n"
+    monkeypatch.setattr(parquet, "MAX_RATIO", 100)  # a large file may unpack to more
+    assert score() == 0
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl.xz", ".csv.gz"])
+def test_the_checker_has_a_limit_of_bytes(ending, here):
+    (here / "out.tsv").write_text("the:0.5 :0.5\n" * 1000)
+    other_formats.convert("out.tsv", f"new{ending}")
+    output = output_at(f"new{ending}").path
+    problem = unreadable_output(output, max_bytes=5000)
+    assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 5000 bytes")
+    assert unreadable_output(output) is None
+
+
+def test_details_of_lighteval_with_a_name_twice(here):
+    choices = pa.array([["a", "b"]])
+    twice = pa.StructArray.from_arrays([choices, choices], names=["choices", "choices"])
+    once = pa.StructArray.from_arrays([choices], names=["choices"])
+    response = pa.StructArray.from_arrays([pa.array([[-1.0, -2.0]])], names=["logprobs"])
+    for columns in ([twice], [once, once]):
+        table = pa.Table.from_arrays([*columns, response], names=["doc"] * len(columns) + ["model_response"])
+        pq.write_table(table, "out.parquet")
+        wanted = "column doc.choices: lighteval's details of a multiple-choice task have a list there"
+        assert reason_of("out.parquet") == wanted
