@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     import distributed
     import pandas as pd
 
-    from geval_py.explaining.documents import DocumentsBy
+    from geval_py.explaining.documents import Documents, DocumentsBy
     from geval_py.explaining.significance import Interval
-    from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.in_memory import Inputs
 
@@ -172,7 +171,7 @@ class Score(MetricScore):
 
         Raises UsageError for fewer than one sample, a seed below 0, and a single document.
         """
-        from geval_py.explaining.resampling import score_interval
+        from geval_py.explaining.documents import score_interval
 
         return score_interval(
             self,

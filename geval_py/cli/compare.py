@@ -47,8 +47,8 @@ def make_parser() -> parsers.QuietParser:
     parsers.add_fields(parser, "vocabulary", "tokenizer")
     baseline = "the output to compare with, by its name, path or parameters (default: the first)"
     add("--baseline", default=None, metavar="NAME", help=baseline)
-    samples = f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES}, more for many outputs)"
-    add("--samples", type=parsers.number_type, default=None, metavar="N", help=samples)
+    samples = f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES})"
+    add("--samples", type=parsers.number_type, default=config.DEFAULT_SAMPLES, metavar="N", help=samples)
     parsers.add_option(parser, options.option_of("seed"), f"of the random numbers (default: {config.DEFAULT_SEED})")
     parsers.add_documents(parser)
     digits = "digits after the point (default: as many as the intervals make worth showing)"

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from geval_py.cli.options import Settings
+    from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
-    from geval_py.explaining.spread import Documents
     from geval_py.scoring.blocks import Workers
     from geval_py.tables.table import Table
 
@@ -129,7 +129,7 @@ def _interval(
         return None
     from functools import partial
 
-    from geval_py.explaining.resampling import score_interval
+    from geval_py.explaining.documents import score_interval
 
     evaluations = what_is_scored(results)
     warn_unbounded_loss(evaluations)

@@ -15,7 +15,7 @@ import numpy as np
 
 from geval_py.explaining import reliability, significance
 from geval_py.explaining.documents import choose_documents
-from geval_py.explaining.spread import spread_of_mean
+from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.metrics import base, hashed
 from geval_py.tables.formats import Tabular
@@ -24,8 +24,7 @@ from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.documents import Dependence, DocumentsBy
-    from geval_py.explaining.spread import Documents
+    from geval_py.explaining.documents import Dependence, Documents, DocumentsBy
 
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets

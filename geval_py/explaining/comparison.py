@@ -1,8 +1,8 @@
 """Comparison: whether one output of a test set is better than another, by more than chance.
 
-    evaluations ──> line statistics, a table per system ──> differences, tests, groups
+    evaluations ──> a sample of line statistics ──> differences, tests, groups ──> tables
 
-Only the first metric is compared. :mod:`geval_py.explaining.paired` describes the tests,
+Only the first metric is compared. :mod:`geval_py.explaining.statistics` describes the tests,
 :mod:`geval_py.explaining.significance` the groups.
 """
 
@@ -14,13 +14,35 @@ import os
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
+import numpy as np
+
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Interval, default_samples, samples_needed
+from geval_py.explaining.documents import Dependence, Documents, DocumentsBy, choose_documents, notes_on_intervals
+from geval_py.explaining.significance import (
+    LEAST_TESTED,
+    LEVEL,
+    Integers,
+    Interval,
+    holm,
+    samples_needed,
+    undistinguished_groups,
+)
+from geval_py.explaining.statistics import (
+    against_baseline,
+    comparable_parts,
+    intervals,
+    line_shares,
+    pair_p_values,
+    ranking_p_values,
+    sample_of,
+)
 from geval_py.reading import config
 from geval_py.reading.outputs import Output, find_output, output_at, own_names, unique_names
 from geval_py.scoring import blocks, scores
+from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.score_tables import short_name
 from geval_py.tables import formats, numbers
 from geval_py.tables.layout import Legend
@@ -31,14 +53,63 @@ from geval_py.text import shown, some_of, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.explaining.documents import Dependence, DocumentsBy
-    from geval_py.explaining.paired import Ranking, System
-    from geval_py.explaining.spread import Documents
-
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 
 
 _OF_TABLES = ("precision", "names", "marks")  # fields that say how a comparison is shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """One output of a comparison.
+
+    ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss (or another
+    infinite statistic); ``finite_score`` is over the lines ``compared``: those that are finite in this system and in
+    the baseline.
+
+    Against the baseline, on all lines: the shares of lines ``won`` (a lower loss or, for a metric of other
+    statistics, a better score of the line; any finite line beats an infinite one), ``lost`` and ``tied`` (also two
+    infinite lines). On the lines compared: the ``difference`` (finite score minus the baseline's, in the metric's
+    unit) with its 95 % interval, and the p-values of both tests (two-sided, not corrected for the number of systems;
+    by documents, and for many lines, ``p_bootstrap`` is of a t test). All are None for the baseline. Figures of the
+    lines compared are None if there is no such line, and so is a difference of infinite scores. The difference and
+    its p-values are None, too, if it favours the system with more infinite lines.
+
+    Two equal ``signature`` mean the same score; it is None if none was asked for.
+    """
+
+    name: str
+    score: float
+    interval: Interval
+    infinite: int
+    compared: int = 0
+    finite_score: float | None = None
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    p_bootstrap: float | None = None
+    p_randomisation: float | None = None
+    won: float | None = None
+    lost: float | None = None
+    tied: float | None = None
+    signature: scores.Signature | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        shown = {n: value.to_dict() if isinstance(value, Interval) else value for n, value in values.items()}
+        return shown | {"signature": None if self.signature is None else str(self.signature)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Systems, the best first, and the groups of systems that cannot be told apart; ``lines`` are finite in all.
+
+    ``equal`` are the sets of systems with the same statistics on every line.
+    """
+
+    systems: tuple[System, ...]
+    groups: tuple[tuple[str, ...], ...]
+    equal: tuple[tuple[str, ...], ...]
+    lines: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -231,6 +302,94 @@ class Comparison(formats.Tabular):
             yield f"{stars}, against the baseline, not corrected for the number of systems."
 
 
+def rank(
+    metric: Metric,
+    names: Sequence[str],
+    statistics: Sequence[LineStatistics],
+    *,
+    baseline: int,
+    samples: int,
+    seed: int,
+    documents: Integers | None = None,
+    progress: blocks.Progress | None = None,
+) -> Ranking:
+    """Score systems on the same lines, test all pairs, and group them; ``baseline`` is the index of a system.
+
+    Raises UsageError for samples or a seed out of range.
+    """
+    sample = sample_of(metric, statistics, documents)
+    infinite, count = sample.infinite, sample.systems
+    failures = infinite.sum(axis=0).tolist()
+    own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
+    shares, systems = line_shares(sample, baseline), []
+    for n in range(count):
+        system = System(
+            name=names[n], score=metric.value(statistics[n]), interval=own_intervals[n], infinite=failures[n]
+        )
+        if n != baseline:
+            won, lost, tied = shares[n]
+            system = replace(system, won=won, lost=lost, tied=tied)
+        elif failures[n] < sample.lines:
+            finite = sample.select(~infinite[:, n], [n]) if failures[n] else None
+            finite_score = system.score if finite is None else float(finite.scores(finite.totals())[0, 0])
+            system = replace(system, compared=sample.lines - failures[n], finite_score=finite_score)
+        systems.append(system)
+
+    pairs = combinations(range(count), 2)
+    p_values = pair_p_values(sample, pairs, samples=samples, seed=seed, progress=progress)
+    against = [(min(n, baseline), max(n, baseline)) for n in range(count) if n != baseline]
+    for part, place, together in comparable_parts(sample, against):
+        all_lines = part.lines == sample.lines
+        part_scores = part.scores(part.totals())[0].tolist()
+        tests = against_baseline(part, place[baseline], samples=samples, seed=seed, progress=progress)
+        base = systems[baseline].score if all_lines else part_scores[place[baseline]]
+        for pair in together:
+            n, p_value = sum(pair) - baseline, p_values[pair]
+            score = systems[n].score if all_lines else part_scores[place[n]]
+            systems[n] = replace(systems[n], compared=part.lines, finite_score=score)
+            if p_value is not None:
+                difference_interval, p_bootstrap = tests[place[n]]
+                systems[n] = replace(
+                    systems[n],
+                    difference=None if math.isnan(score - base) else score - base,
+                    difference_interval=difference_interval,
+                    p_bootstrap=p_bootstrap,
+                    p_randomisation=p_value,
+                )
+
+    sign = 1 if metric.measure.direction == "lower" else -1
+
+    def place_of(n: int) -> tuple[bool, float, int, float]:
+        """Sort by score, infinite lines, score on the lines compared; undefined scores are last."""
+        finite_score = (systems[n].finite_score or 0.0) if failures[n] else 0.0
+        undefined = math.isnan(systems[n].score)
+        return (
+            (True, 0.0, 0, 0.0) if undefined else (False, sign * systems[n].score, failures[n], sign * finite_score)
+        )
+
+    order = sorted(range(count), key=place_of)
+    p_of = ranking_p_values(sample, p_values)
+    ranked_pairs = list(combinations(range(count), 2))
+    corrected = holm([p_of[min(order[a], order[b]), max(order[a], order[b])] for a, b in ranked_pairs])
+    distinct = frozenset(pair for pair, p in zip(ranked_pairs, corrected, strict=True) if p < LEVEL)
+    groups = undistinguished_groups(count, distinct)
+    return Ranking(
+        systems=tuple(systems[n] for n in order),
+        groups=tuple(tuple(names[order[n]] for n in group) for group in groups),
+        equal=tuple(tuple(names[n] for n in same) for same in equal_systems(statistics)),
+        lines=int((~infinite).all(axis=1).sum()),
+    )
+
+
+def equal_systems(systems: Iterable[LineStatistics]) -> list[tuple[int, ...]]:
+    """Find the sets, of two systems at least, with the same statistics on every line."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for n, system in enumerate(systems):
+        columns = ((np.array(column) + 0.0).tobytes() for column in system.columns)  # -0 is 0
+        alike.setdefault((*columns, repr(system.details)), []).append(n)
+    return [tuple(same) for same in alike.values() if len(same) > 1]
+
+
 def checked_label(label: str | None) -> str | None:
     """Return a label of LaTeX; raises UsageError for other characters than letters, digits and ``:._/+-``."""
     try:
@@ -243,7 +402,7 @@ def compare(
     evaluations: Iterable[scores.ScoredOutput],
     *,
     baseline: Baseline = None,
-    samples: int | None = None,
+    samples: int = config.DEFAULT_SAMPLES,
     seed: int = config.DEFAULT_SEED,
     documents: DocumentsBy = None,
     progress: blocks.Progress | None = None,
@@ -252,9 +411,8 @@ def compare(
 
     ``baseline`` is an output's name or path, its index (default: the first output), or a shorter name that fits only
     one output: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number of
-    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation:
-    by default 10,000 or, for more than 32 outputs, as many as the groups need, up to 100,000. ``seed`` is for the
-    random numbers; ``progress`` is called now and then.
+    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation.
+    ``seed`` is for the random numbers; ``progress`` is called now and then.
 
     ``documents`` is a column of the input (its name or number, from 1): lines on which it is the same belong
     together, and intervals and tests are by documents. By default the column is found by whose documents the lines'
@@ -264,50 +422,31 @@ def compare(
     Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline
     or column, samples or a seed out of range, a single document; LineCountError for different numbers of lines.
     """
-    from geval_py.explaining.documents import choose_documents, notes_on_intervals
-    from geval_py.explaining.paired import Systems
-
     evaluations = scores.checked_evaluations(evaluations, "compare")
-    samples = default_samples(len(evaluations)) if samples is None else samples
     config.check_sampling(samples, seed)
     if len(evaluations) < 2:
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
     scores.check_comparable(evaluations)
     outputs = [evaluation.output for evaluation in evaluations]
-    names = unique_names(outputs)
+    names, first = unique_names(outputs), evaluations[0].scores[0]
     index = _find_baseline(baseline, names, outputs)
     of_file, dependence = choose_documents(evaluations, documents)
-    grouped = of_file and of_file.of_score(evaluations[0].scores[0])
-    ranking = Systems(
-        metric=evaluations[0].scores[0].metric,
-        names=names,
-        statistics=[evaluation.scores[0].statistics for evaluation in evaluations],
+    kept = of_file and of_file.of_score(first)
+    grouped = kept and kept.several()
+    ranking = rank(
+        first.metric,
+        names,
+        [evaluation.scores[0].statistics for evaluation in evaluations],
         baseline=index,
         samples=samples,
         seed=seed,
-        documents=grouped and grouped.several(),
+        documents=None if grouped is None else grouped.of_line,
         progress=progress,
-    ).rank()
-    on_intervals = notes_on_intervals(of_file, (of.scores[0] for of in evaluations))
-    notes = [*_notes_on_documents(grouped, dependence), *on_intervals, *_notes(evaluations, ranking, samples)]
-    return _comparison(
-        evaluations, names, names[index], ranking, samples=samples, seed=seed, documents=grouped, notes=notes
     )
-
-
-def _comparison(
-    evaluations: Sequence[scores.ScoredOutput],
-    names: Sequence[str],
-    baseline: str,
-    ranking: Ranking,
-    *,
-    samples: int,
-    seed: int,
-    documents: Documents | None,
-    notes: Sequence[str],
-) -> Comparison:
-    first = evaluations[0].scores[0]
-    signatures = {name: of.signature for name, of in zip(names, evaluations, strict=True)}
+    on_intervals = notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
+    document_count = None if grouped is None else grouped.count
+    on_tests = _notes(evaluations, ranking, samples, document_count)
+    signatures = {name: evaluation.signature for name, evaluation in zip(names, evaluations, strict=True)}
     return Comparison(
         test=evaluations[0].split.name,
         metric=first.name,
@@ -315,14 +454,14 @@ def _comparison(
         direction=first.direction,
         lines=evaluations[0].line_count,
         compared=ranking.lines,
-        baseline=baseline,
+        baseline=names[index],
         samples=samples,
         seed=seed,
-        documents=None if ranking.documents is None or documents is None else documents.column,
-        compared_documents=ranking.documents,
+        documents=None if grouped is None else grouped.column,
+        compared_documents=document_count,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
-        notes=tuple(notes),
+        notes=(*_notes_on_documents(kept, dependence), *on_intervals, *on_tests),
         of_losses=first.metric.measure.of_losses,
     )
 
@@ -353,8 +492,10 @@ def _notes_on_documents(documents: Documents | None, dependence: Dependence | No
         yield f"intervals and tests are by line: lines are hardly alike by {columns}"
 
 
-def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples: int) -> Iterator[str]:
-    few = ranking.documents
+def _notes(
+    evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples: int, few: int | None
+) -> Iterator[str]:
+    """Yield notes on lines, infinite losses and samples; ``few`` is the number of documents, if there are some."""
     if few is not None and 2 ** (1 - few) > LEVEL:
         yield f"{few} document{'s' if few > 1 else ''}: with so few, p rand cannot be below {2 ** (1 - few):g}"
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
@@ -379,7 +520,7 @@ def _notes(evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples
         yield f"{together} line{'s' if together > 1 else ''}: a test on so few means little"
     intervals = [system.difference_interval for system in ranking.systems]
     nothing_drawn = few is None and any(one is not None and one.samples is None for one in intervals)  # many lines
-    if samples < samples_needed(pairs) and not nothing_drawn:
+    if samples < samples_needed(pairs) and len(ranking.groups) == 1 and not nothing_drawn:
         yield (
             f"{samples} samples are too few for any of {pairs} pairs to be told apart: take --samples "
             f"{samples_needed(pairs)} or more"

@@ -1,7 +1,7 @@
 """Documents: lines that belong together, are alike, and tell less than as many lines of different documents.
 
 A document is the lines on which a column of the input is the same, such as the lines of one file.
-:mod:`geval_py.explaining.spread` has the intervals and the tests by documents.
+:mod:`geval_py.explaining.statistics` has the intervals and the tests by documents.
 
 In this order: the documents of an evaluation's lines; the choice of a column of the input by whose documents lines
 are so alike that an interval by lines is too narrow.
@@ -9,20 +9,31 @@ are so alike that an interval by lines is too narrow.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations, zip_longest
+from itertools import combinations, count, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from geval_py.errors import DataError, MissingFileError, UsageError
-from geval_py.explaining.resampling import line_values
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, combined_p, holm
-from geval_py.explaining.spread import Documents, alike_p, centred_ranks, spread_of_mean, widening
+from geval_py.explaining.significance import (
+    LEAST_TESTED,
+    LEVEL,
+    Array,
+    Integers,
+    Interval,
+    beta_cdf,
+    combined_p,
+    holm,
+)
+from geval_py.explaining.statistics import Spread, centred_ranks, interval, sample_of, spread_of_mean
 from geval_py.reading import features, sources
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
@@ -30,7 +41,9 @@ from geval_py.text import named, visible
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from geval_py.explaining.significance import Interval
     from geval_py.reading.splits import Split
+    from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 
@@ -44,6 +57,93 @@ MOST_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 # A column of the input, by its name or its number from 1; None: find one; False: no documents.
 DocumentsBy: TypeAlias = "str | int | Literal[False] | None"
 MakeFigures: TypeAlias = "Callable[[], Iterator[_Figures]]"  # those of one kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Documents:
+    """The documents of the scored lines.
+
+    ``column`` is the name or the number of the input's column; ``of_line`` has the document of each scored line,
+    numbered from 0 in order of appearance; ``count`` is the number of documents.
+    """
+
+    column: str
+    of_line: Integers
+    count: int
+
+    @classmethod
+    def of(cls, column: str, values: Iterable[Hashable]) -> Documents:
+        """Make documents from the values of a column, one a line."""
+        numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
+        of_line = np.fromiter(map(numbers.__getitem__, values), np.int64)
+        return cls(column=column, of_line=of_line, count=len(numbers))
+
+    @property
+    def are_lines(self) -> bool:
+        """Whether each line is a document of its own, which is the same as no documents."""
+        return self.count == len(self.of_line)
+
+    @property
+    def effective(self) -> float:
+        """The number of documents with as many lines each that would be as good for an interval."""
+        sizes = np.bincount(self.of_line).astype(np.float64)
+        return float(sizes.sum() ** 2 / (sizes @ sizes))
+
+    @property
+    def nothing_gained(self) -> str:
+        """The note for documents that are single lines."""
+        return f"each line is a document of its own by the column {visible(self.column)}: the same as no documents"
+
+    def several(self) -> Documents | None:
+        """Return the documents, or None if each line is one; raises UsageError if all lines are one document."""
+        if self.are_lines:
+            return None
+        if self.count == 1:
+            column, lines = visible(self.column), len(self.of_line)
+            raise UsageError(
+                message=f"all {lines} lines are of one document, since the column {column} is the same on all of them"
+                "\n  an interval by documents needs two or more"
+            )
+        return self
+
+    def of_score(self, score: MetricScore) -> Documents:
+        """Keep the lines that a metric scored, of all lines of the file."""
+        return self if score.line_numbers is None else self.only(np.array(score.line_numbers) - 1)
+
+    def only(self, places: Sequence[int] | Integers) -> Documents:
+        """Keep the lines at some places, counted from 0."""
+        numbers, of_line = np.unique(self.of_line[np.asarray(places, np.int64)], return_inverse=True)
+        return Documents(column=self.column, of_line=of_line, count=len(numbers))
+
+
+def score_interval(
+    score: MetricScore,
+    *,
+    samples: int = DEFAULT_SAMPLES,
+    seed: int = DEFAULT_SEED,
+    documents: Documents | None = None,
+    as_geval: bool = False,
+    progress: Progress | None = None,
+) -> Interval:
+    """Compute the 95 % interval of a score; ``documents`` are of all lines of the file.
+
+    Raises UsageError as :func:`geval_py.explaining.statistics.interval`, and for a single document.
+    """
+    several = None if documents is None else documents.of_score(score).several()
+    return interval(
+        score.metric,
+        score.statistics,
+        samples=samples,
+        seed=seed,
+        documents=None if several is None else several.of_line,
+        as_geval=as_geval,
+        progress=progress,
+    )
+
+
+def _figures_of(score: MetricScore) -> Array | None:
+    """Return a figure for each line, whose mean stands for the score."""
+    return sample_of(score.metric, [score.statistics]).line_figures(0)
 
 
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:
@@ -64,7 +164,7 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
             )
         return
     for score in all_scores:
-        column, kept = line_values(score.metric, score.statistics), documents.of_score(score)
+        column, kept = _figures_of(score), documents.of_score(score)
         if column is not None and kept.count > 1 and np.isfinite(column).all():
             least = min(FEW_DEGREES, (kept.count - 1) / 2)  # there are more if documents have about as many lines
             if spread_of_mean(column, kept.of_line).degrees < least:
@@ -78,7 +178,7 @@ def _without_interval(score: MetricScore) -> str | None:
     lines, unknown = score.statistics.lines, "how far the true score may be is not known, and no interval is shown"
     if lines == 1:
         return f"there is 1 line: {unknown}"
-    column = line_values(score.metric, score.statistics)
+    column = _figures_of(score)
     if column is None or not np.isfinite(column).all() or not np.allclose(column, column[0], rtol=NOISE, atol=0.0):
         return None
     what = "loss" if score.metric.measure.of_losses else "score"
@@ -291,7 +391,7 @@ def _kinds(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> list
     first = evaluations[0].scores[0]
     if values:
         return [lambda: _enough(_Figures.of(column, first) for column in values)]
-    columns = ((of.scores[0], line_values(of.scores[0].metric, of.scores[0].statistics)) for of in evaluations)
+    columns = ((of.scores[0], _figures_of(of.scores[0])) for of in evaluations)
     known = [(score, column) for score, column in columns if column is not None]
     pairs = [two for two in combinations(known, 2) if two[0][0].line_numbers == two[1][0].line_numbers]
     return [
@@ -339,6 +439,37 @@ def _test(documents: Documents, figures: _Figures) -> tuple[float, float]:
     of_line = (documents if are_all else documents.only(figures.places)).of_line
     p_value = alike_p(figures.ranks, of_line)
     return p_value, widening(figures.values, of_line) if p_value < LEVEL else 1.0
+
+
+def widening(values: Array, of_line: Integers) -> float:
+    """Divide the width of a mean's interval by documents by that of the interval by lines; 1 without a spread."""
+    by_line = Spread(float(values.std(ddof=1)) / math.sqrt(len(values)), len(values) - 1).half_width
+    return spread_of_mean(values, of_line).half_width / by_line if by_line > 0.0 else 1.0
+
+
+def alike_p(ranks: Array, of_line: Integers) -> float:
+    """Test whether the lines of a document are more alike than if lines were dealt out to documents at random.
+
+    It is Kruskal and Wallis's test on :func:`centred_ranks`. Its statistic, divided by the greatest possible one, has
+    about the beta distribution with the mean and the variance that it has when lines are dealt out (Wallace,
+    "Simplified beta-approximations to the Kruskal-Wallis H test", 1959). 1 if all ranks are equal, or each line is a
+    document, or all lines are one.
+    """
+    lines, sizes = len(ranks), np.bincount(of_line).astype(np.float64)
+    documents, total = len(sizes), float(ranks @ ranks)
+    if total == 0.0 or documents in (1, lines):
+        return 1.0
+    sums = np.bincount(of_line, ranks)
+    statistic = (lines - 1) * float((sums**2 / sizes).sum()) / total
+    mean = documents - 1
+    unequal = 3.0 * documents**2 - 6 * documents + lines * (2.0 * documents**2 - 6 * documents + 1)
+    variance = 2 * mean - 2 * unequal / (5 * lines * (lines + 1)) - 6 / 5 * float((1 / sizes).sum())
+    greatest = (lines**3 - float((sizes**3).sum())) / (lines * (lines + 1))
+    share = mean / greatest
+    if variance <= 0.0 or not 0.0 < share < 1.0:
+        return 1.0
+    both = share * (1 - share) * greatest**2 / variance - 1
+    return beta_cdf(1 - statistic / greatest, both * (1 - share), both * share) if both > 0.0 else 1.0
 
 
 def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:

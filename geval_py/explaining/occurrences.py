@@ -14,11 +14,11 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.significance import Array, Flags, Integers
-from geval_py.explaining.spread import centred_ranks
+from geval_py.explaining.statistics import centred_ranks
 from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
-    from geval_py.explaining.spread import Documents
+    from geval_py.explaining.documents import Documents
 
 
 PAIRS_AT_ONCE = 2_000_000

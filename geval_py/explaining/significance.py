@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.reading.config import DEFAULT_SAMPLES
 from geval_py.scoring.metrics.base import NOISE
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ Flags: TypeAlias = "NDArray[np.bool_]"
 
 CONFIDENCE = 0.95  # of intervals
 LEVEL = 0.05  # of tests
-MOST_BY_DEFAULT = 100_000  # samples: enough for the pairs of 100 systems, and far below what takes minutes
 LEAST_LINES = 10  # of a part of the lines, or with a feature and without it: with fewer, a figure means little
 LEAST_TESTED = 20  # lines: with fewer, a test means little
 NORMAL = 1.96  # standard deviations on either side that hold 95 %, as calibration and luck round it
@@ -105,7 +103,8 @@ def t_quantile(degrees: float) -> float:
 class Interval:
     """A 95 % interval: low < high, in the unit of the score, or both inf; both NaN if there is none.
 
-    There is none where no line differs from another: nothing then shows how far the true score may be.
+    There is none where no line differs from another, and the ends are as near as rounding noise: nothing then shows
+    how far the true score may be.
     ``samples`` is the number of resamples, ``seed`` the seed of the random numbers; both are None for an interval
     without resampling. ``documents`` is the number of documents, None for an interval by lines.
     """
@@ -115,6 +114,11 @@ class Interval:
     samples: int | None = None
     seed: int | None = None
     documents: int | None = None
+
+    def __post_init__(self) -> None:
+        if math.isfinite(self.low) and math.isclose(self.low, self.high, rel_tol=NOISE):
+            object.__setattr__(self, "low", math.nan)
+            object.__setattr__(self, "high", math.nan)
 
     @classmethod
     def of(
@@ -128,17 +132,10 @@ class Interval:
     ) -> Interval:
         """Cut a ``tail`` from each end of the scores on resamples (at least one).
 
-        Undefined scores (NaN) are left out. If all are undefined, or the same up to rounding noise, there is none.
+        Undefined scores (NaN) are left out. If all are undefined, there is no interval.
         """
-        ends = percentile_bounds([value for value in values if not math.isnan(value)] or [math.nan], tail)
-        low, high = _known(*ends)
+        low, high = percentile_bounds([value for value in values if not math.isnan(value)] or [math.nan], tail)
         return cls(low=low, high=high, samples=samples, seed=seed, documents=documents)
-
-    @classmethod
-    def between(cls, low: float, high: float, *, documents: int | None) -> Interval:
-        """Make an interval from computed ends; for one as narrow as rounding noise, both are NaN."""
-        low, high = _known(low, high)
-        return cls(low=low, high=high, documents=documents)
 
     @property
     def ends(self) -> tuple[float, float] | tuple[None, None]:
@@ -169,11 +166,6 @@ class Interval:
             "seed": self.seed,
         }
         return shown if self.documents is None else shown | {"documents": self.documents}
-
-
-def _known(low: float, high: float) -> tuple[float, float]:
-    is_narrow = math.isfinite(low) and math.isclose(low, high, rel_tol=NOISE)
-    return (math.nan, math.nan) if is_narrow else (low, high)
 
 
 def expansion(units: int) -> float:
@@ -282,15 +274,6 @@ def samples_needed(pairs: int) -> int:
     return round(pairs / LEVEL)
 
 
-def default_samples(systems: int) -> int:
-    """Return the number of samples by which so many systems are compared if a user gives none.
-
-    >>> default_samples(2), default_samples(42), default_samples(1000)
-    (10000, 17220, 100000)
-    """
-    return max(DEFAULT_SAMPLES, min(MOST_BY_DEFAULT, samples_needed(math.comb(systems, 2))))
-
-
 def undistinguished_groups(systems: int, distinct: frozenset[tuple[int, int]]) -> list[tuple[int, ...]]:
     """Group systems that cannot be told apart; ``distinct`` are the pairs that can be, the lesser number first.
 
@@ -303,15 +286,11 @@ def undistinguished_groups(systems: int, distinct: frozenset[tuple[int, int]]) -
     for one in range(systems):
         for other in range(one, systems):
             if (one, other) not in distinct and (one, other) not in covered:
-                group = _grow({one, other}, systems, distinct)
+                members = {one, other}
+                for new in range(systems):
+                    if not any((min(new, old), max(new, old)) in distinct for old in members):
+                        members.add(new)
+                group = tuple(sorted(members))
                 groups.append(group)
                 covered.update((a, b) for a in group for b in group)
     return sorted(groups)
-
-
-def _grow(group: set[int], systems: int, distinct: frozenset[tuple[int, int]]) -> tuple[int, ...]:
-    """Add to a group, in order, every system that is distinct from none of its members."""
-    for new in range(systems):
-        if not any((min(new, old), max(new, old)) in distinct for old in group):
-            group.add(new)
-    return tuple(sorted(group))

@@ -17,10 +17,9 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining import feature_ranking, line_by_line, significance, tally
 from geval_py.explaining.distinct_features import is_output_number, select_distinct
-from geval_py.explaining.documents import DocumentsBy, choose_documents
+from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents
 from geval_py.explaining.occurrences import Crossed
 from geval_py.explaining.significance import Array, Flags, Integers
-from geval_py.explaining.spread import Documents
 from geval_py.reading.features import FeatureKinds, Field, Fields
 from geval_py.reading.items import ItemColumns, ScoredItem
 from geval_py.scoring import blocks

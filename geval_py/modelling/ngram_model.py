@@ -82,7 +82,7 @@ class TextScore(Value):
         """
         import numpy as np
 
-        from geval_py.explaining import resampling, significance
+        from geval_py.explaining import significance, statistics
 
         check_sampling(samples, seed)
         known = np.subtract(self.tokens, self.oov)
@@ -91,7 +91,7 @@ class TextScore(Value):
         finite = np.where(infinite, 0.0, columns)
         tables = [
             np.where(weights @ infinite > 0, -np.inf, weights @ finite)
-            for weights in resampling.bootstrap_weights(len(columns), samples, seed, progress)
+            for weights in statistics.bootstrap_weights(len(columns), samples, seed, progress)
         ]
         logs, tokens, known_logs, known = np.concatenate(tables).T
         including, excluding = (

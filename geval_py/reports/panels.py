@@ -42,9 +42,9 @@ from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table, written
 
 if TYPE_CHECKING:
-    from geval_py.explaining import cross_validation, paired
+    from geval_py.explaining import cross_validation
     from geval_py.explaining.calibration import Calibration, Claim
-    from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.comparison import Comparison, System
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.mixing import Mixture
     from geval_py.explaining.reliability import Points, Reliability
@@ -263,14 +263,14 @@ def differences_chart(comparison: Comparison) -> Chart | None:
     return dots(rows, title=title, rule=0.0, rule_name=name) if rows else None
 
 
-def _is_better(system: paired.System, comparison: Comparison) -> bool | None:
+def _is_better(system: System, comparison: Comparison) -> bool | None:
     """Whether a system is better than the baseline by more than chance; None if the test cannot tell."""
     if system.difference is None or system.p_randomisation is None or system.p_randomisation >= LEVEL:
         return None
     return (system.difference < 0) == (comparison.direction == "lower")
 
 
-def _verdict(system: paired.System, comparison: Comparison) -> str:
+def _verdict(system: System, comparison: Comparison) -> str:
     name, better = short(_brief(system.name)), _is_better(system, comparison)
     if system.difference is None or system.p_randomisation is None:
         return f"{name} cannot be compared: no line is finite in both."

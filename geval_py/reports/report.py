@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining import losses, reliability, resampling, worst_features
+from geval_py.explaining import losses, reliability, worst_features
 from geval_py.explaining.calibration import Calibration, calibration_of, calibration_schemes
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
-from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_intervals
+from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_intervals, score_interval
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.significance import LEAST_TESTED, Interval
-from geval_py.explaining.spread import Documents, interval_of_mean
+from geval_py.explaining.statistics import interval, interval_of_mean
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import config, derived, splits
 from geval_py.reading.items import ItemColumns, ScoredItem, column_names, lines_of
@@ -126,7 +126,7 @@ class Report:
     @cached_property
     def interval(self) -> Interval:
         """The 95 % interval of the score."""
-        return resampling.score_interval(self.score, documents=self._documents[0])
+        return score_interval(self.score, documents=self._documents[0])
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -154,21 +154,21 @@ class Report:
                 continue
             places = np.flatnonzero(here & np.isfinite(self.values) if self.of_losses else here)
             documents = self.documents and self.documents.only(places)
-            if documents is not None and not 1 < documents.count < len(places):
-                documents = None
+            grouped = documents is not None and 1 < documents.count < len(places)
+            of_line = documents.of_line if documents is not None and grouped else None
             low = high = None
             if self.of_losses:
                 own = self.values[places]
                 value = exp(float(own.mean())) if len(own) else math.nan
                 if len(own) > 1 and own.min() < own.max():
-                    ends = interval_of_mean(own, None if documents is None else documents.of_line)
+                    ends = interval_of_mean(own, of_line)
                     low, high = (exp(max(0.0, end)) for end in ends)
             else:
                 statistics = self.score.statistics.only(places.tolist())
                 value = self.score.metric.value(statistics)
                 if len(places) > 1:
                     metric = self.score.metric
-                    span = resampling.interval(metric, statistics, samples=SAMPLES, documents=documents)
+                    span = interval(metric, statistics, samples=SAMPLES, documents=of_line)
                     low, high = span.ends
             rows.append(Row(label=label, value=value, low=low, high=high, lines=int(here.sum())))
         return rows

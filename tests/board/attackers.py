@@ -25,7 +25,7 @@ from geval_py.board.ranking import disclosure, leaderboard
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.settings import ALL
 from geval_py.checking import rules
-from geval_py.explaining.spread import interval_of_mean
+from geval_py.explaining.statistics import interval_of_mean
 
 TEST, ME, FRIEND = "test-A", "mallory", "friend"
 START = datetime(2027, 3, 1, 12, tzinfo=UTC)

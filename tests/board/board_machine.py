@@ -19,7 +19,7 @@ from samples import NOW
 from sqlalchemy import delete, select, text, update
 
 from geval_py.board.database import schema
-from geval_py.board.database.schema import blobs, comparisons, disclosures, exchanges, files, notices, uploads
+from geval_py.board.database.schema import blobs, comparisons, disclosures, files, notices, uploads
 from geval_py.board.ranking import disclosure
 from geval_py.board.ranking.leaderboard import standings, standings_on
 from geval_py.board.server import signed_receipts
@@ -194,7 +194,7 @@ class Machine(RuleBasedStateMachine):
         with self.board.writing() as connection:
             disclosure.refresh(connection, of, self.now)
             before = [standings_on(connection, of, test, phase=phase, now=self.now) for test, phase in self.tables()]
-            for table in (disclosures, exchanges, comparisons):
+            for table in (disclosures, comparisons):
                 connection.execute(delete(table))
             connection.execute(update(schema.board).values(disclosed_with=""))
             disclosure.refresh(connection, of, self.now)

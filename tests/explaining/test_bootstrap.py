@@ -13,9 +13,9 @@ from resampled import bootstrap_scores
 
 from geval_py import UsageError, evaluate
 from geval_py.cli import main
-from geval_py.explaining import resampling
-from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, interval, swap_weights
+from geval_py.explaining import statistics as engine
 from geval_py.explaining.significance import Interval, percentile_bounds
+from geval_py.explaining.statistics import bootstrap_weights, interval, sample_of, swap_weights
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
 
@@ -79,7 +79,7 @@ def test_wide_intervals(low, high, middle, half):
 @pytest.mark.parametrize(("lines", "samples"), [(1, 1), (7, 3), (300, 41)])
 def test_weights(lines, samples, block_bytes, monkeypatch):
     """As many lines as there are, drawn with replacement; or a coin a line."""
-    monkeypatch.setattr(resampling, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(engine, "BLOCK_BYTES", block_bytes)
     drawn = np.concatenate(list(bootstrap_weights(lines, samples, seed=0)))
     assert drawn.shape == (samples, lines)
     assert (drawn.sum(axis=1) == lines).all()
@@ -91,7 +91,7 @@ def test_weights(lines, samples, block_bytes, monkeypatch):
 
 def test_blocks_make_no_difference(monkeypatch):
     whole = np.concatenate(list(bootstrap_weights(11, 30, seed=5)))
-    monkeypatch.setattr(resampling, "BLOCK_BYTES", 8 * 11 * 4)
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 8 * 11 * 4)
     blocks = list(bootstrap_weights(11, 30, seed=5))
     assert [len(block) for block in blocks] == [4] * 7 + [2]
     assert (np.concatenate(blocks) == whole).all()
@@ -121,7 +121,7 @@ def test_totals_are_sums(lines, systems, classes, seed, data):
     of_class = np.arange(lines) % max(1, classes)
     columns = [column(losses[:, n], of_class.tolist() if classes else ()) for n in range(systems)]
     (weights,) = bootstrap_weights(lines, 4, seed)
-    totals = StatisticsTable.of_systems(columns).totals([weights])
+    totals = sample_of(METRICS["LogLossHashed"], columns).totals([weights])
     for sample, system, one in product(range(4), range(systems), sorted(set(of_class))):
         drawn = [line for line in range(lines) for _ in range(int(weights[sample, line])) if of_class[line] == one]
         assert totals.counts[sample, one] == len(drawn)

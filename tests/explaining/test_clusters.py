@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 
 from geval_py import UsageError, calibration, compare, evaluate
 from geval_py.cli import main
-from geval_py.explaining.documents import find_dependence
-from geval_py.explaining.paired import bootstrap_p_values, randomisation_p_values
-from geval_py.explaining.resampling import StatisticsTable, bootstrap_weights, interval, resample_totals
+from geval_py.explaining.documents import Documents, alike_p, find_dependence, widening
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
-from geval_py.explaining.spread import Documents, alike_p, centred_ranks, spread_of_mean, widening
+from geval_py.explaining.statistics import (
+    bootstrap_weights,
+    centred_ranks,
+    interval,
+    pair_p_values,
+    sample_of,
+    spread_of_mean,
+)
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
 
@@ -30,7 +35,8 @@ def column(losses, classes=()):
 
 
 def documents(labels):
-    return Documents.of("FileId", [str(label) for label in labels])
+    """The number of each line's document."""
+    return Documents.of("FileId", [str(label) for label in labels]).of_line
 
 
 @st.composite
@@ -97,7 +103,7 @@ def by_matrices(losses, labels):
 @given(grouped())
 def test_the_spread_of_a_mean(case):
     losses, labels = case
-    found = spread_of_mean(np.array(losses), documents(labels).of_line)
+    found = spread_of_mean(np.array(losses), documents(labels))
     deviation, degrees = by_matrices(losses, labels)
     assert found.deviation == pytest.approx(deviation, rel=1e-9, abs=1e-12)
     if np.ptp(losses) > 1e-6:  # the correlation of lines that are equal but for rounding is noise
@@ -163,7 +169,7 @@ def test_equal_losses_have_no_interval():
 
 def drawn_documents(labels, samples, seed):
     """The lines of each resample of whole documents."""
-    of_line = documents(labels).of_line
+    of_line = documents(labels)
     (weights,) = bootstrap_weights(max(of_line) + 1, samples, seed)
     return [np.repeat(np.arange(len(labels)), row.astype(int)[of_line]) for row in weights]
 
@@ -181,37 +187,17 @@ def test_whole_documents_are_drawn_where_there_is_no_variance():
 # Tests
 
 
-@pytest.fixture
-def pair():
+def test_documents_change_places_whole():
     rng = np.random.default_rng(4)
     labels = np.repeat(np.arange(8), [3, 9, 1, 5, 7, 2, 6, 4])
     losses = rng.exponential(2, (len(labels), 2)) + rng.normal(0, 0.5, (8, 2))[labels] ** 2
-    return losses, labels
-
-
-def test_documents_change_places_whole(pair):
-    losses, labels = pair
     difference = losses[:, 0] - losses[:, 1]
     sums = np.array([difference[labels == one].sum() for one in range(8)])
     signs = np.array(np.meshgrid(*[[-1, 1]] * 8)).reshape(8, -1)
     exact = np.mean(np.abs(sums @ signs) >= abs(sums.sum()) - 1e-9)
-    table = StatisticsTable(
-        statistics=losses[np.newaxis], members=np.ones((len(labels), 1)), documents=documents(labels)
-    )
-    got = randomisation_p_values(LOG_LOSS, table, samples=20_000, seed=1)[0, 1]
+    sample = sample_of(LOG_LOSS, list(map(column, losses.T)), labels)
+    got = pair_p_values(sample, [(0, 1)], samples=20_000, seed=1)[0, 1]
     assert got == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
-
-
-def test_documents_are_drawn_whole(pair):
-    losses, labels = pair
-    table = StatisticsTable(
-        statistics=losses[np.newaxis], members=np.ones((len(labels), 1)), documents=documents(labels)
-    )
-    got = bootstrap_p_values(LOG_LOSS, table, resample_totals(table, samples=300, seed=2), 0)[1]
-    observed = np.subtract(*losses.mean(axis=0)[::-1])
-    drawn = [np.subtract(*losses[lines].mean(axis=0)[::-1]) for lines in drawn_documents(labels, 300, 2)]
-    wider = math.sqrt(8 / 7) * scipy.stats.t.ppf(0.975, 7) / scipy.stats.norm.ppf(0.975)
-    assert got == (np.sum(np.abs(np.array(drawn) - observed) * wider >= abs(observed)) + 1) / 301
 
 
 # Whether documents matter
@@ -359,7 +345,7 @@ def test_the_documents_are_those_of_the_scored_lines(challenge):
     filtered = evaluate(challenge, "dev-0", out="one", metrics="PerplexityHashed:f<out:a>")
     found = find_dependence([filtered])
     values = np.array(filtered.line_losses)
-    assert found.widening == pytest.approx(widening(values, documents(names[5:]).of_line))
+    assert found.widening == pytest.approx(widening(values, documents(names[5:])))
 
 
 def test_a_claim_of_which_one_document_is_finite(challenge):

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from geval_py.explaining.feature_ranking import Frequencies
-from geval_py.explaining.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
-from geval_py.explaining.resampling import StatisticsTable, interval, resample_totals, scores_on
-from geval_py.explaining.spread import Documents
+from geval_py.explaining.statistics import against_baseline, interval, pair_p_values, sample_of
 from geval_py.explaining.worst_features import worst_features
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
@@ -29,13 +27,8 @@ def draw(rng, documents, systems=1):
 TRUE_MEAN = 2 + 2 * 0.5 + 0.5
 
 
-def numbered(labels):
-    return Documents.of("FileId", map(str, labels))
-
-
-def table_of(losses, labels):
-    whole = StatisticsTable.of_losses(losses)
-    return StatisticsTable(statistics=whole.statistics, members=whole.members, documents=numbered(labels))
+def column_of(losses):
+    return LineStatistics(columns=(array("d", losses),))
 
 
 @pytest.mark.parametrize("documents", [12, 40])
@@ -44,8 +37,8 @@ def test_the_coverage_by_document(documents):
     by_document = by_line = 0
     for trial in range(TRIALS):
         losses, labels = draw(rng, documents)
-        column = LineStatistics(columns=(array("d", losses[:, 0]),))
-        found = interval(LOG_LOSS, column, documents=numbered(labels))
+        column = column_of(losses[:, 0])
+        found = interval(LOG_LOSS, column, documents=labels)
         by_document += found.low <= TRUE_MEAN <= found.high
         plain = interval(LOG_LOSS, column, samples=300, seed=trial)
         by_line += plain.low <= TRUE_MEAN <= plain.high
@@ -61,20 +54,20 @@ def test_the_difference_by_document(documents):
     p_values, covered = [], 0
     for trial in range(TRIALS):
         losses, labels = draw(rng, documents, systems=2)
-        of_trial, by_line = table_of(losses, labels), StatisticsTable.of_losses(losses)
-        resampled = resample_totals(of_trial, samples=1000, seed=trial)
-        found = difference_intervals(scores_on(LOG_LOSS, resampled), of_trial, 0, seed=trial)[1]
+        systems = list(map(column_of, losses.T))
+        by_document, by_line = (sample_of(LOG_LOSS, systems, documents) for documents in (labels, None))
+        found, p_bootstrap = against_baseline(by_document, 0, samples=1000, seed=trial)[1]
         covered += found.low <= 0 <= found.high
         p_values.append(
             (
-                bootstrap_p_values(LOG_LOSS, of_trial, resampled, 0)[1],
-                randomisation_p_values(LOG_LOSS, of_trial, samples=1000, seed=trial)[0, 1],
-                randomisation_p_values(LOG_LOSS, by_line, samples=300, seed=trial)[0, 1],
+                p_bootstrap,
+                pair_p_values(by_document, [(0, 1)], samples=1000, seed=trial)[0, 1],
+                pair_p_values(by_line, [(0, 1)], samples=300, seed=trial)[0, 1],
             )
         )
     bootstrap, randomisation, lines = (np.array(p_values) < 0.05).mean(axis=0)
     print(f"\n{TRIALS} trials of {documents} documents, no difference: p < 0.05 in")
-    print(f"  {bootstrap:.2%} paired bootstrap, {randomisation:.2%} approximate randomisation, by document")
+    print(f"  {bootstrap:.2%} paired t test, {randomisation:.2%} approximate randomisation, by document")
     print(f"  {lines:.2%} approximate randomisation by line")
     print(f"  the interval of the difference by document covers 0 in {covered / TRIALS:.2%}")
     assert 0.04 <= bootstrap <= 0.065
@@ -87,7 +80,7 @@ def test_the_coverage_of_twenty_lines():
     rng = np.random.default_rng(20)
     expanded = as_geval = 0
     for trial in range(TRIALS):
-        column = LineStatistics(columns=(array("d", rng.gamma(4, 1.5, 20)),))
+        column = column_of(rng.gamma(4, 1.5, 20))
         for plain in (False, True):
             found = interval(LOG_LOSS, column, samples=1000, seed=trial, as_geval=plain)
             covered = found.low <= 6 <= found.high

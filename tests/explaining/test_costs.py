@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from geval_py import UsageError, evaluate
 from geval_py.cli import main
+from geval_py.explaining.documents import Documents
 from geval_py.explaining.feature_ranking import Frequencies
-from geval_py.explaining.spread import Documents
 from geval_py.explaining.worst_features import Wanted, worst_features
 from geval_py.reading.features import FeatureKinds
 

@@ -10,7 +10,7 @@ import scipy.stats
 import geval_py
 from geval_py import compare, evaluate
 from geval_py.explaining.documents import find_dependence
-from geval_py.explaining.spread import spread_of_mean
+from geval_py.explaining.statistics import spread_of_mean
 
 FEW, MANY = 40, 1000  # trials
 

@@ -9,9 +9,9 @@ import scipy.stats
 
 from geval_py import evaluate
 from geval_py.cli import main
+from geval_py.explaining.documents import Documents
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.significance import benjamini_hochberg
-from geval_py.explaining.spread import Documents
 from geval_py.explaining.worst_features import Wanted, worst_features
 from geval_py.reading.items import ScoredItem
 

@@ -11,8 +11,8 @@ import scipy.stats
 from resampled import bootstrap_scores
 
 from geval_py import UsageError, compare, evaluate
-from geval_py.explaining.paired import Systems, bootstrap_p_values, equal_systems, line_shares, randomisation_p_values
-from geval_py.explaining.resampling import StatisticsTable, resample_totals
+from geval_py.explaining.comparison import equal_systems, rank
+from geval_py.explaining.statistics import against_baseline, line_shares, pair_p_values, sample_of
 from geval_py.reading.lines import decode_lines
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics, Measure, Metric
@@ -72,8 +72,8 @@ def statistics(matches, words, classes=()):
     return LineStatistics(columns=(array("d", matches), array("d", words)), classes=list(classes))
 
 
-def table(matches, words):
-    return StatisticsTable.of_systems(list(map(statistics, matches, words)))
+def sample(metric, matches, words):
+    return sample_of(metric, list(map(statistics, matches, words)))
 
 
 def drawn_lines(lines=LINES):
@@ -122,9 +122,8 @@ def test_the_paired_bootstrap_tests_the_metric(metric, sign, offset):
     difference = np.diff(matches.sum(axis=1) / words.sum(axis=1))[0]
     differences = [np.diff(matches[:, lines].sum(axis=1) / words[:, lines].sum(axis=1))[0] for lines in drawn_lines()]
     far = sum(abs(other - difference) >= abs(difference) for other in differences)
-    tested = table(matches, words)
-    resampled = resample_totals(tested, samples=SAMPLES, seed=SEED)
-    assert bootstrap_p_values(metric, tested, resampled, 0)[1] == (far + 1) / (SAMPLES + 1)
+    test = against_baseline(sample(metric, matches, words), 0, samples=SAMPLES, seed=SEED)[1]
+    assert test.p_value == (far + 1) / (SAMPLES + 1)
     assert 0 < far < SAMPLES
 
 
@@ -140,7 +139,7 @@ def test_approximate_randomisation_tests_the_metric(metric, sign, offset):
         one = np.where(swap, matches[1], matches[0]).sum() / np.where(swap, words[1], words[0]).sum()
         two = np.where(swap, matches[0], matches[1]).sum() / np.where(swap, words[0], words[1]).sum()
         far += abs(one - two) >= difference - 1e-12
-    p_values = randomisation_p_values(metric, table(matches, words), samples=SAMPLES, seed=SEED)
+    p_values = pair_p_values(sample(metric, matches, words), [(0, 1), (1, 0)], samples=SAMPLES, seed=SEED)
     assert p_values[0, 1] == p_values[1, 0] == (far + 1) / (SAMPLES + 1)
     assert 0 < far < SAMPLES
 
@@ -155,7 +154,7 @@ def test_approximate_randomisation_approaches_the_exact_test():
         far += (
             abs(matches[one].sum() / words[one].sum() - matches[two].sum() / words[two].sum()) >= difference - 1e-12
         )
-    p_value = randomisation_p_values(PRECISION, table(matches, words), samples=20_000, seed=SEED)[0, 1]
+    p_value = pair_p_values(sample(PRECISION, matches, words), [(0, 1)], samples=20_000, seed=SEED)[0, 1]
     assert p_value == pytest.approx(far / 2**8, abs=4 * math.sqrt(0.25 / 20_000))
 
 
@@ -169,23 +168,22 @@ def test_lines_are_won_by_their_scores(metric, sign, offset):
     quotients = matches / words
     won, lost = (quotients[1] > quotients[0]).mean(), (quotients[1] < quotients[0]).mean()
     assert (won, lost) != ((matches[1] > matches[0]).mean(), (matches[1] < matches[0]).mean())
-    assert line_shares(metric, table(matches, words), 0) == [(0, 0, 1), (won, lost, pytest.approx(1 - won - lost))]
+    assert line_shares(sample(metric, matches, words), 0) == [(0, 0, 1), (won, lost, pytest.approx(1 - won - lost))]
 
 
 def test_equal_systems_have_all_statistics_the_same():
     matches, words = np.array([[1, 2], [1, 2], [2, 4], [1, 2]]), np.array([[2, 4], [2, 4], [4, 8], [2, 5]])
-    tested = table(matches, words)
-    assert equal_systems(tested) == [(0, 1)]
-    assert line_shares(PRECISION, tested, 0)[2] == (0, 0, 1)
+    assert equal_systems(map(statistics, matches, words)) == [(0, 1)]
+    assert line_shares(sample(PRECISION, matches, words), 0)[2] == (0, 0, 1)
 
 
-def test_the_sums_of_equal_systems_are_equal_to_the_last_bit():
+def test_equal_systems_do_not_differ_by_rounding():
     rng = np.random.default_rng(2)
     one, other = rng.random((2, 2, 500))
-    systems = [statistics(*one), statistics(*other), statistics(*one), statistics(one[0], other[1])]
-    sums = resample_totals(StatisticsTable.of_systems(systems), samples=50, seed=1).sums
-    assert (sums[:, :, 0] == sums[:, :, 2]).all()
-    assert sums[0, :, 0] == pytest.approx(sums[0, :, 3])
+    systems = [statistics(*one), statistics(*other), statistics(*one)]
+    _, other_test, same = against_baseline(sample_of(PRECISION, systems), 0, samples=50, seed=1)
+    assert (same.interval.ends, same.p_value) == ((None, None), 1)
+    assert other_test.interval.low < other_test.interval.high
 
 
 @pytest.mark.parametrize(
@@ -193,7 +191,7 @@ def test_the_sums_of_equal_systems_are_equal_to_the_last_bit():
 )
 def test_infinite_lines_are_counted_and_set_aside(matches, words):
     systems = [statistics(matches, words), statistics([1.0, 3.0, 2.0], [2.0, 4.0, 2.0])]
-    ranking = Systems(metric=PRECISION, names="ab", statistics=systems, baseline=1, samples=50, seed=1).rank()
+    ranking = rank(PRECISION, "ab", systems, baseline=1, samples=50, seed=1)
     found = {system.name: system for system in ranking.systems}
     assert (ranking.lines, found["a"].infinite, found["b"].infinite) == (2, 1, 0)
     assert (found["a"].finite_score, found["b"].finite_score) == (3 / 6, 6 / 8)

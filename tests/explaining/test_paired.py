@@ -11,20 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py import UsageError
-from geval_py.explaining.paired import (
-    Systems,
-    bootstrap_p_values,
-    difference_intervals,
-    equal_systems,
-    line_shares,
-    randomisation_p_values,
-)
-from geval_py.explaining.resampling import StatisticsTable, resample_totals, scores_on
+from geval_py.explaining.comparison import equal_systems, rank
 from geval_py.explaining.significance import holm, samples_needed, undistinguished_groups
+from geval_py.explaining.statistics import (
+    against_baseline,
+    bootstrap_weights,
+    counted_p_value,
+    line_shares,
+    pair_p_values,
+    sample_of,
+    sign_flip_bound,
+)
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
+RNG = np.random.default_rng(1)
 LOG_LOSS, MACRO = METRICS["LogLossHashed"], METRICS["MacroAvg/Likelihood"]
 CLASSES = [0, 1, 0, 0, 1, 1, 0, 1]
 EIGHT_LINES = {
@@ -39,8 +41,16 @@ def statistics(losses, classes=()):
     return LineStatistics(columns=(array("d", losses),), classes=list(classes))
 
 
-def table(first, second, classes=()):
-    return StatisticsTable.of_systems([statistics(losses, classes) for losses in (first, second)])
+def sample(*columns, metric=LOG_LOSS, classes=()):
+    return sample_of(metric, [statistics(losses, classes) for losses in columns])
+
+
+def p_randomisation(tested, samples, seed):
+    return pair_p_values(tested, [(0, 1)], samples=samples, seed=seed)[0, 1]
+
+
+def p_bootstrap(tested, samples, seed):
+    return against_baseline(tested, 0, samples=samples, seed=seed)[1].p_value
 
 
 def systems(differences):
@@ -70,21 +80,17 @@ def test_approximate_randomisation_approaches_the_exact_test(differences, metric
     for swaps in product([False, True], repeat=8):
         one, two = np.where(swaps, second, first), np.where(swaps, first, second)
         far += abs(score(metric, one, classes) - score(metric, two, classes)) >= abs(observed) - 1e-12
-    p_values = randomisation_p_values(metric, table(first, second, classes), samples=20_000, seed=1)
-    assert p_values[0, 1] == monte_carlo(far / 2**8, 20_000)
+    p_value = p_randomisation(sample(first, second, metric=metric, classes=classes), 20_000, 1)
+    assert p_value == monte_carlo(far / 2**8, 20_000)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345])
 def test_exchanges_are_shared_by_all_pairs(seed):
-    losses = np.random.default_rng(3).exponential(2, (50, 4))
-    p_values = randomisation_p_values(LOG_LOSS, StatisticsTable.of_losses(losses), samples=500, seed=seed)
-    assert (p_values == p_values.T).all()
-    assert (np.diag(p_values) == 1).all()
-    for one, other in combinations(range(4), 2):
-        pair = randomisation_p_values(
-            LOG_LOSS, StatisticsTable.of_losses(losses[:, [one, other]]), samples=500, seed=seed
-        )
-        assert pair[0, 1] == p_values[one, other]
+    losses = np.random.default_rng(3).exponential(2, (4, 50))
+    p_values = pair_p_values(sample(*losses), combinations(range(4), 2), samples=500, seed=seed)
+    assert list(p_values) == list(combinations(range(4), 2))
+    for one, other in p_values:
+        assert p_randomisation(sample(losses[one], losses[other]), 500, seed) == p_values[one, other]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +99,7 @@ def test_exchanges_are_shared_by_all_pairs(seed):
 )
 def test_what_is_refused(samples, seed, message):
     with pytest.raises(UsageError) as caught:
-        randomisation_p_values(LOG_LOSS, table([1.0], [2.0]), samples=samples, seed=seed)
+        p_randomisation(sample([1.0], [2.0]), samples, seed)
     assert str(caught.value) == message
 
 
@@ -107,28 +113,28 @@ def test_the_bootstrap_approaches_the_exact_one(differences):
     means = [np.mean([differences[n] for n in drawn]) for drawn in product(range(5), repeat=5)]
     observed = np.mean(differences)
     exact = np.mean(np.abs(np.array(means) - observed) >= abs(observed) - 1e-12)
-    tested = table(first, second)
-    resampled = resample_totals(tested, samples=20_000, seed=2)
-    assert bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1] == monte_carlo(exact, 20_000)
+    assert p_bootstrap(sample(first, second), 20_000, 2) == monte_carlo(exact, 20_000)
+
+
+def resampled_scores(tested, samples, seed):
+    return tested.scores(tested.totals(bootstrap_weights(tested.units, samples, seed)))
 
 
 def test_the_bootstrap_of_a_mean_over_classes_tests_the_metric():
     """The centred differences of the metric itself."""
     first, second = systems(EIGHT_LINES["a small one"])
-    tested = table(first, second, CLASSES)
-    resampled = resample_totals(tested, samples=2000, seed=2)
-    scores = scores_on(MACRO, resampled)
+    tested = sample(first, second, metric=MACRO, classes=CLASSES)
+    scores = resampled_scores(tested, 2000, 2)
     observed = score(MACRO, second, CLASSES) - score(MACRO, first, CLASSES)
     far = np.abs(scores[:, 1] - scores[:, 0] - observed) >= abs(observed)
-    assert bootstrap_p_values(MACRO, tested, resampled, 0)[1] == (far.sum() + 1) / 2001
+    assert p_bootstrap(tested, 2000, 2) == (far.sum() + 1) / 2001
 
 
 def test_the_interval_of_the_difference_is_that_of_the_scores():
     """Not of the losses: of perplexities, say."""
-    first, second = systems(EIGHT_LINES["a great one"])
-    tested = table(first, second)
-    scores = scores_on(METRICS["PerplexityHashed"], resample_totals(tested, samples=2000, seed=2))
-    none, interval = difference_intervals(scores, tested, 0, seed=2)
+    tested = sample(*systems(EIGHT_LINES["a great one"]), metric=METRICS["PerplexityHashed"])
+    scores = resampled_scores(tested, 2000, 2)
+    none, interval = (test.interval for test in against_baseline(tested, 0, samples=2000, seed=2))
     assert none.ends == (None, None)
     differences = np.sort(scores[:, 1] - scores[:, 0])
     cut = math.floor(2000 * scipy.stats.norm.cdf(-math.sqrt(8 / 7) * scipy.stats.t.ppf(0.975, 7)))
@@ -137,9 +143,8 @@ def test_the_interval_of_the_difference_is_that_of_the_scores():
 
 
 def test_there_is_no_interval_of_the_difference_of_infinite_scores():
-    tested = table([800.0] * 3, [900.0] * 3)
-    scores = scores_on(METRICS["PerplexityHashed"], resample_totals(tested, samples=9, seed=2))
-    assert difference_intervals(scores, tested, 0, seed=2) == [None, None]
+    tested = sample([800.0] * 3, [900.0] * 3, metric=METRICS["PerplexityHashed"])
+    assert [test.interval for test in against_baseline(tested, 0, samples=9, seed=2)] == [None, None]
 
 
 # Both
@@ -150,14 +155,8 @@ def test_there_is_no_interval_of_the_difference_of_infinite_scores():
 def test_a_system_against_itself(losses, seed, samples):
     """p = 1 exactly, the difference is 0, and so are both ends of its interval."""
     for baseline in (0, 2):
-        compared = Systems(
-            metric=METRICS["PerplexityHashed"],
-            names=["a", "b", "c"],
-            statistics=[statistics(losses)] * 3,
-            baseline=baseline,
-            samples=samples,
-            seed=seed,
-        ).rank()
+        same, metric = [statistics(losses)] * 3, METRICS["PerplexityHashed"]
+        compared = rank(metric, ["a", "b", "c"], same, baseline=baseline, samples=samples, seed=seed)
         assert compared.groups == (("a", "b", "c"),)
         for system in compared.systems[: baseline or None]:
             if system.name != "abc"[baseline]:
@@ -169,68 +168,55 @@ def test_a_system_against_itself(losses, seed, samples):
 @PROPERTY
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50)), min_size=2, max_size=30), st.integers(0, 2**32))
 def test_p_values(pairs, seed):
-    """Counts of samples, from 1/(N+1) to 1; the same the other way round."""
-    losses = np.array(pairs)
-    for columns in (losses, losses[:, ::-1]):
-        tested = StatisticsTable.of_losses(columns)
-        resampled = resample_totals(tested, samples=50, seed=seed)
-        bootstrap = bootstrap_p_values(LOG_LOSS, tested, resampled, 0)
-        swapped = randomisation_p_values(LOG_LOSS, tested, samples=50, seed=seed)
-        for p_value in (*bootstrap, *swapped.ravel()):
-            assert p_value * 51 == pytest.approx(round(p_value * 51))
-            assert 1 / 51 <= p_value <= 1
-        assert bootstrap[0] == 1
-        if columns is losses:
-            first = bootstrap[1], swapped[0, 1]
-    assert (bootstrap[1], swapped[0, 1]) == first
+    """Counts of samples, from 1/(N+1) to 1, or a bound if it is less; the same the other way round."""
+    first, second = np.array(pairs).T
+    tested, turned = sample(first, second), sample(second, first)
+    p_value = p_bootstrap(tested, 50, seed)
+    assert p_value * 51 == pytest.approx(round(p_value * 51))
+    assert 1 / 51 <= p_value <= 1
+    assert against_baseline(tested, 0, samples=50, seed=seed)[0].p_value == 1
+    observed = np.mean(first) - np.mean(second)
+    noise = 1e-12 * (np.mean(first) + np.mean(second))
+    counted = counted_p_value(tested.exchanges(50, seed)((0, 1)), observed, noise)
+    bound = sign_flip_bound(first - second, noise * len(pairs))
+    assert p_randomisation(tested, 50, seed) == pytest.approx(min(counted, bound) if counted * 51 < 12 else counted)
+    assert (p_value, p_randomisation(tested, 50, seed)) == (
+        p_bootstrap(turned, 50, seed),
+        p_randomisation(turned, 50, seed),
+    )
 
 
 @pytest.mark.parametrize("name", ["LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed"])
 def test_what_rises_with_the_mean_loss_is_tested_by_it(name):
-    tested = table(*systems(EIGHT_LINES["a small one"]))
-    resampled = resample_totals(tested, samples=200, seed=2)
-    one, other = [
-        (
-            bootstrap_p_values(metric, tested, resampled, 0)[1],
-            randomisation_p_values(metric, tested, samples=200, seed=2)[0, 1],
-        )
-        for metric in (METRICS[name], LOG_LOSS)
-    ]
-    assert one == other
+    both = systems(EIGHT_LINES["a small one"])
+    one, other = (sample(*both, metric=metric) for metric in (METRICS[name], LOG_LOSS))
+    assert p_bootstrap(one, 200, 2) == p_bootstrap(other, 200, 2)
+    assert p_randomisation(one, 200, 2) == p_randomisation(other, 200, 2)
 
 
-def test_a_difference_of_rounding_is_none():
-    losses = np.random.default_rng(1).exponential(5, 1000)
-    tested = table(losses, losses * (1 + 4e-16))
-    resampled = resample_totals(tested, samples=100, seed=1)
-    assert bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1] == 1
-    assert randomisation_p_values(LOG_LOSS, tested, samples=100, seed=1)[0, 1] == 1
-    assert line_shares(LOG_LOSS, tested, 0)[1] == (0, 0, 1)
-
-
-def test_a_sure_difference():
-    tested = table(*systems(np.full(100, 0.5)))
-    resampled = resample_totals(tested, samples=999, seed=1)
-    assert bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1] == 0.001
-    assert randomisation_p_values(LOG_LOSS, tested, samples=999, seed=1)[0, 1] == 0.001
-    assert line_shares(LOG_LOSS, tested, 0)[1] == (0, 1, 0)
-
-
-def test_a_single_line_tells_nothing():
-    tested = table([1.0], [2.0])
-    assert bootstrap_p_values(LOG_LOSS, tested, resample_totals(tested, samples=99, seed=1), 0)[1] == 1
-    assert randomisation_p_values(LOG_LOSS, tested, samples=99, seed=1)[0, 1] == 1
+@pytest.mark.parametrize(
+    ("columns", "bootstrap", "randomisation", "shares"),
+    [
+        (RNG.exponential(5, 1000) * np.array([[1], [1 + 4e-16]]), 1, 1, (0, 0, 1)),
+        (systems(np.full(100, 0.5)), 0.001, pytest.approx(2**-99, rel=0.1), (0, 1, 0)),
+        (([1.0], [2.0]), 1, 1, (0, 1, 0)),
+    ],
+    ids=["rounding", "sure", "a single line"],
+)
+def test_extremes(columns, bootstrap, randomisation, shares):
+    tested = sample(*columns)
+    assert p_bootstrap(tested, 999, 1) == bootstrap
+    assert p_randomisation(tested, 999, 1) == randomisation
+    assert line_shares(tested, 0)[1] == shares
 
 
 def test_tests_hold_their_level_roughly():
-    """tests/test_paired_long.py does this with more trials and narrower bounds."""
+    """tests/explaining/test_paired_long.py does this with more trials and narrower bounds."""
     rng = np.random.default_rng(7)
     p_values = []
     for trial in range(200):
-        tested = StatisticsTable.of_losses(rng.exponential(3, (100, 1)) + rng.exponential(2, (100, 2)))
-        resampled = resample_totals(tested, samples=200, seed=trial)
-        bootstrap = bootstrap_p_values(LOG_LOSS, tested, resampled, 0)[1]
-        p_values.append((bootstrap, randomisation_p_values(LOG_LOSS, tested, samples=200, seed=trial)[0, 1]))
+        tested = sample(*(rng.exponential(3, (100, 1)) + rng.exponential(2, (100, 2))).T)
+        p_values.append((p_bootstrap(tested, 200, trial), p_randomisation(tested, 200, trial)))
     rates = (np.array(p_values) < 0.05).mean(axis=0)
     assert (rates > 0.01).all()
     assert (rates < 0.1).all()
@@ -238,8 +224,7 @@ def test_tests_hold_their_level_roughly():
 
 def test_as_many_lines_as_real_test_sets_have():
     losses = np.random.default_rng(1).exponential(5, (10_519, 2))
-    tables = [statistics(column) for column in losses.T]
-    ranking = Systems(metric=LOG_LOSS, names="ab", statistics=tables, baseline=0, samples=10_000, seed=1).rank()
+    ranking = rank(LOG_LOSS, "ab", list(map(statistics, losses.T)), baseline=0, samples=10_000, seed=1)
     assert ranking.lines == 10_519
     scores = {system.name: system.score for system in ranking.systems}
     assert scores == pytest.approx({"a": losses[:, 0].mean(), "b": losses[:, 1].mean()})
@@ -251,30 +236,26 @@ def test_as_many_lines_as_real_test_sets_have():
 def test_shares_count_infinite_losses():
     """They lose to finite ones and tie with each other; what is no number, or too much to sum, is infinite."""
     inf, nan = float("inf"), float("nan")
-    tested = table([1.0, inf, nan, 1e300, 2.0, inf, 1.0, 1.0], [inf, 1.0, inf, nan, 1.0, 0.0, 1.0, 2.0])
-    assert line_shares(LOG_LOSS, tested, 0) == [(0, 0, 1), (3 / 8, 2 / 8, 3 / 8)]
-    assert line_shares(LOG_LOSS, tested, 1) == [(2 / 8, 3 / 8, 3 / 8), (0, 0, 1)]
+    tested = sample([1.0, inf, nan, 1e300, 2.0, inf, 1.0, 1.0], [inf, 1.0, inf, nan, 1.0, 0.0, 1.0, 2.0])
+    assert line_shares(tested, 0) == [(0, 0, 1), (3 / 8, 2 / 8, 3 / 8)]
+    assert line_shares(tested, 1) == [(2 / 8, 3 / 8, 3 / 8), (0, 0, 1)]
 
 
 @PROPERTY
 @given(st.lists(st.tuples(st.floats(0), st.floats(0)), min_size=1, max_size=30))
 def test_shares_sum_to_one(pairs):
     """Every line is won, lost or tied, and what one wins the other loses."""
-    tested = StatisticsTable.of_losses(np.array(pairs))
-    (_, (won, lost, tied)), ((lost_too, won_too, tied_too), _) = (
-        line_shares(LOG_LOSS, tested, 0),
-        line_shares(LOG_LOSS, tested, 1),
-    )
+    tested = sample(*np.array(pairs).T)
+    (_, (won, lost, tied)), ((lost_too, won_too, tied_too), _) = line_shares(tested, 0), line_shares(tested, 1)
     assert won + lost + tied == pytest.approx(1)
-    assert (won, lost) == (won_too, lost_too)
-    assert tied == tied_too
+    assert (won, lost, tied) == (won_too, lost_too, tied_too)
 
 
 def test_equal_systems():
-    inf, nan = float("inf"), float("nan")
-    columns = np.array([[1, inf, 0.0], [1, inf, 1], [1, nan, -0.0], [2, 2, 2], [1, inf, 1], [1, inf, 1 + 1e-15]]).T
-    assert equal_systems(StatisticsTable.of_losses(columns)) == [(0, 2), (1, 4)]
-    assert equal_systems(StatisticsTable.of_losses(columns[:, 3:])) == []
+    inf = float("inf")
+    columns = [[1, inf, 0.0], [1, inf, 1], [1, inf, -0.0], [2, 2, 2], [1, inf, 1], [1, inf, 1 + 1e-15]]
+    assert equal_systems(map(statistics, columns)) == [(0, 2), (1, 4)]
+    assert equal_systems(map(statistics, columns[3:])) == []
 
 
 # Groups
@@ -336,7 +317,7 @@ def test_many_systems_are_ranked():
     rng = np.random.default_rng(2)
     tables = [statistics(rng.exponential(5, 1000)) for _ in range(50)]
     names = [str(n) for n in range(50)]
-    ranking = Systems(metric=LOG_LOSS, names=names, statistics=tables, baseline=0, samples=2000, seed=1).rank()
+    ranking = rank(LOG_LOSS, names, tables, baseline=0, samples=2000, seed=1)
     assert sorted(system.name for system in ranking.systems) == sorted(names)
     scores = [system.score for system in ranking.systems]
     assert scores == sorted(scores)
@@ -346,19 +327,14 @@ def test_many_systems_are_ranked():
 def test_a_huge_loss_of_one_system_is_no_matter_to_the_others(baseline):
     """A masked word may cost 1e38 and more: the other systems' sums must not be rounded to that scale."""
     rng = np.random.default_rng(5)
-    losses = np.column_stack([rng.gamma(2, 0.3, 100), rng.gamma(2, 0.7, 100), rng.gamma(2, 0.7, 100)])
-    losses[7, 0] = 1e38
-    metric = METRICS["LogLossHashed"]
-
-    def p_values(table, baseline):
-        bootstrap = bootstrap_p_values(metric, table, resample_totals(table, samples=200, seed=1), baseline)
-        return bootstrap, randomisation_p_values(metric, table, samples=200, seed=1)
-
-    with_it = p_values(StatisticsTable.of_losses(losses), baseline)
-    without = p_values(StatisticsTable.of_losses(losses[:, 1:]), max(0, baseline - 1))
-    assert with_it[1][1:, 1:] == pytest.approx(without[1])
+    losses = [rng.gamma(2, 0.3, 100), rng.gamma(2, 0.7, 100), rng.gamma(2, 0.7, 100)]
+    losses[0][7] = 1e38
+    with_it = pair_p_values(sample(*losses), [(1, 2)], samples=200, seed=1)[1, 2]
+    assert with_it == pytest.approx(p_randomisation(sample(*losses[1:]), 200, 1))
     if baseline:
-        assert with_it[0][1:] == pytest.approx(without[0])
+        bootstrap = against_baseline(sample(*losses), baseline, samples=200, seed=1)[1:]
+        without = against_baseline(sample(*losses[1:]), baseline - 1, samples=200, seed=1)
+        assert [test.p_value for test in bootstrap] == pytest.approx([test.p_value for test in without])
 
 
 # Many lines
@@ -374,21 +350,18 @@ def many():
 
 def test_many_lines_are_compared_without_samples(many, monkeypatch):
     """The figures are those to which resamples and exchanges tend."""
-    losses = StatisticsTable.of_losses(many)
-    systems = [LineStatistics(columns=(array("d", column),)) for column in many.T]
+    both = list(map(statistics, many.T))
 
     def ranked():
-        return Systems(
-            metric=METRICS["PerplexityHashed"], names="ab", statistics=systems, baseline=0, samples=2000, seed=1
-        ).rank()
+        return rank(METRICS["PerplexityHashed"], "ab", both, baseline=0, samples=2000, seed=1)
 
     computed = ranked().systems[-1]
-    exact = randomisation_p_values(LOG_LOSS, losses, samples=1, seed=1)[0, 1]
+    exact = p_randomisation(sample(*many.T), 1, 1)
     assert (computed.difference_interval.samples, computed.interval.samples) == (None, None)
     assert computed.p_randomisation == pytest.approx(exact)
     differences = many[:, 1] - many[:, 0]
     assert computed.p_bootstrap == pytest.approx(scipy.stats.ttest_1samp(differences, 0).pvalue, rel=1e-6)
-    monkeypatch.setattr("geval_py.explaining.resampling.MANY", len(many))
+    monkeypatch.setattr("geval_py.explaining.statistics.MANY", len(many))
     drawn = ranked().systems[-1]
     assert (drawn.interval.samples, drawn.difference_interval.samples) == (None, 2000)
     for one, other in (
@@ -404,5 +377,4 @@ def test_many_lines_are_compared_without_samples(many, monkeypatch):
 def test_one_line_of_many_that_decides_is_exchanged(many):
     """A sum of which a single line is much is not nearly normal: here its sign decides, so p is above a half."""
     losses = np.vstack([many, [[1e6, 0.0]]])
-    p_value = randomisation_p_values(LOG_LOSS, StatisticsTable.of_losses(losses), samples=200, seed=1)[0, 1]
-    assert p_value > 0.4
+    assert p_randomisation(sample(*losses.T), 200, 1) > 0.4

@@ -1,15 +1,16 @@
 """Paired tests hold what they promise, and agree with others' implementations. Run by ``scripts/test --long``."""
 
+from array import array
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from geval_py.explaining.paired import bootstrap_p_values, difference_intervals, randomisation_p_values
-from geval_py.explaining.resampling import StatisticsTable, resample_totals, scores_on
 from geval_py.explaining.significance import percentile_bounds
+from geval_py.explaining.statistics import against_baseline, bootstrap_weights, pair_p_values, sample_of
 from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.base import LineStatistics
 
 pytestmark = pytest.mark.long
 
@@ -24,6 +25,11 @@ def draw(rng, scale=1.0):
     return rng.exponential(3, (LINES, 1)) + rng.exponential(2, (LINES, 2)) * [1, scale]
 
 
+def sample_of_losses(metric, losses):
+    """A sample of lines x systems."""
+    return sample_of(metric, [LineStatistics(columns=(array("d", column),)) for column in losses.T])
+
+
 def moses_p_value(differences, observed):
     """What is often called the p-value: absolute differences, shifted by their mean."""
     absolute = np.abs(differences)
@@ -34,18 +40,13 @@ def test_the_level_and_the_coverage_where_the_systems_are_the_same():
     rng = np.random.default_rng(1)
     p_values, covered = [], 0
     for trial in range(TRIALS):
-        table = StatisticsTable.of_losses(draw(rng))
-        resampled = resample_totals(table, samples=SAMPLES, seed=trial)
-        means = scores_on(LOG_LOSS, resampled)
-        observed = np.subtract(*table.statistics[0].mean(axis=0)[::-1])
-        p_values.append(
-            (
-                bootstrap_p_values(PERPLEXITY, table, resampled, 0)[1],
-                randomisation_p_values(PERPLEXITY, table, samples=SAMPLES, seed=trial)[0, 1],
-                moses_p_value(means[:, 1] - means[:, 0], observed),
-            )
-        )
-        interval = difference_intervals(scores_on(PERPLEXITY, resampled), table, 0, seed=trial)[1]
+        losses = draw(rng)
+        sample = sample_of_losses(PERPLEXITY, losses)
+        means = np.concatenate(list(bootstrap_weights(LINES, SAMPLES, trial))) @ losses / LINES
+        interval, bootstrap = against_baseline(sample, 0, samples=SAMPLES, seed=trial)[1]
+        randomisation = pair_p_values(sample, [(0, 1)], samples=SAMPLES, seed=trial)[0, 1]
+        observed = np.subtract(*losses.mean(axis=0)[::-1])
+        p_values.append((bootstrap, randomisation, moses_p_value(means[:, 1] - means[:, 0], observed)))
         covered += interval.low <= 0 <= interval.high
     bootstrap, randomisation, moses = (np.array(p_values) < 0.05).mean(axis=0)
     print(f"\n{TRIALS} trials of {LINES} lines, {SAMPLES} samples, no difference: p < 0.05 in")
@@ -62,9 +63,8 @@ def test_the_coverage_where_the_systems_differ():
     rng = np.random.default_rng(2)
     covered = 0
     for trial in range(TRIALS):
-        table = StatisticsTable.of_losses(draw(rng, scale=1.2))
-        scores = scores_on(LOG_LOSS, resample_totals(table, samples=SAMPLES, seed=trial))
-        interval = difference_intervals(scores, table, 0, seed=trial)[1]
+        sample = sample_of_losses(LOG_LOSS, draw(rng, scale=1.2))
+        interval = against_baseline(sample, 0, samples=SAMPLES, seed=trial)[1].interval
         covered += interval.low <= 0.4 <= interval.high
     print(f"\n{TRIALS} trials, a difference of 0.4 nats: the interval covers it in {covered / TRIALS:.2%}")
     assert 0.94 <= covered / TRIALS <= 0.96
@@ -89,7 +89,7 @@ def test_approximate_randomisation_agrees_with_scipy(losses):
     theirs = stats.permutation_test(
         losses.T, mean_difference, permutation_type="samples", n_resamples=MANY, batch=1000, rng=1
     ).pvalue
-    ours = randomisation_p_values(LOG_LOSS, StatisticsTable.of_losses(losses), samples=MANY, seed=2)[0, 1]
+    ours = pair_p_values(sample_of_losses(LOG_LOSS, losses), [(0, 1)], samples=MANY, seed=2)[0, 1]
     print(f"\np of approximate randomisation: {ours:.5f}, scipy {theirs:.5f}")
     assert ours == close(theirs)
 
@@ -98,9 +98,7 @@ def test_the_bootstrap_agrees_with_scipy(losses):
     theirs = stats.bootstrap(
         losses.T, mean_difference, paired=True, n_resamples=MANY, batch=1000, method="percentile", rng=1
     )
-    table = StatisticsTable.of_losses(losses[:, ::-1])
-    resampled = resample_totals(table, samples=MANY, seed=2)
-    ours = difference_intervals(scores_on(LOG_LOSS, resampled), table, 0, seed=2)[1]
+    ours, our_p = against_baseline(sample_of_losses(LOG_LOSS, losses[:, ::-1]), 0, samples=MANY, seed=2)[1]
     print(f"\ninterval [{ours.low:.4f}, {ours.high:.4f}], scipy {np.round(theirs.confidence_interval, 4)}")
     width = ours.high - ours.low
     assert list(theirs.confidence_interval) == pytest.approx([ours.low, ours.high], abs=0.02 * width)
@@ -109,7 +107,6 @@ def test_the_bootstrap_agrees_with_scipy(losses):
     )
     observed = mean_difference(*losses.T, axis=0)
     their_p = np.mean(np.abs(theirs.bootstrap_distribution - observed) >= abs(observed) - 1e-12)
-    our_p = bootstrap_p_values(LOG_LOSS, table, resampled, 0)[1]
     print(f"p of the paired bootstrap: {our_p:.5f}, from scipy's distribution {their_p:.5f}")
     assert our_p == close(their_p)
 
@@ -137,7 +134,7 @@ def test_approximate_randomisation_agrees_with_sacrebleu(losses):
     named = [(name, [repr(float(loss)) for loss in column]) for name, column in zip("ab", losses.T, strict=True)]
     _, results = PairedTest(named, {"mean loss": MeanLoss()}, None, "ar", n_samples=samples)()
     theirs = results["mean loss"][1].p_value
-    ours = randomisation_p_values(LOG_LOSS, StatisticsTable.of_losses(losses), samples=samples, seed=2)[0, 1]
+    ours = pair_p_values(sample_of_losses(LOG_LOSS, losses), [(0, 1)], samples=samples, seed=2)[0, 1]
     print(f"\np of approximate randomisation: {ours:.4f}, sacreBLEU {theirs:.4f}")
     assert ours == pytest.approx(
         theirs, abs=4 * np.sqrt(2 * max(theirs, 1e-3) * (1 - theirs) / samples) + 2 / samples

@@ -13,9 +13,18 @@ from sacrebleu.significance import PairedTest
 from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import spearmanr
 
-from geval_py.explaining.paired import Systems, equal_systems, line_shares, randomisation_p_values
-from geval_py.explaining.resampling import RuledTable, bootstrap_weights, interval, scores_on, swap_weights, table_of
-from geval_py.explaining.significance import Interval
+from geval_py.explaining.comparison import equal_systems, rank
+from geval_py.explaining.significance import Interval, expansion
+from geval_py.explaining.statistics import (
+    CorpusSample,
+    against_baseline,
+    bootstrap_weights,
+    interval,
+    line_shares,
+    pair_p_values,
+    sample_of,
+    swap_weights,
+)
 from geval_py.scoring.metrics import column_of, find_metric
 
 RULED = ["Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"]
@@ -74,9 +83,9 @@ def test_a_resample_is_scored_as_its_lines_are(name):
     """By the definition: the lines that were drawn, written out, and scored anew."""
     expected, one, other = DATA[name]
     metric, (weights,) = find_metric(name), bootstrap_weights(40, 5, seed=3)
-    table = table_of(metric, of_both(name))
-    assert isinstance(table, RuledTable)
-    found = scores_on(metric, table.totals([weights]))
+    sample = sample_of(metric, of_both(name))
+    assert isinstance(sample, CorpusSample)
+    found = sample.scores(sample.totals([weights]))
     drawn = [np.repeat(np.arange(40), row.astype(int)) for row in weights]
     want = [
         [score(name, [of[n] for n in rows], [expected[n] for n in rows]) for of in (one, other)] for rows in drawn
@@ -88,18 +97,16 @@ def test_a_resample_is_scored_as_its_lines_are(name):
 def test_an_exchange_is_scored_as_its_lines_are(name):
     expected, one, other = DATA[name]
     metric, (swaps,) = find_metric(name), swap_weights(40, 5, seed=3)
-    found = scores_on(metric, table_of(metric, of_both(name)).exchanges(5, 3)((0, 1)))
+    found = sample_of(metric, of_both(name)).exchanges(5, 3)((0, 1))
     pairs = [[(b, a) if swap else (a, b) for a, b, swap in zip(one, other, row, strict=True)] for row in swaps]
     want = [[score(name, list(of), expected) for of in zip(*mixed, strict=True)] for mixed in pairs]
-    assert found == pytest.approx(np.array(want), rel=1e-12)
+    assert found == pytest.approx(-np.diff(want)[:, 0], rel=1e-12, abs=1e-15)
 
 
 @each
 def test_systems_are_ranked(name):
     both = of_both(name)
-    ranking = Systems(
-        metric=find_metric(name), names=["good", "bad"], statistics=both, baseline=1, samples=200, seed=1
-    ).rank()
+    ranking = rank(find_metric(name), ["good", "bad"], both, baseline=1, samples=200, seed=1)
     assert [system.name for system in ranking.systems] == ["good", "bad"]
     first = ranking.systems[0]
     assert first.interval.low <= first.score <= first.interval.high
@@ -114,30 +121,50 @@ def test_each_of_three_systems_has_its_own_lines(name):
     expected, one, other = DATA[name]
     systems = [statistics_of(name, outputs, expected) for outputs in (one, other, expected)]
     metric, (weights,) = find_metric(name), bootstrap_weights(40, 5, seed=3)
-    three = scores_on(metric, table_of(metric, systems).totals([weights]))
-    pairs = [scores_on(metric, table_of(metric, list(pair)).totals([weights])) for pair in pairwise(systems)]
+    three, *pairs = (
+        (sample := sample_of(metric, some)).scores(sample.totals([weights])) for some in (systems, *pairwise(systems))
+    )
     assert three.tolist() == np.hstack([pairs[0], pairs[1][:, 1:]]).tolist()
 
 
 @each
 def test_equal_systems_are_told(name):
     one, other = of_both(name)
-    assert equal_systems(table_of(find_metric(name), [one, other, one])) == [(0, 2)]
+    assert equal_systems([one, other, one]) == [(0, 2)]
 
 
 def test_a_line_has_no_correlation_and_ties():
     metric = find_metric("Spearman")
-    table = table_of(metric, of_both("Spearman"))
-    assert np.isnan(table.comparable()).all()
-    assert line_shares(metric, table, 0) == [(0.0, 0.0, 1.0)] * 2
+    sample = sample_of(metric, of_both("Spearman"))
+    assert np.isnan(sample.line_scores()).all()
+    assert line_shares(sample, 0) == [(0.0, 0.0, 1.0)] * 2
 
 
 def test_a_line_that_has_a_score_in_one_system_only_ties():
     metric = find_metric("Improvement@0.5")
     systems = [statistics_of(metric.name, outputs, ["1", "2"]) for outputs in (["1", "0"], ["0", "0"], ["1", "1"])]
-    table = table_of(metric, systems)
-    assert np.isnan(table.comparable()).tolist() == [[[False, True, False], [True, True, False]]]
-    assert line_shares(metric, table, 0) == [(0.0, 0.0, 1.0)] * 3
+    sample = sample_of(metric, systems)
+    assert np.isnan(sample.line_scores()).tolist() == [[False, True, False], [True, True, False]]
+    assert line_shares(sample, 0) == [(0.0, 0.0, 1.0)] * 3
+
+
+def test_documents_are_drawn_whole():
+    """The differences on resamples of documents, spread for how few there are."""
+    rng = np.random.default_rng(4)
+    labels = np.repeat(np.arange(8), [3, 9, 1, 5, 7, 2, 6, 4])
+    losses = rng.exponential(2, (2, len(labels))) + rng.normal(0, 0.5, (2, 8))[:, labels] ** 2
+    sample = CorpusSample(
+        metric=find_metric("Spearman"),
+        statistics=np.zeros((1, len(labels), 2)),
+        members=np.ones((len(labels), 1)),
+        documents=labels,
+        score_of=lambda places: losses.ravel()[places].mean(),
+    )
+    (weights,) = bootstrap_weights(8, 300, 2)
+    drawn = [np.subtract(*(np.average(losses[::-1], axis=1, weights=row[labels]))) for row in weights]
+    observed = np.subtract(*losses.mean(axis=1)[::-1])
+    far = np.sum(np.abs(np.array(drawn) - observed) * expansion(8) >= abs(observed))
+    assert against_baseline(sample, 0, samples=300, seed=2)[1].p_value == (far + 1) / 301
 
 
 def test_the_interval_of_a_correlation_is_scipys():
@@ -160,7 +187,7 @@ def test_a_score_that_is_not_defined():
     assert 0 < np.isnan(some).sum() < 50
     assert math.isnan(Interval.of(some.tolist(), samples=50, seed=1).low)  # of two lines it is always 1
     flat = statistics_of("Pearson", ["1", "1"], ["1", "2"])
-    ranking = Systems(metric=metric, names="ab", statistics=[flat, two], baseline=0, samples=20, seed=1).rank()
+    ranking = rank(metric, "ab", [flat, two], baseline=0, samples=20, seed=1)
     assert [system.name for system in ranking.systems] == ["b", "a"]
     assert [system.difference for system in ranking.systems] == [None, None]
     assert ranking.systems[0].p_randomisation == 1
@@ -192,8 +219,8 @@ def test_the_paired_test_is_that_of_sacrebleu(metric, name, monkeypatch):
     trials = 2000
     test = PairedTest([("one", one), ("other", other)], {"BLEU": BLEU(**own)}, [ANSWERS], "ar", trials)
     theirs = test()[1]["BLEU"][1].p_value
-    table = table_of(find_metric(metric), [statistics_of(metric, of, ANSWERS) for of in (one, other)])
-    ours = randomisation_p_values(find_metric(metric), table, samples=trials, seed=1)[0, 1]
+    sample = sample_of(find_metric(metric), [statistics_of(metric, of, ANSWERS) for of in (one, other)])
+    ours = pair_p_values(sample, [(0, 1)], samples=trials, seed=1)[0, 1]
     assert ours == pytest.approx(theirs, abs=4 * math.sqrt(2 * theirs * (1 - theirs) / trials) + 2 / trials)
 
 

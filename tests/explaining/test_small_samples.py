@@ -9,9 +9,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py.explaining.resampling import bootstrap_weights
 from geval_py.explaining.significance import expanded_tail
-from geval_py.explaining.spread import interval_of_mean
+from geval_py.explaining.statistics import bootstrap_weights, interval_of_mean
 
 FEW, MANY = 200, 5000  # trials
 

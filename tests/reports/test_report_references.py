@@ -8,8 +8,8 @@ import pytest
 import scipy.stats
 
 from geval_py import evaluate
+from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import lines_needed
-from geval_py.explaining.spread import Documents
 from geval_py.reports.report import Report, means_of_documents
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"

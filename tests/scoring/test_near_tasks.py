@@ -23,7 +23,7 @@ from sklearn.metrics import (
 
 import geval_py
 from geval_py.errors import MalformedLineError, SchemeError
-from geval_py.explaining.resampling import bootstrap_weights, scores_on, table_of
+from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.distributions import listed_of, skill
@@ -637,7 +637,8 @@ def test_a_resample_is_scored_as_its_lines_are(metric):
         for _ in range(2)
     ]
     (weights,) = bootstrap_weights(30, 5, seed=3)
-    found = scores_on(metric, table_of(metric, both).totals([weights]))
+    sample = sample_of(metric, both)
+    found = sample.scores(sample.totals([weights]))
     drawn = [np.repeat(np.arange(30), row.astype(int)).tolist() for row in weights]
     assert found == pytest.approx(np.array([[metric.value(of.only(rows)) for of in both] for rows in drawn]))
 

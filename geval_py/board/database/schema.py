@@ -77,11 +77,6 @@ def _by_output() -> tuple[sa.Column[Any], ...]:
     return (*by, _reference("evaluation_id", "evaluations"))
 
 
-def _drawn() -> tuple[sa.Column[int], sa.Column[int]]:
-    large = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # whose integers have 64 bits anyway
-    return sa.Column("samples", sa.Integer, primary_key=True), sa.Column("seed", large, primary_key=True)
-
-
 # ``key`` is the folded name (intake.identity), the same for names that look the same; ``name`` is as first given.
 submitters = sa.Table(
     "submitters",
@@ -219,20 +214,10 @@ comparisons = sa.Table(
     METADATA,
     _reference("one_id", "evaluations", primary_key=True),
     _reference("other_id", "evaluations", primary_key=True),
-    *_drawn(),
+    sa.Column("samples", sa.Integer, primary_key=True),
+    # SQLite's integers have 64 bits anyway.
+    sa.Column("seed", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True),
     _needed("p", sa.Double),
-)
-
-# A ranked evaluation made ready for comparisons: its mean line loss in nats, inf if a line's loss is infinite; else,
-# as little-endian doubles, the mean in each sample, in which exchanged lines count negatively. A cache: it is deleted
-# when the evaluation is no longer ranked.
-exchanges = sa.Table(
-    "exchanges",
-    METADATA,
-    _reference("evaluation_id", "evaluations", primary_key=True),
-    *_drawn(),
-    _needed("mean", sa.Double),
-    _needed("means", sa.LargeBinary),
 )
 
 # The public figures of an output, which rank it: those of its evaluation (with a ladder, perhaps of an earlier

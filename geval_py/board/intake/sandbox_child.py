@@ -295,7 +295,7 @@ def _with_losses(scored: Scored, score: scores.MetricScore, seed: int) -> Scored
     if score.metric.measure.of_sums and not score.statistics.classes:
         return replace(scored, losses=submission.pack(score.statistics.columns))
     from geval_py.board.ranking.uncertainty import SAMPLES
-    from geval_py.explaining.resampling import interval
+    from geval_py.explaining.statistics import interval
 
     low, high = interval(score.metric, score.statistics, samples=SAMPLES, seed=seed).ends
     return replace(scored, low=low, high=high)

@@ -27,7 +27,6 @@ from geval_py.board.database.schema import (
     comparisons,
     disclosures,
     evaluations,
-    exchanges,
     outputs,
     rungs,
     scores,
@@ -448,7 +447,6 @@ def complete(connection: Connection, settings: Settings, now: datetime) -> None:
     if connection.execute(select(board.c.compared_with)).scalar() != order.P_VALUES:
         connection.execute(delete(comparisons))
         connection.execute(update(board).values(compared_with=order.P_VALUES))
-    ranked: set[int] = set()
     by = order.GROUPINGS[settings.entries]
     for phase, of in settings.by_phase.items():
         for test in of.tests:
@@ -456,19 +454,8 @@ def complete(connection: Connection, settings: Settings, now: datetime) -> None:
                 ranking = order.entries(connection, of, test.name, phase, by)
                 placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
                 ids = set(islice(placed, order.MOST_COMPARED))
-                ranked.update(ids)
                 if not order.are_compared(connection, of, ids):
                     stored = select(comparisons.c.one_id, comparisons.c.other_id).where(order.are_among(of, ids))
                     pairs = {(one, other) for one, other in connection.execute(stored)}
                     missing = [pair for pair in combinations(sorted(ids), 2) if pair not in pairs]
                     connection.execute(insert(comparisons), list(compare_pairs(connection, of, missing)))
-    _forget_unranked(connection, settings, ranked)
-
-
-def _forget_unranked(connection: Connection, settings: Settings, ranked: set[int]) -> None:
-    """Delete the prepared means of evaluations that are no longer ranked, and of other samples or seeds."""
-    c = exchanges.c
-    for evaluation, samples, seed in connection.execute(select(c.evaluation_id, c.samples, c.seed)).all():
-        if evaluation not in ranked or (samples, seed) != (settings.samples, settings.seed):
-            this = and_(c.evaluation_id == evaluation, c.samples == samples, c.seed == seed)
-            connection.execute(delete(exchanges).where(this))

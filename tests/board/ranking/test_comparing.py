@@ -5,60 +5,36 @@ import random
 from array import array
 from datetime import timedelta
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
-from profiles import examples
 from rows import NOW, START, Rows
 
 from geval_py import evaluate
-from geval_py.board.database.schema import board, comparisons, exchanges
+from geval_py.board.database.schema import board, comparisons, evaluations
 from geval_py.board.ranking import leaderboard as standings
-from geval_py.board.ranking import order, uncertainty
+from geval_py.board.ranking import order
 from geval_py.board.ranking.disclosure import ensure_disclosed
-from geval_py.board.ranking.uncertainty import p_value, swapped_means
 from geval_py.board.submission import pack
-from geval_py.explaining.paired import randomisation_p_values
-from geval_py.explaining.resampling import StatisticsTable
+from geval_py.explaining.statistics import pair_p_values, sample_of
 from geval_py.scoring.metrics import find_metric
+from geval_py.scoring.metrics.base import LineStatistics
 
 METRIC = find_metric("PerplexityHashed")
 
 
-def expected_p_values(systems, samples, seed):
-    table = StatisticsTable.of_losses(np.array(systems).T)
-    return randomisation_p_values(METRIC, table, samples=samples, seed=seed)
+def expected_p_values(systems, samples, seed, metric=METRIC):
+    statistics = [of if isinstance(of, LineStatistics) else LineStatistics((array("d", of),)) for of in systems]
+    pairs = combinations(range(len(systems)), 2)
+    return pair_p_values(sample_of(metric, statistics), pairs, samples=samples, seed=seed)
 
 
-def p_values_of(systems, samples, seed):
-    ready = [swapped_means(np.array(losses), samples=samples, seed=seed) for losses in systems]
-    return {(a, b): p_value(ready[a], ready[b]) for a, b in combinations(range(len(systems)), 2)}
-
-
-@given(
-    lines=st.integers(1, 40),
-    systems=st.integers(2, 4),
-    samples=st.integers(1, 60),
-    seed=st.integers(0, 2**32),
-    values=st.sampled_from([(0.0, 1.0), (0.5, 1.5, 2.0), None]),
-    chance=st.integers(0, 10**6).map(random.Random),
-)
-@hypothesis_settings(max_examples=examples(150), deadline=None)
-def test_a_p_value_is_that_of_compare(lines, systems, samples, seed, values, chance):
-    """To the last digit, with ties (few different losses) and without."""
-    table = [
-        [chance.choice(values) if values else chance.expovariate(0.2) for _ in range(lines)] for _ in range(systems)
-    ]
-    expected = expected_p_values(table, samples, seed)
-    assert p_values_of(table, samples, seed) == {pair: expected[pair] for pair in combinations(range(systems), 2)}
+def stored_p_values(rows):
+    return {(row.one_id - 1, row.other_id - 1): row.p for row in rows.rows(comparisons)}
 
 
 @pytest.mark.parametrize("metric", ["BLEU", "WER", "MAP"])
-def test_another_metric_is_tested_on_itself(tmp_path, monkeypatch, metric):
+def test_another_metric_is_tested_on_itself(tmp_path, metric):
     """Its first statistic, such as the number of right words, is neither the score nor a loss."""
     lines = [f"the {n % 3} dog {n % 5} sleeps well" for n in range(40)]
     texts = {
@@ -68,40 +44,29 @@ def test_another_metric_is_tested_on_itself(tmp_path, monkeypatch, metric):
     }
     for name, of in texts.items():
         (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in of))
-    scores = [
-        evaluate((tmp_path / f"{name}.tsv", tmp_path / "expected.tsv"), metrics=metric).scores[0]
-        for name in ("one", "other")
-    ]
-    statistics = [score.statistics for score in scores]
-    packed = [(number, 40, pack(of.columns)) for number, of in enumerate(statistics)]
-    monkeypatch.setattr(uncertainty, "stored_statistics", lambda *_: packed)
-    p_of = uncertainty.metric_test(None, SimpleNamespace(metric=metric, samples=200, seed=7), [])
-    table = StatisticsTable.of_systems(statistics)
-    expected = randomisation_p_values(find_metric(metric), table, samples=200, seed=7)
-    assert p_of(0, 1) == expected[0, 1] < 0.05
+    board_rows = Rows(tmp_path, metric=metric, samples="200")
+    statistics = []
+    for number, name in enumerate(("one", "other"), 1):
+        score = evaluate((tmp_path / f"{name}.tsv", tmp_path / "expected.tsv"), metrics=metric).scores[0]
+        statistics.append(score.statistics)
+        board_rows.submit(name, score.value)
+        stored = {"losses": pack(score.statistics.columns), "lines": 40}
+        board_rows.run(evaluations.update().where(evaluations.c.id == number).values(**stored))
+    board_rows.refresh()
+    expected = expected_p_values(statistics, 200, 12345, find_metric(metric))
+    assert stored_p_values(board_rows) == expected
+    assert expected[0, 1] < 0.05
 
 
-def test_of_many_lines_whose_coins_are_tossed_in_several_blocks_too():
+def test_of_many_lines_whose_coins_are_tossed_in_several_blocks_too(rows):
     rng = np.random.default_rng(5)
     base = rng.exponential(6, 3001)
-    table = [(base + rng.normal(shift, 1, 3001)).clip(0) for shift in (0, 0.01, 0.03, 0.2)]
-    expected = expected_p_values(table, 500, 7)
-    assert p_values_of(table, 500, 7) == {pair: expected[pair] for pair in combinations(range(4), 2)}
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "p"),
-    [
-        ([1.0, 2.0], [1.0, math.inf], 0.0),
-        ([math.inf, 2.0], [1.0, 1.0], 0.0),
-        ([math.inf, 2.0], [1.0, math.inf], 1.0),
-        ([1e290, 2.0], [1.0, 1.0], 0.0),
-        ([1.0, 2.0], [1.0, 2.0], 1.0),
-    ],
-    ids=["worse", "better", "both", "as good as infinite", "equal"],
-)
-def test_infinite_systems_are_compared_without_a_test(one, other, p):
-    assert p_values_of([one, other], 50, 1) == {(0, 1): p}
+    systems = [(base + rng.normal(shift, 1, 3001)).clip(0).tolist() for shift in (0, 0.01, 0.03, 0.2)]
+    for number, losses in enumerate(systems):
+        rows.submit(f"s{number}", losses)
+    rows.edit(samples="500")
+    rows.refresh()
+    assert stored_p_values(rows) == expected_p_values(systems, 500, 12345)
 
 
 def some_losses(seed, lines=30):
@@ -127,10 +92,7 @@ def test_all_pairs_that_are_ranked_are_compared_once(rows):
     rows.submit("s3", systems[3])
     rows.refresh()
     after = rows.rows(comparisons)
-    expected = expected_p_values(systems, 50, 12345)
-    assert {(row.one_id - 1, row.other_id - 1): row.p for row in after} == {
-        pair: expected[pair] for pair in combinations(range(4), 2)
-    }
+    assert stored_p_values(rows) == expected_p_values(systems, 50, 12345)
     assert set(before) < set(after)
 
 
@@ -161,15 +123,12 @@ def test_other_samples_and_seeds_are_other_comparisons(rows, changed):
     rows.edit(**changed)
     rows.refresh()
     samples, seed = rows.board.settings.samples, rows.board.settings.seed
-    expected = expected_p_values(systems, samples, seed)
     found = [row for row in rows.rows(comparisons) if (row.samples, row.seed) == (samples, seed)]
-    assert {(row.one_id - 1, row.other_id - 1): row.p for row in found} == {
-        pair: expected[pair] for pair in combinations(range(3), 2)
-    }
-    assert {(row.samples, row.seed) for row in rows.rows(exchanges)} == {(samples, seed)}
+    p_values = {(row.one_id - 1, row.other_id - 1): row.p for row in found}
+    assert p_values == expected_p_values(systems, samples, seed)
 
 
-def test_only_what_is_ranked_is_compared_and_kept(rows):
+def test_only_what_is_ranked_is_compared(rows):
     rows.submit("one", some_losses(5))  # 1
     rows.submit("two", some_losses(1))  # 2
     rows.submit("base", some_losses(2), baseline=True)  # 3
@@ -179,7 +138,6 @@ def test_only_what_is_ranked_is_compared_and_kept(rows):
     rows.submit("one", some_losses(0))  # 5, which replaces 1
     rows.refresh()
     assert compared(rows) == {(1, 2), (2, 5)}
-    assert [row.evaluation_id for row in rows.rows(exchanges)] == [2, 5]
 
 
 def test_each_test_and_phase_has_comparisons_of_its_own(rows):
@@ -277,32 +235,13 @@ def test_forty_teams_can_be_told_apart(tmp_path):
     assert rows.standings().notes == ()
 
 
-def test_a_counted_p_value_that_is_not_small_stays(tmp_path):
-    """It is still that of ``geval compare``."""
-    rows = Rows(tmp_path, samples="10000")
-    systems = [np.array(some_losses(seed, lines=123)) - 0.15 * seed for seed in range(5)]
-    for number, losses in enumerate(systems):
-        rows.submit(f"s{number}", losses.tolist())
-    rows.refresh()
-    expected = expected_p_values(systems, 10_000, 12345)
-    found = {(row.one_id - 1, row.other_id - 1): row.p for row in rows.rows(comparisons)}
-    assert {pair: p for pair, p in found.items() if p > 11 / 10_001} == {
-        pair: expected[pair] for pair in combinations(range(5), 2) if expected[pair] > 11 / 10_001
-    }
-    assert all(p <= expected[pair] for pair, p in found.items())
-
-
 def test_forty_teams_of_another_metric_can_be_told_apart_too():
     """Its p-value comes from the tail of the samples."""
     rng = np.random.default_rng(6)
     sizes = rng.integers(10, 30, 123)
     hits = [rng.binomial(sizes, share) for share in (0.9, 0.5)]
-    columns = [[array("d", column) for column in (hit, sizes, sizes)] for hit in hits]
-    packed = [(number, 123, pack(of)) for number, of in enumerate(columns)]
-    settings = SimpleNamespace(metric="MultiLabel-F1", samples=10_000, seed=7)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(uncertainty, "stored_statistics", lambda *_: packed)
-        assert uncertainty.metric_test(None, settings, [])(0, 1) < 0.05 / 780
+    statistics = [LineStatistics(tuple(array("d", column) for column in (hit, sizes, sizes))) for hit in hits]
+    assert expected_p_values(statistics, 10_000, 7, find_metric("MultiLabel-F1"))[0, 1] < 0.05 / 780
 
 
 def test_p_values_that_were_only_counted_are_made_again(rows):
@@ -315,18 +254,3 @@ def test_p_values_that_were_only_counted_are_made_again(rows):
     ensure_disclosed(rows.board, NOW)
     assert rows.rows(comparisons) == found
     assert [row.p for row in found] == [pytest.approx(2**-29, rel=1e-3)] * 3
-
-
-def test_losses_that_are_too_many_to_keep_are_read_again(tmp_path, monkeypatch):
-    found = []
-    for most in (uncertainty.MOST_LOSSES, 1):
-        monkeypatch.setattr(uncertainty, "MOST_LOSSES", most)
-        folder = tmp_path / str(most)
-        folder.mkdir()
-        rows = Rows(folder, samples="100")
-        for number in range(5):
-            rows.submit(f"s{number}", [loss + 3 * number for loss in some_losses(number)])
-        rows.refresh()
-        found.append([row.p for row in rows.rows(comparisons)])
-    assert found[0] == found[1]
-    assert min(found[0]) < 1e-6

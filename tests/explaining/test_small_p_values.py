@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py.board.ranking.uncertainty import LEAST, exponential_tail, sign_flip_bound
+from geval_py.explaining.statistics import MIN_P_VALUE, exponential_tail, sign_flip_bound
 
 FORTY = 0.05 / 780  # what Holm's correction asks of the first of all pairs of forty
 
@@ -78,7 +78,7 @@ def test_extreme_differences(differences, p):
 
 
 def test_a_finite_pair_never_has_the_p_value_of_an_infinite_one():
-    assert sign_flip_bound(np.ones(10_000)) == LEAST > 0
+    assert sign_flip_bound(np.ones(10_000)) == MIN_P_VALUE > 0
 
 
 def test_rounding_is_no_difference():

@@ -1,0 +1,755 @@
+"""The statistics engine: 95 % intervals of scores, and paired tests of systems on the same lines.
+
+A *sample* holds the line statistics of systems. A *resample* of it is a weight for each line: how often the line was
+drawn (bootstrap), or whether two systems change places on it (approximate randomisation). Lines of a document are
+drawn, or change places, together: then there is a weight for each document. A sum over the lines is linear in the
+weights, so the sums of all systems on a block of resamples are one product of matrices.
+
+Intervals
+    The interval of a mean loss follows from the spread of the lines or, with documents, of the documents. Scores of
+    other metrics are resampled unless there are documents, or more than 20,000 lines: then the jackknife's
+    pseudo-values stand for the lines. By single lines, Hall's transformation corrects for skewness.
+
+Paired tests, two-sided, of the difference of the metric or, if that rises or falls with the mean loss, of the latter
+    *Bootstrap*: the differences on resamples (Koehn, "Statistical significance tests for machine translation
+    evaluation", 2004), shifted so that the null hypothesis holds for them: how often are they as far from 0 as the
+    observed one (Noreen, "Computer-Intensive Methods for Testing Hypotheses", 1989; Efron and Tibshirani, "An
+    Introduction to the Bootstrap", 1993, chapter 16)? Shifting absolute differences by their mean, as is often done,
+    rejects a true null hypothesis twice as often as it should. With documents, or many lines, it is a t test instead:
+    resamples of documents of unequal size are spread too little.
+
+    *Approximate randomisation*: if the systems are no different, each line's two statistics might as well change
+    places (Noreen 1989; Riezler and Maxwell, "On some pitfalls in automatic evaluation and significance testing for
+    MT", 2005): how often is the difference then as far from 0? If hardly any sample is, the p-value is smaller than
+    counting can make it: an upper bound of the exact one, or the tail of the samples. The board stores these.
+
+A counted p-value counts the observed difference as one of the samples, so it is never 0. Two systems are compared on
+the lines that are finite in both. A system must not gain by failing on hard lines: where it has more infinite lines
+than the other, it is not said to be better on the rest.
+
+Shapes: weights are resamples x lines (or documents); statistics are columns x lines x systems; members are lines x
+classes, 1 if a line is of the class (a metric without classes has one class of all lines); sums are columns x
+resamples x systems x classes; counts are resamples x classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geval_py.explaining.significance import (
+    GEVAL_TAIL,
+    Array,
+    Flags,
+    Integers,
+    Interval,
+    expanded_tail,
+    expansion,
+    t_quantile,
+    t_tails,
+)
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
+from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
+
+if TYPE_CHECKING:
+    from geval_py.scoring.blocks import Progress
+
+Pair: TypeAlias = tuple[int, int]  # two systems
+
+MAX_FINITE = 1e280  # a greater statistic, or NaN, counts as infinite: a sum of such might overflow
+MANY = 20_000  # lines, beyond which means are so nearly normal that nothing is drawn
+MAX_SHARE_OF_ONE = 0.01  # of the variance of many lines: if one line has more, the sum may not be nearly normal
+BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; at least one resample
+FEW_EXTREME = 10  # samples as extreme as the observed difference: the share of so few is uncertain
+MIN_SKEWED = 1e-6  # of skewness times distance: below, the cube root would lose digits
+MIN_P_VALUE = 1e-300  # a p-value of finite losses is never 0
+
+
+def bootstrap_weights(units: int, samples: int, seed: int, progress: Progress | None = None) -> Iterator[Array]:
+    """Draw all units with replacement, ``samples`` times; yield how often each was drawn, in blocks."""
+    rng = np.random.default_rng(seed)
+    for rows in _block_sizes(units, samples, progress):
+        drawn = rng.integers(0, units, (rows, units))
+        drawn += units * np.arange(rows)[:, np.newaxis]
+        yield np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
+
+
+def swap_weights(units: int, samples: int, seed: int, progress: Progress | None = None) -> Iterator[Array]:
+    """Toss a coin for each unit, ``samples`` times: yield 1 for a change of places, else 0, in blocks."""
+    rng = np.random.default_rng(seed)
+    for rows in _block_sizes(units, samples, progress):
+        coins = np.frombuffer(rng.bytes(rows * -(-units // 8)), dtype=np.uint8).reshape(rows, -1)
+        yield np.unpackbits(coins, axis=1, count=units).astype(np.float64)
+
+
+def _block_sizes(units: int, samples: int, progress: Progress | None) -> Iterator[int]:
+    size = max(1, BLOCK_BYTES // (8 * units))
+    for start in range(0, samples, size):
+        if progress is not None:
+            progress(start, samples)
+        yield min(size, samples - start)
+
+
+class Totals(NamedTuple):
+    """Sums of line statistics and numbers of lines, by resample and class; the lines as they are are one resample."""
+
+    sums: Array
+    counts: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """The statistics of systems on the same lines (at least one), finite or inf.
+
+    ``documents`` is the number of each line's document, from 0; None if each line is by itself.
+    """
+
+    metric: Metric
+    statistics: Array
+    members: Array
+    documents: Integers | None = None
+
+    @property
+    def lines(self) -> int:
+        """The number of lines."""
+        return int(self.statistics.shape[1])
+
+    @property
+    def systems(self) -> int:
+        """The number of systems."""
+        return int(self.statistics.shape[2])
+
+    @property
+    def document_count(self) -> int | None:
+        """The number of documents; None if each line is by itself."""
+        return None if self.documents is None else int(self.documents.max()) + 1
+
+    @property
+    def units(self) -> int:
+        """The number of units that are drawn: lines, or documents."""
+        return self.document_count or self.lines
+
+    @property
+    def is_of_mean_loss(self) -> bool:
+        """Whether a score is made from one mean loss, so that systems are told apart by their mean losses."""
+        return self.metric.measure.of_losses and self.members.shape[1] == 1
+
+    @property
+    def infinite(self) -> Flags:
+        """Whether a system has an infinite statistic on a line: lines x systems."""
+        infinite: Flags = np.logical_or.reduce(~(np.abs(self.statistics) <= MAX_FINITE), axis=0)
+        return infinite
+
+    def select(self, lines: Flags | slice, systems: Sequence[int]) -> Sample:
+        """Keep some systems on some lines (at least one)."""
+        members = self.members[lines]
+        return replace(
+            self,
+            statistics=self.statistics[:, lines][:, :, systems],
+            members=members[:, members.any(axis=0)],
+            documents=None if self.documents is None else np.unique(self.documents[lines], return_inverse=True)[1],
+        )
+
+    def totals(self, blocks: Iterable[Array] | None = None) -> Totals:
+        """Sum over the lines with the weights of each resample; by default, over the lines as they are.
+
+        A sum with an infinite statistic is inf, never NaN.
+        """
+        columns, lines, systems = self.statistics.shape
+        classes, infinite = self.members.shape[1], ~(np.abs(self.statistics) <= MAX_FINITE)
+        cells = np.where(infinite, 0.0, self.statistics)
+        if infinite.any():
+            cells = np.concatenate([cells, infinite])
+        by_class = cells.transpose(1, 0, 2)[..., np.newaxis] * self.members[:, np.newaxis, np.newaxis, :]
+        table = np.hstack([by_class.reshape(lines, -1), self.members])
+        if self.documents is not None:
+            table = np.stack([np.bincount(self.documents, column) for column in table.T], axis=1)
+        weighted = np.concatenate([w @ table for w in ([np.ones((1, self.units))] if blocks is None else blocks)])
+        sums = weighted[:, :-classes].reshape(len(weighted), -1, systems, classes).transpose(1, 0, 2, 3)
+        finite, infinities = sums[:columns], sums[columns:]
+        if len(infinities):
+            finite[infinities > 0] = np.inf
+        return Totals(finite, weighted[:, -classes:])
+
+    def scores(self, totals: Totals) -> Array:
+        """Compute each system's score on each resample: resamples x systems.
+
+        A metric with classes takes the mean over the classes that the resample has. A resample with an infinite line
+        scores what the metric makes of it.
+        """
+        counts = totals.counts[:, np.newaxis, :]
+        # A perplexity beyond the range of a double is inf; classes without lines are left out.
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            values = self.metric.measure.formula(list(totals.sums), np.maximum(counts, 1))
+        mean: Array = np.where(counts > 0, values, 0.0).sum(axis=2) / (counts > 0).sum(axis=2)
+        return mean
+
+    def tested_values(self, totals: Totals) -> Array:
+        """Return the tested figures, resamples x systems: the metric, or the mean loss if that is equivalent."""
+        return totals.sums[0, :, :, 0] / totals.counts if self.is_of_mean_loss else self.scores(totals)
+
+    def exchanges(self, samples: int, seed: int, progress: Progress | None = None) -> Callable[[Pair], Array]:
+        """Return a function of two systems: their difference in each sample, after they changed places on some lines.
+
+        The systems of every pair change places on the same lines, or documents.
+        """
+        observed, swapped = self.totals(), self.totals(swap_weights(self.units, samples, seed, progress))
+        if self.is_of_mean_loss:  # with m the mean in which swapped lines count negatively, it is m(A) - m(B)
+            means = np.ascontiguousarray((observed.sums - 2 * swapped.sums)[0, :, :, 0].T) / self.lines
+            return lambda pair: means[pair[0]] - means[pair[1]]
+
+        def differences(pair: Pair) -> Array:
+            moved = swapped.sums[:, :, pair]
+            values = self.scores(Totals(observed.sums[:, :, pair] - moved + moved[:, :, ::-1], observed.counts))
+            return values[:, 0] - values[:, 1]
+
+        return differences
+
+    def line_scores(self) -> Array:
+        """Compute the score of each line alone: lines x systems, NaN for no score."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: Array = self.metric.measure.formula(list(self.statistics), np.ones(self.statistics.shape[1:]))
+        return scores
+
+    def line_figures(self, system: int, *, of_score: bool = False) -> Array | None:
+        """Return a figure for each line of a system, whose mean stands for the score; inf if infinite.
+
+        The figures are the losses or, for a metric that is not made from one mean loss and always if ``of_score``,
+        the jackknife's pseudo-values: N times the score, minus N - 1 times the score without the line. None where
+        these are undefined.
+        """
+        infinite = self.infinite[:, system]
+        if self.is_of_mean_loss and not of_score:
+            return np.where(infinite, np.inf, self.statistics[0, :, system])
+        figures = np.full(self.lines, np.inf)
+        if self.lines - infinite.sum() < 2:
+            return figures
+        finite = self.select(~infinite, [system])
+        observed, without = finite.totals(), np.empty(finite.lines)
+        rows = max(1, BLOCK_BYTES // (8 * len(finite.statistics) * finite.members.shape[1]))
+        for start in range(0, finite.lines, rows):
+            members = finite.members[start : start + rows]
+            of_lines = finite.statistics[:, start : start + rows, :, np.newaxis] * members[:, np.newaxis, :]
+            totals = Totals(observed.sums - of_lines, observed.counts - members)
+            without[start : start + rows] = finite.scores(totals)[:, 0]
+        with np.errstate(invalid="ignore"):
+            figures[~infinite] = finite.lines * finite.scores(observed)[0, 0] - (finite.lines - 1) * without
+        return None if np.isnan(figures).any() else figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CorpusSample(Sample):
+    """A sample for a corpus-level metric, which is no function of sums; no statistic is infinite.
+
+    ``score_of`` computes the metric on some places of the lines of all systems, one system after the other.
+    """
+
+    score_of: Callable[[NDArray[np.intp]], float]
+
+    def totals(self, blocks: Iterable[Array] | None = None) -> Totals:
+        """Score the lines of each resample, each as often as its weight says."""
+        starts = self.lines * np.arange(self.systems)
+        scores = []
+        for weights in (row for block in ([np.ones((1, self.units))] if blocks is None else blocks) for row in block):
+            drawn = np.repeat(np.arange(self.lines), self._of_lines(weights).astype(np.intp))
+            scores.append([self.score_of(drawn + start) for start in starts])
+        return Totals(np.array(scores)[np.newaxis, :, :, np.newaxis], np.full((len(scores), 1), float(self.lines)))
+
+    def exchanges(self, samples: int, seed: int, progress: Progress | None = None) -> Callable[[Pair], Array]:
+        def differences(pair: Pair) -> Array:
+            one, other = (np.arange(self.lines) + self.lines * system for system in pair)
+            blocks = swap_weights(self.units, samples, seed, progress)
+            swaps = (self._of_lines(weights) > 0 for block in blocks for weights in block)
+            return np.array([
+                self.score_of(np.where(swap, other, one)) - self.score_of(np.where(swap, one, other))
+                for swap in swaps
+            ])  # fmt: skip
+
+        return differences
+
+    def line_scores(self) -> Array:
+        scores = np.array([self.score_of(np.array([place])) for place in range(self.lines * self.systems)])
+        return scores.reshape(self.systems, self.lines).T
+
+    def line_figures(self, system: int, *, of_score: bool = False) -> None:
+        """Return None: a line has no figure whose mean stands for the score."""
+
+    def _of_lines(self, weights: Array) -> Array:
+        return weights if self.documents is None else weights[self.documents]
+
+
+def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Integers | None = None) -> Sample:
+    """Make a sample of systems on the same lines, with the number of each line's document."""
+    lines, classes = systems[0].lines, systems[0].classes
+    if metric.measure.corpus_score is not None:
+        return CorpusSample(
+            metric=metric,
+            statistics=np.zeros((1, lines, len(systems))),
+            members=np.ones((lines, 1)),
+            documents=documents,
+            score_of=metric.measure.corpus_score(systems),
+        )
+    statistics = np.array([[np.array(column) for column in system.columns] for system in systems])
+    numbers = {one: n for n, one in enumerate(sorted(set(classes), key=str))}
+    members = np.eye(len(numbers))[[numbers[one] for one in classes]] if classes else np.ones((lines, 1))
+    return Sample(metric=metric, statistics=statistics.transpose(1, 2, 0), members=members, documents=documents)
+
+
+# Intervals of scores, on other lines of the same kind
+
+
+def interval(
+    metric: Metric,
+    statistics: LineStatistics,
+    *,
+    samples: int = DEFAULT_SAMPLES,
+    seed: int = DEFAULT_SEED,
+    documents: Integers | None = None,
+    as_geval: bool = False,
+    progress: Progress | None = None,
+) -> Interval:
+    """Compute the 95 % interval of a metric's score (at least one line).
+
+    ``documents`` is the number of each line's document, of two or more. With ``as_geval``, the percentiles are
+    GEval's, whatever the number of lines. The same seed gives the same interval; 0 is a seed.
+
+    Raises UsageError for fewer than one sample, or a seed below 0.
+    """
+    sample = sample_of(metric, [statistics], documents)
+    return intervals(sample, samples=samples, seed=seed, as_geval=as_geval, progress=progress)[0]
+
+
+def intervals(
+    sample: Sample, *, samples: int, seed: int, as_geval: bool = False, progress: Progress | None = None
+) -> list[Interval]:
+    """Compute the 95 % interval of each system's score; see :func:`interval`."""
+    check_sampling(samples, seed)
+    computed: list[Interval | None] = [None] * sample.systems
+    by_spread = sample.units > 1 and (_spread_units(sample) is not None or sample.is_of_mean_loss)
+    if by_spread and not (as_geval and sample.documents is None):
+        computed = [_computed_interval(sample, n) for n in range(sample.systems)]
+    if None not in computed:
+        return [one for one in computed if one is not None]
+    tail = GEVAL_TAIL if as_geval else expanded_tail(sample.units)
+    scores = sample.scores(sample.totals(bootstrap_weights(sample.units, samples, seed, progress)))
+    return [
+        one or Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=sample.document_count)
+        for one, column in zip(computed, scores.T, strict=True)
+    ]
+
+
+def _spread_units(sample: Sample) -> Integers | None:
+    """Return the number of the document of each line, or the line's own if there are many; None if there are few.
+
+    Few lines are resampled, which sees how skewed their figures are; with many, both are the same.
+    """
+    if sample.documents is not None:
+        return sample.documents if sample.units > 1 else None
+    return np.arange(sample.lines) if sample.lines > MANY else None
+
+
+def _computed_interval(sample: Sample, system: int) -> Interval | None:
+    """Compute an interval from the spread of lines or documents; None for infinite or undefined figures.
+
+    A metric of the mean loss is computed from the ends of the mean's interval.
+    """
+    figures = sample.line_figures(system)
+    if figures is None or not np.isfinite(figures).all():
+        return None
+    measure, lines = sample.metric.measure, sample.lines
+    ends = interval_of_mean(figures, sample.documents)
+    if sample.is_of_mean_loss:
+        low, high = (measure.formula([max(0.0, end) * lines], lines) for end in ends)
+    else:
+        bias = float(sample.scores(sample.select(slice(None), [system]).totals())[0, 0] - figures.mean())
+        low, high = (end + bias for end in ends)
+    best, worst = sorted((measure.best, measure.worst))
+    low, high = sorted(min(max(end, best), worst) for end in (low, high))
+    return Interval(low=low, high=high, documents=sample.document_count)
+
+
+# Paired tests
+
+
+def comparable_parts(sample: Sample, pairs: Iterable[Pair]) -> Iterator[tuple[Sample, dict[int, int], list[Pair]]]:
+    """Group pairs of systems by the lines on which both are finite; yield these lines and the pairs.
+
+    The second item is where the new sample has each system. A pair without such lines is left out.
+    """
+    finite = ~sample.infinite
+    pairs_of: dict[bytes, list[Pair]] = {}
+    for one, other in pairs:
+        pairs_of.setdefault(np.packbits(finite[:, one] & finite[:, other]).tobytes(), []).append((one, other))
+    for together in pairs_of.values():
+        systems = sorted({n for pair in together for n in pair})
+        keep = finite[:, together[0][0]] & finite[:, together[0][1]]
+        if keep.all() and len(systems) == sample.systems:
+            yield sample, {n: n for n in systems}, together
+        elif keep.any():
+            whole = isinstance(sample, CorpusSample)  # its score is of places among the lines of all systems
+            places = {n: n if whole else place for place, n in enumerate(systems)}
+            yield sample if whole else sample.select(keep, systems), places, together
+
+
+def pair_p_values(
+    sample: Sample, pairs: Iterable[Pair], *, samples: int, seed: int, progress: Progress | None = None
+) -> dict[Pair, float | None]:
+    """Test pairs of systems by approximate randomisation, on the lines that are finite in both.
+
+    None if there is no such line, or if the difference favours the system with more infinite lines. If few samples
+    are as extreme as the observed difference, the p-value is the lesser of the counted one and of a bound of the
+    exact one or, for a metric that is not made from one mean loss, of the samples' tail.
+
+    Raises UsageError for fewer than one sample, or a seed below 0.
+    """
+    check_sampling(samples, seed)
+    pairs, failures = list(pairs), sample.infinite.sum(axis=0)
+    sign = 1 if sample.metric.measure.direction == "lower" else -1
+    p_values: dict[Pair, float | None] = dict.fromkeys(pairs)
+    for part, place, together in comparable_parts(sample, pairs):
+        totals = part.totals()
+        values, scores = part.tested_values(totals)[0].tolist(), (sign * part.scores(totals)[0]).tolist()
+        differences = None
+        for pair in together:
+            one, other = place[pair[0]], place[pair[1]]
+            more_failures = int(failures[pair[0]]) - int(failures[pair[1]])
+            if (scores[one] < scores[other] and more_failures > 0) or (
+                scores[one] > scores[other] and more_failures < 0
+            ):
+                continue
+            limit = _limit_of_exchanges(part, one, other)
+            if limit is None:
+                differences = differences or part.exchanges(samples, seed, progress)
+                observed, noise = values[one] - values[other], NOISE * (abs(values[one]) + abs(values[other]))
+                limit = _exchange_p_value(part, (one, other), differences((one, other)), observed, noise)
+            p_values[pair] = limit
+    return p_values
+
+
+def ranking_p_values(sample: Sample, tested: Mapping[Pair, float | None]) -> dict[Pair, float]:
+    """Return the p-values by which systems are ranked, from those of :func:`pair_p_values`.
+
+    A system that is finite on all lines is better than one that is not, without a test: p = 0. Pairs without a
+    p-value cannot be told apart: p = 1.
+    """
+    fails: Flags = np.logical_or.reduce(sample.infinite, axis=0)
+    return {
+        pair: 0.0 if fails[pair[0]] != fails[pair[1]] else 1.0 if p_value is None else p_value
+        for pair, p_value in tested.items()
+    }
+
+
+def _limit_of_exchanges(sample: Sample, one: int, other: int) -> float | None:
+    """Return the p-value that approximate randomisation tends to, if there are many lines and none of them decides.
+
+    The sum of differences with random signs is nearly normal, and its variance is the sum of their squares.
+    """
+    if sample.documents is not None or sample.lines <= MANY:
+        return None
+    figures, other_figures = sample.line_figures(one), sample.line_figures(other)
+    if figures is None or other_figures is None:
+        return None
+    differences = figures - other_figures
+    squares, total = float(differences @ differences), abs(float(differences.sum()))
+    if total <= NOISE * (float(np.abs(figures).sum()) + float(np.abs(other_figures).sum())):
+        return 1.0
+    if float(np.abs(differences).max()) ** 2 > MAX_SHARE_OF_ONE * squares:
+        return None
+    return math.erfc(total / math.sqrt(2 * squares))
+
+
+def _exchange_p_value(sample: Sample, pair: Pair, differences: Array, observed: float, noise: float) -> float:
+    counted = float(counted_p_value(differences, observed, noise))
+    if counted * (len(differences) + 1) > FEW_EXTREME + 1.5 or isinstance(sample, CorpusSample):
+        return counted
+    of_lines = sample.statistics[:, :, pair[0]] - sample.statistics[:, :, pair[1]]
+    if sample.documents is not None:
+        of_lines = np.array([np.bincount(sample.documents, column) for column in of_lines])
+    if sample.is_of_mean_loss:
+        return min(counted, sign_flip_bound(of_lines[0], noise * sample.lines))
+    units = int((of_lines != 0.0).any(axis=0).sum())
+    return min(counted, exponential_tail(differences, abs(observed), units))
+
+
+def counted_p_value(differences: Array, observed: Array | float, noise: Array | float) -> Array:
+    """Return the share of differences as far from 0 as the observed one, up to rounding; it counts itself.
+
+    An undefined difference, of undefined scores, counts as one that is as far.
+    """
+    extreme = ~(np.abs(differences) < np.abs(observed) - noise)
+    share: Array = (extreme.sum(axis=0) + 1) / (len(differences) + 1)
+    return share
+
+
+class BaselineTest(NamedTuple):
+    """The 95 % interval of the difference of scores, None if it is undefined, and a p-value."""
+
+    interval: Interval | None
+    p_value: float
+
+
+def against_baseline(
+    sample: Sample, baseline: int, *, samples: int, seed: int, progress: Progress | None = None
+) -> list[BaselineTest]:
+    """Test each system against the baseline by the bootstrap or, by documents and for many lines, by a t test.
+
+    The statistics are finite. A single line, or document, tells nothing about the spread: p is 1, as that of the
+    baseline.
+    """
+    check_sampling(samples, seed)
+    totals = sample.totals()
+    scores, units, systems = sample.scores(totals)[0], _spread_units(sample), range(sample.systems)
+    figures = [None if units is None else sample.line_figures(n) for n in systems]
+    score_figures = [None if units is None else sample.line_figures(n, of_score=True) for n in systems]
+    base, base_scores = figures[baseline], score_figures[baseline]
+    tests: list[BaselineTest] = []
+    for score, own, own_scores in zip(scores, figures, score_figures, strict=True):
+        if units is None or own is None or own_scores is None or base is None or base_scores is None:
+            return _bootstrap_tests(sample, baseline, totals, samples=samples, seed=seed, progress=progress)
+        difference = float(score - scores[baseline])
+        half = spread_of_mean(own_scores - base_scores, units).half_width
+        change = float((own - base).mean())
+        if abs(change) <= NOISE * (abs(float(own.mean())) + abs(float(base.mean()))):
+            change = 0.0
+        ends = Interval(low=difference - half, high=difference + half, documents=sample.document_count)
+        tests.append(BaselineTest(ends, spread_of_mean(own - base, units).p_value(change)))
+    return tests
+
+
+def _bootstrap_tests(
+    sample: Sample, baseline: int, totals: Totals, *, samples: int, seed: int, progress: Progress | None
+) -> list[BaselineTest]:
+    resampled = sample.totals(bootstrap_weights(sample.units, samples, seed, progress))
+    observed, values = sample.tested_values(totals), sample.tested_values(resampled)
+    difference = observed - observed[:, [baseline]]
+    shifted = (values - values[:, [baseline]]) - difference
+    if sample.documents is not None and sample.units > 1:
+        shifted *= expansion(sample.units)
+    noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
+    p_values = np.ones(sample.systems) if sample.units == 1 else counted_p_value(shifted, difference, noise)
+    scores, tail, tests = sample.scores(resampled), expanded_tail(sample.units), []
+    for column, p_value in zip(scores.T, p_values.tolist(), strict=True):
+        base = scores[:, baseline]
+        with np.errstate(invalid="ignore"):
+            differences = column - base
+            differences[np.isfinite(base) & (np.abs(differences) <= NOISE * np.abs(base))] = 0.0
+        interval = None
+        if not np.isnan(differences).any():  # both scores are infinite
+            count = sample.document_count
+            interval = Interval.of(differences.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
+        tests.append(BaselineTest(interval, p_value))
+    return tests
+
+
+def line_shares(sample: Sample, baseline: int) -> list[tuple[float, float, float]]:
+    """Return each system's shares of lines that are better than the baseline's, worse, and the same.
+
+    Better is a lower loss or, for a metric of other statistics, a better score of the line. Lines that differ by
+    less than 1e-12 (rounding) are the same, and so are two infinite lines; NaN counts as infinite. Lines tie if
+    either has no score by itself, as with a correlation.
+    """
+    measure = sample.metric.measure
+    badness = sample.statistics[0] if measure.of_losses else sample.line_scores()
+    badness = np.where(
+        sample.infinite, np.inf, badness if measure.of_losses or measure.direction == "lower" else -badness
+    )
+    against = badness[:, [baseline]]
+    tied = np.isclose(badness, against, rtol=NOISE, atol=NOISE) | np.isnan(badness) | np.isnan(against)
+    won, lost = ~tied & (badness < against), ~tied & (badness > against)
+    shares = np.stack([won, lost, tied]).mean(axis=1).T
+    return [(float(one), float(two), float(three)) for one, two, three in shares]
+
+
+# Small p-values of approximate randomisation, smaller than counting samples can tell
+
+
+def sign_flip_bound(differences: Array, noise: float = 0.0) -> float:
+    """Return an upper bound of the two-sided p-value of a sum of differences (finite) whose signs are random.
+
+    With 10,000 samples no counted p-value is below 1/10,001, and Holm's correction for the 780 pairs of forty systems
+    asks for less. The systems of a pair change places on each line, or document, by the toss of a coin. So for a sum
+    of losses the test is about S, the sum of the differences d_i with random signs, and the p-value is 2 P(S >= x)
+    for the observed sum x > 0. For every t > 0 for which the mean of S under the weights exp(t S) is at most x,
+
+        P(S >= x) <= exp(K(t) - t x) (min(1/2, 1 / (t s sqrt(2 pi))) + 1.12 r / s^3)  with K(t) = sum log cosh(t d_i)
+
+    where s^2 and r are the sums of the variances and of the absolute third central moments of the signed differences
+    under these weights. The first factor is Chernoff's bound. The second is the Berry-Esseen inequality with the
+    constant 0.56 (Shevtsova, "An improvement of convergence rate estimates in the Lyapunov theorem", Doklady
+    Mathematics, 2010); it counts as 1 where it is greater. The bound holds for all differences, however skewed, tied
+    or few. With more lines it approaches the saddlepoint approximation of the exact p-value (Robinson, "Saddlepoint
+    approximations for permutation tests and confidence intervals", Journal of the Royal Statistical Society B 44,
+    1982). A p-value that is no less than the exact one rejects a true null hypothesis no more often than it should.
+
+    The sum counts as less by ``noise``, so rounding cannot make it more extreme than an equal one.
+    """
+    sizes = np.abs(differences)
+    largest = float(sizes.max())
+    total = (abs(float(differences.sum())) - noise) / (largest or 1.0)
+    if largest == 0.0 or total <= 0.0:
+        return 1.0
+    sizes /= largest
+    squares = sizes * sizes  # sums, not products of vectors, which numpy computes in threads
+    bound = 2 * math.exp(-total * total / float(squares.sum()) / 2)  # Hoeffding's inequality
+    if bound <= 1e-9:  # less than what Holm's correction asks for with 10,000 systems
+        return max(bound, MIN_P_VALUE)
+    t = total / float(squares.sum())
+    for left in reversed(range(50)):  # steps of Newton's method, which approaches the best t from below
+        tanh = np.tanh(t * sizes)
+        missing = total - float((sizes * tanh).sum())
+        variances = squares * (1 - tanh * tanh)
+        variance = float(variances.sum())
+        if missing * missing <= 1e-3 * variance or variance <= NOISE or not left:
+            break
+        t += missing / variance
+    log_cosh = float((t * sizes + np.log1p(np.exp(-2 * t * sizes))).sum()) - len(sizes) * math.log(2)
+    factor, deviation = 1.0, math.sqrt(variance)
+    if deviation > 0.0:
+        third = float((variances * sizes * (1 + tanh * tanh)).sum())
+        factor = min(1.0, min(0.5, 1 / (t * deviation * math.sqrt(2 * math.pi))) + 1.12 * third / deviation**3)
+    return max(min(1.0, 2 * math.exp(log_cosh - t * total) * factor), MIN_P_VALUE)
+
+
+def exponential_tail(samples: Array, observed: float, units: int) -> float:
+    """Return the two-sided p-value of an observed difference beyond most samples; 1 if these are too few.
+
+    It is for a metric that is no function of sums of losses, which has no such bound: its tail, a fortieth of the
+    samples, is extended by an exponential one. The tails of these distributions are lighter (about normal), so the
+    p-value is rather too large than too small. ``units`` is the number of lines, or documents, on which the systems
+    differ: with so many coins no p-value is less than 2^(1 - units). The mean excess over the tail's beginning is
+    taken at the upper end of its 95 % interval.
+    """
+    tail = len(samples) // 40
+    if tail < 25:
+        return 1.0
+    sizes = np.sort(np.abs(samples))[-tail - 1 :]
+    excess = float((sizes[1:] - sizes[0]).mean()) * (1 + 1.645 / math.sqrt(tail))
+    if not excess > 0.0:
+        return 1.0
+    p_value = tail / len(samples) * math.exp(-max(0.0, observed - float(sizes[0])) / excess)
+    return max(p_value, 2.0 ** (1 - units), MIN_P_VALUE)
+
+
+# How far the mean of lines, or of lines in documents, may be from the true one
+
+
+class Spread(NamedTuple):
+    """The standard deviation of a mean of lines in documents, and the degrees of freedom of its estimate."""
+
+    deviation: float
+    degrees: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the 95 % interval."""
+        return t_quantile(self.degrees) * self.deviation
+
+    def p_value(self, difference: float) -> float:
+        """Test whether a mean that is so far from 0 differs from it by chance; 1 if it is 0."""
+        if difference == 0.0:
+            return 1.0
+        return t_tails(difference / self.deviation, self.degrees) if self.deviation > 0.0 else 0.0
+
+
+def spread_of_mean(values: Array, of_line: Integers) -> Spread:
+    """Estimate how far the mean of the values is from the true one; ``of_line`` numbers two documents or more.
+
+    Let there be N lines in G documents, n_g of them in document g. Let m be the mean of the values, and S_g the sum
+    over the document of the differences from m. The variance of m is estimated by CR2,
+
+        V = sum over g of (a_g S_g)^2 / N^2,    a_g = (1 - n_g / N)^(-1/2),
+
+    and (mean - m) / sqrt(V) has about Student's distribution, with Satterthwaite's degrees of freedom. These depend
+    on how unequal the documents are, and on how alike their lines are, which the analysis of variance estimates (Bell
+    and McCaffrey, "Bias reduction in standard errors for linear regression with multi-stage samples", 2002; Imbens
+    and Kolesár, "Robust standard errors in small samples", 2016; Pustejovsky and Tipton, "Small-sample methods for
+    cluster-robust variance estimation", 2018). If all documents have as many lines, the degrees are G - 1.
+    """
+    lines, centred = len(values), values - values.mean()
+    sizes = np.bincount(of_line).astype(np.float64)
+    sums = np.bincount(of_line, centred).astype(np.float64)
+    adjustments = 1 / (1 - sizes / lines)  # the squares of a_g
+    deviation = math.sqrt(float(adjustments @ sums**2)) / lines
+    return Spread(deviation, _degrees(sizes, adjustments, _alikeness(centred, sizes, sums)))
+
+
+def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, float]:
+    """Return the 95 % interval of the true mean; ``of_line`` numbers two documents or more, None for single lines.
+
+    The single lines are two or more. They may be few, and their losses are skewed: most are small, and a few are
+    large. With s the standard deviation of the lines and g their skewness, not (m - mean) / s but
+
+        u + g u^2 / 3 + g^2 u^3 / 27 + g / (6 N),    u = (m - mean) / s,
+
+    is nearly as symmetrical as Student's t / sqrt(N) (Hall, "On the removal of skewness by transformation", 1992).
+    """
+    mean = float(values.mean())
+    if of_line is not None:
+        half = spread_of_mean(values, of_line).half_width
+        return mean - half, mean + half
+    deviation, skewness, lines = float(values.std(ddof=1)), _skewness(values), len(values)
+    t = t_quantile(lines - 1) / math.sqrt(lines)
+    ends = []
+    for y in (t - skewness / (6 * lines), -t - skewness / (6 * lines)):  # solve for u
+        if abs(skewness * y) < MIN_SKEWED:
+            u = y - skewness * y * y / 3
+        else:
+            u = 3 / skewness * (math.cbrt(1 + skewness * y) - 1)
+        ends.append(mean - deviation * u)
+    return ends[0], ends[1]
+
+
+def _skewness(values: Array) -> float:
+    """Estimate the skewness without bias for normal values; 0 for two values, or equal ones."""
+    lines, centred = len(values), values - values.mean()
+    scale = float(np.abs(centred).max())
+    if lines == 2 or scale == 0.0:
+        return 0.0
+    centred /= scale  # so that no cube is too great or too small for a double
+    second, third = float((centred**2).mean()), float((centred**3).mean())
+    return third / math.pow(second, 1.5) * math.sqrt(lines * (lines - 1)) / (lines - 2)
+
+
+def _alikeness(centred: Array, sizes: Array, sums: Array) -> float:
+    """Estimate the correlation of two lines of a document, by the analysis of variance; at least 0."""
+    lines, documents = len(centred), len(sizes)
+    if documents == lines:
+        return 0.0
+    between = float((sums**2 / sizes).sum())
+    mean_within = max(0.0, float(centred @ centred) - between) / (lines - documents)
+    typical_size = (lines - float(sizes @ sizes) / lines) / (documents - 1)
+    shared = max(0.0, (between / (documents - 1) - mean_within) / typical_size)
+    return shared / (shared + mean_within) if shared > 0.0 else 0.0
+
+
+def _degrees(sizes: Array, adjustments: Array, alikeness: float) -> float:
+    """Return Satterthwaite's degrees of freedom, at least 1.
+
+    They are tr(A)^2 / tr(A^2) of A = a (I - p 1') v (I - 1 p') a, where a and v are diagonal matrices, v of the
+    variances of the sums, and p are the documents' shares of the lines. The traces are written as sums.
+    """
+    p = sizes / sizes.sum()
+    variances = sizes * (1 - alikeness) + alikeness * sizes**2
+    total = float(variances.sum())
+    trace = float(adjustments @ (variances - 2 * p * variances + total * p**2))
+    pp, vv, pv = (float(adjustments @ product) for product in (p * p, variances**2, p * variances))
+    own = adjustments**2 * variances
+    squared = float(own @ (variances - 4 * p * variances + 2 * total * p**2))
+    squared += 2 * pp * vv + total**2 * pp**2 + 2 * pv**2 - 4 * total * pp * pv
+    return max(1.0, trace**2 / squared) if squared > 0.0 else 1.0
+
+
+def centred_ranks(values: Array) -> Array:
+    """Return the ranks of values minus their mean; equal values share the mean of their ranks.
+
+    >>> centred_ranks(np.array([7.0, 5.0, 7.0, 9.0])).tolist()
+    [0.0, -1.5, 0.0, 1.5]
+    """
+    _, places, ties = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Array = (np.cumsum(ties) - (ties - 1) / 2)[places] - (len(values) + 1) / 2
+    return ranks
