@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress
 
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, Task
 from geval_py.reading.items import ScoredItem, unused_name
 from geval_py.reading.outputs import only_output
-from geval_py.reading.splits import Split, Task, locate, locate_pair
+from geval_py.reading.splits import Split, locate, locate_pair
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
 from geval_py.text import named, shown, suggesting, visible
@@ -104,11 +105,11 @@ def locate_scored(
         task, find = _task_of_pair(challenge, test, out), locate_pair
     else:
         task, find = _task(challenge, test, out), locate
-    task = task.replace(alt_metrics=_texts(metrics) or task.alt_metrics)
+    task = replace(task, alt_metrics=_texts(metrics) or task.alt_metrics)
     if tokenizer is not None:
         from geval_py.reading.preparation import checked_name
 
-        task = task.replace(tokenizer=checked_name(tokenizer))
+        task = replace(task, tokenizer=checked_name(tokenizer))
     return task, find(task)
 
 
@@ -135,7 +136,7 @@ def _task(challenge: Challenge | FilePath, test: str, out: FilePath | None) -> T
         pair = "evaluate((output, expected), metrics=…) scores one file against another"
         raise UsageError(message=f"{named(os.fspath(challenge))} is a file, and not a challenge's folder\n  {pair}")
     task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
-    return task.replace(test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
+    return replace(task, test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
 
 
 def _task_of_pair(paths: Sequence[FilePath], test: str, out: FilePath | None) -> Task:

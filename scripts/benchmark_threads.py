@@ -17,9 +17,10 @@ from typing import TypeVar
 
 from benchmark import Data, command, make_data, options, run_command
 
+from geval_py.reading.config import Task
 from geval_py.reading.lines import LineReader, Range
 from geval_py.reading.outputs import output_at
-from geval_py.reading.splits import Split, Task
+from geval_py.reading.splits import Split
 from geval_py.scoring import cluster as cluster_module
 from geval_py.scoring.blocks import Block, Threads, available_cores
 from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster

@@ -15,8 +15,7 @@ from typing import NamedTuple
 import geval_py
 from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
-from geval_py.cli.options import COMMANDS
-from geval_py.cli.parsers import group_of, parser_of
+from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
 from geval_py.errors import GevalError
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import Metric
@@ -24,9 +23,8 @@ from geval_py.scoring.metrics.base import Metric
 PARSERS = {"geval": parser_of} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
 PARSERS |= {
     f"geval {command} {name}": partial(parser_of, command, name)
-    for command in COMMANDS
-    if (group := group_of(command)) is not None
-    for name in group.subcommands
+    for command, names in SUBCOMMANDS.items()
+    for name in names
 }
 BLOCK = re.compile(r"(?<=^<!-- generated: )(.+?)( -->\n)(.*?)(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
 

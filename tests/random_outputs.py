@@ -2,14 +2,16 @@
 
 import gzip
 from array import array
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from geval_py.errors import GevalError
+from geval_py.reading.config import Task
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Split, Task
+from geval_py.reading.splits import Split
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 GOOD = [b"a:0.5 :0.5", b"the:0.9 of:0.05 :0.05", b":1", "żółw:0.25 :0.75".encode(), b"a:-1 b:-2\r", b"a:1"]
@@ -75,7 +77,7 @@ def write_thousand_parts(folder):
         some = b"".join(rows[2 * part : 2 * part + 2])
         (folder / "parts" / f"out-{part}-of-1000.tsv").write_bytes(some if part % 5 else gzip.compress(some))
     pattern = find_file(str(folder / "parts" / "out.tsv"))
-    return split_of(folder).replace(outputs=(output_at(pattern),))
+    return replace(split_of(folder), outputs=(output_at(pattern),))
 
 
 def result(split, metrics, **keywords):

@@ -10,7 +10,7 @@ from tables import PARSERS, TABLES, fill, options, without_tables
 
 import geval_py
 from geval_py.board import settings
-from geval_py.cli.options import COMMANDS
+from geval_py.cli.commands import COMMANDS
 from geval_py.errors import GevalError
 from geval_py.scoring.metrics import METRICS
 

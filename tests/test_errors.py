@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import geval_py
 from geval_py import errors
 from geval_py.cli import tune
-from geval_py.cli.options import OPTIONS, said_option
+from geval_py.cli.options import said_option
 from geval_py.errors import (
     AmbiguousFileError,
     ClusterError,
@@ -35,6 +35,7 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
+from geval_py.reading.config import OPTIONS
 from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible, without_credentials
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -383,7 +384,7 @@ def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
     known = {name for function in called for name in inspect.signature(function).parameters}
     named = set(named_arguments())
     assert {"metrics", "min_frequency", "out", "test"} <= named <= known
-    options = {name for option in OPTIONS for name in option.names}
+    options = {name for option in OPTIONS.values() for name in option.names}
     of_commands = set(re.findall(r"--[a-z-]+", tune.make_parser().format_help()))
     assert {said_option(name).split()[0] for name in named} <= options | of_commands
 

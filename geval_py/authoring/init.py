@@ -357,7 +357,7 @@ def sample_for(metric: Metric) -> Sample:
     return _SAMPLES.get(inner) or _SAMPLES.get(inner.rstrip("-0123456789."), WORD_GAPS)
 
 
-def init_challenge(task: splits.Task, *, precision: int | None = None, percentage: bool = False) -> None:
+def init_challenge(task: config.Task, *, precision: int | None = None, percentage: bool = False) -> None:
     """Write a new challenge with sample data into a task's directory.
 
     The task also has the metrics, the name of the hidden test set and the name of the answers' file. ``precision``
@@ -379,7 +379,7 @@ def init_challenge(task: splits.Task, *, precision: int | None = None, percentag
     head = {
         rewriting.GITIGNORE_FILE: rewriting.GITIGNORE,
         challenge.README_FILE: readme(sample, schemes[0], task.test_name, expected),
-        splits.CONFIG_FILE: config_text(
+        config.CONFIG_FILE: config_text(
             schemes, task.test_name, precision=precision, percentage=percentage, headers=sample.headers
         ),
     }
@@ -400,7 +400,7 @@ def data_files(sample: Sample, test_name: str, expected_file: str = splits.EXPEC
 
 def config_text(
     schemes: Sequence[evaluate.Named],
-    test_name: str = splits.Task.test_name,
+    test_name: str = config.Task.test_name,
     *,
     precision: int | None = None,
     percentage: bool = False,
@@ -414,7 +414,7 @@ def config_text(
     words: list[str] = []
     for scheme, metric in schemes:
         words += ["--metric", f"{metric.name}:{scheme.text.partition(':')[2]}" if scheme.flags else metric.name]
-    words += [] if test_name == splits.Task.test_name else ["--test-name", test_name]
+    words += [] if test_name == config.Task.test_name else ["--test-name", test_name]
     words += [] if precision is None else ["--precision", str(precision)]
     words += ["--show-as-percentage"] if percentage else []
     for name, option in ((splits.IN_HEADER_FILE, "--in-header"), (splits.OUT_HEADER_FILE, "--out-header")):
@@ -462,7 +462,7 @@ The last entry, without a word, is for all other words. {of_words}
 def _structure(sample: Sample, test_name: str, expected: str) -> str:
     bullets = [
         (challenge.README_FILE, "this page"),
-        (splits.CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
+        (config.CONFIG_FILE, "the options of scoring: the metrics, and how scores are shown"),
     ]
     named = {
         splits.IN_HEADER_FILE: "the names of the input's columns",

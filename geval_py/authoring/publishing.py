@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.authoring.init import config_text
 from geval_py.errors import UsageError
-from geval_py.reading import splits
+from geval_py.reading import config, splits
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import blocks, evaluate
@@ -76,7 +76,7 @@ def check_folders(out: str, answers: str) -> None:
 
 def config_of(metrics: Sequence[str]) -> str:
     """Write the config.txt for some metrics; raises SchemeError and UsageError."""
-    return config_text(evaluate.select_schemes(splits.Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
+    return config_text(evaluate.select_schemes(config.Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
 
 
 def publish(
@@ -90,7 +90,7 @@ def publish(
     check_folders(out, answers)
     common = {
         GITIGNORE_FILE: GITIGNORE.encode(),
-        splits.CONFIG_FILE: config_of(challenge.metrics).encode(),
+        config.CONFIG_FILE: config_of(challenge.metrics).encode(),
         splits.IN_HEADER_FILE: ("\t".join(challenge.columns) + "\n").encode(),
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }

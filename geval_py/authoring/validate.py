@@ -8,7 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from geval_py.errors import DataError, GevalError, MalformedLineError, MissingPackageError, UsageError
@@ -136,15 +136,15 @@ def _undecodable(data: bytes) -> int | None:
 
 
 def score_faults(
-    task: splits.Task, test_name: str, expected: str, schemes: Sequence[evaluate.Named]
+    task: config.Task, test_name: str, expected: str, schemes: Sequence[evaluate.Named]
 ) -> Iterator[Fault]:
     """Score the answers of a set as a perfect output with each metric; less than the best score is a fault."""
     with tempfile.TemporaryDirectory(prefix="geval-validation-") as folder:
         os.mkdir(os.path.join(folder, test_name))
         output = os.path.join(folder, test_name, OUTPUT_FILE)
         open(output, "x").close()  # the output must exist before it is written, for each metric anew
-        task = task.replace(
-            test_name=test_name, expected_directory=task.directory, out_directory=folder, out_files=(output,)
+        task = replace(
+            task, test_name=test_name, expected_directory=task.directory, out_directory=folder, out_files=(output,)
         )
         for scheme in schemes:
             try:
@@ -207,7 +207,7 @@ def _reaches_best(value: float, metric: Metric) -> bool:
     return not is_reachable or math.isclose(best, value, rel_tol=0, abs_tol=TOLERANCE)
 
 
-def _imperfect(task: splits.Task, split: splits.Split, scheme: evaluate.Named) -> Iterator[Fault]:
+def _imperfect(task: config.Task, split: splits.Split, scheme: evaluate.Named) -> Iterator[Fault]:
     evaluation = evaluate.evaluate_output(split, split.outputs[0], [scheme], evaluate.vocabulary_for([scheme], task))
     value = evaluation.scores[0].value
     if not _reaches_best(value, scheme[1]):
@@ -238,7 +238,7 @@ class Validation:
     warnings: tuple[str, ...] = ()
 
 
-def validate_challenge(directory: str, given: splits.Task | None = None) -> Validation:
+def validate_challenge(directory: str, given: config.Task | None = None) -> Validation:
     """Find the faults of a challenge's folder.
 
     ``given`` holds the options of the command line that change those of config.txt for scoring: metrics, alternative
@@ -249,12 +249,12 @@ def validate_challenge(directory: str, given: splits.Task | None = None) -> Vali
         return Validation(faults=(Fault.of_files("No challenge directory", directory),))
     head = [
         os.path.join(directory, name)
-        for name in (splits.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
+        for name in (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
     ]
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
-    task, schemes = _read_config(directory, given or splits.Task(), faults)
+    task, schemes = _read_config(directory, given or config.Task(), faults)
     if task.selector is not None:
-        path = named(os.path.join(directory, splits.CONFIG_FILE))
+        path = named(os.path.join(directory, config.CONFIG_FILE))
         raise UsageError(message=f"{path} has --selector: parts of JSON lines are not validated, only scored")
     if not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
@@ -276,14 +276,15 @@ def validate_challenge(directory: str, given: splits.Task | None = None) -> Vali
     return Validation(faults=tuple(dict.fromkeys([*faults, *of_train, *of_headers])), warnings=warnings)
 
 
-def _read_config(directory: str, given: splits.Task, faults: list[Fault]) -> tuple[splits.Task, list[evaluate.Named]]:
+def _read_config(directory: str, given: config.Task, faults: list[Fault]) -> tuple[config.Task, list[evaluate.Named]]:
     """Return the task and its metrics; a faulty config.txt adds to ``faults``."""
-    task = splits.Task(out_directory=directory)
+    task = config.Task(out_directory=directory)
     try:
         task = config.config_task(directory)
     except DataError as error:
         faults.append(Fault(str(error)))
-    task = task.replace(
+    task = replace(
+        task,
         metrics=(*task.metrics, *given.metrics),
         alt_metrics=(*task.alt_metrics, *given.alt_metrics),
         select_metrics=(*task.select_metrics, *given.select_metrics),
@@ -298,7 +299,7 @@ def _read_config(directory: str, given: splits.Task, faults: list[Fault]) -> tup
     except UsageError as error:
         if given.metrics or given.alt_metrics or given.select_metrics:
             raise
-        faults.append(Fault(str(error), os.path.join(directory, splits.CONFIG_FILE)))
+        faults.append(Fault(str(error), os.path.join(directory, config.CONFIG_FILE)))
         return task, []
 
 
@@ -320,7 +321,7 @@ def files_named(folder: str, pattern: str) -> list[str]:
     return [os.path.join(folder, name) for name in sorted(names)]
 
 
-def _set_faults(directory: str, name: str, task: splits.Task, schemes: Sequence[evaluate.Named]) -> Iterator[Fault]:
+def _set_faults(directory: str, name: str, task: config.Task, schemes: Sequence[evaluate.Named]) -> Iterator[Fault]:
     folder = os.path.join(directory, name)
     inputs = files_named(folder, splits.INPUT_FILE)
     lines: dict[str, int] = {}
@@ -376,7 +377,7 @@ def _file_faults(
         yield from faults
 
 
-def _header_faults(directory: str, task: splits.Task, names: Sequence[str]) -> Iterator[Fault]:
+def _header_faults(directory: str, task: config.Task, names: Sequence[str]) -> Iterator[Fault]:
     """Find the faults of the files of headers, which GEval does not look at; a missing one is found in scoring."""
     for header, file in ((task.in_header, splits.INPUT_FILE), (task.out_header, splits.EXPECTED_FILE)):
         path = os.path.join(directory, header or "")
@@ -410,7 +411,7 @@ def _first_width(path: str) -> int | None:
 
 
 def _check_train(
-    directory: str, task: splits.Task, schemes: Sequence[evaluate.Named]
+    directory: str, task: config.Task, schemes: Sequence[evaluate.Named]
 ) -> tuple[tuple[str, ...], Sequence[Fault]]:
     """Return the warnings and the faults of the training set, if there is one."""
     folder = os.path.join(directory, splits.TRAINING_SET)

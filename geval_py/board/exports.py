@@ -14,6 +14,7 @@ import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import file_digest, sha256
 from itertools import zip_longest
@@ -92,7 +93,7 @@ def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
 
     task = config.config_task(settings.challenge)
     headers = [name for name in (task.in_header, task.out_header) if name]
-    for name in (challenge.README_FILE, splits.CONFIG_FILE, *headers):
+    for name in (challenge.README_FILE, config.CONFIG_FILE, *headers):
         path = os.path.join(settings.challenge, name)
         relative = os.path.relpath(path, settings.challenge)
         if os.path.isfile(path):
@@ -100,7 +101,7 @@ def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
                 reason = "it is not in the challenge's folder, and cannot be exported"
                 raise UnreadableFileError(path=path, reason=reason)
             members[f"{CHALLENGE}/{relative.replace(os.sep, '/')}"] = path
-    schemes = task.replace(alt_metrics=settings.metrics).schemes()
+    schemes = replace(task, alt_metrics=settings.metrics).schemes()
     if any(find_metric(scheme.metric).needs_vocabulary for scheme in schemes):
         words = find_answers(os.path.join(settings.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
         if words:

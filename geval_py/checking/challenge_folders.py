@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from geval_py.errors import UsageError
-from geval_py.reading import compression, sources, splits
+from geval_py.reading import compression, config, sources, splits
 from geval_py.text import natural_order, nearest, some_of, visible
 from geval_py.values import Value
 
@@ -55,12 +55,12 @@ def check_challenge(path: str, tests: Sequence[str] = ()) -> None:
     except OSError as error:
         raise _no_challenge(path, f"it cannot be read: {error.strerror}") from error
     known = test_sets(path)
-    if not known and splits.CONFIG_FILE not in names and not _folders(path, names, splits.TRAINING_SET):
+    if not known and config.CONFIG_FILE not in names and not _folders(path, names, splits.TRAINING_SET):
         if holds_data(path):
             above = os.path.normpath(os.path.join(path, os.pardir))
             raise _no_challenge(path, f"it is a test set\n  did you mean `{visible(above)}`?")
         raise _no_challenge(
-            path, f"it has no {splits.CONFIG_FILE}, and no folder with {splits.INPUT_FILE} or {splits.EXPECTED_FILE}"
+            path, f"it has no {config.CONFIG_FILE}, and no folder with {splits.INPUT_FILE} or {splits.EXPECTED_FILE}"
         )
     for test in tests:
         if known and not os.path.isdir(os.path.join(path, test)):

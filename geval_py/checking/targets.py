@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from geval_py.checking.challenge_folders import (
     GuessedSet,
@@ -112,7 +113,7 @@ def find_targets(
     Raises UsageError for a folder that is no challenge, for an output of several test sets, and if standard input
     would be read twice; SchemeError for a metric.
     """
-    for scheme in splits.checked_schemes(metrics):
+    for scheme in config.checked_schemes(metrics):
         find_metric(scheme.metric)
     for target in _targets(paths, challenge, tests):
         yield with_options(target, target.challenge, metrics) if isinstance(target, Target) else target
@@ -354,9 +355,9 @@ def with_options(target: Target, challenge: str, metrics: Sequence[str] = ()) ->
     try:
         options, broken = config.config_task(challenge), None
     except (DataError, SchemeError) as error:  # a challenge that is broken is not the submission's fault
-        options, broken = splits.Task(), error
+        options, broken = config.Task(), error
     if metrics:
-        options, broken = options.replace(alt_metrics=tuple(metrics), select_metrics=()), None
+        options, broken = replace(options, alt_metrics=tuple(metrics), select_metrics=()), None
     has_header = os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
     out_header = options.out_header or (splits.OUT_HEADER_FILE if has_header else None)
     names, inputs = (_header(challenge, name, notes) for name in (out_header, options.in_header))
@@ -380,10 +381,10 @@ def _header(challenge: str, name: str | None, notes: list[str]) -> tuple[str, ..
 
 
 def _with_metric(
-    target: Target, options: splits.Task, challenge: str, broken: DataError | SchemeError | None, notes: list[str]
+    target: Target, options: config.Task, challenge: str, broken: DataError | SchemeError | None, notes: list[str]
 ) -> Target:
     """Choose the rules by the metrics or, with a note, where these are not known, by the output's first lines."""
-    path = os.path.join(challenge, splits.CONFIG_FILE)
+    path = os.path.join(challenge, config.CONFIG_FILE)
     if options.selector is not None:
         raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     metrics: list[Metric] = []
@@ -407,7 +408,7 @@ def _with_metric(
             return target
         if any(metric.has_entries and not metric.has_classes for metric in metrics):
             return target.replace(pointless=pointless_rules(metrics))
-        (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
+        (scheme, _), *_ = select_schemes(replace(options, select_metrics=()))
         return target.replace(metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
         is_text = not _looks_like_words(target)

@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 import sys
 
-from geval_py.cli.options import COMMANDS, SCORES, Settings, parse, parse_each
+from geval_py.cli import commands
+from geval_py.cli.options import parse, parse_each
 from geval_py.cli.terminal import note, show_error
 from geval_py.errors import GevalError, LineCountError, MissingFileError
-from geval_py.reading.config import AUTHORING
+from geval_py.reading.config import AUTHORING, SCORES, Settings, Task
 from geval_py.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from geval_py.reading.splits import Task
 
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 
@@ -63,11 +63,8 @@ def _forget_output() -> None:
 def _run(words: list[str]) -> int:
     if words[0:1] in (["-h"], ["--help"]) and 2 <= len(words) <= 3 and not words[1].startswith("-"):
         words = ["help", *words[1:]]
-    if words and words[0] in COMMANDS:
-        from importlib import import_module
-
-        run: Callable[[Sequence[str]], int] = import_module(COMMANDS[words[0]][1]).run
-        return run(words[1:])
+    if words and words[0] in commands.COMMANDS:
+        return commands.run(words)
     from geval_py.cli import score
 
     task, settings = parse(words)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from geval_py.cli import options, parsers, terminal
+from geval_py.cli import commands, options, terminal
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.modelling import baselines, corpus, gap_models, predicting
 from geval_py.reading import config, gap_columns, items, splits
@@ -27,51 +27,45 @@ examples:
   geval baseline -t dev-0 unigram --top 1000
   geval -t dev-0                       and score it
 
-{parsers.STATUS}"""
+{commands.STATUS}"""
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval baseline``."""
-    parser = parsers.QuietParser(
+    parser = commands.CommandParser(
         prog="geval baseline",
         description="Write the output of a simple model, trained on the challenge's train, for a test set.",
         epilog=EPILOG,
-        argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
     default = baselines.DEFAULT
     names = f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {default})"
     add("model", nargs="?", default=default, metavar="MODEL", help=names)
-    parsers.add_fields(parser, "test_name", "out_directory", "expected_directory", "in_header", "out_header")
+    config.add_options(parser, "test_name", "out_directory", "expected_directory", "in_header", "out_header")
     contexts = f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)"
     add("--left", metavar="COLUMN", default="", help=f"the column of the left context {contexts}")
     add("--right", metavar="COLUMN", default="", help="the column of the right context")
     words = "the likeliest words, so many a line; the others share the rest"
     top = f"{words} (default: {baselines.TOP}; 0: all words of train)"
-    add("--top", type=parsers.number_type, default=baselines.TOP, metavar="K", help=top)
+    add("--top", type=commands.number_type, default=baselines.TOP, metavar="K", help=top)
     add("--force", action="store_true", default=False, help="write over an output of that name")
     add("--no-cache", action="store_true", default=False, help="train anew, and do not keep the model")
-    return parser.with_help()
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    understood = make_parser().understood(words)
-    if understood is None:
-        return 0
-    given = vars(understood)
-    own = {name: given.pop(name) for name in ("model", "top", "force", "no_cache", "left", "right")}
-    model = baselines.baseline(own["model"], top=own["top"])
-    task = config.task_of(options.merged(given))
+    model = baselines.baseline(given.model, top=given.top)
+    task, _ = options.task_and_settings(given)
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:
         raise missing_input(test)
-    output = os.path.join(test.directory, f"out-model={_name(own['model'])}.tsv")
-    if os.path.lexists(output) and not own["force"]:
+    output = os.path.join(test.directory, f"out-model={_name(given.model)}.tsv")
+    if os.path.lexists(output) and not given.force:
         raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
-    contexts = own["left"], own["right"]
-    fit(model, own["model"], challenge, contexts, keep=not own["no_cache"])
+    contexts = given.left, given.right
+    fit(model, given.model, challenge, contexts, keep=not given.no_cache)
     os.makedirs(test.directory, exist_ok=True)
     with terminal.ProgressBar("items", unit="items") as progress:
         write_output(output, predicting.predict(model, with_contexts(_watched(test, progress), contexts)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from geval_py.cli import options, parsers, score, terminal
+from geval_py.cli import commands, options, score, terminal
 from geval_py.explaining import calibration, reliability
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import locate
@@ -13,7 +13,7 @@ from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import UNSIGNED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 DESCRIPTION = """\
 Show whether an output means what it says: the loss that it claims against the one it gets,
@@ -25,22 +25,17 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval calibration``."""
-    parser = parsers.command_parser("calibration", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
-    parsers.add_hashed_options(parser)
-    parsers.add_documents(parser)
-    return parser.with_help()
+    parser = commands.command_parser("calibration", DESCRIPTION, EXAMPLES)
+    commands.add_hashed_options(parser)
+    commands.add_documents(parser)
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    understood = make_parser().understood(words)
-    if understood is None:
-        return 0
-    given = vars(understood)
-    metrics = given.pop("metrics")
-    task, settings = options.task_and_settings(given, metrics, *options.BY_DOCUMENTS)
+    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         schemes = calibration.calibration_schemes(reliability.hashed_scheme(evaluate.select_schemes(task)))
         split = locate(task)

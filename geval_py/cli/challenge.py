@@ -12,38 +12,25 @@ from geval_py.authoring import corpora, leaks, make, publishing
 from geval_py.authoring.init import init_challenge, sample_for
 from geval_py.authoring.validate import metrics_of_other_outputs, validate_challenge
 from geval_py.checking.rules import find_rules
-from geval_py.cli import check, parsers, terminal
+from geval_py.cli import check, commands, terminal
 from geval_py.errors import UsageError
-from geval_py.reading import gap_columns
+from geval_py.reading import config, gap_columns
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from geval_py.cli.options import Settings
-    from geval_py.reading.splits import Task
+    from geval_py.reading.config import Settings, Task
 
-SUBCOMMANDS = {  # what each does, and where it is
-    "make": ("a challenge, cut from texts", __name__),
-    "split": ("a challenge, cut from items that are there", __name__),
-    "leaks": ("what a challenge gives away of its hidden answers", __name__),
-}
+DESCRIPTION = "Cut a challenge from texts or from items, and find what it gives away."
 EXAMPLES = """\
   geval challenge make texts -o my-challenge
   geval challenge leaks my-challenge --answers my-challenge-answers
   geval --validate --expected-directory my-challenge-answers
   geval challenge make --help          what a command does, and its options
 """
-GROUP = parsers.Group(
-    name="challenge",
-    description="Cut a challenge from texts or from items, and find what it gives away.",
-    examples=EXAMPLES,
-    subcommands=SUBCOMMANDS,
-)
-make_parser = GROUP.make_parser
-run = GROUP.run
 MAKE_EXAMPLES = """\
   geval challenge make texts -o my-challenge         a folder of texts, a document a file
   geval challenge make news.jsonl -o my-challenge --group newspaper
@@ -82,10 +69,10 @@ to validate a directory CHALLENGE representing a Gonito challenge.
 """  # GEval's words
 
 
-def make_make_parser() -> parsers.QuietParser:
+def make_make_parser() -> commands.CommandParser:
     """Make the parser of ``geval challenge make``."""
     what = "Cut a word-gap challenge from texts: train, dev-0 and test-A."
-    parser = parsers.command_parser("challenge make", what, MAKE_EXAMPLES)
+    parser = commands.command_parser("challenge make", what, MAKE_EXAMPLES)
     add = parser.add_argument
     add("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either")
     _add_common(parser)
@@ -98,45 +85,45 @@ def make_make_parser() -> parsers.QuietParser:
         metavar="COLUMN",
         help=f"the texts in .jsonl and .tsv (default: {corpora.TEXT})",
     )
-    add("--context", type=parsers.number_type, default=corpora.DEFAULT_CONTEXT, metavar="N",
+    add("--context", type=commands.number_type, default=corpora.DEFAULT_CONTEXT, metavar="N",
         help=f"words on each side of a gap (default: {corpora.DEFAULT_CONTEXT})")  # fmt: skip
     add(
         "--every",
-        type=parsers.number_type,
+        type=commands.number_type,
         metavar="N",
         help="words from a gap to the next, at least (default: a window's)",
     )
-    add("--train-every", type=parsers.number_type, metavar="N", help="the same in train, where windows may overlap")
+    add("--train-every", type=commands.number_type, metavar="N", help="the same in train, where windows may overlap")
     add("--random", action="store_true", help="draw the words to the next gap: from --every to twice as many")
     add("--seed", default=corpora.DEFAULT_SEED, metavar="TEXT",
         help=f"of all random choices but the parts (default: {corpora.DEFAULT_SEED})")  # fmt: skip
     add("--words", default=corpora.DEFAULT_WORDS, metavar="REGEXP",
         help="matches somewhere in each word that may be a gap (default: a letter or a digit)")  # fmt: skip
-    add("--least-frequency", type=parsers.number_type, default=1, metavar="N",
+    add("--least-frequency", type=commands.number_type, default=1, metavar="N",
         help="only words that stand N times or more in the texts may be gaps (default: 1)")  # fmt: skip
-    return parser.with_help()
+    return parser
 
 
-def make_split_parser() -> parsers.QuietParser:
+def make_split_parser() -> commands.CommandParser:
     """Make the parser of ``geval challenge split``."""
     what = "Split items that are there already into train, dev-0 and test-A, whole groups together."
-    parser = parsers.command_parser("challenge split", what, SPLIT_EXAMPLES)
+    parser = commands.command_parser("challenge split", what, SPLIT_EXAMPLES)
     add = parser.add_argument
     add("folder", nargs="?", metavar="DIR", help="a folder with in.tsv and expected.tsv")
     _add_common(parser)
     group = "items with the same value here stay in one part (default: the first column)"
     add("--group", metavar="COLUMN", help=group)
     add("--columns", metavar="NAME,…", help="the names of in.tsv's columns (default: those in in-header.tsv)")
-    return parser.with_help()
+    return parser
 
 
-def _add_common(parser: parsers.QuietParser) -> None:
+def _add_common(parser: commands.CommandParser) -> None:
     """Add the options that cutting and splitting share."""
     add = parser.add_argument
     add("-o", "--out", metavar="DIR", help="the new folder of the challenge")
     add("--answers", metavar="DIR", help="the new folder of the hidden answers (default: DIR-answers)")
     shares = ",".join(map(str, corpora.DEFAULT_SHARES))
-    add("--split", type=parsers.argument_type(corpora.read_shares), default=corpora.DEFAULT_SHARES, metavar="N,N,N",
+    add("--split", type=config.argument_type(corpora.read_shares), default=corpora.DEFAULT_SHARES, metavar="N,N,N",
         help=f"shares of train, dev-0 and test-A (default: {shares})")  # fmt: skip
     add("--salt", default=corpora.DEFAULT_SALT, metavar="TEXT",
         help=f"of the hash that makes the parts (default: {corpora.DEFAULT_SALT})")  # fmt: skip
@@ -146,13 +133,9 @@ def _add_common(parser: parsers.QuietParser) -> None:
     add("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them")
 
 
-def run_make(words: Sequence[str]) -> int:
+def run_make(given: argparse.Namespace) -> int:
     """Run ``geval challenge make``; returns the exit status, raises GevalError."""
-    parser = make_make_parser()
-    given = parser.understood(words)
-    if given is None:
-        return 0
-    out, answers = _folders_to_make(parser, given, given.texts, "a text")
+    out, answers = _folders_to_make("make", given, given.texts, "a text")
     for name in ("context", "every", "train_every", "least_frequency"):
         if getattr(given, name) == 0:
             raise UsageError(message=f"--{name.replace('_', '-')} is 1 or more")
@@ -190,13 +173,9 @@ def run_make(words: Sequence[str]) -> int:
     return 0
 
 
-def run_split(words: Sequence[str]) -> int:
+def run_split(given: argparse.Namespace) -> int:
     """Run ``geval challenge split``; returns the exit status, raises GevalError."""
-    parser = make_split_parser()
-    given = parser.understood(words)
-    if given is None:
-        return 0
-    out, answers = _folders_to_make(parser, given, given.folder, "a folder with items")
+    out, answers = _folders_to_make("split", given, given.folder, "a folder with items")
     pool = make.read_items(given.folder, columns=given.columns.split(",") if given.columns else (), group=given.group)
     sizes = make.split_items(
         pool,
@@ -212,18 +191,15 @@ def run_split(words: Sequence[str]) -> int:
     return 0
 
 
-def _folders_to_make(
-    parser: parsers.QuietParser, given: argparse.Namespace, source: object, what: str
-) -> tuple[str, str]:
+def _folders_to_make(name: str, given: argparse.Namespace, source: object, what: str) -> tuple[str, str]:
     """Return the new folders of the challenge and of its hidden answers.
 
     Raises UsageError where the ``source``, called ``what``, or a folder is missing, or the folders are not apart, and
     ExistingFileError.
     """
-    if not source:
-        parser.error(f"{what} is missing")
-    if not given.out:
-        parser.error("a folder to make is missing: -o DIR")
+    if not source or not given.out:
+        missing = "a folder to make is missing: -o DIR" if source else f"{what} is missing"
+        raise UsageError(message=f"{missing}\n  geval challenge {name} --help shows the options")
     answers = given.answers or publishing.default_answers(given.out)
     publishing.check_folders(given.out, answers)
     return str(given.out), str(answers)
@@ -259,10 +235,10 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
     )
 
 
-def make_leaks_parser() -> parsers.QuietParser:
+def make_leaks_parser() -> commands.CommandParser:
     """Make the parser of ``geval challenge leaks``."""
     what = "Find what a challenge gives away: answers in public, and what one part shows of another."
-    parser = parsers.command_parser("challenge leaks", what, LEAKS_EXAMPLES, RULES_STATUS)
+    parser = commands.command_parser("challenge leaks", what, LEAKS_EXAMPLES, RULES_STATUS)
     add = parser.add_argument
     add("folder", nargs="?", default=".", metavar="DIR", help="the challenge's public folder (default: .)")
     add("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another")
@@ -273,13 +249,12 @@ def make_leaks_parser() -> parsers.QuietParser:
     add("--right", metavar="COLUMN", default="", help="the column of the right context")
     check.add_rules(parser, "E4")
     check.add_listing(parser)
-    return parser.with_help()
+    return parser
 
 
-def run_leaks(words: Sequence[str]) -> int:
+def run_leaks(given: argparse.Namespace) -> int:
     """Run ``geval challenge leaks``; returns the exit status, raises GevalError."""
-    given = make_leaks_parser().understood(words)
-    if given is None or check.listed(given, leaks.LEAK_RULES, leaks.COMMAND):
+    if check.listed(given, leaks.LEAK_RULES, leaks.COMMAND):
         return 0
 
     def codes(names: Iterable[str]) -> set[str]:

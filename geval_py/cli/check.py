@@ -9,8 +9,9 @@ import argparse
 import sys
 
 from geval_py.checking import check, problem_formats, rules, targets
-from geval_py.cli import parsers, score, terminal
+from geval_py.cli import commands, score, terminal
 from geval_py.errors import GevalError, UsageError
+from geval_py.reading import config
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import Shown
@@ -36,28 +37,28 @@ EXAMPLES = """\
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval check``."""
     what = "Find every problem of a submission, at its line and column, without the hidden answers."
-    parser = parsers.command_parser("check", what, EXAMPLES, STATUS)
+    parser = commands.command_parser("check", what, EXAMPLES, STATUS)
     add = parser.add_argument
     paths = "an output (-: standard input), or a submission's folder (default: .)"
     add("paths", nargs="*", metavar="PATH", help=paths)
     add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
     tests = "only this test set; the one that an output is for"
     add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help=tests)
-    parsers.add_metrics(parser, "check the lines as this metric reads them; repeatable", "the challenge's")
+    commands.add_metrics(parser, "check the lines as this metric reads them; repeatable", "the challenge's")
     add_rules(parser, "E1")
     most = "bytes that a compressed output may unpack to (default: 20 GB)"
-    add("--max-bytes", type=parsers.number_type, default=DEFAULT_MAX_BYTES, metavar="N", help=most)
-    parsers.add_fields(parser, "cluster")
+    add("--max-bytes", type=commands.number_type, default=DEFAULT_MAX_BYTES, metavar="N", help=most)
+    config.add_options(parser, "cluster")
     add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
     add("--diff", action="store_true", help="show what --fix would change, and write nothing")
     rest = "with --fix: the rest to add where none is left"
-    add("--rest-mass", type=parsers.argument_type(_mass), metavar="EPS", help=rest)
+    add("--rest-mass", type=config.argument_type(_mass), metavar="EPS", help=rest)
     add("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig")
     add_listing(parser)
-    return parser.with_help()
+    return parser
 
 
 def _mass(text: str) -> float:
@@ -70,18 +71,18 @@ def _mass(text: str) -> float:
     return value
 
 
-def add_rules(parser: parsers.QuietParser, beginning: str) -> None:
+def add_rules(parser: commands.CommandParser, beginning: str) -> None:
     """Add the options about which rules count, and how they are shown; some codes have that ``beginning``."""
     add = parser.add_argument
-    parsers.add_format(parser, *problem_formats.FORMATS)
+    commands.add_format(parser, *problem_formats.FORMATS)
     add("--strict", action="store_true", help="warnings too make the exit status 1")
     add("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name")
     add("--ignore", metavar="RULE,…", help="not these rules")
     most = f"places shown of each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
-    add("--max-problems", type=parsers.number_type, metavar="N", help=most)
+    add("--max-problems", type=commands.number_type, metavar="N", help=most)
 
 
-def add_listing(parser: parsers.QuietParser) -> None:
+def add_listing(parser: commands.CommandParser) -> None:
     """Add the options that only show the rules."""
     parser.add_argument("--rules", action="store_true", help="list the rules and exit")
     parser.add_argument("--explain", metavar="RULE", help="explain a rule and exit")
@@ -147,10 +148,9 @@ def _names(rule: rules.Rule) -> tuple[str, str, str]:
     return rule.code, rule.name, rule.severity
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    given = make_parser().understood(words)
-    if given is None or listed(given, rules.RULES, rules.COMMAND):
+    if listed(given, rules.RULES, rules.COMMAND):
         return 0
     if given.fix or given.diff:
         if given.cluster is not None:
@@ -162,7 +162,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _targets_of(given: argparse.Namespace) -> Iterator[targets.Target | rules.Problem]:
-    return targets.find_targets(given.paths or ["."], given.challenge, given.tests, given.metrics)
+    return targets.find_targets(given.paths or ["."], given.challenge, given.tests, given.alt_metrics or ())
 
 
 def _report(given: argparse.Namespace) -> int:

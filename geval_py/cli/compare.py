@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from geval_py.cli import options, parsers, score, terminal
+from geval_py.cli import commands, options, score, terminal
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties, notes_on_ties
@@ -35,28 +34,28 @@ OUTPUTS = (
 )
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval compare``."""
-    parser = parsers.command_parser("compare", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
+    parser = commands.command_parser("compare", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("outputs", nargs="*", default=[], metavar="OUT", help=OUTPUTS)
-    parsers.add_fields(parser, "test_name")
-    parsers.add_places(parser)
+    config.add_options(parser, "test_name")
+    commands.add_places(parser)
     add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
-    parsers.add_metrics(parser, "the metric to compare")
-    parsers.add_fields(parser, "vocabulary", "tokenizer")
+    commands.add_metrics(parser, "the metric to compare")
+    config.add_options(parser, "vocabulary", "tokenizer")
     baseline = "the output to compare with, by its name, path or parameters (default: the first)"
     add("--baseline", default=None, metavar="NAME", help=baseline)
     samples = f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES})"
-    add("--samples", type=parsers.number_type, default=config.DEFAULT_SAMPLES, metavar="N", help=samples)
-    parsers.add_option(parser, options.option_of("seed"), f"of the random numbers (default: {config.DEFAULT_SEED})")
-    parsers.add_documents(parser)
+    add("--samples", type=commands.number_type, default=config.DEFAULT_SAMPLES, metavar="N", help=samples)
+    config.add_options(parser, seed=f"of the random numbers (default: {config.DEFAULT_SEED})")
+    commands.add_documents(parser)
     digits = "digits after the point (default: as many as the intervals make worth showing)"
-    add("-p", "--precision", dest="digits", type=parsers.digits_type, default=None, metavar="N", help=digits)
-    parsers.add_format(parser)
-    parsers.add_fields(parser, "names")
-    parsers.add_fields(parser, "threads", "cluster")
-    return parser.with_help()
+    add("-p", "--precision", dest="digits", type=commands.digits_type, default=None, metavar="N", help=digits)
+    commands.add_format(parser)
+    config.add_options(parser, "names")
+    config.add_options(parser, "threads", "cluster")
+    return parser
 
 
 class _OutFile(argparse.Action):
@@ -72,19 +71,13 @@ class _OutFile(argparse.Action):
         )
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    understood = make_parser().understood(words)
-    if understood is None:
-        return 0
-    given = vars(understood)
-    own = {name: given.pop(name) for name in ("outputs", "metrics", "baseline", "samples", "digits")}
-    task, settings = options.task_and_settings(given, own["metrics"], *options.BY_DOCUMENTS, "cluster")
-    options.check_one_metric(task, own["metrics"], "compare")
-    task = task.replace(out_files=tuple(own["outputs"]))
+    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS, "cluster", command="compare")
+    task = replace(task, out_files=tuple(given.outputs))
     with score.blaming_config(task):
         sign = settings.format not in UNSIGNED
-        split = _with_baseline(splits.locate(task), task, own["baseline"])
+        split = _with_baseline(splits.locate(task), task, given.baseline)
         results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=sign)
     evaluations = [result for result in results if isinstance(result, scores.ScoredOutput)]
     if len(evaluations) < 2 <= len(results):
@@ -95,8 +88,8 @@ def run(words: Sequence[str]) -> int:
     with terminal.ProgressBar("samples", unit="items") as progress:
         comparison = compare(
             evaluations,
-            baseline=own["baseline"],
-            samples=own["samples"],
+            baseline=given.baseline,
+            samples=given.samples,
             seed=settings.seed,
             documents=settings.documents_by,
             progress=progress,
@@ -108,14 +101,14 @@ def run(words: Sequence[str]) -> int:
     if len(failed) > 2:
         notes = [f"{some_of(failed, terminal.MOST_LIKEWISE)} could not be scored and are left out"]
     ties = notes_on_ties(list(near_ties(evaluations, comparison)))
-    comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=own["digits"])
+    comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=given.digits)
     comparison = comparison.with_names(dict(settings.names))
     terminal.note(*comparison.notes)
     score.show_of_task(task, comparison, settings)
     return 1 if failures else 0
 
 
-def _with_baseline(split: splits.Split, task: splits.Task, baseline: str | None) -> splits.Split:
+def _with_baseline(split: splits.Split, task: config.Task, baseline: str | None) -> splits.Split:
     """Add the baseline to outputs that are named without it."""
     names = unique_names(split.outputs)
     if baseline is None or not task.out_files or baseline in by_accepted_names(names, split.outputs):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from geval_py.cli import options, parsers
+from geval_py.cli import commands
 from geval_py.cli.help import TOPICS
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
@@ -15,14 +16,13 @@ from geval_py.tables.formats import FORMATS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
 
 SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help
 CHOICES = {  # for the values of options, by field
     "alt_metrics": tuple(METRICS),
-    "command": (*options.COMMANDS, *TOPICS),
+    "command": (*commands.COMMANDS, *TOPICS),
     "format": tuple(FORMATS),
     "metrics": tuple(METRICS),
     "model": tuple(BASELINES),
@@ -100,22 +100,19 @@ examples:
 Exit status: 0 fine, 2 the command line is at fault."""
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval completion``."""
-    parser = parsers.QuietParser(
+    parser = commands.CommandParser(
         prog="geval completion",
         description="Write a script by which a shell completes commands, options, metrics and files.",
         epilog=_EPILOG,
     )
     parser.add_argument("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-    return parser.with_help()
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError."""
-    given = make_parser().understood(words)
-    if given is None:
-        return 0
     if given.shell is None:
         raise UsageError(message=f"a shell is missing: {', '.join(SHELLS)}\n  for example geval completion bash")
     sys.stdout.write(script(given.shell))
@@ -132,26 +129,20 @@ def script(shell: str) -> str:
 
 def _whole_parser() -> argparse.ArgumentParser:
     """Make the parser of the plain command line, with the commands below it and completions of all values."""
-    parser = parsers.parser_of()
+    parser = commands.parser_of()
     _complete_values(parser)
-    commands = parser.add_subparsers(metavar="COMMAND")
-    for name, (summary, _) in options.COMMANDS.items():
-        group = parsers.group_of(name)
-        own = parsers.parser_of(name) if group is None else _parser_of_group(group)
-        _complete_values(own)
-        commands.add_parser(name, parents=[own], help=summary)
-    return parser
-
-
-def _parser_of_group(group: parsers.Group) -> parsers.QuietParser:
-    parser = parsers.QuietParser(prog=f"geval {group.name}", description=group.description).with_help()
     below = parser.add_subparsers(metavar="COMMAND")
-    for name, (summary, _) in group.subcommands.items():
-        try:
-            own = group.parser_of(name)
-        except UsageError:  # its extra is not installed
-            below.add_parser(name, help=summary)
-            continue
+    for name, (summary, _) in commands.COMMANDS.items():
+        own = commands.parser_of(name)
+        if name in commands.SUBCOMMANDS:
+            own = commands.CommandParser(prog=f"geval {name}", description=own.description).with_help()
+            below_command = own.add_subparsers(metavar="COMMAND")
+            for subcommand, (summary_of_it, _) in commands.SUBCOMMANDS[name].items():
+                parents = []
+                with suppress(UsageError):  # its extra is not installed
+                    parents = [commands.parser_of(name, subcommand)]
+                    _complete_values(*parents)
+                below_command.add_parser(subcommand, parents=parents, help=summary_of_it)
         _complete_values(own)
         below.add_parser(name, parents=[own], help=summary)
     return parser

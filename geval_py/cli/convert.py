@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from collections.abc import Sequence
 
-from geval_py.cli import parsers
+from geval_py.cli import commands
 from geval_py.errors import UsageError
 from geval_py.reading import other_formats
 from geval_py.tables.numbers import counted
@@ -23,20 +23,17 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval convert``."""
-    parser = parsers.command_parser("convert", DESCRIPTION, EXAMPLES)
+    parser = commands.command_parser("convert", DESCRIPTION, EXAMPLES)
     parser.add_argument("source", metavar="IN", help="the output; - for TSV from standard input")
     parser.add_argument("target", metavar="OUT", help="the file to write")
     parser.add_argument("--force", action="store_true", help="write over a file that is there")
-    return parser.with_help()
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    given = make_parser().understood(words)
-    if given is None:
-        return 0
     if os.path.lexists(given.target) and not given.force:
         raise UsageError(
             message=f"{named(given.target)} is there already, and is left as it is\n  --force writes over it"

@@ -9,9 +9,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from geval_py.checking import problem_formats, rules
-from geval_py.cli import options, parsers, suggestions, terminal
+from geval_py.cli import suggestions, terminal
+from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, CommandParser, parser_of, unknown_subcommand
 from geval_py.errors import UsageError
-from geval_py.reading import challenge, sources, splits
+from geval_py.reading import challenge, config, sources
 from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring.metrics import METRICS, Metrics, find_metric
 from geval_py.scoring.metrics.matching import MATCHINGS
@@ -21,9 +22,10 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import visible, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    import argparse
+    from collections.abc import Callable, Iterator
 
-    from geval_py.reading.splits import Task
+    from geval_py.reading.config import Task
 
 PURPOSES = {
     "text": "tables for people; in GEval's way for scores",
@@ -53,32 +55,39 @@ FLAGS = {
 }
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> CommandParser:
     """Make the parser of ``geval help``."""
-    parser = parsers.QuietParser(
+    parser = CommandParser(
         prog="geval help",
         description="Show what geval does, or one of its commands, and the options; or a list: of the metrics,\n"
         "their flags, the formats of results, or the checker's rules; or one rule or metric, by its name.",
     )
-    names = ", ".join([*options.COMMANDS, *TOPICS])
+    names = ", ".join([*COMMANDS, *TOPICS])
     help = f"{names}, a rule such as E114, or a metric (default: geval itself)"
     parser.add_argument("command", nargs="*", metavar="COMMAND", help=help)
-    return parser.with_help()
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError."""
-    given = make_parser().understood(words)
-    if given is None:
-        return 0
-    if given.command[:1] in ([name] for name in TOPICS):
-        TOPICS[given.command[0]]()
-        return 0
-    try:
-        sys.stdout.write(parsers.parser_of(*given.command, lists=tuple(TOPICS)).format_help())
-    except UsageError:
-        if len(given.command) != 1 or not _explained(given.command[0]):
-            raise
+    words = given.command
+    name, subcommand = (*words, "", "")[:2]
+    if name in TOPICS:
+        TOPICS[name]()
+    elif (
+        not words
+        or (words == [name] and name in COMMANDS)
+        or (words[2:] == [] and subcommand in SUBCOMMANDS.get(name, ()))
+    ):
+        sys.stdout.write(parser_of(*words).format_help())
+    elif len(words) == 2 and name in SUBCOMMANDS:
+        raise unknown_subcommand(name, subcommand)
+    elif len(words) > 1 or not _explained(name):
+        unknown = " ".join(words)
+        meant = suggestions.command_meant(unknown, [*COMMANDS, *TOPICS])
+        advice = "" if meant is None else f"did you mean {meant}? "
+        there = f"{advice}the commands are {', '.join(COMMANDS)}; the lists are {', '.join(TOPICS)}"
+        raise UsageError(message=f"there is no command `{visible(unknown)}`\n  {there}")
     return 0
 
 
@@ -87,7 +96,7 @@ def _explained(name: str) -> bool:
     from geval_py.authoring.leaks import LEAK_RULES
 
     if suggestions.OTHER_COMMANDS.get(name) == suggestions.PLAIN:
-        sys.stdout.write(parsers.make_parser().format_help())
+        sys.stdout.write(parser_of().format_help())
         return True
     with suppress(UsageError):
         sys.stdout.write(rules.explanation(rules.find_rule(name, (*rules.RULES, *LEAK_RULES))))
@@ -160,7 +169,7 @@ def first_words(task: Task) -> str:
     sets = [there[name] for name in there]
     if not any(of.input or of.expected for of in sets):
         above = os.path.join(task.directory, "..")
-        return ABOVE if os.path.isfile(os.path.join(above, splits.CONFIG_FILE)) else ELSEWHERE
+        return ABOVE if os.path.isfile(os.path.join(above, config.CONFIG_FILE)) else ELSEWHERE
     return "".join(["This challenge has:\n", *map(_what_is_in, sets)])
 
 
@@ -174,7 +183,7 @@ def where_outputs_are(task: Task) -> Iterator[str]:
         if sets and task.test_name in there and task.test_name not in sets:
             what = f"`{visible(task.out_files[0])}` is" if task.out_files else "there are outputs"
             yield f"{what} in {visible(' and '.join(sets))}: choose the test set with -t {visible(sets[0])}"
-    elif os.path.isfile(os.path.join(task.directory, "..", splits.CONFIG_FILE)):
+    elif os.path.isfile(os.path.join(task.directory, "..", config.CONFIG_FILE)):
         yield "the challenge is one folder up: cd .. first"
     else:
         output = visible(task.out_files[0]) if task.out_files else "OUTPUT"

@@ -15,13 +15,13 @@ from math import isclose
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
-from geval_py.cli.options import FEATURES, Settings
 from geval_py.cli.score import evaluate_lines, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.errors import UsageError
 from geval_py.explaining import line_by_line
 from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
+from geval_py.reading.config import FEATURES, Settings, Task
 from geval_py.reading.features import FeatureKinds, Fields, ItemFilter, parse_filter, read_references, tokens_of
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
@@ -32,7 +32,6 @@ from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import colours_are_unwanted, named, shows_colours, visible
 
 if TYPE_CHECKING:
-    from geval_py.reading.splits import Task
     from geval_py.scoring.blocks import Workers
     from geval_py.scoring.scores import ScoredOutput
 
@@ -283,7 +282,7 @@ def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: 
 
 
 def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> line_by_line.Marker:
-    features = rank(task, settings.replace(distinct=False, documents=None, no_documents=True), evaluation)
+    features = rank(task, replace(settings, distinct=False, documents=None, no_documents=True), evaluation)
     marked = features.at((features.p_values < line_by_line.STYLES[-1][0]).nonzero()[0])
     p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
     return line_by_line.Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)

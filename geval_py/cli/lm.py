@@ -6,13 +6,13 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat, tee
 from typing import TYPE_CHECKING, Any
 
-from geval_py.cli import options, parsers, terminal
+from geval_py.cli import commands, terminal
 from geval_py.errors import UsageError
 from geval_py.modelling import kenlm_models, ngram_model
 from geval_py.reading import compression, config, lines, rewriting, sources
@@ -25,14 +25,7 @@ if TYPE_CHECKING:
     from geval_py.modelling import backoff, estimation
     from geval_py.modelling.corpus import Corpus
 
-SUBCOMMANDS = {  # what each does, and where it is
-    "train": ("estimate a model of texts, as KenLM's lmplz", __name__),
-    "perplexity": ("the perplexity of texts, as KenLM's query", __name__),
-    "info": ("what is in a model", __name__),
-    "next": ("the most probable next words behind a context", __name__),
-    "surprisal": ("the surprisal of each word of a text", __name__),
-    "mix": ("the best weights of a mixture of models", __name__),
-}
+DESCRIPTION = "Train n-gram language models, compute the perplexity of texts, and predict next words."
 EXAMPLES = """\
   geval lm train -o 3 text.txt --arpa text.arpa
   geval lm perplexity text.arpa other.txt
@@ -41,14 +34,6 @@ EXAMPLES = """\
   geval lm mix text.arpa old.arpa --on other.txt
   geval lm train --help                what a command does, and its options
 """
-GROUP = parsers.Group(
-    name="lm",
-    description="Train n-gram language models, compute the perplexity of texts, and predict next words.",
-    examples=EXAMPLES,
-    subcommands=SUBCOMMANDS,
-)
-make_parser = GROUP.make_parser
-run = GROUP.run
 DEFAULT_ORDER = 5
 MODEL_HELP = "a model: an ARPA file, maybe compressed, or a binary file of KenLM"
 MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with weights, a.arpa@0.7+b.arpa@0.3"
@@ -85,20 +70,20 @@ name in the last row for it. A word that a model does not have has the probabili
 """
 
 
-def make_train_parser() -> parsers.QuietParser:
+def make_train_parser() -> commands.CommandParser:
     """Make the parser of ``geval lm train``."""
     from geval_py.modelling import estimation
 
     what = "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does."
-    parser = parsers.command_parser("lm train", what, TRAIN_EXAMPLES)
+    parser = commands.command_parser("lm train", what, TRAIN_EXAMPLES)
     add = parser.add_argument
     add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
     order = f"the length of the longest n-grams, 1 to {estimation.MOST_ORDER} (default: {DEFAULT_ORDER})"
-    add("-o", "--order", type=parsers.number_type, default=DEFAULT_ORDER, metavar="N", help=order)
+    add("-o", "--order", type=commands.number_type, default=DEFAULT_ORDER, metavar="N", help=order)
     add("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)")
     add("--counts", choices=estimation.KINDS, help="a model of plain counts, without Kneser-Ney")
     prune = "leave out n-grams that occur N times or less, by order; the last is for all higher orders"
-    add("--prune", nargs="+", type=parsers.number_type, default=[], metavar="N", help=prune)
+    add("--prune", nargs="+", type=commands.number_type, default=[], metavar="N", help=prune)
     add("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file")
     fallback = f"the discounts where the counts give none (default: {' '.join(map(str, estimation.FALLBACK))})"
     add("--discount-fallback", nargs="*", type=_discount, metavar="D", help=fallback)
@@ -106,7 +91,7 @@ def make_train_parser() -> parsers.QuietParser:
     add("--interpolate-unigrams", choices=("0", "1"), help=interpolate)
     add(
         "--vocab-pad",
-        type=parsers.number_type,
+        type=commands.number_type,
         metavar="N",
         help="share what unigrams leave as if there were N words",
     )
@@ -114,7 +99,7 @@ def make_train_parser() -> parsers.QuietParser:
     add("--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space")
     memory = "use about so much memory, such as 2G, and files beside the model for the rest"
     add("--memory", type=_memory, metavar="SIZE", help=memory)
-    return parser.with_help()
+    return parser
 
 
 def _memory(text: str) -> int:
@@ -135,14 +120,11 @@ def _discount(text: str) -> float:
     return float(text)
 
 
-def run_train(words: Sequence[str]) -> int:
+def run_train(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     from geval_py.modelling import estimation
     from geval_py.modelling.corpus import read_corpus
 
-    given = make_train_parser().understood(words)
-    if given is None:
-        return 0
     if not given.texts:
         raise UsageError(
             message="a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
@@ -252,13 +234,13 @@ def _model_file(path: str) -> Iterator[rewriting.Writable]:
         yield file
 
 
-def make_perplexity_parser() -> parsers.QuietParser:
+def make_perplexity_parser() -> commands.CommandParser:
     """Make the parser of ``geval lm perplexity``."""
-    parser = parsers.QuietParser(
+    parser = commands.CommandParser(
         prog="geval lm perplexity",
         description="Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
         epilog=f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n"
-        f"examples:\n{PERPLEXITY_EXAMPLES}\n{parsers.STATUS}",
+        f"examples:\n{PERPLEXITY_EXAMPLES}\n{commands.STATUS}",
     )
     add = parser.add_argument
     add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
@@ -267,20 +249,15 @@ def make_perplexity_parser() -> parsers.QuietParser:
     add("--no-sentence-marks", dest="marks", action="store_false", help=marks)
     add("--sentences", action="store_true", help="a line a sentence: log10 of its probability, unknown words")
     bootstrap = "show the 95 %% intervals, from N resamples of the sentences (1000 are typical)"
-    add("-B", "--bootstrap", type=parsers.number_type, metavar="N", help=bootstrap)
-    parsers.add_option(
-        parser, options.option_of("seed"), f"with -B: the seed of its random numbers (default: {config.DEFAULT_SEED})"
-    )
-    add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
-    parsers.add_format(parser)
-    return parser.with_help()
+    add("-B", "--bootstrap", type=commands.number_type, metavar="N", help=bootstrap)
+    config.add_options(parser, "seed")
+    add("-p", "--precision", type=commands.digits_type, metavar="N", help="digits after the point")
+    commands.add_format(parser)
+    return parser
 
 
-def run_perplexity(words: Sequence[str]) -> int:
+def run_perplexity(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    given = make_perplexity_parser().understood(words)
-    if given is None:
-        return 0
     if given.model is None or not given.texts:
         missing = "a model" if given.model is None else "a text"
         raise UsageError(message=f"{missing} is missing\n  for example geval lm perplexity text.arpa other.txt")
@@ -313,20 +290,17 @@ def run_perplexity(words: Sequence[str]) -> int:
     return 0
 
 
-def make_info_parser() -> parsers.QuietParser:
+def make_info_parser() -> commands.CommandParser:
     """Make the parser of ``geval lm info``."""
     what = "Show the order of a model, how many n-grams it has, and its vocabulary; the file is read strictly."
-    parser = parsers.command_parser("lm info", what, "  geval lm info text.arpa\n")
+    parser = commands.command_parser("lm info", what, "  geval lm info text.arpa\n")
     parser.add_argument("model", nargs="?", metavar="FILE", help=MODEL_HELP)
-    parsers.add_format(parser)
-    return parser.with_help()
+    commands.add_format(parser)
+    return parser
 
 
-def run_info(words: Sequence[str]) -> int:
+def run_info(given: argparse.Namespace) -> int:
     """Run ``geval lm info``; returns the exit status, raises GevalError."""
-    given = make_info_parser().understood(words)
-    if given is None:
-        return 0
     if given.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
     table, document = _sizes(given.model)
@@ -349,24 +323,21 @@ def _sizes(path: str) -> tuple[Table, Callable[[], dict[str, Any]]]:
     return backoff.model_table(model), lambda: backoff.model_document(model)
 
 
-def make_next_parser() -> parsers.QuietParser:
+def make_next_parser() -> commands.CommandParser:
     """Make the parser of ``geval lm next``."""
     what = "Show the most probable next words behind contexts, each from the beginning of a sentence."
-    parser = parsers.command_parser("lm next", what, NEXT_EXAMPLES)
+    parser = commands.command_parser("lm next", what, NEXT_EXAMPLES)
     add = parser.add_argument
     add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
     add("contexts", nargs="*", metavar="CONTEXT", help="the words before (default: a line each from standard input)")
-    add("-k", type=parsers.number_type, default=10, metavar="N", help="so many words (default: 10; 0: all)")
-    add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
-    parsers.add_format(parser)
-    return parser.with_help()
+    add("-k", type=commands.number_type, default=10, metavar="N", help="so many words (default: 10; 0: all)")
+    add("-p", "--precision", type=commands.digits_type, metavar="N", help="digits after the point")
+    commands.add_format(parser)
+    return parser
 
 
-def run_next(words: Sequence[str]) -> int:
+def run_next(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    given = make_next_parser().understood(words)
-    if given is None:
-        return 0
     if given.model is None:
         raise UsageError(message='a model is missing\n  for example geval lm next text.arpa "in the"')
     model = _any_model(given.model)
@@ -378,24 +349,21 @@ def run_next(words: Sequence[str]) -> int:
     return 0
 
 
-def make_surprisal_parser() -> parsers.QuietParser:
+def make_surprisal_parser() -> commands.CommandParser:
     """Make the parser of ``geval lm surprisal``."""
     what = "Show the surprisal of each word of a text in bits, -log2 of its probability behind the words before it."
-    parser = parsers.command_parser("lm surprisal", what, SURPRISAL_EXAMPLES)
+    parser = commands.command_parser("lm surprisal", what, SURPRISAL_EXAMPLES)
     add = parser.add_argument
     add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
     text = "a text, a sentence a line, maybe compressed (default: standard input)"
     add("text", nargs="?", default=sources.STANDARD_INPUT, metavar="TEXT", help=text)
-    add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
-    parsers.add_format(parser)
-    return parser.with_help()
+    add("-p", "--precision", type=commands.digits_type, metavar="N", help="digits after the point")
+    commands.add_format(parser)
+    return parser
 
 
-def run_surprisal(words: Sequence[str]) -> int:
+def run_surprisal(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    given = make_surprisal_parser().understood(words)
-    if given is None:
-        return 0
     if given.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
     rows = _surprisals(_any_model(given.model), given.text)
@@ -427,17 +395,17 @@ def _figures(name: str, precision: int | None, unit: str = "") -> Column:
     return Column(name=name, unit=unit, alignment="right", write=write)
 
 
-def make_mix_parser() -> parsers.QuietParser:
+def make_mix_parser() -> commands.CommandParser:
     """Make the parser of ``geval lm mix``."""
     what = "Find the weights that mix models best on a held-out text, and show its perplexity by all of them."
-    parser = parsers.command_parser("lm mix", what, MIX_EXAMPLES)
+    parser = commands.command_parser("lm mix", what, MIX_EXAMPLES)
     add = parser.add_argument
     add("models", nargs="*", metavar="MODEL", help=MODEL_HELP)
     add("--on", metavar="TEXT", help="the held-out text, a sentence a line, maybe compressed (-: standard input)")
     add("--weights", nargs="+", type=_weight, metavar="W", help="a weight for each model; then none are looked for")
-    add("-p", "--precision", type=parsers.digits_type, metavar="N", help="digits after the point")
-    parsers.add_format(parser)
-    return parser.with_help()
+    add("-p", "--precision", type=commands.digits_type, metavar="N", help="digits after the point")
+    commands.add_format(parser)
+    return parser
 
 
 def _weight(text: str) -> float:
@@ -446,11 +414,8 @@ def _weight(text: str) -> float:
     return float(text)
 
 
-def run_mix(words: Sequence[str]) -> int:
+def run_mix(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    given = make_mix_parser().understood(words)
-    if given is None:
-        return 0
     if len(set(given.models)) < 2 or given.on is None:
         missing = "a held-out text is missing" if given.on is None else "a mixture takes two different models or more"
         raise UsageError(message=f"{missing}\n  for example geval lm mix a.arpa b.arpa --on text.txt")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from geval_py.cli import options, parsers, score
+from geval_py.cli import commands, options, score
 from geval_py.explaining import luck, reliability
+from geval_py.reading import config
 from geval_py.reading.splits import locate, read_vocabulary
 from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import UNSIGNED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 DESCRIPTION = """\
 Show how much hash collisions changed scores: the scores that other seeds of the hash would give, and how
@@ -24,25 +25,21 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval luck``."""
-    parser = parsers.command_parser("luck", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
-    parsers.add_hashed_options(parser)
-    parsers.add_fields(parser, "vocabulary", "names")
+    parser = commands.command_parser("luck", DESCRIPTION, EXAMPLES)
+    commands.add_hashed_options(parser)
+    config.add_options(parser, "vocabulary", "names")
     seeds = f"how many other seeds to score with, 0 for none (default: {luck.DEFAULT_SEEDS})"
-    parser.add_argument("--seeds", type=parsers.number_type, default=luck.DEFAULT_SEEDS, metavar="N", help=seeds)
-    return parser.with_help()
+    parser.add_argument("--seeds", type=commands.number_type, default=luck.DEFAULT_SEEDS, metavar="N", help=seeds)
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    understood = make_parser().understood(words)
-    if understood is None:
-        return 0
-    given = vars(understood)
-    seeds, metrics = given.pop("seeds"), given.pop("metrics")
+    seeds = given.seeds
     luck.check_seeds(seeds)
-    task, settings = options.task_and_settings(given, metrics)
+    task, settings = options.task_and_settings(given)
     vocabulary = read_vocabulary(task)
     with score.blaming_config(task):
         schemes = luck.luck_schemes(

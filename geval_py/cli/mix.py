@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
-from geval_py.cli import new_outputs, options, parsers, score, terminal
+from geval_py.cli import commands, new_outputs, options, score, terminal
 from geval_py.errors import UsageError
 from geval_py.explaining import cross_validation, mixing
-from geval_py.reading import derived, splits
+from geval_py.reading import config, derived, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import own_names, unique_names
 from geval_py.scoring import evaluate, scores
@@ -27,15 +27,15 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval mix``."""
-    parser = parsers.command_parser("mix", DESCRIPTION, EXAMPLES, argument_default=argparse.SUPPRESS)
+    parser = commands.command_parser("mix", DESCRIPTION, EXAMPLES)
     default = "all of the test set but tuned and mixed ones"
     outputs = f"an output, looked for in DIR/NAME, then as a path; two or more (default: {default})"
     parser.add_argument("outputs", nargs="*", default=[], metavar="OUT", help=outputs)
-    parsers.add_fields(parser, "test_name")
-    parsers.add_places(parser)
-    parsers.add_fields(parser, "names")
+    config.add_options(parser, "test_name")
+    commands.add_places(parser)
+    config.add_options(parser, "names")
     new_outputs.add_options(
         parser,
         words=0,
@@ -44,22 +44,16 @@ def make_parser() -> parsers.QuietParser:
         force_help="write the mixture though it is not surely better, and over another; "
         f"and mix on fewer than {cross_validation.FEW_LINES} lines",
     )
-    return parser.with_help()
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    understood = make_parser().understood(words)
-    if understood is None:
-        return 0
-    given = vars(understood)
-    own = {name: given.pop(name) for name in (*new_outputs.OWN, "outputs")}
-    task, settings = options.task_and_settings(given, own["metrics"], *options.BY_DOCUMENTS)
-    options.check_one_metric(task, own["metrics"], "mix")
-    task = task.replace(out_files=tuple(own["outputs"]))
+    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS, command="mix")
+    task = replace(task, out_files=tuple(given.outputs))
     with score.blaming_config(task):
         split = splits.locate(task)
-        if not own["outputs"]:
+        if not given.outputs:
             split = _without_derived(split)
         if len(split.outputs) < 2:
             raise UsageError(message=f"geval mix takes two outputs or more; there is {len(split.outputs)}")
@@ -69,25 +63,25 @@ def run(words: Sequence[str]) -> int:
     # A target that is not there, or not free, is found before the search.
     challenge = Challenge(path=task.directory, task=task)
     outputs = [evaluation.output for evaluation in evaluations]
-    sources = new_outputs.sources_of(challenge, [task.test_name, *own["apply"]], outputs, task.test_name)
+    sources = new_outputs.sources_of(challenge, [task.test_name, *given.apply], outputs, task.test_name)
 
     def plan(paths: Sequence[str], folder: str) -> derived.Derived:
-        return derived.mixed_output(paths, folder, split.output_header, [mixing.TRAIN] if own["words"] else [])
+        return derived.mixed_output(paths, folder, split.output_header, [mixing.TRAIN] if given.words else [])
 
-    plans = new_outputs.planned(challenge, sources, plan, force=own["force"])
+    plans = new_outputs.planned(challenge, sources, plan, force=given.force)
     mixture = mixing.mix(
         evaluations,
-        words=own["words"],
+        words=given.words,
         documents=settings.documents_by,
         seed=settings.seed,
-        force=own["force"],
+        force=given.force,
     )
 
     unique = unique_names(outputs)
     mixture = replace(mixture, names=own_names(dict(settings.names), unique, outputs, "mixed"))
 
     def write() -> list[str]:
-        if not mixture.taken and not own["force"]:
+        if not mixture.taken and not given.force:
             if settings.format == "text":
                 terminal.note("nothing is written, since the mixture is not surely better; --force writes it")
             return []
@@ -103,4 +97,4 @@ def _without_derived(split: splits.Split) -> splits.Split:
     if made:
         names = some_of(output.name for output in made)
         terminal.note(f"tuned and mixed outputs are left out unless they are named: {names}")
-    return split.replace(outputs=tuple(output for output in split.outputs if output not in made))
+    return replace(split, outputs=tuple(output for output in split.outputs if output not in made))

@@ -6,39 +6,37 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from geval_py.cli import options, parsers, score, terminal
+from geval_py.cli import commands, score, terminal
 from geval_py.errors import ExistingFileError, UsageError
-from geval_py.reading import config, derived, splits
+from geval_py.reading import config, derived
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import Output
 from geval_py.tables.formats import FOR_PEOPLE, Tabular
 from geval_py.text import named
 
-OWN = ("metrics", "words", "apply", "force")  # the options that scoring does not have
-
 
 def add_options(
-    parser: parsers.QuietParser, *, words: int | None, words_help: str, apply_help: str, force_help: str
+    parser: commands.CommandParser, *, words: int | None, words_help: str, apply_help: str, force_help: str
 ) -> None:
     """Add the options that tuning and mixing share; ``words`` is the default of ``--words``."""
     add = parser.add_argument
-    parsers.add_metrics(parser, "a hashed metric")
-    add("--words", type=parsers.number_type, default=words, metavar="K", help=words_help)
+    commands.add_metrics(parser, "a hashed metric")
+    add("--words", type=commands.number_type, default=words, metavar="K", help=words_help)
     documents = (
         "hold out together the lines with the same value in a column of the input (its name or number; "
         "default: the column by which lines are alike, if there is one)"
     )
     each = "hold out each line by itself, be they alike or not"
-    parsers.add_documents(parser, documents, each)
-    parsers.add_option(parser, options.option_of("seed"), f"of the random folds (default: {config.DEFAULT_SEED})")
+    commands.add_documents(parser, documents, each)
+    config.add_options(parser, seed=f"of the random folds (default: {config.DEFAULT_SEED})")
     add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
     add("--force", action="store_true", default=False, help=force_help)
-    parsers.add_format(parser)
-    parsers.add_fields(parser, "threads")
+    commands.add_format(parser)
+    config.add_options(parser, "threads")
 
 
 def show_and_write(
-    task: splits.Task, value: Tabular, settings: options.Settings, write: Callable[[], list[str]]
+    task: config.Task, value: Tabular, settings: config.Settings, write: Callable[[], list[str]]
 ) -> None:
     """Show what was found and write the new outputs; text is shown before, other formats after."""
     terminal.note(*value.notes)

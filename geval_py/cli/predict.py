@@ -8,12 +8,12 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from geval_py.cli import baseline, options, parsers, terminal
+from geval_py.cli import baseline, commands, options, terminal
 from geval_py.errors import GevalError, UsageError
 from geval_py.evaluation import Evaluation, evaluate
 from geval_py.explaining import mixing, tuning
@@ -43,38 +43,37 @@ examples:
 
 A run that is stopped, or killed, goes on where it was when it is started again.
 
-{parsers.STATUS}"""
+{commands.STATUS}"""
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval predict``."""
-    parser = parsers.QuietParser(
+    parser = commands.CommandParser(
         prog="geval predict",
         description="Write the output of a language model for a test set: in each gap the likeliest words, with the\n"
         "probabilities that the model gives to their tokens and to their end; all other words share the rest.",
         epilog=EPILOG,
-        argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
     add("--model", required=True, metavar="ADDRESS", help="the language model; see below")
-    parsers.add_fields(parser, "test_name")
+    config.add_options(parser, "test_name")
     add("-o", "--out-file", dest="name", default="", metavar="NAME", help="the output's name, as out-mine.tsv "
         "(default: by the model and the options)")  # fmt: skip
-    parsers.add_fields(parser, "out_directory", "expected_directory", "in_header", "out_header")
+    config.add_options(parser, "out_directory", "expected_directory", "in_header", "out_header")
     add("--left-column", metavar="COLUMN", default="", help="the column of the left context")
     add("--right-column", metavar="COLUMN", default="", help="the column of the right context")
     words = f"the likeliest words, so many a line (default: {baselines.TOP})"
-    add("--words", type=parsers.number_type, default=baselines.TOP, metavar="K", help=words)
-    add("--right", type=parsers.number_type, default=0, metavar="M",
+    add("--words", type=commands.number_type, default=baselines.TOP, metavar="K", help=words)
+    add("--right", type=commands.number_type, default=0, metavar="M",
         help="judge words by M tokens of the right context, too (default: 0; 10 are enough)")  # fmt: skip
-    add("--candidates", type=parsers.number_type, default=0, metavar="N",
+    add("--candidates", type=commands.number_type, default=0, metavar="N",
         help="try the N likeliest words of the baseline ngram-both, too (default: 0)")  # fmt: skip
     requests = "requests to a server at once (default: 4)"
-    add("--parallel", type=parsers.number_type, default=4, metavar="N", help=requests)
-    parsers.add_fields(parser, "threads")
+    add("--parallel", type=commands.number_type, default=4, metavar="N", help=requests)
+    config.add_options(parser, "threads")
     add("--dtype", choices=("float32", "float16", "bfloat16"), default=None, metavar="TYPE",
         help="of transformers' numbers: float32 (default), float16, bfloat16")  # fmt: skip
-    add("--limit", type=parsers.number_type, default=None, metavar="N", help="stop after N items, to go on later")
+    add("--limit", type=commands.number_type, default=None, metavar="N", help="stop after N items, to go on later")
     add("--estimate", action="store_true", default=False,
         help=f"do {SAMPLE} items (or --limit), keep them, and say how long all would take")  # fmt: skip
     add(
@@ -83,39 +82,32 @@ def make_parser() -> parsers.QuietParser:
         default=False,
         help="write over an output of that name, and the journal of other work",
     )
-    return parser.with_help()
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    understood = make_parser().understood(words)
-    if understood is None:
-        return 0
-    given = vars(understood)
-    names = ("model", "name", "words", "right", "candidates", "parallel", "dtype", "limit", "estimate", "force")
-    own = {name: given.pop(name) for name in names}
-    contexts = given.pop("left_column"), given.pop("right_column")
-    threads = given.pop("threads", None)
-    task = config.task_of(options.merged(given))
+    contexts = given.left_column, given.right_column
+    task, _ = options.task_and_settings(given)
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:
         raise baseline.missing_input(test)
-    asked = predicting.Asked(words=own["words"], right=own["right"], candidates=own["candidates"])
-    output = os.path.join(test.directory, _file_name(own["name"], own["model"], asked))
-    if os.path.lexists(output) and not own["force"]:
+    asked = predicting.Asked(words=given.words, right=given.right, candidates=given.candidates)
+    output = os.path.join(test.directory, _file_name(given.name, given.model, asked))
+    if os.path.lexists(output) and not given.force:
         raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
-    settings = {name: own[name] for name in ("parallel", "dtype")} | {"threads": threads}
-    work = _Work(challenge, test, own["model"], asked, contexts, settings)
+    settings = {name: getattr(given, name) for name in ("parallel", "dtype", "threads")}
+    work = _Work(challenge, test, given.model, asked, contexts, settings)
     os.makedirs(test.directory, exist_ok=True)
     path = output.removesuffix(".tsv") + JOURNAL_ENDING
-    with predicting.opened_journal(path, work.described(), anew=own["force"]) as journal:
-        most = own["limit"] if own["limit"] is not None else SAMPLE if own["estimate"] else None
+    with predicting.opened_journal(path, work.described(), anew=given.force) as journal:
+        most = given.limit if given.limit is not None else SAMPLE if given.estimate else None
         work.go_on(journal, most)
         if len(journal) == len(test):
             work.write(output, journal)
             os.unlink(path)
-    print(work.outcome(output, len(journal), estimate=own["estimate"]))
+    print(work.outcome(output, len(journal), estimate=given.estimate))
     return 0
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from geval_py.cli import options, parsers, score, terminal
+from geval_py.cli import commands, options, score, terminal
 from geval_py.errors import UsageError
-from geval_py.reading import challenge, rewriting
+from geval_py.reading import challenge, config, rewriting
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    pass
 
 EPILOG = f"""\
 examples:
@@ -22,48 +22,38 @@ examples:
   geval report -t dev-0 -o bigram --html report.html --svg charts
                                        one output; and its charts, a file each, in a folder
 
-{parsers.STATUS}"""
+{commands.STATUS}"""
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval report``."""
-    parser = parsers.QuietParser(
+    parser = commands.CommandParser(
         prog="geval report",
         description="Explain an output on one page: how good it is and how sure that is, where its loss comes from,\n"
         "which lines are hard. Of several outputs the first is explained, and compared with the others.",
         epilog=EPILOG,
-        argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
-    parsers.add_fields(parser, "test_name", "out_files")
+    config.add_options(parser, "test_name", "out_files")
     add("--html", default=None, metavar="FILE", help="the page, one file that loads nothing")
     add("--svg", default=None, metavar="DIR", help="the charts alone, a file each, in this folder")
-    parsers.add_metrics(parser, "the metric")
-    parsers.add_documents(parser)
-    parsers.add_fields(parser, "vocabulary", "tokenizer")
-    parsers.add_places(parser)
-    parsers.add_fields(parser, "threads")
-    return parser.with_help()
+    commands.add_metrics(parser, "the metric")
+    commands.add_documents(parser)
+    config.add_options(parser, "vocabulary", "tokenizer")
+    commands.add_places(parser)
+    config.add_options(parser, "threads")
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    understood = make_parser().understood(words)
-    if understood is None:
-        return 0
-    given = vars(understood)
-    html, svg, metrics = (given.pop(name) for name in ("html", "svg", "metrics"))
+    html, svg = given.html, given.svg
     if html is None and svg is None:
         raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
-    _write(given, metrics, html, svg)
-    return 0
-
-
-def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, svg: str | None) -> None:
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
 
-    task, settings = options.task_and_settings(given, metrics, *options.BY_DOCUMENTS)
+    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
     with terminal.ProgressBar("samples", unit="items") as progress:
@@ -81,6 +71,7 @@ def _write(given: Mapping[str, Any], metrics: Sequence[str], html: str | None, s
             raise UsageError(message=f"Cannot write {named(svg)}: {reason}") from error
         for name, text in drawn.items():
             _write_text(os.path.join(svg, f"{name}.svg"), text)
+    return 0
 
 
 def _write_text(path: str, text: str) -> None:

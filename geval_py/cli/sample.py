@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geval_py.cli import parsers, terminal
+from geval_py.cli import commands, terminal
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import argparse
 
 PACKAGE = Path(__file__).parents[1]
 NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
@@ -26,22 +26,19 @@ examples:
 Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault."""
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval sample``."""
-    parser = parsers.QuietParser(
+    parser = commands.CommandParser(
         prog="geval sample",
         description="Copy a sample challenge, words missing from an old newspaper, into a new folder.",
         epilog=EPILOG,
     )
     parser.add_argument("folder", nargs="?", metavar="DIR", help="the folder to make")
-    return parser.with_help()
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError and UnreadableFileError."""
-    given = make_parser().understood(words)
-    if given is None:
-        return 0
     if given.folder is None:
         raise UsageError(message="a folder to make is missing\n  for example geval sample gazette")
     try:

@@ -9,15 +9,17 @@ import math
 import os
 import sys
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
+from geval_py.cli.commands import parser_of
 from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error
 from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.answers import answers_in
-from geval_py.reading.config import config_task
+from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task
 from geval_py.reading.outputs import Output, by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import CONFIG_FILE, Split, Task, locate, locate_others
+from geval_py.reading.splits import Split, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.scores import (
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from geval_py.cli.options import Settings
     from geval_py.explaining.documents import Documents
     from geval_py.explaining.significance import Interval
     from geval_py.scoring.blocks import Workers
@@ -49,9 +50,7 @@ if TYPE_CHECKING:
 def run(task: Task, settings: Settings) -> int:
     """Show scores, or the help, the version or the metrics; returns 1 if an output could not be scored, else 0."""
     if settings.help:
-        from geval_py.cli.parsers import make_parser
-
-        sys.stdout.write(make_parser().format_help())
+        sys.stdout.write(parser_of().format_help())
         return 0
     if settings.version:
         from geval_py.scoring.kernel.backends import choose_backend
@@ -94,7 +93,7 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
                     outputs = locate(task).outputs
                     known = by_accepted_names(unique_names(outputs), outputs)
                     names = tuple((name, text) for name, text in own.names if name in known)
-                    found[task.directory] = _scores(task, own.replace(names=names), progress)
+                    found[task.directory] = _scores(task, replace(own, names=names), progress)
                     unknown = {name: text for name, text in unknown.items() if name not in known}
             except GevalError as error:
                 status = max(status, error.exit_status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import http.client
 import json
 import os
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -19,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from geval_py.board.intake.identity import is_archive, upload_name_problem
-from geval_py.cli import parsers, terminal
+from geval_py.cli import commands, terminal
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.sources import OUTPUT_NAME
 from geval_py.tables.escapes import json_text
@@ -63,9 +64,9 @@ class ProblemsError(DataError):
         return "It was not sent, since the board would reject it\n  --no-check sends it all the same"
 
 
-def make_parser() -> parsers.QuietParser:
+def make_parser() -> commands.CommandParser:
     """Make the parser of ``geval submit``."""
-    parser = parsers.QuietParser(
+    parser = commands.CommandParser(
         prog="geval submit",
         description="Send an output, a folder or an archive to the server of a board, and show what becomes of it.",
         epilog=EPILOG,
@@ -78,14 +79,11 @@ def make_parser() -> parsers.QuietParser:
     add("--trial", action="store_true", help="only check it there: it does not count, and is not scored")
     add("--no-check", action="store_true", help="send it without checking it here first")
     add("--no-wait", action="store_true", help="print the signed receipt at once, and do not wait for the score")
-    return parser.with_help()
+    return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    given = make_parser().understood(words)
-    if given is None:
-        return 0
     base, token = _address(given.board), _token(given.token_file)
     if os.path.isfile(given.file) and (problem := upload_name_problem(os.path.basename(given.file))):
         raise UsageError(message=problem)

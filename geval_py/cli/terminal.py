@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tqdm.std import tqdm
 
-    from geval_py.cli.options import Settings
+    from geval_py.reading.config import Settings
     from geval_py.tables.table import Table
 
     Unit = Literal["bytes", "items"]

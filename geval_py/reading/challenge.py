@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice, repeat, zip_longest
 
@@ -169,7 +169,7 @@ class Challenge(values.Value):
     """A challenge: its directory, and the task of its config.txt."""
 
     path: str
-    task: splits.Task
+    task: config.Task
 
     def __init__(self, *positional: object, **fields: object) -> None:
         if positional:
@@ -247,7 +247,7 @@ class Challenge(values.Value):
 
         Raises MissingFileError, AmbiguousFileError.
         """
-        return splits.locate(self.task.replace(test_name=test_name, out_files=() if out is None else (out,)))
+        return splits.locate(replace(self.task, test_name=test_name, out_files=() if out is None else (out,)))
 
     def _readme(self) -> tuple[str, str]:
         path = os.path.join(self.path, README_FILE)

@@ -1,176 +1,63 @@
-"""Options, on the command line and in a challenge's config.txt: how words are read into values.
+"""Options: the table of all that plain ``geval`` and a challenge's config.txt may hold, and how config.txt is read.
 
-In this order: the limits and defaults of random sampling, which options and functions share; an Option, and the
-reader of words; OPTIONS, the table of all options that a config.txt may hold; config.txt, and the Task that it
-describes. What only the command line shows and checks is in :mod:`geval_py.cli.options`.
+In this order: the limits of random sampling; what an option is, and how its words are read; Task and Settings, whose
+fields are the options; the parser; config.txt. Commands take options of the table by :func:`add_options`.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import os
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, NoReturn, TypeVar
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading import sources, splits
-from geval_py.reading.answers import find_answers
-from geval_py.text import SPACES, nearest, split_words, visible
-from geval_py.values import Value
+from geval_py.reading import sources
+from geval_py.reading.schemes import EvaluationScheme, parse_schemes
+from geval_py.tables.formats import FORMATS
+from geval_py.text import SPACES, named, nearest, split_words, visible
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+CONFIG_FILE = "config.txt"
+Result = TypeVar("Result")
 
+# Random sampling
 
 DEFAULT_SAMPLES = 10_000  # a p-value of 0.05 is then right to about 0.004, an interval's end to a third of a percent
-MOST_SAMPLES = 1_000_000
+MAX_SAMPLES = 1_000_000
 DEFAULT_SEED = 12345
 
 
 def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
-    """Raise UsageError unless there are 1 to MOST_SAMPLES samples and the seed is 0 or more."""
+    """Raise UsageError unless there are 1 to MAX_SAMPLES samples and the seed is 0 or more."""
     if samples < 1:
         raise UsageError(message="the number of bootstrap samples is at least 1")
-    if samples > MOST_SAMPLES:
-        raise UsageError(message=f"the number of samples is at most {MOST_SAMPLES}, not {samples}")
+    if samples > MAX_SAMPLES:
+        raise UsageError(message=f"the number of samples is at most {MAX_SAMPLES}, not {samples}")
     if seed < 0:
         raise UsageError(message="the seed is a whole number from 0 on")
 
 
-class Option(Value):
-    """One option: its names, and the field that its value goes to.
+# The value of an option, read from a word. Each function raises ValueError with a sentence about the word.
 
-    ``read`` turns a word into the value, or raises ValueError with a sentence about it; an option without it is a
-    switch. A ``repeatable`` option collects its values; those of the command line are added to those of config.txt
-    or, if it ``replaces``, take their place. An option with ``once`` may be given once on the command line and once
-    in config.txt.
-    """
-
-    names: tuple[str, ...]
-    field: str
-    read: Callable[[str], object] | None = None
-    repeatable: bool = False
-    replaces: bool = False
-    once: bool = False
-
-    @property
-    def long_name(self) -> str:
-        return self.names[-1]
-
-    @property
-    def title(self) -> str:
-        """All names, as in ``-t/--test-name``."""
-        return "/".join(self.names)
+MAX_DIGITS = 1100  # after the point: the smallest double has 1074
 
 
 def natural_number(text: str) -> int:
-    """Read a whole number of up to 15 digits; raises ValueError."""
+    """Read a whole number of up to 15 digits."""
     if not re.fullmatch("[0-9]{1,15}", text):
         raise ValueError(f"{text!r} is not a whole number")
     return int(text)
 
 
-def read_words(words: Sequence[str], options: Sequence[Option]) -> tuple[dict[str, object], list[str]]:
-    """Return the values of the options that words name, by field, and the words that are no option.
-
-    If an option is named twice, the later value counts. Raises UsageError.
-    """
-    by_name = {name: option for option in options for name in option.names}
-    values: dict[str, object] = {}
-    strays: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        named = list(_named(word, by_name))
-        strays += [] if named else [word]
-        for option, value in named:
-            _take(option, value, rest, values)
-    return values, strays
-
-
-def _named(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
-    name, equals, value = word.partition("=")
-    if word in by_name:
-        yield by_name[word], None
-    elif name in by_name:
-        yield by_name[name], value if equals else None
-    elif word[:1] == "-" and word[1:2] != "-":
-        yield from _letters(word, by_name)
-
-
-def _letters(word: str, by_name: dict[str, Option]) -> Iterator[tuple[Option, str | None]]:
-    """Yield the options in a word such as ``-lsp2``: switches, and at the end at most one option with a value."""
-    found: list[tuple[Option, str | None]] = []
-    for place, letter in enumerate(word[1:], 2):
-        option = by_name.get(f"-{letter}")
-        if option is None:
-            return
-        if option.read is not None:
-            found.append((option, word[place:].removeprefix("=") or None))
-            break
-        found.append((option, None))
-    yield from found
-
-
-def _take(option: Option, value: str | None, rest: Iterator[str], values: dict[str, object]) -> None:
-    """Add an option's value, which may be the next word of ``rest``."""
-    if option.read is None:
-        if value is not None:
-            raise _wrong(option, f"ignored explicit argument {value!r}")
-        values[option.field] = True
-        return
-    if value is None:
-        value = next(rest, None)
-        if value is None or _looks_like_an_option(value):
-            raise _wrong(option, "expected one argument")
-    try:
-        read = option.read(value)
-    except ValueError as error:
-        raise _wrong(option, str(error)) from error
-    if option.once and option.field in values:
-        raise _wrong(option, f"given twice: {values[option.field]} and {value}; give one")
-    before = values.get(option.field, ())
-    values[option.field] = (*before, read) if option.repeatable and isinstance(before, tuple) else read
-
-
-def _looks_like_an_option(word: str) -> bool:
-    return word.startswith("-") and word != "-" and " " not in word and not re.fullmatch(r"-[0-9]*\.?[0-9]+", word)
-
-
-def _wrong(option: Option, message: str) -> UsageError:
-    message = visible(f"argument {option.title}: {message}")
-    return UsageError(message=f"{message}\n  geval --help shows the options")
-
-
-# The table: every option of ``geval`` without a command. config.txt may hold any of them.
-
-MOST_DIGITS = 1100  # after the point: the smallest double has 1074
-AUTHORING = ("init", "validate")  # modes that score no output
-OF_COMMAND_LINE = ("caption", "label", "names", "challenges")  # of one table: no challenge has them
-
-# GEval's options that geval-py does not have. No score depends on the ignored ones, so config.txt may hold them.
-SUBMIT = "--submit"
-_NO_ENSEMBLES = (
-    "{} is not available in geval-py: in GEval it is for models that choose one of several outputs for each line\n"
-    "  geval mix mixes outputs; geval baseline and geval lm train language models"
-)
-_SUBMITS = (
-    "{} is not available in geval-py: it is for Gonito servers, which fetch a branch\n"
-    "  geval submit FILE --board URL sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
-    "  for Gonito, commit the output and run git push"
-)
-IGNORED = ("--gonito-host", "--gonito-git-annex-remote", "--token")
-NOT_AVAILABLE = {
-    SUBMIT: _SUBMITS.format(SUBMIT),
-    "--train": _NO_ENSEMBLES.format("--train"),
-    "--infer": _NO_ENSEMBLES.format("--infer"),
-}
-
-
 def digits_after_point(text: str) -> int:
-    """Read a precision; raises ValueError."""
+    """Read a precision."""
     digits = natural_number(text)
-    if digits > MOST_DIGITS:
-        raise ValueError(f"{digits} digits are too many; a double has less than {MOST_DIGITS}")
+    if digits > MAX_DIGITS:
+        raise ValueError(f"{digits} digits are too many; a double has less than {MAX_DIGITS}")
     return digits
 
 
@@ -193,169 +80,525 @@ def _tokenizer(text: str) -> str:
 
 
 def _format(text: str) -> str:
-    from geval_py.tables.formats import FORMATS
-
     if text not in FORMATS:
         raise ValueError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, FORMATS))})")
     return text
 
 
 def checked_label(text: str) -> str:
-    """Return a label for LaTeX as it is; raises ValueError for characters that TeX could read otherwise."""
+    """Return a label for LaTeX as it is, unless it has characters that TeX could read otherwise."""
     if not re.fullmatch(r"[\w:./+-]+", text):
         raise ValueError(f"{text!r} is not a label of letters, digits and :._/+-")
     return text
 
 
-def _own_name(text: str) -> tuple[str, str]:
+def _output_and_name(text: str) -> tuple[str, str]:
     output, _, name = text.rpartition("=")
     if not output or not name:
         raise ValueError(f"{text!r} is not OUT=NAME, as in out.tsv=Ours")
     return output, name
 
 
-OPTIONS = (
-    Option(names=("-t", "--test-name"), field="test_name", read=str, once=True),
-    Option(names=("--out-directory",), field="out_directory", read=str),
-    Option(names=("--expected-directory",), field="expected_directory", read=str),
-    Option(names=("--challenge",), field="challenges", read=str, repeatable=True),
-    Option(names=("-e", "--expected-file"), field="expected_file", read=str, once=True),
-    Option(names=("-i", "--input-file"), field="input_file", read=str),
-    Option(names=("--in-header",), field="in_header", read=str),
-    Option(names=("--out-header",), field="out_header", read=str),
-    Option(names=("--selector",), field="selector", read=str),
-    Option(names=("-o", "--out-file"), field="out_files", read=str, repeatable=True, replaces=True),
-    Option(names=("-m", "--metric"), field="metrics", read=str, repeatable=True),
-    Option(names=("-a", "--alt-metric"), field="alt_metrics", read=str, repeatable=True),
-    Option(names=("--select-metric",), field="select_metrics", read=str, repeatable=True),
-    Option(names=("--vocabulary",), field="vocabulary", read=str),
-    Option(names=("-T", "--tokenizer"), field="tokenizer", read=_tokenizer),
-    Option(names=("--list-metrics",), field="list_metrics"),
-    Option(names=("-l", "--line-by-line"), field="line_by_line"),
-    Option(names=("-s", "--sort"), field="sort"),
-    Option(names=("-r", "--reverse-sort"), field="reverse_sort"),
-    Option(names=("--filter",), field="filters", read=str, repeatable=True),
-    Option(names=("--mark-worst-features",), field="mark_worst_features"),
-    Option(names=("--show-preprocessed",), field="show_preprocessed"),
-    Option(names=("-w", "--worst-features"), field="worst_features"),
-    Option(names=("-d", "--diff"), field="diff", read=str),
-    Option(names=("--most-worsening-features",), field="most_worsening_features", read=str),
-    Option(names=("--oracle-item-based",), field="oracle_item_based"),
-    Option(names=("--alt-out-file",), field="alt_out_files", read=str, repeatable=True),
-    Option(names=("-p", "--precision"), field="precision", read=digits_after_point),
-    Option(names=("-%", "--show-as-percentage"), field="percentage"),
-    Option(names=("-B", "--bootstrap"), field="bootstrap", read=_samples),
-    Option(names=("--seed",), field="seed", read=natural_number),
-    Option(names=("--documents",), field="documents", read=str),
-    Option(names=("--no-documents",), field="no_documents"),
-    Option(names=("--by-score",), field="by_score"),
-    Option(names=("--format",), field="format", read=_format),
-    Option(names=("--caption",), field="caption", read=str),
-    Option(names=("--label",), field="label", read=checked_label),
-    Option(names=("--name",), field="names", read=_own_name, repeatable=True),
-    Option(names=("--threads",), field="threads", read=_threads),
-    Option(names=("--cluster",), field="cluster", read=str),
-    Option(names=("-v", "--version"), field="version"),
-    Option(names=("-h", "--help"), field="help"),
-    Option(names=("-j", "--just-tokenize"), field="just_tokenize"),
-    Option(names=("--min-frequency",), field="min_frequency", read=natural_number),
-    Option(names=("--top",), field="top", read=natural_number),
-    Option(names=("--distinct",), field="distinct"),
-    Option(names=("--bigrams",), field="bigrams"),
-    Option(names=("--word-shapes",), field="word_shapes"),
-    Option(names=("--numerical-features",), field="numerical_features"),
-    Option(names=("--references",), field="references", read=str),
-    Option(names=("--cartesian",), field="cartesian"),
-    Option(names=("--min-cartesian-frequency",), field="min_cartesian_frequency", read=natural_number),
-    Option(names=("--plot-graph",), field="plot_graph", read=str),
-    Option(names=("--init",), field="init"),
-    Option(names=("--validate",), field="validate"),
-    Option(names=("-S", SUBMIT), field=SUBMIT),
-    *[Option(names=(name,), field=name, read=str) for name in ("--train", "--infer", *IGNORED)],
+# The table: every option of ``geval`` without a command. config.txt may hold all but those named below it.
+
+SCORES = "scores"  # the mode without an option
+LINES = ("line_by_line", "diff")
+FEATURES = ("worst_features", "most_worsening_features")
+AUTHORING = ("init", "validate")  # modes that score no output
+# The headings of the help.
+WHAT, METRICS, SHOWN, HOW = "what is scored", "metrics", "what is shown", "how it is shown"
+OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
+CHALLENGE = "a challenge's folder, named by --expected-directory"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One option: its names, and the field of Task or Settings that its value goes to.
+
+    ``read`` turns a word into the value; an option without it is a switch. A ``repeatable`` option collects its
+    values; those of the command line are added to those of config.txt or, if it ``replaces``, take their place. An
+    option with ``once`` may be given once on the command line and once in config.txt.
+
+    ``group`` is the heading above it in the help, ``metavar`` names its value there; without a ``help`` it is not
+    shown. ``mode`` marks an option that chooses what is shown. ``goes_with`` are the modes that use the option (none:
+    all modes); with another mode it is refused, in a sentence that ``otherwise`` ends, as it is with the modes of
+    ``useless_with``. ``argument`` is its name in Python, if that is not the field's; ``said`` its name in a sentence,
+    if that is not its first one.
+    """
+
+    names: tuple[str, ...]
+    field: str
+    read: Callable[[str], object] | None = None
+    metavar: str = ""
+    help: str = ""
+    group: str = ""
+    repeatable: bool = False
+    replaces: bool = False
+    once: bool = False
+    mode: bool = False
+    goes_with: tuple[str, ...] = ()
+    otherwise: str = ""
+    useless_with: tuple[str, ...] = ()
+    argument: str = ""
+    said: str = ""
+
+    @property
+    def long_name(self) -> str:
+        return self.names[-1]
+
+
+def _option(names: str, group: str, help: str, *, default: Any = None, **more: Any) -> Any:
+    """Return a field with an option: its ``names`` and the word for its value, as in ``-t --test-name NAME``."""
+    words = names.split()
+    if not words[-1].startswith("-"):
+        more = {"read": str, "metavar": words.pop()} | more
+    if default is None:
+        default = () if more.get("repeatable") else None if "read" in more else False
+    metadata = {"names": tuple(words), "group": group, "help": help, **more}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is scored. The fields have the names of the options; None means an option's default.
+
+    ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
+    of words, such as BLEU; ``selector`` names parts of JSON lines. ``needs_items``: the input must exist to be shown.
+    """
+
+    test_name: str = _option(
+        "-t --test-name NAME", WHAT, "the test set's sub-directory (default: test-A)",
+        default="test-A", once=True, argument="test", useless_with=("validate",),
+    )  # fmt: skip
+    out_directory: str = _option(
+        "--out-directory DIR", WHAT, "where the outputs are (default: .)", default=".", useless_with=AUTHORING
+    )
+    expected_directory: str | None = _option(
+        "--expected-directory DIR", WHAT, "where the answers are (default: the out-directory)"
+    )
+    expected_file: str | None = _option(
+        "-e --expected-file FILE", WHAT, "the answers (default: expected.tsv)", once=True
+    )
+    input_file: str | None = _option(
+        "-i --input-file FILE", WHAT, "the input (default: in.tsv)", useless_with=AUTHORING
+    )
+    in_header: str | None = _option(
+        "--in-header FILE", WHAT, "a line with the names of the input's columns", useless_with=AUTHORING
+    )
+    out_header: str | None = _option(
+        "--out-header FILE", WHAT, "a line with the names of the answers' columns", useless_with=AUTHORING
+    )
+    selector: str | None = _option(
+        "--selector KEYS", WHAT,
+        "what is scored of JSON lines: keys with / between them, as root/items; answers and outputs end in .jsonl",
+        useless_with=AUTHORING,
+    )  # fmt: skip
+    out_files: tuple[str, ...] = _option(
+        "-o --out-file FILE", WHAT,
+        "the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
+        "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",
+        repeatable=True, replaces=True, argument="out", useless_with=AUTHORING,
+    )  # fmt: skip
+    metrics: tuple[str, ...] = _option(
+        "-m --metric METRIC", METRICS,
+        "a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
+        repeatable=True, said="--metric option\n  for example -m PerplexityHashed",  # GEval's words
+    )  # fmt: skip
+    alt_metrics: tuple[str, ...] = _option(
+        "-a --alt-metric METRIC", METRICS, "a metric that replaces those of config.txt; repeatable", repeatable=True
+    )
+    select_metrics: tuple[str, ...] = _option(
+        "--select-metric NAME", METRICS, "show only the metric with this name; repeatable", repeatable=True
+    )
+    vocabulary: str | None = _option(
+        "--vocabulary FILE", METRICS,
+        "words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
+        useless_with=("init",),
+    )  # fmt: skip
+    tokenizer: str | None = _option(
+        "-T --tokenizer NAME", METRICS,
+        "how lines are split into tokens, for BLEU and other metrics of words, and for features: "
+        "minimalistic, character-by-character, 13a or v14",
+        read=_tokenizer, useless_with=AUTHORING,
+    )  # fmt: skip
+    needs_items: bool = False
+
+    @property
+    def directory(self) -> str:
+        """The challenge's directory, with the answers, the headers and config.txt."""
+        return self.out_directory if self.expected_directory is None else self.expected_directory
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether the input must exist: because it is shown, or for a metric's filter."""
+        return self.needs_items or any(name.startswith("in") for scheme in self.schemes() for name in scheme.filters)
+
+    def schemes(self) -> list[EvaluationScheme]:
+        """Return the metrics to score with, products multiplied out; raises SchemeError."""
+        return checked_schemes(self.alt_metrics or self.metrics)
+
+
+def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
+    """Parse metric arguments; raises SchemeError, also for a malformed regular expression."""
+    schemes = [scheme for text in texts for scheme in parse_schemes(text)]
+    if any(scheme.text_flags for scheme in schemes):
+        from geval_py.reading.preparation import preparation_of
+
+        for scheme in schemes:
+            preparation_of(scheme)
+    return schemes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
+
+    challenges: tuple[str, ...] = _option(
+        "--challenge DIR", WHAT, "the folder of a challenge; repeatable: the scores of all are in one table",
+        repeatable=True, goes_with=(SCORES,),
+    )  # fmt: skip
+    list_metrics: bool = _option("--list-metrics", METRICS, "list the metrics and exit")
+    line_by_line: bool = _option(
+        "-l --line-by-line", SHOWN, "score, input, answer and output of every line", mode=True
+    )
+    sort: bool = _option("-s --sort", SHOWN, "with -l and -d: the worst lines first", goes_with=(*LINES, *FEATURES))
+    reverse_sort: bool = _option(
+        "-r --reverse-sort", SHOWN, "with -l and -d: the best first; with -w: the features of good lines",
+        goes_with=(*LINES, *FEATURES),
+    )  # fmt: skip
+    filters: tuple[str, ...] = _option(
+        "--filter FEATURE", SHOWN,
+        "with -l and -d: only items with this feature, as exp:the or in<Year>:1901; repeatable: items with all",
+        repeatable=True, goes_with=LINES, otherwise="; a metric that is filtered: METRIC:f<FEATURE>",
+    )  # fmt: skip
+    mark_worst_features: bool = _option(
+        "--mark-worst-features", SHOWN, "with -l, on a terminal: mark the words of bad lines",
+        goes_with=("line_by_line",),
+    )  # fmt: skip
+    show_preprocessed: bool = _option(
+        "--show-preprocessed", SHOWN, "with -l and -d: lines as a metric's flags leave them", goes_with=LINES
+    )
+    worst_features: bool = _option(
+        "-w --worst-features", SHOWN, "what goes with bad scores: words, columns, lengths", mode=True
+    )
+    diff: str | None = _option(
+        "-d --diff OTHER", SHOWN,
+        "lines that another output answers otherwise: the score minus the other's, the texts, the other's line",
+        mode=True,
+    )  # fmt: skip
+    most_worsening_features: str | None = _option(
+        "--most-worsening-features OTHER", SHOWN, "what goes with being worse than another output", mode=True
+    )
+    oracle_item_based: bool = _option(
+        "--oracle-item-based", SHOWN, "the best line of -o and each --alt-out-file", mode=True
+    )
+    alt_out_files: tuple[str, ...] = _option(
+        "--alt-out-file FILE", SHOWN, "another output; repeatable", repeatable=True, goes_with=("oracle_item_based",)
+    )
+    plot_graph: str | None = _option(
+        "--plot-graph FILE", SHOWN,
+        "draw the calibration curve of Probabilistic-MultiLabel-F1 and the like, as an SVG file; FILE-1 and so on "
+        "are of further metrics",
+        goes_with=(SCORES,),
+    )  # fmt: skip
+    precision: int | None = _option(
+        "-p --precision N", HOW, "digits after the point", read=digits_after_point, useless_with=("validate",)
+    )
+    percentage: bool = _option(
+        "-% --show-as-percentage", HOW, "times 100, with two digits fewer", useless_with=("validate",)
+    )
+    bootstrap: int | None = _option(
+        "-B --bootstrap N", HOW,
+        "show the 95 % interval of a score, from N resamples of the lines (1000 are typical)",
+        read=_samples, goes_with=(SCORES,), otherwise=", not with another mode",
+    )  # fmt: skip
+    seed: int = _option(
+        "--seed S", HOW, f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})",
+        read=natural_number, default=DEFAULT_SEED,
+    )  # fmt: skip
+    documents: str | None = _option(
+        "--documents COLUMN", HOW,
+        "with -B and -w: by documents, the lines with the same value in a column of the input (its name or number); "
+        "-w shows q",
+        goes_with=(SCORES, *FEATURES),
+    )  # fmt: skip
+    no_documents: bool = _option(
+        "--no-documents", HOW, "with -B and -w: do not look whether lines are alike by a column of the input",
+        goes_with=(SCORES, *FEATURES),
+    )  # fmt: skip
+    by_score: bool = _option(
+        "--by-score", HOW, "of several outputs, the best first, by the first metric",
+        goes_with=(SCORES,), otherwise="; lines have --sort and --reverse-sort",
+    )  # fmt: skip
+    format: str = _option(
+        "--format FORMAT", HOW, f"{', '.join(FORMATS)} (default: text)", read=_format, default="text"
+    )
+    caption: str | None = _option(
+        "--caption TEXT", HOW, "with --format latex: a caption; the table then stands in a table environment"
+    )
+    label: str | None = _option(
+        "--label NAME", HOW, "with --format latex: a label, as tab:scores; in a table environment, too",
+        read=checked_label,
+    )  # fmt: skip
+    names: tuple[tuple[str, str], ...] = _option(
+        "--name OUT=NAME", HOW, "show the output OUT as NAME, not in CSV and JSON; repeatable",
+        read=_output_and_name, repeatable=True, goes_with=(SCORES,),
+    )  # fmt: skip
+    threads: int | None = _option(
+        "--threads N", HOW, "threads that score (default: one a core)", read=_threads, useless_with=AUTHORING
+    )
+    cluster: str | None = _option(
+        "--cluster ADDRESS", HOW,
+        "let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local",
+        goes_with=(SCORES, *FEATURES), otherwise="; lines are shown here",
+    )  # fmt: skip
+    version: bool = _option("-v --version", HOW, "show the version and the kernel's backend")
+    help: bool = _option("-h --help", HOW, "show this and exit")
+    just_tokenize: bool = _option(
+        "-j --just-tokenize", OF_FEATURES, "only write standard input as tokens, by -T", mode=True
+    )
+    min_frequency: int = _option(
+        "--min-frequency N", OF_FEATURES,
+        "only features that N items or more have, and N or more have not (default: 1)",
+        read=natural_number, default=1, goes_with=(*FEATURES, "line_by_line"),
+    )  # fmt: skip
+    top: int | None = _option(
+        "--top N", OF_FEATURES, "only the first N features of the list", read=natural_number, goes_with=FEATURES
+    )
+    distinct: bool = _option(
+        "--distinct", OF_FEATURES,
+        "only the few features that together explain the bad lines, the most telling first",
+        goes_with=FEATURES,
+    )  # fmt: skip
+    bigrams: bool = _option(
+        "--bigrams", OF_FEATURES, "neighbouring words too, as in<Text>:New++York", goes_with=(*FEATURES, *LINES)
+    )
+    word_shapes: bool = _option(
+        "--word-shapes", OF_FEATURES, "shapes of words too, as exp:SHAPE:Aa+", goes_with=(*FEATURES, *LINES)
+    )
+    numerical_features: bool = _option(
+        "--numerical-features", OF_FEATURES, "lengths and numbers too, as exp:=#+ and in<Year>:=-",
+        goes_with=(*FEATURES, *LINES),
+    )  # fmt: skip
+    references: str | None = _option(
+        "--references FILE", OF_FEATURES,
+        "texts, each behind a number and a TAB, for fields such as 7 0-4,10: these characters of text 7",
+        goes_with=(*FEATURES, *LINES),
+    )  # fmt: skip
+    cartesian: bool = _option(
+        "--cartesian", OF_FEATURES, "pairs of features too, as exp:the~~in<Year>:1901", goes_with=(*FEATURES, *LINES)
+    )
+    min_cartesian_frequency: int | None = _option(
+        "--min-cartesian-frequency N", OF_FEATURES, "only pairs of features that N items or more have",
+        read=natural_number, goes_with=(*FEATURES, "line_by_line"),
+    )  # fmt: skip
+    init: bool = _option("--init", CHALLENGE, "write a new one, with sample data, for the metrics given", mode=True)
+    validate: bool = _option(
+        "--validate", CHALLENGE,
+        "list the faults of one: its files, and whether a perfect output gets the best score",
+        mode=True,
+    )  # fmt: skip
+    ignored: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for settings that do not go together."""
+        if self.sort and self.reverse_sort:
+            raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
+        modes = [OPTIONS[field].long_name for field in MODES if getattr(self, field) not in (False, None)]
+        if len(modes) > 1:
+            raise UsageError(message=f"{' and '.join(modes)} are different modes: take one")
+        if self.mode in WITHOUT_FORMAT and self.format != "text":
+            raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
+        check_latex_options(self.format, self.caption, self.label)
+        if self.plot_graph is not None and not self.plot_graph.endswith(".svg"):
+            path = named(self.plot_graph)
+            raise UsageError(message=f"--plot-graph draws SVG: name a file that ends in .svg, not {path}")
+        if self.plot_graph is not None and self.challenges:
+            raise UsageError(message="--plot-graph is of one challenge: leave --challenge out")
+        if self.no_documents and self.documents is not None:
+            raise UsageError(message="--documents and --no-documents are opposites: take one")
+        if self.mark_worst_features and self.show_preprocessed:
+            raise UsageError(message="--mark-worst-features marks lines as they are: leave --show-preprocessed out")
+        if self.oracle_item_based and not self.alt_out_files:
+            raise UsageError(message="--oracle-item-based chooses between outputs: name others with --alt-out-file")
+
+    @property
+    def documents_by(self) -> str | Literal[False] | None:
+        """The column of the documents; None: find one; False: none."""
+        return False if self.no_documents else self.documents
+
+    @property
+    def mode(self) -> str:
+        """What is shown: "scores", or the field of the option that asks for another thing."""
+        return next((field for field in MODES if getattr(self, field) not in (False, None)), SCORES)
+
+
+def check_latex_options(format: str, caption: str | None, label: str | None) -> None:
+    """Raise UsageError for a caption or a label in another format."""
+    for name, value in (("--caption", caption), ("--label", label)):
+        if value is not None and format != "latex":
+            raise UsageError(message=f"{name} goes with --format latex")
+
+
+# GEval's options that geval-py does not have. No score depends on the ignored ones, so config.txt may hold them.
+SUBMIT = "--submit"
+IGNORED = ("--gonito-host", "--gonito-git-annex-remote", "--token")
+_NO_ENSEMBLES = (
+    "{} is not available in geval-py: in GEval it is for models that choose one of several outputs for each line\n"
+    "  geval mix mixes outputs; geval baseline and geval lm train language models"
 )
+_SUBMITS = (
+    "{} is not available in geval-py: it is for Gonito servers, which fetch a branch\n"
+    "  geval submit FILE --board URL sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
+    "  for Gonito, commit the output and run git push"
+)
+NOT_AVAILABLE = {
+    SUBMIT: _SUBMITS.format(SUBMIT),
+    "--train": _NO_ENSEMBLES.format("--train"),
+    "--infer": _NO_ENSEMBLES.format("--infer"),
+}
+FIELDS = {kind: tuple(field.name for field in dataclasses.fields(kind)) for kind in (Task, Settings)}
+OPTIONS = {  # by field
+    field.name: Option(field=field.name, **field.metadata)
+    for kind in (Task, Settings)
+    for field in dataclasses.fields(kind)
+    if field.metadata
+} | {
+    SUBMIT: Option(names=("-S", SUBMIT), field=SUBMIT),
+    **{name: Option(names=(name,), field=name, read=str) for name in ("--train", "--infer", *IGNORED)},
+}
+MODES = tuple(field for field, option in OPTIONS.items() if option.mode)
+WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
+SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
+OF_COMMAND_LINE = ("caption", "label", "names", "challenges")  # of one table: no challenge has them
+OPTION_NAMES = tuple(name for option in OPTIONS.values() for name in option.names)
 
 
-def unknown_word(word: str, *, of_challenge: bool = False) -> str:
-    """Return the sentence about a word that is no option, with the option that is spelt like it."""
-    del of_challenge  # for the command line, which knows more about what may have been meant
-    close = nearest(word.partition("=")[0], [name for option in OPTIONS for name in option.names])
-    return invalid_word(word, f"did you mean {close}?" if close else None)
+# The parser
 
 
-def invalid_word(word: str, advice: str | None) -> str:
-    """Return GEval's sentence about a word that is no option, and what to do instead."""
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises UsageError instead of printing and exiting; options are written in full."""
+
+    def __init__(self, **settings: Any) -> None:
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=formatter, allow_abbrev=False, add_help=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
+
+
+class _Once(argparse.Action):
+    """Store a value, and refuse a second one."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
+        first = getattr(namespace, self.dest, None)
+        if first is not None:
+            parser.error(f"argument {'/'.join(self.option_strings)}: given twice: {first} and {value}; give one")
+        setattr(namespace, self.dest, value)
+
+
+AnyParser = TypeVar("AnyParser", bound=Parser)
+Options = TypeVar("Options", Task, Settings)
+
+
+def argument_type(read: Callable[[str], Result]) -> Callable[[str], Result]:
+    """Return a type for argparse, which then shows the words of a ValueError."""
+
+    def typed(text: str) -> Result:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return typed
+
+
+def add_options(parser: argparse._ActionsContainer, *fields: str, **helps: str) -> None:
+    """Add options of the table to a parser: ``fields``, and those with a help of their own."""
+    for field in (*fields, *helps):
+        option = OPTIONS[field]
+        text = helps.get(field, option.help).replace("%", "%%") or argparse.SUPPRESS
+        if option.read is None:
+            parser.add_argument(*option.names, dest=field, action="store_true", help=text)
+            continue
+        parser.add_argument(
+            *option.names,
+            dest=field,
+            action="append" if option.repeatable else _Once if option.once else "store",
+            type=argument_type(option.read),
+            metavar=option.metavar,
+            help=text,
+        )
+
+
+def plain_parser(kind: type[AnyParser], **texts: str) -> AnyParser:
+    """Return the parser of plain ``geval`` and of config.txt, with the ``texts`` of its help."""
+    parser = kind(prog="geval", argument_default=argparse.SUPPRESS, **texts)
+    for group in dict.fromkeys(option.group for option in OPTIONS.values()):
+        fields = (field for field, option in OPTIONS.items() if option.group == group)
+        add_options(parser.add_argument_group(group) if group else parser, *fields)
+    return parser
+
+
+_cached_parser = cache(plain_parser)
+
+
+def parse_words(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Parse options into values by field, and return the words that are no options; raises UsageError."""
+    given, strays = _cached_parser(Parser).parse_known_args(words)
+    return {name: tuple(of) if isinstance(of, list) else of for name, of in vars(given).items()}, strays
+
+
+def check_available(values: Mapping[str, Any], *, ignores: bool = False) -> dict[str, Any]:
+    """Raise UsageError for an option of GEval's that geval-py does not have.
+
+    ``ignores`` allows those that no score depends on: the field ``ignored`` of the result holds their names.
+    """
+    for name, message in NOT_AVAILABLE.items():
+        if name in values:
+            raise UsageError(message=message)
+    ignored = tuple(name for name in IGNORED if name in values)
+    if ignored and not ignores:
+        raise UsageError(message=_SUBMITS.format(next(name for name in values if name in IGNORED)))
+    kept = {name: value for name, value in values.items() if name not in ignored}
+    return kept | {"ignored": ignored} if ignored else kept
+
+
+def invalid_word(word: str, advice: str | None) -> UsageError:
+    """Return GEval's error for a word that is no option, and what to do instead."""
     kind = "option" if word.startswith("-") else "argument"
-    return f"Invalid {kind} `{visible(word)}'\n  {advice or 'geval --help shows the options'}"
+    return UsageError(message=f"Invalid {kind} `{visible(word)}'\n  {advice or 'geval --help shows the options'}")
 
 
 # config.txt: options as on the command line, which are read before the command line's own
 
-
 _ESCAPED_SPACE = rf"\\([{SPACES}])"
 _WORD = rf"(?:\\[\s\S]|[^{SPACES}])+"
-SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 
 
-def parse_words(
-    words: Sequence[str],
-    *,
-    takes_files: bool = False,
-    ignores: bool = False,
-    unknown: Callable[..., str] = unknown_word,
-) -> dict[str, Any]:
-    """Parse options into values by field; with ``takes_files``, other words may be the paths of outputs.
-
-    ``ignores`` allows GEval's options that no score depends on; the field ``ignored`` holds their names. ``unknown``
-    makes the sentence about an unknown word. Raises UsageError, also for an option that geval-py does not have.
-    """
-    read, strays = read_words(words, OPTIONS)
-    values: dict[str, Any] = read
-    for word in strays:
-        if not takes_files or word.startswith("-") or not sources.is_regular(word):
-            raise UsageError(message=unknown(word, of_challenge=bool(values.keys() & set(AUTHORING))))
-    if strays:
-        values = _places_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
-    for name, message in NOT_AVAILABLE.items():
-        if name in values:
-            raise UsageError(message=message)
-    missing = [name for name in values if name in IGNORED and not ignores]
-    if missing:
-        name = missing[0]
-        raise UsageError(message=_SUBMITS.format(name))
-    ignored = tuple(name for name in IGNORED if name in values)
-    if not ignored:
-        return values
-    return {name: value for name, value in values.items() if name not in ignored} | {"ignored": ignored}
-
-
-def _places_of(paths: Sequence[str]) -> dict[str, Any]:
-    """Return the test set and the challenge in whose folder the outputs are, if it has answers."""
-    folders = {os.path.dirname(path) for path in paths}
-    folder = folders.pop()
-    if folders or find_answers(os.path.join(folder, splits.EXPECTED_FILE)) is None:
-        return {}
-    if folder in ("", "."):  # the test set's folder itself
-        return {"test_name": os.path.basename(os.getcwd()), "out_directory": os.pardir}
-    return {"test_name": os.path.basename(folder), "out_directory": os.path.dirname(folder) or "."}
-
-
-def config_values(directory: str, unknown: Callable[..., str] = unknown_word) -> dict[str, Any]:
-    """Return the values in a challenge's config.txt, by field; see :func:`parse_words`.
+def config_values(directory: str) -> dict[str, Any]:
+    """Return the values in a challenge's config.txt, by field.
 
     Raises UnreadableFileError, and ConfigError if it is broken.
     """
-    path = os.path.join(directory, splits.CONFIG_FILE)
+    path = os.path.join(directory, CONFIG_FILE)
     words = read_config(path)
     try:
-        values = parse_words(words, ignores=True, unknown=unknown)
-        splits.checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
+        values, strays = parse_words(words)
+        if strays:
+            close = nearest(strays[0].partition("=")[0], OPTION_NAMES)
+            raise invalid_word(strays[0], f"did you mean {close}?" if close else None)
+        values = check_available(values, ignores=True)
+        checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.pop("plot_graph", None) is not None:  # the config.txt of a stranger shall write no files
             values["ignored"] = ("--plot-graph", *values.get("ignored", ()))
         if values.keys() & SHOW_AND_EXIT:
             raise UsageError(message="an option that shows something and exits has no place in config.txt")
-        for option in OPTIONS:
-            if option.field in (*AUTHORING, *OF_COMMAND_LINE) and option.field in values:
-                raise UsageError(message=f"{option.long_name} has no place in config.txt")
+        for field in OPTIONS:
+            if field in (*AUTHORING, *OF_COMMAND_LINE) and field in values:
+                raise UsageError(message=f"{OPTIONS[field].long_name} has no place in config.txt")
+        fields_of(Settings, values)
     except UsageError as error:
         raise ConfigError(path=path, message=error.message) from error
     return values
@@ -387,11 +630,11 @@ def words_of(text: str) -> list[str]:
     return [re.sub(_ESCAPED_SPACE, r"\1", word) for word in re.findall(_WORD, text)]
 
 
-def config_task(directory: str) -> splits.Task:
+def config_task(directory: str) -> Task:
     """Return the task of a challenge's config.txt alone; raises as :func:`config_values`."""
-    return task_of(config_values(directory) | {"out_directory": directory})
+    return fields_of(Task, config_values(directory) | {"out_directory": directory})
 
 
-def task_of(values: dict[str, Any]) -> splits.Task:
-    """Return a task with the values that are fields of a task."""
-    return splits.Task(**{name: value for name, value in values.items() if name in splits.Task.fields})
+def fields_of(kind: type[Options], values: Mapping[str, Any]) -> Options:
+    """Return a Task, or Settings, with the values that are its fields."""
+    return kind(**{name: value for name, value in values.items() if name in FIELDS[kind]})

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from geval_py.errors import UsageError
@@ -58,7 +59,7 @@ def selected_split(split: Of, selector: str) -> Of:
     given = files.input
     if given is not None and _is_of_json(given):
         given = selected_file(given, selector)
-    selected: Of = files.replace(expected=selected_file(files.expected, selector), outputs=outputs, input=given)
+    selected: Of = replace(files, expected=selected_file(files.expected, selector), outputs=outputs, input=given)
     return selected
 
 

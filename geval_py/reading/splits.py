@@ -1,78 +1,31 @@
 """The files of a test set: its outputs, and the answers, the input and the headers beside them.
 
-In this order: a Task, which is what the options say, and the Split that :func:`locate` finds for it; the outputs that
-a task names; errors for missing files; headers, and the vocabulary.
+In this order: the Split that :func:`locate` finds for a task; the outputs that a task names; errors for missing
+files; headers, and the vocabulary.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from geval_py import errors, values
+from geval_py import errors
 from geval_py.reading import sources
 from geval_py.reading.answers import Answers, find_answers
+from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
-from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
-EXPECTED_FILE, INPUT_FILE, CONFIG_FILE = "expected.tsv", "in.tsv", "config.txt"
+EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
-TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", "test-A"
+TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", Task.test_name
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
 
-class Task(values.Value):
-    """What is scored. The fields have the names of the options; None means an option's default.
-
-    ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
-    of words, such as BLEU; ``selector`` names parts of JSON lines. ``needs_items``: the input must exist to be shown.
-    """
-
-    test_name: str = HIDDEN_SET
-    out_directory: str = "."
-    expected_directory: str | None = None
-    out_files: tuple[str, ...] = ()
-    expected_file: str | None = None
-    input_file: str | None = None
-    metrics: tuple[str, ...] = ()
-    alt_metrics: tuple[str, ...] = ()
-    select_metrics: tuple[str, ...] = ()
-    vocabulary: str | None = None
-    tokenizer: str | None = None
-    selector: str | None = None
-    in_header: str | None = None
-    out_header: str | None = None
-    needs_items: bool = False
-
-    @property
-    def directory(self) -> str:
-        """The challenge's directory, with the answers, the headers and config.txt."""
-        return self.out_directory if self.expected_directory is None else self.expected_directory
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether the input must exist: because it is shown, or for a metric's filter."""
-        return self.needs_items or any(name.startswith("in") for scheme in self.schemes() for name in scheme.filters)
-
-    def schemes(self) -> list[EvaluationScheme]:
-        """Return the metrics to score with, products multiplied out; raises SchemeError."""
-        return checked_schemes(self.alt_metrics or self.metrics)
-
-
-def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
-    """Parse metric arguments; raises SchemeError, also for a malformed regular expression."""
-    schemes = [scheme for text in texts for scheme in parse_schemes(text)]
-    if any(scheme.text_flags for scheme in schemes):
-        from geval_py.reading.preparation import preparation_of
-
-        for scheme in schemes:
-            preparation_of(scheme)
-    return schemes
-
-
-class Split(values.Value):
+@dataclass(frozen=True, kw_only=True)
+class Split:
     """One test set of a challenge, resolved to files; answers that are elsewhere have their path as the ``name``.
 
     ``outputs`` are in natural order of their names; ``input`` is None if there is none, and ``input_place`` is then
@@ -185,8 +138,8 @@ def _find_path(path: str, what: str) -> str:
 
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Return a split with more outputs, found like those of ``--out-file``; raises as :func:`locate`."""
-    found = _named_outputs(task.replace(out_files=tuple(names)))
-    return _checked(split.replace(outputs=(*split.outputs, *found)), task)
+    found = _named_outputs(replace(task, out_files=tuple(names)))
+    return _checked(replace(split, outputs=(*split.outputs, *found)), task)
 
 
 def _named_outputs(task: Task) -> tuple[Output, ...]:

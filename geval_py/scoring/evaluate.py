@@ -10,10 +10,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
+from geval_py.reading.config import Task
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.sources import can_be_reread, is_part_of
-from geval_py.reading.splits import Split, Task, read_vocabulary
+from geval_py.reading.splits import Split, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads
 from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Metric

@@ -13,11 +13,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import UsageError
+from geval_py.reading.config import checked_schemes
 from geval_py.reading.items import InputText, Texts
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
 from geval_py.reading.sources import Memory
-from geval_py.reading.splits import Split, checked_schemes
+from geval_py.reading.splits import Split
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.base import LineStatistics

@@ -8,8 +8,7 @@ import pytest
 from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
 from geval_py.authoring.init import CLASSES, WORD_GAPS, config_text, data_files, init_challenge, readme
 from geval_py.authoring.validate import validate_challenge
-from geval_py.reading.config import config_task, words_of
-from geval_py.reading.splits import Task
+from geval_py.reading.config import FIELDS, Task, config_task, words_of
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.metrics import METRICS, find_metric
 from geval_py.suite import evaluate_all
@@ -31,7 +30,7 @@ FILES = [  # in GEval's order
 
 def init(folder, *metrics, **settings):
     """Write a challenge; what belongs to a task is taken out of the settings."""
-    fields = {name: settings.pop(name) for name in (*settings,) if name in Task.fields}
+    fields = {name: settings.pop(name) for name in (*settings,) if name in FIELDS[Task]}
     init_challenge(Task(expected_directory=str(folder), metrics=metrics, **fields), **settings)
 
 

@@ -11,7 +11,7 @@ from answer_formats import WRITE, in_another_format
 from geval_py import UsageError
 from geval_py.authoring.init import init_challenge, sample_for
 from geval_py.authoring.validate import OLD_TRAIN_WARNINGS, metrics_of_other_outputs, validate_challenge
-from geval_py.reading.splits import Task
+from geval_py.reading.config import Task
 from geval_py.scoring.metrics import find_metric
 from geval_py.version import installs
 

@@ -11,8 +11,7 @@ from samples import without_limits, words_of, write
 
 from geval_py.board.operations import pipeline
 from geval_py.board.submission import FailedError
-from geval_py.cli import board as commands
-from geval_py.cli.board import SUBCOMMANDS
+from geval_py.cli.commands import SUBCOMMANDS
 
 MINE = ("init", "add", "scan", "status", "withdraw", "note", "rescore", "export", "import")
 
@@ -64,12 +63,12 @@ def test_help(name, geval):
 
 def test_help_names_each_command(geval):
     _, out, _ = geval("board", "--help")
-    for name, (summary, _) in SUBCOMMANDS.items():
+    for name, (summary, _) in SUBCOMMANDS["board"].items():
         assert f"  {name:15} {summary}\n" in out
     assert geval("help", "board") == geval("board", "-h") == (0, out, "")
 
 
-THERE = f"the commands are {', '.join(SUBCOMMANDS)}"
+THERE = "the commands are " + ", ".join(SUBCOMMANDS["board"])
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_no_board(geval, tmp_path):
 
 
 def test_an_extra_that_is_missing_is_named(geval, monkeypatch):
-    monkeypatch.setitem(commands.SUBCOMMANDS, "show", ("", "jinja2.missing"))
+    monkeypatch.setitem(SUBCOMMANDS["board"], "show", ("", "jinja2.missing"))
     packages = "'alembic>=1.13' 'markdown-it-py>=3' 'sqlalchemy>=2.0.30'"
     message = f"geval: geval board needs jinja2.missing, of the extra board: pip install {packages}\n"
     assert geval("board", "show") == (2, "", message)
@@ -282,8 +281,8 @@ def test_export_and_import(there, submission, tmp_path):
 
 def test_a_command_imports_only_what_it_needs():
     code = (
-        "import sys; from geval_py.cli.board import run\n"
-        "run(['--help'])\n"
+        "import sys; from geval_py.cli.commands import run\n"
+        "run(['board', '--help'])\n"
         "print([m for m in ('sqlalchemy', 'numpy', 'alembic', 'pandas', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)

@@ -22,7 +22,8 @@ from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
 from geval_py.checking.targets import Target, find_targets
 from geval_py.cli import main
 from geval_py.errors import GevalError
-from geval_py.reading.splits import Task, locate
+from geval_py.reading.config import Task
+from geval_py.reading.splits import locate
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 ROOT = Path(__file__).parent.parent.parent

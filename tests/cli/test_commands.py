@@ -13,9 +13,8 @@ import pytest
 from geval_py import evaluate
 from geval_py.checking.problem_formats import FORMATS as CHECK_FORMATS
 from geval_py.checking.rules import RULES_BY_CODE
-from geval_py.cli import completion, parsers, sample
-from geval_py.cli.options import COMMANDS, OPTIONS
-from geval_py.cli.parsers import group_of, parser_of
+from geval_py.cli import completion, sample
+from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
 from geval_py.cli.suggestions import OTHER_COMMANDS, SYNONYMS
 from geval_py.scoring.metrics import METRICS
 from geval_py.tables.formats import FORMATS
@@ -53,12 +52,12 @@ def test_help(words, command, geval):
     assert geval(*words.split()) == (0, parser_of(*(command or "").split()).format_help(), "")
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if group_of(name) is not None])
+@pytest.mark.parametrize("name", SUBCOMMANDS)
 def test_help_of_several_commands(name, geval):
     status, out, err = geval(name, "--help")
     assert (status, err) == (0, "")
     assert f"commands (geval {name} COMMAND --help says more):\n" in out
-    for member, (summary, _) in group_of(name).subcommands.items():
+    for member, (summary, _) in SUBCOMMANDS[name].items():
         assert re.search(rf"^  {member} +{re.escape(summary)}$", out, re.MULTILINE)
         assert geval("help", name, member) == geval(name, member, "-h")
 
@@ -70,7 +69,7 @@ def test_a_file_may_be_named_as_help_is(geval):
 
 
 def test_help_names_each_command():
-    text = parsers.make_parser().format_help()
+    text = parser_of().format_help()
     assert "commands (geval help COMMAND says more):\n" in text
     for name, (summary, _) in COMMANDS.items():
         assert f"  {name:15} {summary}\n" in text
@@ -313,8 +312,7 @@ def test_what_was_meant_by_a_command_s_option(words, strays, advice, geval):
 
 
 def options_of_all():
-    names = {name for option in OPTIONS for name in option.names}
-    return names.union(*(parser_of(command)._option_string_actions for command in COMMANDS))
+    return set().union(*(parser_of(*of)._option_string_actions for of in ((), *((name,) for name in COMMANDS))))
 
 
 def test_what_is_meant_is_there():

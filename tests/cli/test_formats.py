@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.cli.options import COMMANDS
-from geval_py.cli.parsers import group_of, parser_of
+from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
 from geval_py.tables.formats import FORMATS
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -79,8 +78,7 @@ def here(there, monkeypatch):
 def with_format():
     """The commands that have ``--format``."""
     names = [(), *((name,) for name in COMMANDS)]
-    groups = {name: group_of(name) for name in COMMANDS}
-    names += [(name, sub) for name, group in groups.items() if group is not None for sub in group.subcommands]
+    names += [(name, subcommand) for name, of in SUBCOMMANDS.items() for subcommand in of]
     return {" ".join(name) for name in names if "--format" in parser_of(*name)._option_string_actions}
 
 

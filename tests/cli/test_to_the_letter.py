@@ -4,6 +4,7 @@ import json
 import lzma
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,20 +117,20 @@ NAMES = {
 @pytest.mark.parametrize(("name", "theirs"), NAMES.items())
 def test_a_metric_is_selected_by_gevals_name_and_by_ours(name, theirs, tmp_path):
     assert geval_name(name) == theirs
-    task = geval_py.reading.splits.Task(metrics=("Accuracy", name, f"{name}:lP<02>"))
+    task = geval_py.reading.config.Task(metrics=("Accuracy", name, f"{name}:lP<02>"))
     for asked, scheme in (
         (name, name),
         (theirs, name),
         (f"{name}:lP<2>", f"{name}:lP<02>"),
         (f"{theirs}:lP<2>",) * 2,
     ):
-        selected = geval_py.scoring.evaluate.select_schemes(task.replace(select_metrics=(asked,)))
+        selected = geval_py.scoring.evaluate.select_schemes(replace(task, select_metrics=(asked,)))
         assert [of.metric for of, _ in selected] == [name]
         assert [of.text for of, _ in selected] == [f"{name}:lP<02>" if ":" in scheme else name]
 
 
 def test_a_name_that_is_given_is_not_rewritten():
-    task = geval_py.reading.splits.Task(metrics=("F2:N<F1>",), select_metrics=("F1.0",))
+    task = geval_py.reading.config.Task(metrics=("F2:N<F1>",), select_metrics=("F1.0",))
     with pytest.raises(UsageError) as caught:
         geval_py.scoring.evaluate.select_schemes(task)
     assert str(caught.value) == "Cannot find metric named 'F1.0'\n  there are F1"

@@ -19,9 +19,10 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.config import Task
 from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Task, locate, read_header, read_vocabulary
+from geval_py.reading.splits import locate, read_header, read_vocabulary
 from geval_py.suite import evaluate_all
 from geval_py.text import natural_order
 

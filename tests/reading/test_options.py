@@ -1,19 +1,28 @@
 """GEval's options: from the command line, from config.txt, and what is refused."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py.cli import options
-from geval_py.cli.options import Settings, parse
-from geval_py.cli.parsers import make_parser
+from geval_py.cli.commands import parser_of
+from geval_py.cli.options import parse
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import IGNORED, NOT_AVAILABLE, OPTIONS, SUBMIT, config_task, read_config, read_words
-from geval_py.reading.splits import Task
+from geval_py.reading.config import (
+    FIELDS,
+    IGNORED,
+    NOT_AVAILABLE,
+    OPTIONS,
+    SUBMIT,
+    Settings,
+    Task,
+    config_task,
+    read_config,
+)
 
 PROPERTY = settings(deadline=None, derandomize=True)
 THE_FLAGS = (
@@ -37,7 +46,7 @@ def config(here):
 
 def both(**values):
     """What is scored, and how it is shown, from values by field."""
-    return tuple(kind(**{n: v for n, v in values.items() if n in kind.fields}) for kind in (Task, Settings))
+    return tuple(kind(**{n: v for n, v in values.items() if n in FIELDS[kind]}) for kind in (Task, Settings))
 
 
 def parse_task(words):
@@ -47,7 +56,7 @@ def parse_task(words):
 def understood(words):
     """The same as :func:`both` gives, of words; what follows from the mode is tested by itself."""
     task, settings = parse(words)
-    return task.replace(needs_items=False), settings
+    return replace(task, needs_items=False), settings
 
 
 def refused(*words):
@@ -578,56 +587,33 @@ def test_a_broken_regular_expression_on_the_command_line():
 # The table
 
 
-SHOWN = options.OPTIONS
+SHOWN = [option for option in OPTIONS.values() if option.help]
 
 
 @pytest.mark.parametrize("name", [name for option in SHOWN for name in option.names])
 def test_help_lists_every_option_that_is_available(name):
-    assert f" {name}" in make_parser().format_help()
+    assert f" {name}" in parser_of().format_help()
 
 
 def test_help():
-    help_text = make_parser().format_help()
+    help_text = parser_of().format_help()
     assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
     assert "--seed S              with -B: the seed of its random numbers (default:\n" in help_text
     assert help_text.endswith("Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault.\n")
 
 
-def test_every_option_has_its_field_in_one_place():
+def test_every_field_but_two_is_an_option():
     assert sorted(option.field for option in SHOWN) == sorted(
-        {*Task.fields, *Settings.fields} - {"needs_items", "ignored"}
+        {*FIELDS[Task], *FIELDS[Settings]} - {"needs_items", "ignored"}
     )
-    assert not set(Task.fields) & set(Settings.fields)
-    assert {option.field for option in OPTIONS} - {option.field for option in SHOWN} == {*NOT_AVAILABLE, *IGNORED}
-    assert all(option.help and option.group for option in SHOWN)
+    assert not set(FIELDS[Task]) & set(FIELDS[Settings])
+    assert {*OPTIONS} - {option.field for option in SHOWN} == {*NOT_AVAILABLE, *IGNORED}
+    assert all(option.group for option in SHOWN)
 
 
 def test_no_name_stands_twice():
-    names = [name for option in OPTIONS for name in option.names]
+    names = [name for option in OPTIONS.values() for name in option.names]
     assert len(set(names)) == len(names)
-
-
-ARGPARSE = st.lists(st.sampled_from(["-t", "-td", "-t=d", "-l", "-lr", "-lp2", "-p", "2", "-", "-1", "--format",
-                                     "--format=json", "json", "-m", "A", "-m=B", "--metric=", "--sort", "a b", "-x y"]))  # fmt: skip
-
-
-@PROPERTY
-@given(ARGPARSE)
-def test_words_are_read_as_argparse_reads_them(words):
-    """Its forms: values behind a name or after it, switches put together."""
-    try:
-        expected, strays = make_parser().parse_known_args(words)
-    except UsageError as error:
-        expected, strays = str(error), []
-    try:
-        found = read_words(words, SHOWN)
-    except UsageError as error:
-        found = str(error)
-    if isinstance(expected, str):
-        assert found == expected
-    else:
-        values = {name: tuple(v) if isinstance(v, list) else v for name, v in vars(expected).items()}
-        assert found == (values, strays)
 
 
 def test_tasks_and_settings_are_values():

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -19,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from geval_py import evaluate, read_output
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
-from geval_py.reading import sources, splits
+from geval_py.reading import config, sources, splits
 from geval_py.reading.other_formats import FORMATS_IN, convert
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
 from geval_py.reading.wordprobs import are_probabilities
@@ -440,10 +441,10 @@ def test_parquet_as_arrays_has_the_digits_of_the_text(rows, rest, log, data, tmp
     answers = [data.draw(st.sampled_from(["a", "Zürich", "", "other word"])) for _ in lines]
     (folder / "e.tsv").write_text("".join(f"{word}\n" for word in answers))
     converted(folder / "p.tsv", folder, ".parquet")
-    task = splits.Task(expected_file=str(folder / "e.tsv"), metrics=("LogLossHashed", "PerplexityHashed3"))
+    task = config.Task(expected_file=str(folder / "e.tsv"), metrics=("LogLossHashed", "PerplexityHashed3"))
     values = []
     for name in ("p.tsv", "new.parquet"):
-        of_file = task.replace(out_files=(str(folder / name),))
+        of_file = replace(task, out_files=(str(folder / name),))
         (found,) = evaluate_split(of_file, splits.locate_pair(of_file))
         values.append([(score.value, score.statistics.columns, score.statistics.bound) for score in found.scores])
     assert values[0] == values[1]

@@ -377,7 +377,8 @@ def challenge(tmp_path):
 
 
 def score(folder, threads, block=None):
-    from geval_py.reading.splits import Task, locate
+    from geval_py.reading.config import Task
+    from geval_py.reading.splits import locate
     from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
     files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from array import array
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,10 +23,10 @@ from random_outputs import result as result_of
 
 import geval_py
 from geval_py.errors import ClusterError, UsageError
+from geval_py.reading.config import Task
 from geval_py.reading.other_formats import convert
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring import pieces
 from geval_py.scoring.blocks import Block, Threads
@@ -162,7 +163,7 @@ def test_the_metrics_that_failed_are_named(cluster):
 def test_one_worker_reads_another_format(ending, cluster, tmp_path):
     split = write(tmp_path, b"the:0.5 a:0.25 :0.25\nb:0.5\n" * 300, 0)
     convert(split.outputs[0].path, f"{tmp_path}/new{ending}")
-    split = split.replace(outputs=(output_at(f"{tmp_path}/new{ending}"),))
+    split = replace(split, outputs=(output_at(f"{tmp_path}/new{ending}"),))
     assert result(split, workers=cluster) == result(split, workers=Threads(1))
 
 

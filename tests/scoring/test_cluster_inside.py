@@ -12,8 +12,8 @@ from profiles import examples
 from random_outputs import differences, files, long_files, result, split_of, write
 
 from geval_py.errors import UnreadableFileError
+from geval_py.reading.config import Task
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Task
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.cluster import Cluster

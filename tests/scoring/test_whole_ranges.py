@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -22,9 +23,9 @@ from random_outputs import (
 from random_outputs import result as result_of
 
 from geval_py.errors import MalformedLineError, UnreadableFileError
+from geval_py.reading.config import Task
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
-from geval_py.reading.splits import Task
 from geval_py.scoring import blocks
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
@@ -147,7 +148,9 @@ def test_parts_score_as_the_file(rows, difference, cuts, size, threads, tmp_path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "RANGE_BYTES", size)
         patch.setattr("geval_py.reading.lines.BLOCK_BYTES", 5)
-        found = result(split.replace(expected=paths["expected.tsv"], outputs=(output_at(paths["out.tsv"]),)), threads)
+        found = result(
+            replace(split, expected=paths["expected.tsv"], outputs=(output_at(paths["out.tsv"]),)), threads
+        )
     if isinstance(want[1], str):
         want = want[0], want[1].replace("out.tsv", os.path.basename(paths["out.tsv"])), want[2]
         want = want[0], want[1].replace("expected.tsv", os.path.basename(paths["expected.tsv"])), want[2]

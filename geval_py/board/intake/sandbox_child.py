@@ -229,7 +229,8 @@ def _evaluate(
 ) -> scores.ScoredOutput:
     challenge = arguments["challenge"]
     task = config.config_task(challenge)
-    task = task.replace(
+    task = replace(
+        task,
         out_directory=challenge,
         expected_directory=challenge,
         test_name=test,

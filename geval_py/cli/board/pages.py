@@ -10,7 +10,7 @@ from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import AFTER
 from geval_py.board.submission import FAILED
-from geval_py.cli import parsers, terminal
+from geval_py.cli import commands, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.tables.formats import Shown
 from geval_py.tables.numbers import counted
@@ -42,7 +42,7 @@ it stands until the new one is whole.
 """
 
 
-def make_show_parser() -> parsers.QuietParser:
+def make_show_parser() -> commands.CommandParser:
     """Make the parser of ``geval board show``."""
     what = "Show a leaderboard: places, scores with their intervals, and which places cannot be told apart."
     parser = board_parser("show", what, SHOW_EXAMPLES)
@@ -50,15 +50,12 @@ def make_show_parser() -> parsers.QuietParser:
     add("--test", metavar="NAME", help="the test set (default: the first of board.yaml)")
     add("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)")
     add("--by", choices=leaderboard.BY, help="of whom the best entry is shown (default: as board.yaml says)")
-    parsers.add_format(parser)
-    return parser.with_help()
+    commands.add_format(parser)
+    return parser
 
 
-def run_show(words: Sequence[str]) -> int:
+def run_show(given: argparse.Namespace) -> int:
     """Run ``geval board show``; returns the exit status, raises GevalError."""
-    given = make_show_parser().understood(words)
-    if given is None:
-        return 0
     board = Board.open(given.board)
     shown = leaderboard.standings(board, given.test, phase=given.phase, by=given.by, now=now())
     if not shown.entries:
@@ -83,21 +80,18 @@ def run_show(words: Sequence[str]) -> int:
     return 0
 
 
-def make_status_parser() -> parsers.QuietParser:
+def make_status_parser() -> commands.CommandParser:
     """Make the parser of ``geval board status``."""
     what = "Show what is stored, what is out of date, what was rejected or failed and why, and what was charged."
     parser = board_parser("status", what, STATUS_EXAMPLES)
     copies = "show the outputs of different submitters that are much alike instead"
     parser.add_argument("--copies", action="store_true", help=copies)
-    parsers.add_format(parser)
-    return parser.with_help()
+    commands.add_format(parser)
+    return parser
 
 
-def run_status(words: Sequence[str]) -> int:
+def run_status(given: argparse.Namespace) -> int:
     """Run ``geval board status``; returns the exit status, raises GevalError."""
-    given = make_status_parser().understood(words)
-    if given is None:
-        return 0
     board = Board.open(given.board)
     if given.copies:
         _show_copies(board, given)
@@ -185,7 +179,7 @@ def _some(codes: Sequence[str]) -> str:
     return ", ".join(codes[:MOST_CODES]) + more
 
 
-def make_site_parser() -> parsers.QuietParser:
+def make_site_parser() -> commands.CommandParser:
     """Make the parser of ``geval board site``."""
     what = "Write a board as static pages: leaderboards, submissions, charts, data, a feed."
     parser = board_parser("site", what, SITE_EXAMPLES)
@@ -193,15 +187,13 @@ def make_site_parser() -> parsers.QuietParser:
     add("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site")
     organiser = "also show outputs that are much alike, which is not to be published"
     add("--organiser", action="store_true", help=organiser)
-    return parser.with_help()
+    return parser
 
 
-def run_site(words: Sequence[str]) -> int:
+def run_site(given: argparse.Namespace) -> int:
     """Run ``geval board site``; returns the exit status, raises GevalError."""
-    given = make_site_parser().understood(words)
-    if given is not None:
-        from geval_py.board.site import build
+    from geval_py.board.site import build
 
-        number = build(Board.open(given.board), given.output, now=now(), organiser=given.organiser)
-        sys.stdout.write(f"{visible(given.output)}: {number} files\n")
+    number = build(Board.open(given.board), given.output, now=now(), organiser=given.organiser)
+    sys.stdout.write(f"{visible(given.output)}: {number} files\n")
     return 0

@@ -14,13 +14,14 @@ from geval_py.board.database.schema import ROLES, SUBMITTER
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
 from geval_py.board.settings import read_text
-from geval_py.cli import parsers, terminal
+from geval_py.cli import commands, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.errors import DataError, UsageError
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import argparse
+    from collections.abc import Iterator
 
     from geval_py.board.server.worker import Worker
 
@@ -53,7 +54,7 @@ RESTART_SECONDS = 1  # before a worker that died is followed by another
 CSV_COLUMNS = ("name", "email", "team", "role")
 
 
-def make_serve_parser() -> parsers.QuietParser:
+def make_serve_parser() -> commands.CommandParser:
     """Make the parser of ``geval board serve``."""
     what = "Serve a board: its pages, sign-in by invitation, uploads; and start a worker that scores them."
     parser = board_parser("serve", what, SERVE_EXAMPLES)
@@ -62,14 +63,11 @@ def make_serve_parser() -> parsers.QuietParser:
     add("--port", type=int, default=8000, metavar="N", help="the port (default: 8000)")
     add("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)")
     add("--workers", type=int, metavar="N", help="jobs at once; 0 for no worker (default: the number of cores)")
-    return parser.with_help()
+    return parser
 
 
-def run_serve(words: Sequence[str]) -> int:
+def run_serve(given: argparse.Namespace) -> int:
     """Run ``geval board serve`` until it is interrupted; returns the exit status, raises GevalError."""
-    given = make_serve_parser().understood(words)
-    if given is None:
-        return 0
     import uvicorn
 
     from geval_py.board.intake.workspace import workspace
@@ -133,20 +131,17 @@ def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
             keeper.join(0.2)
 
 
-def make_work_parser() -> parsers.QuietParser:
+def make_work_parser() -> commands.CommandParser:
     """Make the parser of ``geval board work``."""
     what = "Check and score what was uploaded, until interrupted; several workers may run, also on other machines."
     parser = board_parser("work", what, WORK_EXAMPLES)
     parser.add_argument("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)")
     parser.add_argument("--once", action="store_true", help="end when nothing waits any more")
-    return parser.with_help()
+    return parser
 
 
-def run_work(words: Sequence[str]) -> int:
+def run_work(given: argparse.Namespace) -> int:
     """Run ``geval board work``; returns the exit status, raises GevalError."""
-    given = make_work_parser().understood(words)
-    if given is None:
-        return 0
     from geval_py.board.server.worker import Worker
 
     worker = Worker(given.board, at_once=given.workers)
@@ -167,7 +162,7 @@ def _stop_at_end_of_input(worker: Worker) -> None:
     worker.stop()
 
 
-def make_invite_parser() -> parsers.QuietParser:
+def make_invite_parser() -> commands.CommandParser:
     """Make the parser of ``geval board invite``."""
     what = "Print a link that makes an account, or signs in to one that exists; it works once, for two weeks."
     parser = board_parser("invite", what, INVITE_EXAMPLES)
@@ -178,14 +173,11 @@ def make_invite_parser() -> parsers.QuietParser:
     add("--role", choices=ROLES, default=SUBMITTER, help="what they may do (default: submitter)")
     add("--team", metavar="NAME", help="the submitter they submit for (default: their name)")
     add("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)")
-    return parser.with_help()
+    return parser
 
 
-def run_invite(words: Sequence[str]) -> int:
+def run_invite(given: argparse.Namespace) -> int:
     """Run ``geval board invite``; returns the exit status, raises GevalError."""
-    given = make_invite_parser().understood(words)
-    if given is None:
-        return 0
     if (given.name is None) == (given.list is None):
         raise UsageError(message="name somebody to invite, or a CSV with --list FILE")
     board = Board.open(given.board)
@@ -236,21 +228,18 @@ class _CsvError(DataError):
         return f"Cannot read {named(self.path)}: {self.reason}"
 
 
-def make_token_parser() -> parsers.QuietParser:
+def make_token_parser() -> commands.CommandParser:
     """Make the parser of ``geval board token``."""
     what = "Print a new token of an account, for geval submit and other programs; it is not shown again."
     parser = board_parser("token", what, TOKEN_EXAMPLES)
     parser.add_argument("name", metavar="NAME", help="the name of the account")
     parser.add_argument("--scope", choices=accounts.SCOPES, default=accounts.SUBMIT, help="what it may do")
     parser.add_argument("--days", type=int, default=accounts.TOKEN_DAYS, metavar="N", help="how long it is valid")
-    return parser.with_help()
+    return parser
 
 
-def run_token(words: Sequence[str]) -> int:
+def run_token(given: argparse.Namespace) -> int:
     """Run ``geval board token``; returns the exit status, raises GevalError."""
-    given = make_token_parser().understood(words)
-    if given is None:
-        return 0
     with Board.open(given.board).writing() as connection:
         account = accounts.account_named(connection, given.name)
         secret = accounts.make_token(
@@ -261,39 +250,34 @@ def run_token(words: Sequence[str]) -> int:
     return 0
 
 
-def make_close_parser() -> parsers.QuietParser:
+def make_close_parser() -> commands.CommandParser:
     """Make the parser of ``geval board close``."""
     what = "Close an account: its sessions and tokens end at once; its uploads and submissions stay."
     parser = board_parser("close", what, CLOSE_EXAMPLES)
     parser.add_argument("name", metavar="NAME", help="the name of the account")
-    return parser.with_help()
+    return parser
 
 
-def run_close(words: Sequence[str]) -> int:
+def run_close(given: argparse.Namespace) -> int:
     """Run ``geval board close``; returns the exit status, raises GevalError."""
-    given = make_close_parser().understood(words)
-    if given is not None:
-        with Board.open(given.board).writing() as connection:
-            account = accounts.account_named(connection, given.name)
-            accounts.close(connection, account.id, now())
-            accounts.log(connection, "organiser", "closed", account.name, now=now())
+    with Board.open(given.board).writing() as connection:
+        account = accounts.account_named(connection, given.name)
+        accounts.close(connection, account.id, now())
+        accounts.log(connection, "organiser", "closed", account.name, now=now())
     return 0
 
 
-def make_verify_receipt_parser() -> parsers.QuietParser:
+def make_verify_receipt_parser() -> commands.CommandParser:
     """Make the parser of ``geval board verify-receipt``."""
     what = "Verify the signature of a receipt, by the key that the server publishes as /receipt-key."
-    parser = parsers.command_parser("board verify-receipt", what, RECEIPT_EXAMPLES, RECEIPT_STATUS)
+    parser = commands.command_parser("board verify-receipt", what, RECEIPT_EXAMPLES, RECEIPT_STATUS)
     parser.add_argument("file", metavar="FILE", help="the receipt, or the whole answer to an upload")
     parser.add_argument("--key", required=True, metavar="KEY", help="the board's public key, in base 64")
-    return parser.with_help()
+    return parser
 
 
-def run_verify_receipt(words: Sequence[str]) -> int:
+def run_verify_receipt(given: argparse.Namespace) -> int:
     """Run ``geval board verify-receipt``; returns the exit status, raises GevalError."""
-    given = make_verify_receipt_parser().understood(words)
-    if given is None:
-        return 0
     from geval_py.board.server import signed_receipts
 
     found = signed_receipts.verify(given.file, read_text(given.file), given.key.strip())

@@ -12,9 +12,10 @@ from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, scan, withdraw
 from geval_py.board.settings import moment_of
-from geval_py.cli import parsers, terminal
+from geval_py.cli import commands, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.errors import DataError, UsageError
+from geval_py.reading import config
 from geval_py.tables.formats import Shown
 from geval_py.text import visible
 
@@ -65,7 +66,7 @@ RESCORE_EXAMPLES = """\
 """
 
 
-def make_add_parser() -> parsers.QuietParser:
+def make_add_parser() -> commands.CommandParser:
     """Make the parser of ``geval board add``."""
     what = "Check and score submissions, each in a process of its own, store them, and print their receipts."
     parser = board_parser("add", what, ADD_EXAMPLES, ADD_STATUS)
@@ -75,15 +76,12 @@ def make_add_parser() -> parsers.QuietParser:
     parser.add_argument("--submitter", metavar="NAME", help=f"who sent it (default: {own_name})")
     parser.add_argument("--at", metavar="TIME", help="when it arrived, with its zone (default: now)")
     parser.add_argument("--baseline", action="store_true", help="it stands in the table without a place")
-    parsers.add_format(parser)
-    return parser.with_help()
+    commands.add_format(parser)
+    return parser
 
 
-def run_add(words: Sequence[str]) -> int:
+def run_add(given: argparse.Namespace) -> int:
     """Run ``geval board add``; returns the exit status, raises GevalError. The others follow one that is refused."""
-    given = make_add_parser().understood(words)
-    if given is None:
-        return 0
     board, at = store.Board.open(given.board), _moment("--at", given.at)
     receipts = []
     for source in given.submissions:
@@ -95,7 +93,7 @@ def run_add(words: Sequence[str]) -> int:
     return int(len(receipts) < len(given.submissions) or not all(receipt.is_fine for receipt in receipts))
 
 
-def make_scan_parser() -> parsers.QuietParser:
+def make_scan_parser() -> commands.CommandParser:
     """Make the parser of ``geval board scan``."""
     what = "Add each sub-folder and archive of a folder that is new, or changed; its name is its submitter's."
     parser = board_parser("scan", what, SCAN_EXAMPLES, SCAN_STATUS)
@@ -105,15 +103,12 @@ def make_scan_parser() -> parsers.QuietParser:
     by = "what says when those arrived that arrivals.csv does not name: the times of their files, git, or the clock"
     times.add_argument("--arrived", choices=ARRIVED, default=NOW, help=f"{by} (default: now)")
     parser.add_argument("--again", action="store_true", help="also try again those that failed")
-    parsers.add_format(parser)
-    return parser.with_help()
+    commands.add_format(parser)
+    return parser
 
 
-def run_scan(words: Sequence[str]) -> int:
+def run_scan(given: argparse.Namespace) -> int:
     """Run ``geval board scan``; returns the exit status, raises GevalError."""
-    given = make_scan_parser().understood(words)
-    if given is None:
-        return 0
     board, at = store.Board.open(given.board), _moment("--at", given.at)
     with terminal.ProgressBar("scanning", unit="items") as progress:
         receipts = scan(
@@ -135,55 +130,48 @@ def _moment(option: str, written: str | None) -> datetime | None:
         raise UsageError(message=f"argument {option}: {error}") from error
 
 
-def make_withdraw_parser() -> parsers.QuietParser:
+def make_withdraw_parser() -> commands.CommandParser:
     """Make the parser of ``geval board withdraw``."""
     what = "Hide a submission from rankings and pages, with a reason; it stays stored, and counts for the quota."
     parser = board_parser("withdraw", what, WITHDRAW_EXAMPLES)
     parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the organiser")
-    parsers.add_format(parser)
-    return parser.with_help()
+    commands.add_format(parser)
+    return parser
 
 
-def run_withdraw(words: Sequence[str]) -> int:
+def run_withdraw(given: argparse.Namespace) -> int:
     """Run ``geval board withdraw``; returns the exit status, raises GevalError."""
-    given = make_withdraw_parser().understood(words)
-    if given is not None:
-        _show_receipts([withdraw(store.Board.open(given.board), given.code, given.reason, now())], given)
+    _show_receipts([withdraw(store.Board.open(given.board), given.code, given.reason, now())], given)
     return 0
 
 
-def make_note_parser() -> parsers.QuietParser:
+def make_note_parser() -> commands.CommandParser:
     """Make the parser of ``geval board note``."""
     parser = board_parser("note", "Put a remark on a submission, which everyone sees beside it.", NOTE_EXAMPLES)
     parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
     parser.add_argument("remark", metavar="TEXT", help="the remark, in place of an earlier one")
-    parsers.add_format(parser)
-    return parser.with_help()
+    commands.add_format(parser)
+    return parser
 
 
-def run_note(words: Sequence[str]) -> int:
+def run_note(given: argparse.Namespace) -> int:
     """Run ``geval board note``; returns the exit status, raises GevalError."""
-    given = make_note_parser().understood(words)
-    if given is not None:
-        _show_receipts([note(store.Board.open(given.board), given.code, given.remark)], given)
+    _show_receipts([note(store.Board.open(given.board), given.code, given.remark)], given)
     return 0
 
 
-def make_announce_parser() -> parsers.QuietParser:
+def make_announce_parser() -> commands.CommandParser:
     """Make the parser of ``geval board announce``."""
     what = "Put an announcement on the first page and into the feed; print its number."
     parser = board_parser("announce", what, ANNOUNCE_EXAMPLES)
     parser.add_argument("text", nargs="?", metavar="TEXT", help="the announcement, in Markdown")
     parser.add_argument("--remove", type=int, metavar="N", help="take the announcement with this number away")
-    return parser.with_help()
+    return parser
 
 
-def run_announce(words: Sequence[str]) -> int:
+def run_announce(given: argparse.Namespace) -> int:
     """Run ``geval board announce``; returns the exit status, raises GevalError."""
-    given = make_announce_parser().understood(words)
-    if given is None:
-        return 0
     if (given.text is None) == (given.remove is None):
         raise UsageError(message="give a text to announce, or --remove N to take one away")
     board = store.Board.open(given.board)
@@ -194,22 +182,20 @@ def run_announce(words: Sequence[str]) -> int:
     return 0
 
 
-def make_final_parser() -> parsers.QuietParser:
+def make_final_parser() -> commands.CommandParser:
     """Make the parser of ``geval board final``."""
     what = "Name final submissions: of a submitter who has named some, the private part of a test ranks these alone."
     parser = board_parser("final", what, FINAL_EXAMPLES)
     parser.add_argument("codes", nargs="+", metavar="CODE", help="a submission's code, or the beginning of it")
     parser.add_argument("--undo", action="store_true", help="they are no longer final")
-    parsers.add_format(parser)
-    return parser.with_help()
+    commands.add_format(parser)
+    return parser
 
 
-def run_final(words: Sequence[str]) -> int:
+def run_final(given: argparse.Namespace) -> int:
     """Run ``geval board final``; returns the exit status, raises GevalError."""
-    given = make_final_parser().understood(words)
-    if given is not None:
-        receipts = name_final(store.Board.open(given.board), given.codes, now(), undo=given.undo)
-        _show_receipts(receipts, given)
+    receipts = name_final(store.Board.open(given.board), given.codes, now(), undo=given.undo)
+    _show_receipts(receipts, given)
     return 0
 
 
@@ -238,7 +224,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     return Table(columns, rows, may_go=["state", "why", "submission"])
 
 
-def make_rescore_parser() -> parsers.QuietParser:
+def make_rescore_parser() -> commands.CommandParser:
     """Make the parser of ``geval board rescore``."""
     what = (
         "Score again what the challenge, its answers, the metrics or geval-py changed for; the old scores are kept."
@@ -246,19 +232,16 @@ def make_rescore_parser() -> parsers.QuietParser:
     parser = board_parser("rescore", what, RESCORE_EXAMPLES)
     parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
     parser.add_argument("--again", action="store_true", help="also try again those that failed")
-    parsers.add_fields(parser, "cluster")
-    parsers.add_format(parser)
-    return parser.with_help()
+    config.add_options(parser, "cluster")
+    commands.add_format(parser)
+    return parser
 
 
-def run_rescore(words: Sequence[str]) -> int:
+def run_rescore(given: argparse.Namespace) -> int:
     """Run ``geval board rescore``; returns the exit status, raises GevalError."""
     from geval_py.board.operations.rescoring import rescore
     from geval_py.cli.score import workers_at
 
-    given = make_rescore_parser().understood(words)
-    if given is None:
-        return 0
     board = store.Board.open(given.board)
     with workers_at(given.cluster) as workers, terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(

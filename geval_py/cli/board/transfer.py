@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from geval_py.board.database.store import Board, settings_path
 from geval_py.board.exports import export, import_board
 from geval_py.board.operations.creation import create
-from geval_py.cli import parsers, terminal
+from geval_py.cli import commands, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.errors import UsageError
 from geval_py.text import named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import argparse
 
 INIT_EXAMPLES = """\
   geval board init gazette-board --challenge gazette --answers hidden
@@ -39,7 +39,7 @@ Exit status: 0 the site is that of the board, 1 something differs or the data is
 fault."""
 
 
-def make_init_parser() -> parsers.QuietParser:
+def make_init_parser() -> commands.CommandParser:
     """Make the parser of ``geval board init``."""
     what = "Make a board: board.yaml, in which every setting is explained, and a database for the submissions."
     parser = board_parser("init", what, INIT_EXAMPLES)
@@ -50,14 +50,11 @@ def make_init_parser() -> parsers.QuietParser:
     database = "of PostgreSQL, or a file beside board.yaml (default: board.sqlite)"
     add("--database", metavar="URL", help=database)
     add("--title", metavar="TEXT", help="the title of the pages (default: the challenge's title)")
-    return parser.with_help()
+    return parser
 
 
-def run_init(words: Sequence[str]) -> int:
+def run_init(given: argparse.Namespace) -> int:
     """Run ``geval board init``; returns the exit status, raises GevalError."""
-    given = make_init_parser().understood(words)
-    if given is None:
-        return 0
     board = create(
         given.board, challenge=given.challenge, answers=given.answers, database=given.database, title=given.title
     )
@@ -74,7 +71,7 @@ def run_init(words: Sequence[str]) -> int:
     return 0
 
 
-def make_export_parser() -> parsers.QuietParser:
+def make_export_parser() -> commands.CommandParser:
     """Make the parser of ``geval board export``."""
     what = "Write a board as one tar archive: its database, its settings, the challenge and the answers."
     parser = board_parser("export", what, EXPORT_EXAMPLES)
@@ -83,38 +80,34 @@ def make_export_parser() -> parsers.QuietParser:
     public = "no answers, no files, and no more of scores than is disclosed"
     parser.add_argument("--public", action="store_true", help=public)
     parser.add_argument("--force", action="store_true", help="write over an archive of that name")
-    return parser.with_help()
+    return parser
 
 
-def run_export(words: Sequence[str]) -> int:
+def run_export(given: argparse.Namespace) -> int:
     """Run ``geval board export``; returns the exit status, raises GevalError."""
-    given = make_export_parser().understood(words)
-    if given is not None:
-        if os.path.lexists(given.file) and not given.force:
-            there = f"{named(given.file)} is there already, and is left as it is"
-            raise UsageError(message=f"{there}\n  --force writes over it")
-        export(Board.open(given.board), given.file, now=now(), public=given.public)
+    if os.path.lexists(given.file) and not given.force:
+        there = f"{named(given.file)} is there already, and is left as it is"
+        raise UsageError(message=f"{there}\n  --force writes over it")
+    export(Board.open(given.board), given.file, now=now(), public=given.public)
     return 0
 
 
-def make_import_parser() -> parsers.QuietParser:
+def make_import_parser() -> commands.CommandParser:
     """Make the parser of ``geval board import``."""
     parser = board_parser("import", "Make a new board of what geval board export wrote.", IMPORT_EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="the archive")
     parser.add_argument("--database", metavar="URL", help="an empty PostgreSQL database (default: a file)")
-    return parser.with_help()
+    return parser
 
 
-def run_import(words: Sequence[str]) -> int:
+def run_import(given: argparse.Namespace) -> int:
     """Run ``geval board import``; returns the exit status, raises GevalError."""
-    given = make_import_parser().understood(words)
-    if given is not None:
-        import_board(given.file, given.board, database=given.database)
-        if _has_uploads(Board.open(given.board)):
-            terminal.note(
-                "receipts that were signed before can be verified only with the old receipt.key\n"
-                f"  it is not in an export: copy it from the old board's folder into {named(given.board)}"
-            )
+    import_board(given.file, given.board, database=given.database)
+    if _has_uploads(Board.open(given.board)):
+        terminal.note(
+            "receipts that were signed before can be verified only with the old receipt.key\n"
+            f"  it is not in an export: copy it from the old board's folder into {named(given.board)}"
+        )
     return 0
 
 
@@ -127,20 +120,17 @@ def _has_uploads(board: Board) -> bool:
         return connection.execute(select(uploads.c.id).limit(1)).first() is not None
 
 
-def make_verify_parser() -> parsers.QuietParser:
+def make_verify_parser() -> commands.CommandParser:
     """Make the parser of ``geval board verify``."""
     what = "Rebuild a published site from an export of its board, and list the files that differ."
-    parser = parsers.command_parser("board verify", what, VERIFY_EXAMPLES, VERIFY_STATUS)
+    parser = commands.command_parser("board verify", what, VERIFY_EXAMPLES, VERIFY_STATUS)
     parser.add_argument("site", metavar="SITE", help="the folder of the site")
     parser.add_argument("file", metavar="FILE", help="what geval board export wrote")
-    return parser.with_help()
+    return parser
 
 
-def run_verify(words: Sequence[str]) -> int:
+def run_verify(given: argparse.Namespace) -> int:
     """Run ``geval board verify``; returns the exit status, raises GevalError."""
-    given = make_verify_parser().understood(words)
-    if given is None:
-        return 0
     from geval_py.board.exports import verify
 
     found = verify(given.site, given.file)

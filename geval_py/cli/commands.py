@@ -1,0 +1,286 @@
+"""The commands: one table, COMMANDS, of what each does and where it is; their parsers, and how one is run.
+
+The module of a command has a function ``make_parser`` and a function ``run``, which takes what the parser understood
+and returns the exit status. A command of two words, such as ``lm train``, has ``make_train_parser`` and
+``run_train``; the module of the first word has a DESCRIPTION and EXAMPLES for the help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from geval_py.cli.suggestions import option_meant
+from geval_py.errors import UsageError
+from geval_py.reading import config
+from geval_py.reading.config import argument_type, check_latex_options, digits_after_point, natural_number
+from geval_py.tables.formats import FORMATS
+from geval_py.text import nearest, visible
+from geval_py.version import installs
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Self
+
+Result = TypeVar("Result")
+SUBMISSIONS, PAGES, TRANSFER, SERVER = (
+    f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer", "server")
+)
+COMMANDS = {  # what each does, and its module
+    "baseline": ("outputs of simple models, trained on the challenge's train", "geval_py.cli.baseline"),
+    "board": ("submissions collected, scored, ranked and published", "geval_py.cli.board"),
+    "calibration": ("whether an output means what it says", "geval_py.cli.calibration"),
+    "challenge": ("a challenge cut from texts, and what it gives away", "geval_py.cli.challenge"),
+    "check": ("every problem of a submission, without its answers", "geval_py.cli.check"),
+    "compare": ("which outputs are better, and whether by more than chance", "geval_py.cli.compare"),
+    "completion": ("completions of a shell: bash, zsh or fish", "geval_py.cli.completion"),
+    "convert": ("an output in another format: TSV, JSON lines, Parquet or CSV", "geval_py.cli.convert"),
+    "help": ("what a command does, and its options", "geval_py.cli.help"),
+    "lm": ("n-gram language models, and the perplexity of texts", "geval_py.cli.lm"),
+    "luck": ("what hashing gave scores, and what other seeds would give", "geval_py.cli.luck"),
+    "mix": ("outputs mixed, where that is better than the best of them", "geval_py.cli.mix"),
+    "predict": ("the output of a language model, with its words' probabilities", "geval_py.cli.predict"),
+    "report": ("an output explained on one page, with charts", "geval_py.cli.report"),
+    "sample": ("a sample challenge, copied into a new folder", "geval_py.cli.sample"),
+    "submit": ("an output sent to the server of a board, and its score", "geval_py.cli.submit"),
+    "tune": ("what would make an output better at once, found and applied", "geval_py.cli.tune"),
+}
+SUBCOMMANDS = {  # of each command that has some, the same
+    "board": {
+        "init": ("make a board for a challenge", TRANSFER),
+        "add": ("add submissions: folders, archives, git branches", SUBMISSIONS),
+        "scan": ("add each submission of a folder that is new", SUBMISSIONS),
+        "show": ("show a leaderboard", PAGES),
+        "status": ("what is stored, out of date, rejected, failed, charged", PAGES),
+        "withdraw": ("hide a submission, with a reason", SUBMISSIONS),
+        "final": ("name the submissions that decide in the end", SUBMISSIONS),
+        "note": ("put a public remark on a submission", SUBMISSIONS),
+        "announce": ("tell everybody something, on the first page", SUBMISSIONS),
+        "rescore": ("score again what is out of date", SUBMISSIONS),
+        "site": ("build the pages that are published", PAGES),
+        "export": ("write a board as one archive", TRANSFER),
+        "import": ("make a board of such an archive", TRANSFER),
+        "verify": ("rebuild a published site, and list what differs", TRANSFER),
+        "serve": ("serve the pages, and take uploads", SERVER),
+        "work": ("check and score what was uploaded to a server", SERVER),
+        "invite": ("print a link with which somebody signs in to a server", SERVER),
+        "token": ("print a token, with which a program submits", SERVER),
+        "close": ("close an account of a server", SERVER),
+        "verify-receipt": ("verify the signature of an upload's receipt", SERVER),
+    },
+    "challenge": {
+        "make": ("a challenge, cut from texts", "geval_py.cli.challenge"),
+        "split": ("a challenge, cut from items that are there", "geval_py.cli.challenge"),
+        "leaks": ("what a challenge gives away of its hidden answers", "geval_py.cli.challenge"),
+    },
+    "lm": {
+        "train": ("estimate a model of texts, as KenLM's lmplz", "geval_py.cli.lm"),
+        "perplexity": ("the perplexity of texts, as KenLM's query", "geval_py.cli.lm"),
+        "info": ("what is in a model", "geval_py.cli.lm"),
+        "next": ("the most probable next words behind a context", "geval_py.cli.lm"),
+        "surprisal": ("the surprisal of each word of a text", "geval_py.cli.lm"),
+        "mix": ("the best weights of a mixture of models", "geval_py.cli.lm"),
+    },
+}
+# The packages of the extras that a board needs; with another package missing, a command ends by that error.
+BOARD_PACKAGES = ("alembic", "jinja2", "markdown_it", "sqlalchemy")
+SERVER_PACKAGES = ("anyio", "cryptography", "multipart", "python_multipart", "starlette", "uvicorn")
+HELP = ("-h", "--help")
+STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
+PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
+BY_DOCUMENTS = (
+    "by documents, the lines with the same value in a column of the input (its name or number; default: the column "
+    "by which lines are alike, if there is one)"
+)
+BY_LINE = "each line by itself, be they alike or not"
+PLAIN_EXAMPLES = f"""\
+examples:
+  geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
+  geval -t dev-0 -l -s | head -3       the three worst lines
+  geval -t dev-0 -w | head             the words on which the model does worst
+  geval -t dev-0 -a LogLossHashed -p 4 another metric, four digits
+  geval -o out.tsv -e expected.tsv -m PerplexityHashed
+                                       two files, without a challenge
+
+An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all other words.
+{STATUS}"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command that words name first; returns the exit status, raises GevalError."""
+    command, rest = words[0], words[1:]
+    if command not in SUBCOMMANDS:
+        given = parser_of(command).understood(rest)
+        status: int = 0 if given is None else import_module(COMMANDS[command][1]).run(given)
+        return status
+    if not rest or rest[0] not in SUBCOMMANDS[command]:
+        if parser_of(command).understood(rest[:1]) is None:
+            return 0
+        raise unknown_subcommand(command, *rest[:1])
+    name, rest = rest[0], rest[1:]
+    if command == "board" and name in ("add", "work") and not set(HELP).intersection(rest):
+        # The server that forks the sandbox's children loads what they need while this process loads SQLAlchemy.
+        from geval_py.board.intake import sandbox
+
+        sandbox.get_ready()
+
+    def run_subcommand(module: ModuleType) -> int:
+        given = parser_of(command, name).understood(rest)
+        status: int = 0 if given is None else getattr(module, f"run_{name.replace('-', '_')}")(given)
+        return status
+
+    return _with_module(command, name, run_subcommand)
+
+
+def _with_module(command: str, name: str, use: Callable[[ModuleType], Result]) -> Result:
+    """Import the module of a sub-command and use it; raises UsageError where a package of an extra is missing."""
+    module = SUBCOMMANDS[command][name][1]
+    try:
+        return use(import_module(module))
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if command == "board" and package in BOARD_PACKAGES:
+            what, extra = "geval board", "board"
+        elif module == SERVER and package in SERVER_PACKAGES:
+            what, extra = f"geval board {name}", "server"
+        else:
+            raise
+        raise UsageError(message=f"{what} needs {error.name}, of the extra {extra}: {installs(extra)}") from error
+
+
+def unknown_subcommand(command: str, word: str | None = None) -> UsageError:
+    """Return the error for a sub-command that is not there, or is missing."""
+    there = f"the commands are {', '.join(SUBCOMMANDS[command])}"
+    if word is None:
+        return UsageError(message=f"a command of geval {command} is missing\n  {there}")
+    meant = nearest(word, SUBCOMMANDS[command])
+    advice = "" if meant is None else f"did you mean {meant}? "
+    return UsageError(message=f"there is no command `geval {command} {visible(word)}`\n  {advice}{there}")
+
+
+# Parsers
+
+
+class CommandParser(config.Parser):
+    """The parser of a command; ``--help`` is its last option, and no namespace holds it."""
+
+    def with_help(self) -> Self:
+        """Add ``--help``."""
+        self.add_argument(*HELP, action="store_true", default=argparse.SUPPRESS, help="show this and exit")
+        return self
+
+    def understood(self, words: Sequence[str]) -> argparse.Namespace | None:
+        """Parse words; if help is among them, show it and return None, whatever the other words are.
+
+        Raises UsageError, with what may have been meant by an unknown option.
+        """
+        options = words[: words.index("--")] if "--" in words else words
+        if any(word in HELP for word in options):
+            sys.stdout.write(self.format_help())
+            return None
+        given, strays = self.parse_known_args(words)
+        if strays:
+            meant = option_meant(strays[0], self._option_string_actions) if strays[0].startswith("-") else None
+            advice = f"{self.prog} --help shows the options" if meant is None else f"did you mean {meant}?"
+            raise UsageError(message=visible(f"unrecognized arguments: {' '.join(strays)}") + f"\n  {advice}")
+        values = vars(given)
+        check_latex_options(values.get("format", "text"), values.get("caption"), values.get("label"))
+        return given
+
+
+def parser_of(*command: str) -> CommandParser:
+    """Make the parser of a command or of a sub-command in the table, or of the plain command line.
+
+    Raises UsageError without the extra of a command.
+    """
+    if not command:
+        commands = "\n".join(f"  {name:15} {summary}" for name, (summary, _) in COMMANDS.items())
+        return config.plain_parser(
+            CommandParser,
+            usage="geval [options]\n       geval COMMAND …",
+            description="Score word-gap prediction exactly as GEval does, and learn why.",
+            epilog=f"commands (geval help COMMAND says more):\n{commands}\n\n{PLAIN_EXAMPLES}",
+        )
+    name = command[0]
+    if len(command) == 2:
+        make = f"make_{command[1].replace('-', '_')}_parser"
+        parser: CommandParser = _with_module(name, command[1], lambda module: getattr(module, make)())
+        return parser.with_help()
+    module = import_module(COMMANDS[name][1])
+    if name not in SUBCOMMANDS:
+        parser = module.make_parser()
+        return parser.with_help()
+    width = max(map(len, SUBCOMMANDS[name])) + 1
+    commands = "\n".join(f"  {name:{width}} {summary}" for name, (summary, _) in SUBCOMMANDS[name].items())
+    examples = f"examples:\n{module.EXAMPLES}\n{STATUS}"
+    parser = CommandParser(
+        prog=f"geval {name}",
+        usage=f"geval {name} COMMAND …",
+        description=module.DESCRIPTION,
+        epilog=f"commands (geval {name} COMMAND --help says more):\n{commands}\n\n{examples}",
+    )
+    parser.add_argument("subcommand", nargs="?", metavar="COMMAND", help=", ".join(SUBCOMMANDS[name]))
+    return parser.with_help()
+
+
+def command_parser(
+    command: str, description: str, examples: str, status: str = STATUS, *, before: str = "", **settings: Any
+) -> CommandParser:
+    """Make the parser of a command, with no option yet.
+
+    ``examples`` may end in words about them; ``before`` is what the help says in front of them.
+    """
+    epilog = f"{before}examples:\n{examples}\n{status}"
+    return CommandParser(prog=f"geval {command}", description=description, epilog=epilog, **settings)
+
+
+number_type = argument_type(natural_number)
+digits_type = argument_type(digits_after_point)
+
+
+class _Challenge(argparse.Action):
+    """Store a folder as that of the answers and of the outputs."""
+
+    def __call__(self, _: object, namespace: argparse.Namespace, value: Any, *__: Any) -> None:
+        for field in ("out_directory", "expected_directory"):
+            setattr(namespace, field, value)
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the files of a challenge are."""
+    help = "the challenge's folder, with the answers and the outputs"
+    parser.add_argument("--challenge", action=_Challenge, dest="out_directory", metavar="DIR", help=help)
+    config.add_options(parser, *PLACES)
+
+
+def add_metrics(parser: argparse.ArgumentParser, help: str, default: str = "the challenge's first") -> None:
+    """Add the options that name the metrics of a command: ``alt_metrics``, which replace the challenge's."""
+    add = partial(parser.add_argument, dest="alt_metrics", action="append", metavar="METRIC")
+    add("-m", "--metric", help=f"{help} (default: {default})")
+    add("-a", "--alt-metric", help="the same as --metric")
+
+
+def add_documents(parser: argparse.ArgumentParser, by: str = BY_DOCUMENTS, each: str = BY_LINE) -> None:
+    """Add the options on documents, with a help of the commands or another."""
+    config.add_options(parser, documents=by, no_documents=each)
+
+
+def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Add ``--format``, with all output formats there are and perhaps ``more``, and what goes with LaTeX."""
+    formats = tuple(dict.fromkeys((*FORMATS, *more)))
+    help = f"{', '.join(formats)} (default: text)"
+    parser.add_argument("--format", choices=formats, default="text", metavar="FORMAT", help=help)
+    config.add_options(parser, "caption", "label")
+
+
+def add_hashed_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the commands that look at one metric on hashed words."""
+    config.add_options(parser, "test_name", "out_files")
+    add_places(parser)
+    add_metrics(parser, "the metric on hashed words, with its bits and flags")
+    add_format(parser)
+    config.add_options(parser, "threads")
