@@ -43,8 +43,8 @@ from geval_py.modelling.word_search import NextTokens as NextTokens
 from geval_py.modelling.word_search import TokenModel as TokenModel
 from geval_py.reading.challenge import Challenge as Challenge
 from geval_py.reading.challenge import DataSet as DataSet
+from geval_py.reading.formats import read_output as read_output
 from geval_py.reading.items import Item as Item
-from geval_py.reading.other_formats import read_output as read_output
 from geval_py.reading.outputs import Output as Output
 from geval_py.reading.wordprobs import Distribution as Distribution
 from geval_py.reading.wordprobs import WordProbs as WordProbs

@@ -29,7 +29,7 @@ from geval_py.checking.rules import (
 from geval_py.checking.subwords import SubwordRules
 from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
-from geval_py.reading import lines, other_formats, sources
+from geval_py.reading import formats, lines, sources
 from geval_py.scoring.blocks import Block, BlockReader, Progress, ProgressOf, ThreadPool, Threads, no_progress
 from geval_py.text import named, visible
 from geval_py.version import __version__
@@ -191,7 +191,7 @@ def check_output(
         findings.clear()
         findings.add_file(code, f"{named(error.path)}: {message}" if is_part else message)
         if code == "E101":
-            is_tsv = other_formats.format_of(target.output) is None
+            is_tsv = formats.format_of(target.output) is None
             return [problem.replace(mend=READ_FORMATS if is_tsv else MEND_FIRST) for problem in findings.problems(0)]
     return findings.problems(checker.file.lines)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
-from geval_py.reading.other_formats import format_of
+from geval_py.reading.formats import format_of
 from geval_py.tables.escapes import json_text
 from geval_py.tables.numbers import counted
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible

@@ -8,7 +8,7 @@ import sys
 
 from geval_py.cli import commands
 from geval_py.errors import UsageError
-from geval_py.reading import other_formats
+from geval_py.reading import formats
 from geval_py.tables.numbers import counted
 from geval_py.text import named
 
@@ -38,6 +38,6 @@ def run(given: argparse.Namespace) -> int:
         raise UsageError(
             message=f"{named(given.target)} is there already, and is left as it is\n  --force writes over it"
         )
-    lines = other_formats.convert(given.source, given.target)
+    lines = formats.convert(given.source, given.target)
     sys.stdout.write(f"wrote {named(given.target)}, {counted(lines, 'line')}\n")
     return 0

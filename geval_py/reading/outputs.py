@@ -30,7 +30,7 @@ def output_at(path: str) -> Output:
     """Return the output at a path; its name lacks the ending of a compression and the numbers of parts."""
     name = sources.name_of(os.path.basename(path))
     if name.endswith(sources.FORMAT_ENDINGS):
-        from geval_py.reading.other_formats import Converted
+        from geval_py.reading.formats import Converted
 
         path = Converted(path)
     return Output(path=path, name=name, parameters=parse_parameters(name))

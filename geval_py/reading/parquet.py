@@ -1,7 +1,7 @@
 """Parquet, read and written by pyarrow: outputs, a row a line, and answers, a column of texts or numbers.
 
 An output has columns of lists, of words and of their numbers, or a column of maps, with the keys of JSON lines
-(:mod:`geval_py.reading.other_formats`); other columns are left out. The details that lighteval logs
+(:mod:`geval_py.reading.formats`); other columns are left out. The details that lighteval logs
 (``details_TASK_DATE.parquet``) are outputs, too: the choices of its ``doc``, with the logarithms of its
 ``model_response``.
 

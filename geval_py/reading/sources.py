@@ -43,7 +43,7 @@ FORMAT_ENDINGS = (
     ".words.nbest",
     ".nbest",
     ".predictions.json",
-)  # of other_formats.FORMATS_IN
+)  # of formats.FORMATS_IN
 ANY_FORMAT = "|".join((".tsv", *FORMAT_ENDINGS)).replace(".", r"\.")
 # An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
 OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{ANY_FORMAT}))(?:\.(?:xz|gz|bz2|zst))?"

@@ -218,7 +218,7 @@ def _checked(split: Split, task: Task) -> Split:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
     if task.selector is None:
         return split
-    from geval_py.reading.selecting import selected_split
+    from geval_py.reading.selector import selected_split
 
     return selected_split(split, task.selector)
 

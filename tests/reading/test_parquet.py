@@ -12,7 +12,7 @@ from geval_py import read_output
 from geval_py.checking.check import unreadable_output
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
-from geval_py.reading import other_formats, parquet
+from geval_py.reading import formats, parquet
 from geval_py.reading.outputs import output_at
 
 TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
@@ -103,7 +103,7 @@ def test_rows_of_all_forms_in_one_file(here, capsys):
     """Logarithms, buckets, and columns of which lists are missing, as geval convert writes them."""
     lines = ["a:0.5 :0.5", "a:-1.5 b:-2.0", "-1.0 -2.0 -0.5 -7.5"] * 3000
     (here / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
-    other_formats.convert("out.tsv", "out.parquet")
+    formats.convert("out.tsv", "out.parquet")
     assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
     (here / "expected.tsv").write_text("a\n" * len(lines))
     for name in ("out.parquet", "out.tsv"):
@@ -205,7 +205,7 @@ def test_many_row_groups_have_one_limit(here, capsys, monkeypatch):
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl.xz", ".csv.gz"])
 def test_the_checker_has_a_limit_of_bytes(ending, here):
     (here / "out.tsv").write_text("the:0.5 :0.5\n" * 1000)
-    other_formats.convert("out.tsv", f"new{ending}")
+    formats.convert("out.tsv", f"new{ending}")
     output = output_at(f"new{ending}").path
     problem = unreadable_output(output, max_bytes=5000)
     assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 5000 bytes")

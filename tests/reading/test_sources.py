@@ -23,9 +23,9 @@ from geval_py.reading import remote as http
 from geval_py.reading import sources
 from geval_py.reading.answers import Answers
 from geval_py.reading.compression import compression_of
+from geval_py.reading.formats import Converted
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
-from geval_py.reading.other_formats import Converted
-from geval_py.reading.selecting import Selected
+from geval_py.reading.selector import Selected
 from geval_py.reading.sources import Source, is_address
 
 if sys.version_info >= (3, 14):

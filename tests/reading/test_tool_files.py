@@ -12,8 +12,8 @@ import pytest
 
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.reading.formats import convert
 from geval_py.reading.lines import read_lines
-from geval_py.reading.other_formats import convert
 from geval_py.reading.outputs import find_outputs, output_at
 
 DATA = Path(__file__).parents[1] / "data"

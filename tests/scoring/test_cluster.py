@@ -24,7 +24,7 @@ from random_outputs import result as result_of
 import geval_py
 from geval_py.errors import ClusterError, UsageError
 from geval_py.reading.config import Task
-from geval_py.reading.other_formats import convert
+from geval_py.reading.formats import convert
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
 from geval_py.scoring import cluster as clusters

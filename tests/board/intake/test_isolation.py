@@ -26,7 +26,7 @@ from geval_py.board.settings import Limits, Settings, Test
 from geval_py.board.submission import FailedError, RejectedError, unpack
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading.config import DEFAULT_SEED
-from geval_py.reading.other_formats import convert
+from geval_py.reading.formats import convert
 
 GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
 BIGRAM = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes()

@@ -21,7 +21,7 @@ from geval_py import evaluate, read_output
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, sources, splits
-from geval_py.reading.other_formats import FORMATS_IN, convert
+from geval_py.reading.formats import FORMATS_IN, convert
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.evaluate import evaluate_split

@@ -16,7 +16,7 @@ from profiles import examples
 from geval_py import Challenge, evaluate
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.selecting import SPACE, Selected, selected_file
+from geval_py.reading.selector import SPACE, Selected, selected_file
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 SIMPLE = {  # GEval's own test "handling jsonl format", test/jsonl-simple
