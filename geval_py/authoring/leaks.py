@@ -46,7 +46,8 @@ from geval_py.authoring.leak_search import (
     skeleton,
 )
 from geval_py.checking.check import DEFAULT_MAX_PLACES
-from geval_py.checking.rules import Place, Problem, Report, Rule
+from geval_py.checking.places import Place
+from geval_py.checking.rules import Problem, Report, Rule
 from geval_py.errors import DataError, MissingFileError, TooLargeError, UsageError
 from geval_py.reading import compression
 from geval_py.reading.answer_files import INFO_FILE, STATE_FILE

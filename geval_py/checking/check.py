@@ -1,48 +1,48 @@
-"""Check outputs: read each once, let the kernel flag its lines, and apply the rules to them, block by block.
-
-The lines are checked in one go or, on a cluster, by workers that check some blocks each; what they find is added up
-in the order of the lines.
-"""
+"""Check outputs: read each once, let threads or a cluster's workers check its blocks, and sum up what they found."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from itertools import islice
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from geval_py.checking.findings import Findings, FlaggedBlock
-from geval_py.checking.line_rules import AnswerRules, FileRules, NotTextError, check_lines
+from geval_py.checking import subwords
+from geval_py.checking.places import Place
 from geval_py.checking.rules import (
     COUNTED,
     MEND_FIRST,
     READ_FORMATS,
+    RULES,
     RULES_BY_CODE,
     UNREADABLE,
-    Place,
     Problem,
     Report,
     Uncounted,
+    file_problem,
+    place_of,
     select_rules,
 )
-from geval_py.checking.subwords import SubwordRules
-from geval_py.checking.targets import Target, find_targets
+from geval_py.checking.targets import CANNOT_BE_READ, Target, find_targets
+from geval_py.checking.word_checks import Findings, check_words
 from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
-from geval_py.reading import formats, lines, sources
-from geval_py.scoring.blocks import Block, BlockReader, Progress, ProgressOf, ThreadPool, Threads, no_progress
-from geval_py.text import named, visible
+from geval_py.reading import formats, lines, sources, wordprobs
+from geval_py.scoring.blocks import Threads, no_progress
+from geval_py.text import named, shorten, visible
 from geval_py.version import __version__
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import distributed
 
-    from geval_py.checking.metric_rules import MetricRules
-    from geval_py.scoring.blocks import Workers
-
+    from geval_py.scoring.blocks import Progress, ProgressOf, Workers
 
 DEFAULT_MAX_PLACES = 20
+CASE_SHARE = 0.05  # of the lines: a model that is not lower-cased breaks W302 on fewer
+MIN_LINES_FOR_LABELS = 10  # on fewer lines, no label may be right by chance
 
 
 def check_submission(
@@ -103,7 +103,6 @@ def check_targets(
     Files of a test set that cannot be read are left out. ``keep_going``: an output that needs a package which is
     missing here is a problem, not a MissingPackageError. The other arguments are those of :func:`check_output`.
     """
-    check = partial(check_output, rules=rules, max_places=max_places, max_bytes=max_bytes, workers=workers)
     files: list[str] = []
     problems: list[Problem] = []
     unreadable: list[DataError] = []
@@ -115,13 +114,27 @@ def check_targets(
             problems += [target] if target.rule.code in rules else []
             continue
         files.append(target.output)
+        found: list[Problem] | None = None
         with progress_of(target.output) as progress:
-            try:
-                found, target = _check_readable(target, partial(check, progress=progress))
-            except MissingPackageError as error:
-                if not keep_going:
-                    raise
-                found = [_unreadable(target.output, str(error))]
+            while found is None:
+                try:
+                    found = check_output(
+                        target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress, workers=workers
+                    )
+                except MissingPackageError as error:
+                    if not keep_going:
+                        raise
+                    found = [_unreadable(target.output, str(error), READ_FORMATS)]
+                except DataError as error:  # of a file of the test set, which is left out
+                    if error.path not in (target.expected, target.input) or not os.path.isfile(target.output):
+                        raise  # a stream can be read only once
+                    target = replace(
+                        target,
+                        expected=None if target.expected == error.path else target.expected,
+                        input=None if target.input == error.path else target.input,
+                        without_count=CANNOT_BE_READ,
+                        unreadable=(*target.unreadable, error),
+                    )
         problems += found
         notes += target.notes
         unreadable += target.unreadable
@@ -139,25 +152,17 @@ def check_targets(
     )
 
 
-def _unreadable(path: str, reason: str) -> Problem:
-    message = f"the output cannot be read: {visible(reason)}"
-    place = Place(line=0, column=0, token="", message=message)
-    rule = RULES_BY_CODE["E101"]
-    return Problem(rule=rule, path=path, count=1, share=1.0, summary=message, places=(place,), mend=READ_FORMATS)
+def _unreadable(path: str, reason: str, mend: str) -> Problem:
+    return file_problem(RULES_BY_CODE["E101"], path, f"the output cannot be read: {visible(reason)}", mend=mend)
 
 
-def _check_readable(target: Target, check: Callable[[Target], list[Problem]]) -> tuple[list[Problem], Target]:
-    """Check one output; leave out, from the returned target too, the files of its test set that cannot be read."""
-    while True:
-        try:
-            problems = check(target)
-        except DataError as error:
-            rest = target.without(error)
-            if (rest.expected, rest.input) == (target.expected, target.input) or not os.path.isfile(target.output):
-                raise  # a stream can be read only once
-            target = rest
-        else:
-            return problems, target
+def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
+    """Return the problem of an output that is not text, or cannot be read to its end; None if there is none."""
+    try:
+        problems = check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
+    except MissingPackageError as error:
+        return _unreadable(path, str(error), READ_FORMATS)
+    return problems[0] if problems else None
 
 
 def check_output(
@@ -174,82 +179,59 @@ def check_output(
     An output that cannot be read is a problem, not an error. Raises DataError only for the test set's own files
     (expected, input); with workers elsewhere ClusterError, and UsageError for a stream, which can be read only once.
     """
-    findings = Findings(target.output, frozenset(rules) - target.pointless, max_places)
-    checker = OutputChecker.of_target(target, findings)
+    codes = frozenset(rules) - target.pointless
+    total = Findings(max_places or 1 << 62)
+    work: Any = check_words
+    classes = labels = frozenset[str]()
+    arguments: tuple[object, ...] = target, total.max_places
+    if not target.is_of_words:
+        from geval_py.checking import text_checks
+
+        classes = text_checks.read_classes(target)
+        labels = text_checks.read_labels(target) if "W303" in codes else labels
+        work, arguments = text_checks.check_texts, (*arguments, classes, labels)
     try:
-        with lines.LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs:
-            _check_lines(checker, outputs, target, workers or Threads(), progress)
-    except NotTextError:
-        findings.clear()
-        message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
-        findings.add_file("E106", message, line=1, column=1)
+        with (
+            lines.LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
+            _open_expected(target) as expected,
+        ):
+            has_mark = outputs.has_byte_order_mark
+            reader = (workers or Threads()).reader(outputs, expected)
+            for _, findings in reader.map_pieces(work, lambda _: arguments, progress=progress):
+                total.extend(findings)
+                if total.is_binary:
+                    message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
+                    problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1, column=1)
+                    return [problem] if "E106" in codes else []
+            items = _count_input(target) if expected is None else reader.count_expected()
     except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
         is_part = sources.is_part_of(error.path, target.output)
         if error.path != target.output and not is_part:
             raise
-        code, message = _unreadable_rule(error)
-        findings.clear()
-        findings.add_file(code, f"{named(error.path)}: {message}" if is_part else message)
-        if code == "E101":
-            is_tsv = formats.format_of(target.output) is None
-            return [problem.replace(mend=READ_FORMATS if is_tsv else MEND_FIRST) for problem in findings.problems(0)]
-    return findings.problems(checker.file.lines)
-
-
-def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
-    """Return the problem of an output that is not text, or cannot be read to its end; None if there is none."""
-    try:
-        problems = check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
-    except MissingPackageError as error:
-        return _unreadable(path, str(error))
-    return problems[0] if problems else None
-
-
-def _unreadable_rule(error: CorruptFileError | TooLargeError | UnreadableFileError) -> tuple[str, str]:
-    """Return the rule and the message for an output that cannot be read."""
-    if isinstance(error, CorruptFileError):
-        return "E105", f"corrupt {error.compression} file: {visible(error.reason)}"
-    if isinstance(error, TooLargeError):
-        is_larger = "a line has" if error.what == "line" else "it unpacks to"
-        return "E105", f"{is_larger} more than {error.max_bytes} bytes"
-    return "E101", f"the output cannot be read: {visible(error.reason)}"
-
-
-def _check_lines(
-    checker: OutputChecker, outputs: lines.LineReader, target: Target, workers: Workers, progress: Progress | None
-) -> None:
-    if outputs.has_byte_order_mark:
-        message = "the file begins with a byte order mark"
-        checker.findings.add_file("W211", message, line=1, column=1, token="\ufeff")
-    with _open_expected(target) as expected:
-        reader = workers.reader(outputs, expected)
-        if workers.are_here:
-            _check_in_order(checker, reader, progress)
+        if isinstance(error, UnreadableFileError):
+            mend = READ_FORMATS if formats.format_of(target.output) is None else MEND_FIRST
+            problem = _unreadable(target.output, error.reason, mend)
         else:
-            _check_beginning(checker, target, outputs.max_bytes)
-            for _, found in reader.map_pieces(
-                check_blocks, lambda _: (checker.for_later_lines(),), progress=progress
-            ):
-                checker.extend(found)
-        items = _count_input(target) if expected is None else reader.count_expected()
-    checker.finish(items)
+            if isinstance(error, CorruptFileError):
+                message = f"corrupt {error.compression} file: {visible(error.reason)}"
+            else:
+                is_larger = "a line has" if error.what == "line" else "it unpacks to"
+                message = f"{is_larger} more than {error.max_bytes} bytes"
+            problem = file_problem(RULES_BY_CODE["E105"], target.output, message, lines=total.lines)
+        if is_part:
+            message = f"{named(error.path)}: {problem.summary}"
+            place = replace(problem.places[0], message=message)
+            problem = replace(problem, summary=message, places=(place,))
+        return [problem] if problem.rule.code in codes else []
+    if classes:
+        text_checks.suggest_classes(total, classes)
+    return _sum_up(total, target, codes, items, has_mark=has_mark, labels=labels)
 
 
-def _check_in_order(checker: OutputChecker, reader: BlockReader, progress: Progress | None) -> None:
-    """Check the lines in order; threads flag them ahead."""
-    for block, flagged in reader.map(checker.flag, threads=None if checker.is_of_words else 0, progress=progress):
-        if block.first_line == 1:
-            checker.file.begin(flagged)
-        checker.check(flagged)
-
-
-def _check_beginning(checker: OutputChecker, target: Target, max_bytes: int | None) -> None:
-    with (
-        lines.LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
-        _open_expected(target) as expected,
-    ):
-        for block in islice(BlockReader(outputs, expected).blocks(ThreadPool(0)), 1):
-            checker.file.begin(checker.flag(block))
+def _open_expected(target: Target) -> AbstractContextManager[lines.LineReader | None]:
+    return (
+        nullcontext() if target.expected is None else lines.LineReader(target.expected, header=target.output_header)
+    )
 
 
 def _count_input(target: Target) -> int | None:
@@ -259,97 +241,122 @@ def _count_input(target: Target) -> int | None:
         return inputs.count_rest()
 
 
-def _open_expected(target: Target) -> AbstractContextManager[lines.LineReader | None]:
-    return (
-        nullcontext() if target.expected is None else lines.LineReader(target.expected, header=target.output_header)
-    )
+def _sum_up(
+    total: Findings,
+    target: Target,
+    codes: Collection[str],
+    items: int | None,
+    *,
+    has_mark: bool,
+    labels: frozenset[str],
+) -> list[Problem]:
+    """Apply the rules that need all lines, and return the problems in the order of the table of rules.
 
+    ``items`` is the number of lines there should be, None if that is not known; ``labels`` are those of the answers.
+    """
+    counts, kept = total.counts, total.places
+    of_file: dict[str, Problem] = {}
+    summaries: dict[str, str] = {}
 
-class OutputChecker:
-    """Applies all rules to one output: to its lines, by the kernel's flags or its metric, and to it as a whole."""
-
-    def __init__(
-        self,
-        findings: Findings,
-        file: FileRules,
-        *,
-        answers: AnswerRules | None = None,
-        metric: MetricRules | None = None,
-        subwords: SubwordRules | None = None,
-    ) -> None:
-        self.findings, self.file = findings, file
-        self._answers, self._metric, self._subwords = answers, metric, subwords
-
-    @classmethod
-    def of_target(cls, target: Target, findings: Findings) -> OutputChecker:
-        """Choose the rules for a target."""
-        file = FileRules(target, findings)
-        if not target.is_of_words:
-            from geval_py.checking.metric_rules import MetricRules
-
-            return cls(findings, file, metric=MetricRules.of_target(target, findings))
-        with_answers = target.expected is not None and target.words_are_plain
-        answers = AnswerRules(findings) if with_answers else None
-        return cls(findings, file, answers=answers, subwords=SubwordRules(target, findings))
-
-    @property
-    def is_of_words(self) -> bool:
-        """Whether the lines are distributions over words, which the kernel flags."""
-        return self._metric is None
-
-    def flag(self, block: Block) -> FlaggedBlock:
-        """Flag the lines of a block; blocks may be flagged in any order."""
-        if self._metric is None:
-            return FlaggedBlock(block)
-        from geval_py.checking.metric_rules import TextBlock
-
-        return TextBlock(block)
-
-    def check(self, block: FlaggedBlock) -> None:
-        """Apply the rules of lines to the next block."""
-        self.file.check(block)
-        if self._metric is not None:
-            self._metric.check(block)
-            return
-        check_lines(block, self.findings)
-        if self._subwords is not None:
-            self._subwords.check(block)
-        if self._answers is not None:
-            self._answers.check(block)
-
-    def for_later_lines(self) -> OutputChecker:
-        """Return a checker for later lines, without findings, which keeps only the places that are still wanted."""
-        findings = self.findings.for_later_lines()
-        return OutputChecker(
-            findings,
-            self.file.for_later_lines(findings),
-            answers=None if self._answers is None else self._answers.for_later_lines(findings),
-            metric=None if self._metric is None else self._metric.for_later_lines(findings),
-            subwords=None if self._subwords is None else self._subwords.for_later_lines(findings),
+    def add_file(code: str, message: str, *, count: int = 1, line: int = 0, column: int = 0, token: str = "") -> None:
+        of_file[code] = file_problem(
+            RULES_BY_CODE[code],
+            target.output,
+            message,
+            count=count,
+            lines=total.lines,
+            line=line,
+            column=column,
+            token=token,
         )
 
-    def extend(self, later: OutputChecker) -> None:
-        """Add the findings of the next lines."""
-        self.findings.extend(later.findings)
-        self.file.extend(later.file)
-        if self._answers is not None and later._answers is not None:
-            self._answers.extend(later._answers)
-        if self._metric is not None and later._metric is not None:
-            self._metric.extend(later._metric)
-        if self._subwords is not None and later._subwords is not None:
-            self._subwords.extend(later._subwords)
+    if has_mark:
+        add_file("W211", "the file begins with a byte order mark", line=1, column=1, token="\ufeff")
+    first = total.texts[0].split("\t")[0] if total.texts else ""
+    if target.header and not target.header_is_skipped and first.casefold() == target.header.casefold():
+        message = f"the first line is the header's name, `{visible(target.header)}`, and is read as the first item"
+        add_file("W215", message, line=1, column=1, token=first)
+    if counts["spaces"]:
+        del counts["E118"]
+    elif counts["E118"] and not counts["separators"] and "E118" in codes:
+        del counts["W209"]
+    if not total.lines:
+        add_file("E102", "the output has no line")
+    elif items is not None and total.lines != items:
+        few = total.lines < items
+        message = f"the output has {total.lines} lines, there are {items} items"
+        message += "".join(f"; {cause}" for cause in _line_count_causes(total, items, target, "W215" in of_file))
+        add_file("E103" if few else "E104", message, line=total.lines if few else items + 1, column=1)
+    if len(total.scales) == 2:
+        (probabilities, one), (logarithms, other) = total.scales["probabilities"], total.scales["logarithms"]
+        message = f"{probabilities} lines hold probabilities, {logarithms} logarithms"
+        rarer = min((probabilities, -one), (logarithms, -other))
+        add_file("W213", message, line=-rarer[1], column=1)
+    expected, least = counts["expected capitals"], CASE_SHARE * counts["answers"]
+    if expected and not counts["capitals"]:
+        counts["W302"], kept["W302"] = expected, kept["expected capitals"]
+        summaries["W302"] = f"{expected} expected words have capitals, the output never has any"
+    elif counts["W302"]:
+        of_words = f"{counts['W302']} of {expected} expected words with capitals"
+        summaries["W302"] = f"{of_words} are listed only in another case"
+    if counts["W302"] < least:
+        del counts["W302"]
+    if labels and not counts["known labels"] and total.lines >= MIN_LINES_FOR_LABELS:
+        answers = " and ".join(f"`{visible(shorten(label))}`" for label in sorted(labels)[:2])
+        message = f"no label of the output is among the answers, such as {answers}"
+        add_file("W303", message, count=total.lines)
+    if target.is_of_words:
+        sample = total.texts[: subwords.SAMPLED_LINES]
+        of_file |= {p.rule.code: p for p in subwords.subword_problems(target, sample, total.max_places)}
+    problems: list[Problem] = []
+    for rule in RULES:
+        if rule.code in of_file and rule.code in codes:
+            problems.append(of_file[rule.code])
+        elif counts[rule.code] and rule.code in codes:
+            entries = kept.get(rule.code, [])
+            places = (
+                entry if isinstance(entry, Place) else place_of(rule.code, entry[1], entry[0], *entry[2:])
+                for entry in entries
+            )
+            problems.append(
+                Problem(
+                    rule=rule,
+                    path=target.output,
+                    count=counts[rule.code],
+                    share=min(1.0, counts[rule.code] / total.lines),
+                    summary=summaries.get(rule.code, rule.summary),
+                    places=tuple(places),
+                )
+            )
+    return problems
 
-    def finish(self, items: int | None) -> None:
-        """Apply the rules that need all lines; ``items`` is the number of lines there should be, None if unknown."""
-        self.file.finish(items)
-        for line_rules in (self._answers, self._metric, self._subwords):
-            if line_rules is not None:
-                line_rules.finish()
+
+def _line_count_causes(total: Findings, items: int, target: Target, has_header: bool) -> Iterator[str]:
+    """Yield likely causes of a wrong number of lines."""
+    if total.counts["E111"] and total.lines > items:
+        yield "there are empty lines"
+    if has_header:
+        yield "the first line is a header"
+    if any(re.fullmatch('".+"', text) for text in total.texts):
+        yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
+    elif total.lines < items and target.input is not None:
+        with lines.LineReader(target.input) as inputs:
+            if re.search(rb'(?:^|\t)"', inputs.block(), re.MULTILINE):
+                yield "the input has quotes, at which a CSV reader merges lines: read it with QUOTE_NONE"
+    texts, words = total.texts, total.words
+    hits = {
+        "": sum(map(_lists_word, texts, words)),
+        "up": sum(map(_lists_word, texts[1:], words)),
+        "down": sum(map(_lists_word, texts, words[1:])),
+    }
+    best = max(hits, key=lambda way: hits[way])
+    if hits[best] > max(3, 2 * hits[""]):
+        yield f"the outputs fit the expected words better when moved by one line {best}"
 
 
-def check_blocks(blocks: Iterable[Block], checker: OutputChecker) -> OutputChecker:
-    """Check blocks in order with a new checker, which is returned; the given one is not changed."""
-    found = checker.for_later_lines()
-    for block in blocks:
-        found.check(found.flag(block))
-    return found
+def _lists_word(text: str, word: str) -> bool:
+    """Whether a line has an entry for a word."""
+    return any(
+        token.rpartition(":")[0] == word and wordprobs.NUMBER.fullmatch(token.rpartition(":")[2])
+        for token in text.split(" ")
+    )

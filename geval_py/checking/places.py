@@ -1,21 +1,35 @@
-"""Places of problems on a line, with their messages: one function for each rule, and one for all malformed lines.
+"""Places of problems on a line, with their messages.
 
-Each takes the decoded line and its number. They are called only for the few lines that are shown.
+Each function takes the decoded line and its number, and perhaps what was found there. They are called only for the
+few lines that are shown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 
-from geval_py.checking.rules import RULES_BY_CODE, Place
 from geval_py.reading import schemes, wordprobs
 from geval_py.scoring.kernel import NOT_A_NUMBER
 from geval_py.scoring.kernel.reference import error_kind, malformed_error
 from geval_py.text import shorten, visible
 
-LONGEST_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The place of a problem: line and column from 1 (the column in characters), the token there, the message.
+
+    ``line`` 0 is the file as a whole. ``text`` is the whole line, to be shown with a caret; it may be "".
+    """
+
+    line: int
+    column: int
+    token: str
+    message: str
+    text: str = ""
+
+
+MAX_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
 ODD_CHARACTER = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"
 _ODD_BUT_TAB = ODD_CHARACTER.replace("\t", "")
 NAMES = {
@@ -144,35 +158,32 @@ def no_guess(text: str, line: int) -> Place:
     return _place(text, line, 1, text, "the rest alone: no word is more likely than another")
 
 
-def vector(text: str, line: int, metric: str) -> Place:
-    """Name the metric that cannot read a vector of buckets."""
-    token = text.partition(" ")[0]
-    message = f"{metric} compares words, which a vector of buckets does not have; write `word:probability` entries"
-    return _place(text, line, 1, token, message)
-
-
 def impossible_word(text: str, line: int, expected: str) -> Place:
     """Name the expected word, which has no mass."""
     message = f"the expected word `{visible(shorten(expected))}` has no mass: the loss is infinite"
     return _place(text, line, 1, expected, message)
 
 
-PLACERS: dict[str, Callable[[str, int], Place]] = {
-    **dict.fromkeys(("E111", "E112", "E113", "E114", "E115", "E116"), malformed),
-    "E118": wrong_separator,
-    "W201": read_as_logs,
-    "W202": wrong_sum,
-    "W203": partial(wrong_sum, with_rest=" with the rest entry"),
-    "W204": no_rest_mass,
-    "W205": zero_read_as_certainty,
-    "W206": repeated_word,
-    "W207": zero_entry,
-    "W208": odd_character,
-    "W209": wrong_separator,
-    "W210": carriage_return,
-    "W212": not_utf8,
-    "W214": no_guess,
-}
+def stated(text: str, line: int, column: int, token: str, message: str) -> Place:
+    """Return a place of which all is known."""
+    return _place(text, line, column, token, message)
+
+
+def empty_text(text: str, line: int) -> Place:
+    """Point at an empty line."""
+    return _place(text, line, 1, "", "the line is empty")
+
+
+def unknown_class(text: str, line: int, name: str, close: str | None) -> Place:
+    """Name the class that the training set does not have, and the one that may be meant."""
+    advice = f"; did you mean `{visible(shorten(close))}`?" if close else ""
+    return _place(text, line, 1, name, f"the training set has no class `{visible(shorten(name))}`{advice}")
+
+
+def certainty(text: str, line: int, token: str) -> Place:
+    """Point at a probability of 0 or 1."""
+    message = f"`{visible(shorten(token))}` is a certainty; if it is wrong, the score of the whole file is the worst"
+    return _place(text, line, max(0, text.find(token)) + 1, token, message)
 
 
 def case_mismatch(text: str, line: int, expected: str) -> Place:
@@ -184,42 +195,3 @@ def case_mismatch(text: str, line: int, expected: str) -> Place:
             return _place(text, line, column, token, message)
     message = f"`{visible(shorten(expected))}` is expected; the output has no capital anywhere"
     return _place(text, line, 1, expected, message)
-
-
-def lists_in_other_case_only(text: str, expected: str) -> bool:
-    """Whether a line lists a word only in another case."""
-    folded = expected.casefold()
-    if f" {folded}:" not in f" {text.casefold()}":
-        return False
-    words = [token.rpartition(":")[0] for token in text.split(" ")]
-    return expected not in words and any(word.casefold() == folded for word in words)
-
-
-def place_of(code: str, text: str, line: int) -> Place:
-    """Return the place of a rule's problem on a line; on a very long line, its beginning.
-
-    A malformed line is parsed whatever its length, because its error stops the scoring too, with the same place.
-    """
-    if len(text) > LONGEST_LINE and PLACERS[code] is not malformed:
-        message = f"{RULES_BY_CODE[code].summary} (the line has {len(text)} characters, too many to say where)"
-        return Place(line=line, column=1, token="", message=message)
-    return PLACERS[code](text, line)
-
-
-def has_word(text: str) -> bool:
-    """Whether a line has an entry of a word, and not of the rest alone."""
-    return any(not token.startswith(":") for token in text.split(" ") if token)
-
-
-def has_capital_word(text: str) -> bool:
-    """Whether a word on the line has a capital letter (the E of an exponent does not count)."""
-    words = (match.group().rpartition(":")[0] for match in re.finditer("[^ ]+", text))
-    return any(word != word.lower() for word in words)
-
-
-def lists_word(text: str, word: str) -> bool:
-    """Whether a line has an entry for a word."""
-    return any(
-        token.rpartition(":")[0] == word and wordprobs.NUMBER.fullmatch(token.rpartition(":")[2])
-        for token in text.split(" ")
-    )

@@ -9,20 +9,23 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
+from geval_py.checking.places import Place
+from geval_py.checking.rules import Problem, Report, Rule
 from geval_py.reading.formats import format_of
 from geval_py.tables.escapes import json_text
 from geval_py.tables.numbers import counted
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
     from xml.etree.ElementTree import Element
 
+    from geval_py.checking.rules import Severity
+
 COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
-MOST_LINES_IN_ANNOTATION = 20
+MAX_LINES_IN_ANNOTATION = 20
 PLAIN_SPELLINGS = ("\\::", "##\\[")
 XML_SPELLINGS = ("&#58;:", "##&#91;")
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -131,7 +134,7 @@ def _workflow_command(problem: Problem) -> str:
 
 def _extent_with_lines(problem: Problem) -> str:
     """Write the extent of a problem with the numbers of its first lines."""
-    lines = [str(place.line) for place in problem.places if place.line][:MOST_LINES_IN_ANNOTATION]
+    lines = [str(place.line) for place in problem.places if place.line][:MAX_LINES_IN_ANNOTATION]
     if len(lines) < 2:
         return _extent(problem)
     return f"{_extent(problem)}: {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"

@@ -1,31 +1,39 @@
-"""The table of the checker's rules, and the values of a report: rules, places, problems."""
+"""The table of the checker's rules, and the values of a report: problems, and the report itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
+from geval_py.checking import places
+from geval_py.checking.places import Place
 from geval_py.errors import DataError, UsageError
+from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-from geval_py.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     from geval_py.scoring.metrics.base import Metric
 
-Severity: TypeAlias = "Literal['error', 'warning']"
-MOST_SHOWN = 10  # problems at Python's prompt
+    Severity: TypeAlias = Literal["error", "warning"]
+
+MAX_SHOWN = 10  # problems at Python's prompt
 
 
-class Rule(Value):
+@dataclass(frozen=True, slots=True)
+class Rule:
     """A kind of problem.
 
-    ``summary`` describes it in one line, ``why`` its consequence, ``mend`` the remedy. ``fixable``:
-    ``geval check --fix`` mends it without guessing. ``needs_answers``: it can be found only with the answers.
+    ``summary`` describes it in one line, ``why`` its consequence, ``mend`` the remedy. A line of word gaps breaks it
+    if it has all of the first flags, and none of the second, of a pair in ``flags``. ``place`` makes the place of a
+    line from its text, its number and what was found. ``fixable``: ``geval check --fix`` mends it without guessing.
+    ``needs_answers``: it can be found only with the answers.
     """
 
     code: str
@@ -33,11 +41,10 @@ class Rule(Value):
     summary: str
     why: str
     mend: str
+    flags: tuple[tuple[int, int], ...] = ()
+    place: Callable[..., Place] = places.stated
     fixable: bool = False
     needs_answers: bool = False
-
-    def __init__(self, code: str, name: str, summary: str, why: str, mend: str, **more: bool) -> None:
-        super().__init__(code=code, name=name, summary=summary, why=why, mend=mend, **more)
 
     @property
     def severity(self) -> Severity:
@@ -45,20 +52,8 @@ class Rule(Value):
         return "error" if self.code.startswith("E") else "warning"
 
 
-class Place(Value):
-    """The place of a problem: line and column from 1 (the column in characters), the token there, the message.
-
-    ``line`` 0 is the file as a whole. ``text`` is the whole line, to be shown with a caret; it may be "".
-    """
-
-    line: int
-    column: int
-    token: str
-    message: str
-    text: str = ""
-
-
-class Problem(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
     """The findings of a rule in a file: the number and the share of the lines, and the first places.
 
     ``mend`` is the remedy where it is another one than the rule's.
@@ -114,32 +109,37 @@ RULES = (
         "E111", "empty-line", "a line is empty",
         "GEval says `Unexpected data [input does not start with a digit]` and stops.",
         "Write `:1` for no guess; write no blank line at the end.",
+        ((kernel.EMPTY_LINE, 0),), places.malformed,
     ),
     Rule(
         "E112", "stray-space", "a space too many: at the beginning, at the end, or two in a row",
         "GEval says `Unexpected data [colon expected]` and stops.",
         "Write exactly one space between entries, and none at the ends.",
-        fixable=True,
+        ((kernel.STRAY_SPACE, 0),), places.malformed, fixable=True,
     ),
     Rule(
         "E113", "no-colon", "an entry, or a whole line, without a colon",
         "GEval takes a line without a colon for a vector of log probabilities, and stops at an entry without one.",
         "Write `word:probability`; a word cannot have a space.",
+        ((kernel.NO_COLON, 0),), places.malformed,
     ),
     Rule(
         "E114", "not-a-number", "what follows the last colon is not a number",
         "GEval says `Unexpected data` and stops.",
         "Write digits with a decimal point: 0.25, -1.5 or 2.5e-3.",
+        ((kernel.NOT_A_NUMBER, 0),), places.malformed,
     ),
     Rule(
         "E115", "wrong-vector-length", "a line without a colon has not one number a bucket",
         "GEval says `Unexpected data [unexpected number of log probs]` and stops.",
         "Write `word:probability` entries, or as many log probabilities as there are buckets (1024).",
+        ((kernel.WRONG_LENGTH, 0),), places.malformed,
     ),
     Rule(
         "E116", "number-too-large", "a number is too large for a double",
         "GEval takes it for infinity, and the score becomes Infinity or NaN.",
         "Look for an overflow in the model's code.",
+        ((kernel.NUMBER_TOO_LARGE, 0),), places.malformed,
     ),
     Rule(
         "E117", "not-in-format", "a line is not what the challenge's metric reads: a number, a point, tags",
@@ -150,66 +150,72 @@ RULES = (
         "E118", "separated-by-tabs", "TABs separate the entries of all lines",
         "Only a space separates entries: GEval scores each line as one entry with a long word, which is never right.",
         "Separate entries by one space.",
-        fixable=True,
+        place=places.wrong_separator, fixable=True,
     ),
     Rule(
         "W201", "read-as-logs", "a value outside [0,1] makes GEval read the whole line as logarithms",
         "Every number of the line is then the logarithm of a probability: 0.5 counts as e^0.5, and all are rescaled.",
         "Clip probabilities to [0,1]; a tiny overshoot is mended by --fix.",
-        fixable=True,
+        ((kernel.LOOKS_LIKE_PROBABILITIES, 0),), places.read_as_logs, fixable=True,
     ),
     Rule(
         "W202", "sum-above-one", "the probabilities sum to more than one, by more than rounding explains",
         "GEval divides the line by its sum without a message. Half a unit in the last place of each number with "
         "decimals is taken for rounding, and 1e-8 for the sum.",
         "Divide by the sum before writing.",
-        fixable=True,
+        ((kernel.ABOVE_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),), places.wrong_sum, fixable=True,
     ),
     Rule(
         "W203", "sum-below-one", "the sum with the rest entry is less than one, by more than rounding explains",
         "GEval divides the line by its sum without a message: the missing mass goes to all entries in proportion. "
         "Half a unit in the last place of each number with decimals is taken for rounding, and 1e-8 for the sum.",
         "Give the missing mass to the rest entry, if other words should have it.",
-        fixable=True,
+        ((kernel.HAS_REST | kernel.BELOW_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),),
+        partial(places.wrong_sum, with_rest=" with the rest entry"), fixable=True,
     ),
     Rule(
         "W204", "no-rest-mass", "no mass is left for other words",
         "A miss has probability 0: the loss of the line, and with it the perplexity of the file, is infinite.",
         "End the line with a small rest, as `:0.01`; --fix --rest-mass 0.01 does it.",
-        fixable=True,
+        ((0, kernel.HAS_REST | kernel.BELOW_ONE | kernel.MALFORMED | kernel.VECTOR | kernel.ALL_ZERO),
+         (kernel.ZERO_REST, 0)),
+        places.no_rest_mass, fixable=True,
     ),
     Rule(
         "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
         "The logarithm 0 is the probability 1: `:0` stands for all words alike, `word:0` for that word alone.",
         "Write `:1` for no guess.",
+        ((kernel.ALL_ZERO, 0),), places.zero_read_as_certainty,
     ),
     Rule(
         "W206", "repeated-word", "a word stands on the line more than once",
         "GEval adds its entries up.",
         "Write each word once, with its whole probability.",
-        fixable=True,
+        ((kernel.REPEATED, 0),), places.repeated_word, fixable=True,
     ),
     Rule(
         "W207", "zero-entry", "an entry has the probability 0",
         "It changes nothing: a word that is not listed has a share of the rest, and so has this one.",
         "Leave it out.",
-        fixable=True,
+        ((kernel.ZERO_ENTRY, kernel.LOGARITHMS),), places.zero_entry, fixable=True,
     ),
     Rule(
         "W208", "odd-character", "a no-break space, a control character or a byte order mark inside a word",
         "It is a part of the word, which is then another word.",
         "Clean the words before writing them.",
+        place=places.odd_character,
     ),
     Rule(
         "W209", "wrong-separator", "two entries look split by a comma, a semicolon or a TAB",
         "Only a space separates entries: GEval takes both for one entry with a long word.",
         "Separate entries by one space.",
+        ((kernel.SEPARATOR, 0),), places.wrong_separator,
     ),
     Rule(
         "W210", "carriage-return", "lines have carriage returns",
         "GEval drops them, wherever they are.",
         "Write line ends as LF: newline=\"\\n\" in Python's open.",
-        fixable=True,
+        ((kernel.CARRIAGE_RETURN, 0),), places.carriage_return, fixable=True,
     ),
     Rule(
         "W211", "byte-order-mark", "the file begins with a byte order mark",
@@ -221,6 +227,7 @@ RULES = (
         "W212", "not-utf-8", "bytes that are not UTF-8",
         "They are replaced by U+FFFD, and the word is then another word.",
         "Write the file as UTF-8.",
+        place=places.not_utf8,
     ),
     Rule(
         "W213", "mixed-scales", "some lines hold probabilities, others logarithms",
@@ -232,6 +239,7 @@ RULES = (
         "All words have the same probability there: the loss of each such line is ln 1024. CalibrationError compares "
         "no guess with the answer, and is 0, the best, for such lines.",
         "Give at least the most frequent words with their frequencies.",
+        ((kernel.REST_ALONE, 0),), places.no_guess,
     ),
     Rule(
         "W215", "header-as-data", "the first line is the header's name",
@@ -242,16 +250,19 @@ RULES = (
         "W216", "unknown-class", "a class that is not in the training set",
         "It is compared with the expected class as it is: a misspelt class is another class.",
         "Write the classes as train/expected.tsv does.",
+        place=places.unknown_class,
     ),
     Rule(
         "W217", "empty-text", "a line is empty, where the challenge's metric is not of word gaps",
         "It is scored as it is: as no word, no class or no label.",
         "Write a line for each item; an empty one only where that is the answer.",
+        place=places.empty_text,
     ),
     Rule(
         "W218", "certainty", "a probability of 0 or 1, where the challenge's metric is logarithmic",
         "One such line that is wrong makes the score of the whole file 0 (Likelihood) or infinite (LogLoss).",
         "Clip the probabilities, for example to [0.001, 0.999].",
+        place=places.certainty,
     ),
     Rule(
         "W219", "subword-marks", "many lines have words with the marks of a subword tokenizer, as `Ġthe` or `##ing`",
@@ -275,14 +286,14 @@ RULES = (
         "W301", "impossible-word", "the expected word has no mass: the loss is infinite",
         "The mean loss, and so the perplexity, of the whole file is infinite.",
         "End every line with a rest, as `:0.01`.",
-        needs_answers=True,
+        place=places.impossible_word, needs_answers=True,
     ),
     Rule(
         "W302", "case-mismatch", "many expected words are listed in another case, or the output has no capitals",
         "Words are compared as they are: a word in lower case does not match its capitalised form. One line in "
         "twenty must show it; on fewer lines it happens to every model.",
         "Do not lower-case the training text, or give both forms.",
-        needs_answers=True,
+        place=places.case_mismatch, needs_answers=True,
     ),
     Rule(
         "W303", "no-known-label", "no label of the output is among the answers",
@@ -300,6 +311,7 @@ READ_FORMATS = (  # the remedy for an output that cannot be read
 )
 MEND_FIRST = "Mend this first: in another format than TSV, nothing is checked while a row cannot be read."
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
+FLAG_RULES = tuple(rule for rule in RULES if rule.flags)
 UNREADABLE = frozenset({"E101", "E105", "E106"})  # broken by a file that cannot be read
 COUNTED = frozenset({"E103", "E104"})  # need the number of items
 
@@ -350,14 +362,46 @@ def pointless_rules(metrics: Sequence[Metric]) -> frozenset[str]:
     return frozenset() if any(metric.answers == "shares" for metric in metrics) else frozenset({"W204", "W214"})
 
 
-class Uncounted(Value):
+def place_of(code: str, text: str, line: int, *more: object) -> Place:
+    """Return the place of a rule's problem on a line; on a very long line, its beginning.
+
+    A malformed line is parsed whatever its length, because its error stops the scoring too, with the same place.
+    """
+    rule = RULES_BY_CODE[code]
+    if len(text) > places.MAX_LINE and rule.place is not places.malformed:
+        message = f"{rule.summary} (the line has {len(text)} characters, too many to say where)"
+        return Place(line=line, column=1, token="", message=message)
+    return rule.place(text, line, *more)
+
+
+def file_problem(
+    rule: Rule,
+    path: str,
+    message: str,
+    *,
+    count: int = 1,
+    lines: int = 0,
+    line: int = 0,
+    column: int = 0,
+    token: str = "",
+    mend: str = "",
+) -> Problem:
+    """Return a problem of a file as a whole; ``lines`` is the number of its lines, 0 if that is not known."""
+    place = Place(line=line, column=column, token=token, message=message)
+    share = min(1.0, count / lines) if lines else 1.0
+    return Problem(rule=rule, path=path, count=count, share=share, summary=message, places=(place,), mend=mend)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncounted:
     """An output whose number of lines could not be compared with the number of items, and the reason."""
 
     path: str
     reason: str
 
 
-class Report(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
     """The result of checking files.
 
     ``problems`` are in order of files, then of the table of rules. ``unreadable`` holds the errors of the test sets'
@@ -391,7 +435,7 @@ class Report(Value):
     def __repr__(self) -> str:
         shown = [
             f"\n  {problem.rule.code} {problem.rule.name}, {visible(problem.path)}: {visible(problem.summary)}"
-            for problem in self.problems[:MOST_SHOWN]
+            for problem in self.problems[:MAX_SHOWN]
         ]
         more = len(self.problems) - len(shown)
         return f"<Report: {self.summary}{''.join(shown)}{f'{chr(10)}  and {more} more' if more else ''}>"

@@ -9,17 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from geval_py.checking.challenge_folders import (
-    GuessedSet,
-    check_challenge,
-    guess_test_set,
-    holds_data,
-    submitted_sets,
-    test_sets,
-)
-from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Place, Problem, pointless_rules
+from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_problem, pointless_rules
 from geval_py.errors import (
     DataError,
     MalformedLineError,
@@ -28,27 +21,30 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading import config, sources, splits, wordprobs
+from geval_py.reading import compression, config, sources, splits, wordprobs
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs, output_at
+from geval_py.reading.outputs import OUTPUT_FILE, find_outputs, output_at
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
-from geval_py.scoring.metrics.base import Metric
 from geval_py.text import named, natural_order, nearest, some_of, visible
-from geval_py.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
+    from geval_py.scoring.metrics.base import Metric
 
-FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
+MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
+DATA_FILES = frozenset(
+    name + end for name in (splits.INPUT_FILE, splits.EXPECTED_FILE) for end in ("", *compression.COMPRESSED_ENDINGS)
+)
+CANNOT_BE_READ = "what there is of its test set cannot be read"
 _LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
 _NO_OUTPUT = "there is no output for this test set"
-_CANNOT_BE_READ = "what there is of its test set cannot be read"
 
 
-class Target(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
     """An output to check, and what is known of its test set.
 
     ``expected`` and ``input`` are None if they are missing; ``without_count`` is the reason, if both are;
@@ -90,15 +86,6 @@ class Target(Value):
         """The first name of the header line to skip, in the output and in the answers."""
         return self.header if self.header_is_skipped else None
 
-    def without(self, error: DataError) -> Target:
-        """Return the target without the file of the test set that cannot be read."""
-        return self.replace(
-            expected=None if self.expected == error.path else self.expected,
-            input=None if self.input == error.path else self.input,
-            without_count=_CANNOT_BE_READ,
-            unreadable=(*self.unreadable, error),
-        )
-
 
 def find_targets(
     paths: Sequence[str], challenge: str | None = None, tests: Sequence[str] = (), metrics: Sequence[str] = ()
@@ -115,30 +102,30 @@ def find_targets(
     """
     for scheme in config.checked_schemes(metrics):
         find_metric(scheme.metric)
-    for target in _targets(paths, challenge, tests):
-        yield with_options(target, target.challenge, metrics) if isinstance(target, Target) else target
-
-
-def _targets(paths: Sequence[str], challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
     if paths.count(sources.STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one output as -")
     if challenge is not None:
-        check_challenge(challenge, tests)
+        _check_challenge(challenge, tests)
     for path in paths:
         if challenge is None and os.path.isdir(path) and test_sets(path):
-            check_challenge(path, tests)
+            _check_challenge(path, tests)
         if not os.path.isdir(path):
-            yield from _output_targets(path, challenge, tests)
-        elif not _holds_outputs(path) or _holds_test_sets(path, tests):
-            yield from _submission_targets(path, challenge or path, tests)
+            found = _output_targets(path, challenge, tests)
+        elif _holds_outputs(path) and not _holds_test_sets(path, tests):
+            test_set = _test_set_of(os.path.abspath(path), challenge, _only_one(tests, path))
+            found = _folder_targets(path, path, *test_set)
         else:
-            guessed = guess_test_set(os.path.abspath(path), challenge, _only_one(tests, path))
-            yield from _folder_targets(path, guessed, path)
+            found = _submission_targets(path, challenge or path, tests)
+        for target in found:
+            yield with_options(target, target.challenge, metrics) if isinstance(target, Target) else target
 
 
-def _missing(path: str, message: str) -> Problem:
-    place = Place(line=0, column=0, token="", message=message)
-    return Problem(rule=RULES_BY_CODE["E101"], path=path, count=1, share=1.0, summary=message, places=(place,))
+def _missing(path: str, reason: str | DataError) -> Problem:
+    return file_problem(RULES_BY_CODE["E101"], path, reason if isinstance(reason, str) else _one_line(reason))
+
+
+def _one_line(error: DataError | UsageError) -> str:
+    return "; ".join(map(str.strip, str(error).splitlines()))
 
 
 def _only_one(tests: Sequence[str], path: str) -> str | None:
@@ -153,7 +140,7 @@ def _holds_test_sets(path: str, tests: Sequence[str]) -> bool:
     if tests:
         return any(os.path.isdir(os.path.join(path, test)) for test in tests)
     try:
-        return bool(submitted_sets(path))
+        return bool(_submitted_sets(path))
     except UnreadableFileError:
         return True
 
@@ -167,51 +154,49 @@ def _holds_outputs(folder: str) -> bool:
 
 
 def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
-    """Yield the outputs that a path or a name stands for, in each of the named test sets."""
-    if not tests:
-        yield from _named_targets(path, challenge, None, os.curdir)
+    """Yield the outputs that a path stands for or, in each of the named test sets, a name."""
     seen: set[str] = set()
-    for test in tests:
-        is_here = os.path.isdir(test) or os.path.lexists(path)
+    for test in tests or (None,):
+        is_here = test is None or os.path.isdir(test) or os.path.lexists(path)
         base = os.curdir if is_here or challenge is None else challenge
-        for target in _named_targets(path, challenge, test, base):
-            if isinstance(target, Target) and target.output in seen:
-                _only_one(tests, target.output)
-            yield target
-            seen |= {target.output} if isinstance(target, Target) else set()
-
-
-def _named_targets(path: str, challenge: str | None, test: str | None, base: str) -> Iterator[Target | Problem]:
-    """Yield the outputs of a path or, if a test set is named, of a name in its folder."""
-    folder = None if test is None else os.path.join(base, test)
-    try:
-        outputs = _outputs_at(path) if folder is None else splits.outputs_named(folder, path)
-    except DataError as error:
-        yield _missing(error.path, _one_line(error))
-        return
-    if not outputs:
-        yield _missing(path, _no_such_file(path))
-    for output in outputs:
-        if output.fault is not None:
-            yield _missing(output.path, _one_line(output.fault))
-        elif os.path.dirname(output.path) == folder and _leads_outside(output.path, base):
-            yield _missing(output.path, _LEADS_OUTSIDE)
-        else:
-            in_no_folder = (
-                output.path == sources.STANDARD_INPUT
-                or sources.is_address(output.path)
-                or sources.is_remote(output.path)
-            )
+        folder = None if test is None else os.path.join(base, test)
+        try:
+            outputs = _outputs_at(path) if folder is None else splits.outputs_named(folder, path)
+        except DataError as error:
+            yield _missing(error.path, error)
+            continue
+        if not outputs:
+            yield _missing(path, _no_such_file(path))
+        for output in outputs:
+            if output.fault is not None:
+                yield _missing(output.path, output.fault)
+                continue
+            if os.path.dirname(output.path) == folder and _leads_outside(output.path, base):
+                yield _missing(output.path, _LEADS_OUTSIDE)
+                continue
+            if output.path in seen:
+                _only_one(tests, output.path)
+            seen.add(output.path)
+            is_far = sources.is_address(output.path) or sources.is_remote(output.path)
+            in_no_folder = is_far or output.path == sources.STANDARD_INPUT
             place = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
-            target = Target(output=output.path, notes=_notes_on(output.path))
-            yield _with_test_set(target, guess_test_set(place, challenge, test))
+            yield _with_test_set(output.path, *_test_set_of(place, challenge, test), notes=_notes_on(output.path))
+
+
+def _leads_outside(path: str, folder: str) -> bool:
+    if sources.is_remote(path):
+        return False
+    root = os.path.realpath(folder)
+    return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in sources.parts_of(path))
 
 
 def _outputs_at(path: str) -> tuple[Output, ...]:
-    found = path if path == sources.STANDARD_INPUT or sources.is_address(path) else sources.find_file(path)
-    matching = sources.matching_files("", path) if found is None and _is_pattern(path) else ()
-    paths = sorted(matching, key=natural_order) if found is None else [found]
-    return tuple(map(output_at, paths))
+    is_stream = path == sources.STANDARD_INPUT or sources.is_address(path)
+    found = path if is_stream else sources.find_file(path)
+    if found is not None:
+        return (output_at(found),)
+    matching = sources.matching_files("", path) if _is_pattern(path) else ()
+    return tuple(map(output_at, sorted(matching, key=natural_order)))
 
 
 def _is_pattern(path: str) -> bool:
@@ -228,18 +213,9 @@ def _no_such_file(path: str) -> str:
     close = nearest(name, sources.names_in(folder)) if is_there else None
     if close:
         return f"there is no such file; did you mean {visible(close)}?"
-    if path == name and "." not in name and (known := test_sets(os.curdir)):
-        return f"there is no such file; an output's short name needs its test set: -t {visible(known[0])}"
+    if path == name and "." not in name and (sets := test_sets(os.curdir)):
+        return f"there is no such file; an output's short name needs its test set: -t {visible(sets[0])}"
     return "there is no such file"
-
-
-def _without_output(folder: str) -> str:
-    """Return the message about a folder without an output; name the files that only lack an output's ending."""
-    names = sources.names_in(folder, "file") if sources.is_folder(folder) else []
-    alike = [name for name in names if re.match(r"out[-.]", name) and name != splits.OUT_HEADER_FILE]
-    if not alike:
-        return _NO_OUTPUT
-    return f"{_NO_OUTPUT}; {some_of(sorted(alike, key=natural_order))} is none by its ending: {READ_ENDINGS} are read"
 
 
 def _notes_on(path: str) -> tuple[str, ...]:
@@ -254,96 +230,185 @@ def _notes_on(path: str) -> tuple[str, ...]:
 
 
 def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iterator[Target | Problem]:
+    """Yield the outputs in a submission's folder, and those beside the folders of test sets without one (E107)."""
     try:
-        names = tests or sorted({*submitted_sets(path), *submitted_sets(challenge)}, key=natural_order)
+        names = tests or sorted({*_submitted_sets(path), *_submitted_sets(challenge)}, key=natural_order)
     except UnreadableFileError as error:
-        yield _missing(error.path, _one_line(error))
+        yield _missing(error.path, error)
         return
     if not names:
         yield _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
     missing = []
     for name in names:
-        folder = os.path.join(path, name)
-        for target in _folder_targets(folder, GuessedSet(challenge=challenge, test=name), path):
+        for target in _folder_targets(os.path.join(path, name), path, challenge, name):
             missing += [name] if isinstance(target, Problem) and target.summary.startswith(_NO_OUTPUT) else []
             yield target
-    yield from _misplaced(path, missing)
+    if missing and _holds_outputs(path) and not holds_data(path):
+        are_several = len(missing) > 1
+        folders, lack = ("the folders", "which have") if are_several else ("the folder", "which has")
+        message = f"it lies beside {folders} {visible(' and '.join(missing))}, {lack} no output, and is not scored"
+        for output in find_outputs(path):
+            if output.name != splits.OUT_HEADER_FILE:
+                yield file_problem(RULES_BY_CODE["E107"], output.path, message)
 
 
-def _misplaced(submission: str, tests: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem for each output that lies beside the folders of test sets without one."""
-    if not tests or not _holds_outputs(submission) or holds_data(submission):
-        return
-    for output in find_outputs(submission):
-        if output.name == splits.OUT_HEADER_FILE:
-            continue
-        folders = "the folders" if len(tests) > 1 else "the folder"
-        lack = "which have no output" if len(tests) > 1 else "which has no output"
-        message = f"it lies beside {folders} {visible(' and '.join(tests))}, {lack}, and is not scored"
-        place = Place(line=0, column=0, token="", message=message)
-        yield Problem(
-            rule=RULES_BY_CODE["E107"], path=output.path, count=1, share=1.0, summary=message, places=(place,)
-        )
-
-
-def _folder_targets(folder: str, guessed: GuessedSet, submission: str) -> Iterator[Target | Problem]:
+def _folder_targets(
+    folder: str, submission: str, challenge: str, test: str | None, doubt: str = ""
+) -> Iterator[Target | Problem]:
+    """Yield the outputs in a folder, or a problem that names the files which only lack an output's ending."""
     try:
         outputs = find_outputs(folder) if sources.find_file(folder) == folder else ()
     except DataError as error:
-        yield _missing(error.path, _one_line(error))
+        yield _missing(error.path, error)
         return
     if not outputs:
-        yield _missing(os.path.join(folder, OUTPUT_FILE), _without_output(folder))
+        names = sources.names_in(folder, "file") if sources.is_folder(folder) else []
+        alike = [name for name in names if re.match(r"out[-.]", name) and name != splits.OUT_HEADER_FILE]
+        message = _NO_OUTPUT
+        if alike:
+            files = some_of(sorted(alike, key=natural_order))
+            message += f"; {files} is none by its ending: {READ_ENDINGS} are read"
+        yield _missing(os.path.join(folder, OUTPUT_FILE), message)
     for output in outputs:
         if output.fault is not None:
-            yield _missing(output.path, _one_line(output.fault))
+            yield _missing(output.path, output.fault)
         elif _leads_outside(output.path, submission):
             yield _missing(output.path, _LEADS_OUTSIDE)
         elif not sources.is_file(output.path):
             yield _missing(output.path, "it is not a file")
         else:
-            yield _with_test_set(Target(output=output.path), guessed)
+            yield _with_test_set(output.path, challenge, test, doubt)
 
 
-def _leads_outside(path: str, folder: str) -> bool:
-    if sources.is_remote(path):
-        return False
-    root = os.path.realpath(folder)
-    return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in sources.parts_of(path))
-
-
-def _with_test_set(target: Target, guessed: GuessedSet) -> Target:
-    """Add the challenge, and the answers and the input of a test set, to a target."""
-    if guessed.test is None:
-        return target.replace(without_count=guessed.doubt, challenge=guessed.challenge)
-    folder = os.path.join(guessed.challenge, guessed.test)
-    found: dict[str, str | None] = {}
+def _with_test_set(
+    output: str, challenge: str, test: str | None, doubt: str, *, notes: tuple[str, ...] = ()
+) -> Target:
+    """Return the target of an output, with the answers and the input of its test set, or why that is unknown."""
+    target = Target(output=output, challenge=challenge, without_count=doubt, notes=notes)
+    if test is None:
+        return target
+    folder = os.path.join(challenge, test)
+    paths: list[str | None] = []
     unreadable: list[DataError] = []
     for name in (splits.EXPECTED_FILE, splits.INPUT_FILE):
+        path = None
         try:
-            found[name] = _find_regular(os.path.join(folder, name))
+            path = find_answers(os.path.join(folder, name))
+            if path is not None and not sources.can_be_reread(path):  # it might never end
+                unreadable.append(UnreadableFileError(path=path, reason="it is not a regular file"))
+                path = None
         except DataError as error:
             unreadable.append(error)
+        paths.append(path)
     nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
-    return target.replace(
-        expected=found.get(splits.EXPECTED_FILE),
-        input=found.get(splits.INPUT_FILE),
-        without_count=_CANNOT_BE_READ if unreadable else nothing,
+    return replace(
+        target,
+        expected=paths[0],
+        input=paths[1],
+        without_count=CANNOT_BE_READ if unreadable else nothing,
         unreadable=tuple(unreadable),
-        challenge=guessed.challenge,
     )
 
 
-def _find_regular(path: str) -> str | None:
-    """Find a file of a test set; raises DataError, also if it is not a regular file, which might never end."""
-    found = find_answers(path)
-    if found is not None and not sources.can_be_reread(found):
-        raise UnreadableFileError(path=found, reason="it is not a regular file")
-    return found
+# The folders of challenges and submissions
 
 
-def _one_line(error: DataError | UsageError) -> str:
-    return "; ".join(map(str.strip, str(error).splitlines()))
+def _test_set_of(
+    folder: str | None, challenge: str | None = None, test: str | None = None
+) -> tuple[str, str | None, str]:
+    """Return the challenge and the test set that an output in a folder (None: no folder) is for.
+
+    The challenge and the test set may be named. The test set is None if it is not known, and the last value says why.
+    """
+    if test is not None:
+        places = [os.curdir] if folder is None else [os.path.dirname(folder), folder, os.curdir]
+        with_test = (place for place in places if holds_data(os.path.join(place, test)))
+        return challenge or next(with_test, places[0]), test, ""
+    name = None if folder is None else os.path.basename(folder)
+    if challenge is None:
+        if folder is not None and (holds_data(folder) or not test_sets(folder)):
+            return os.path.dirname(folder), name, ""
+        challenge = folder or os.curdir
+    sets = test_sets(challenge)
+    if name in sets or len(sets) == 1:
+        return challenge, name if name in sets else sets[0], ""
+    doubt = f"it may be for {visible(' or '.join(sets))}" if sets else f"`{visible(challenge)}` has no test set"
+    return challenge, None, doubt
+
+
+def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
+    """Raise UsageError if a folder is no challenge, or has test sets, but not all of ``tests``."""
+    reason, sets = "", list[str]()
+    if not os.path.isdir(path):
+        reason = "it is a file, not a folder"
+        if not os.path.exists(path):
+            folder, name = os.path.split(os.path.normpath(path))
+            close = nearest(name, _folders_in(folder or os.curdir))
+            advice = f"\n  did you mean `{visible(os.path.join(folder, close))}`?" if close else ""
+            reason = f"there is no such folder{advice}"
+    else:
+        sets = test_sets(path)
+        try:
+            names = _names_in(path)
+        except OSError as error:
+            reason = f"it cannot be read: {error.strerror}"
+        else:
+            has_training = any(name.startswith(splits.TRAINING_SET) for name in _folders_in(path))
+            if not sets and config.CONFIG_FILE not in names and not has_training:
+                reason = f"it has no {config.CONFIG_FILE}, and no folder with {splits.INPUT_FILE} or "
+                reason += splits.EXPECTED_FILE
+                if holds_data(path):
+                    above = os.path.normpath(os.path.join(path, os.pardir))
+                    reason = f"it is a test set\n  did you mean `{visible(above)}`?"
+    if reason:
+        raise UsageError(message=f"`{visible(path)}` is no challenge: {reason}")
+    for test in tests:
+        if sets and not os.path.isdir(os.path.join(path, test)):
+            there = some_of(sets)
+            raise UsageError(message=f"`{visible(path)}` has no test set `{visible(test)}`\n  there are {there}")
+
+
+def test_sets(challenge: str) -> list[str]:
+    """Return the names of the folders with answers or inputs, without training sets, in natural order."""
+    names = (name for name in _folders_in(challenge) if not name.startswith(splits.TRAINING_SET))
+    return sorted((name for name in names if holds_data(os.path.join(challenge, name))), key=natural_order)
+
+
+def holds_data(folder: str) -> bool:
+    """Whether a folder has answers or inputs, also as broken links; if it may not be listed, its name decides."""
+    try:
+        return not DATA_FILES.isdisjoint(os.listdir(folder))
+    except PermissionError:
+        return os.path.basename(folder).startswith(("dev-", "test-"))
+    except OSError:
+        return False
+
+
+def _submitted_sets(submission: str) -> list[str]:
+    """Return the folders of a submission that have names of test sets; raises UnreadableFileError."""
+    with sources.naming(submission):
+        names = _names_in(submission)
+    return [name for name in names if name.startswith(("dev-", "test-")) and _is_folder(submission, name)]
+
+
+def _names_in(folder: str) -> list[str]:
+    """List a folder; raises OSError, also if the folder may be listed, but not entered."""
+    os.stat(os.path.join(folder, os.curdir))
+    return os.listdir(folder)
+
+
+def _folders_in(folder: str) -> list[str]:
+    try:
+        return [name for name in _names_in(folder) if _is_folder(folder, name)]
+    except OSError:
+        return []
+
+
+def _is_folder(folder: str, name: str) -> bool:
+    return os.path.isdir(os.path.join(folder, name))
+
+
+# The options of a challenge
 
 
 def with_options(target: Target, challenge: str, metrics: Sequence[str] = ()) -> Target:
@@ -359,25 +424,22 @@ def with_options(target: Target, challenge: str, metrics: Sequence[str] = ()) ->
     if metrics:
         options, broken = replace(options, alt_metrics=tuple(metrics), select_metrics=()), None
     has_header = os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
-    out_header = options.out_header or (splits.OUT_HEADER_FILE if has_header else None)
-    names, inputs = (_header(challenge, name, notes) for name in (out_header, options.in_header))
-    training = find_answers(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
-    target = target.replace(
-        header=names[0] if names else None,
-        in_header=inputs[0] if inputs else None,
+    headers: list[str | None] = []
+    for name in (options.out_header or (splits.OUT_HEADER_FILE if has_header else None), options.in_header):
+        try:
+            headers.append(next(iter(splits.read_header(challenge, name)), None))
+        except DataError as error:
+            notes.append(f"{_one_line(error)}; so no line is taken for a header")
+            headers.append(None)
+    target = replace(
+        target,
+        header=headers[0],
+        in_header=headers[1],
         header_is_skipped=options.out_header is not None,
-        training=training,
+        training=find_answers(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE)),
     )
     target = _with_metric(target, options, challenge, broken, notes)
-    return target.replace(notes=tuple(notes))
-
-
-def _header(challenge: str, name: str | None, notes: list[str]) -> tuple[str, ...]:
-    try:
-        return splits.read_header(challenge, name)
-    except DataError as error:
-        notes.append(f"{_one_line(error)}; so no line is taken for a header")
-        return ()
+    return replace(target, notes=tuple(notes))
 
 
 def _with_metric(
@@ -387,7 +449,6 @@ def _with_metric(
     path = os.path.join(challenge, config.CONFIG_FILE)
     if options.selector is not None:
         raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
-    metrics: list[Metric] = []
     try:
         if broken is not None:
             raise broken
@@ -398,35 +459,31 @@ def _with_metric(
             notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
             return target
         of_shares = any(metric.answers == "shares" for metric in metrics)
-        target = target.replace(
+        target = replace(
+            target,
             words_are_plain=not (schemes[0].text_flags or of_shares),
             reader=next((metric for metric in metrics if metric.has_entries), None),
         )
         if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
-            metrics = [_of_classes(metric) for metric in metrics]
+            from geval_py.scoring.metrics.exact import class_or_entries  # as where a line is the probability of 1
+
+            metrics = [
+                replace(metric, is_of_words=False, parse=class_or_entries) if metric.is_of_words else metric
+                for metric in metrics
+            ]
         if any(metric.is_of_words for metric in metrics):
             return target
         if any(metric.has_entries and not metric.has_classes for metric in metrics):
-            return target.replace(pointless=pointless_rules(metrics))
+            return replace(target, pointless=pointless_rules(metrics))
         (scheme, _), *_ = select_schemes(replace(options, select_metrics=()))
-        return target.replace(metric=metrics[0], preparation=preparation_for(scheme))
+        return replace(target, metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
-        is_text = not _looks_like_words(target)
+        texts = _first_lines(target.output, target.output_header)
+        is_text = bool(texts) and not any(map(_is_distribution, texts))
         what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
         place = "" if isinstance(error, DataError) else f"; in {named(path)}"
         notes.append(f"{_one_line(error)}{place}; so {what}")
-        return target.replace(is_text=is_text)
-
-
-def _of_classes(metric: Metric) -> Metric:
-    """Return a metric on exact words as it is where a line is the probability of the class 1."""
-    if not metric.is_of_words:
-        return metric
-    from dataclasses import replace
-
-    from geval_py.scoring.metrics.exact import class_or_entries
-
-    return replace(metric, is_of_words=False, parse=class_or_entries)
+        return replace(target, is_text=is_text)
 
 
 def _has_classes(target: Target) -> bool:
@@ -443,12 +500,6 @@ def _has_classes(target: Target) -> bool:
     return any(map(is_class_line, outputs))
 
 
-def _looks_like_words(target: Target) -> bool:
-    """Whether a first line of the output is a distribution over words, or there is no telling."""
-    texts = _first_lines(target.output, target.output_header)
-    return not texts or any(map(_is_distribution, texts))
-
-
 def _is_distribution(text: str) -> bool:
     try:
         return ":" in text and bool(wordprobs.parse_entries(text, 1))
@@ -462,6 +513,6 @@ def _first_lines(path: str, header: str | None) -> list[str]:
         return []
     try:
         with LineReader(path, header=header) as reader:
-            return decode_lines(reader.block())[:FIRST_LINES]
+            return decode_lines(reader.block())[:MAX_FIRST_LINES]
     except (DataError, MissingPackageError):
         return []

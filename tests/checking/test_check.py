@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py.checking import line_rules as lines
 from geval_py.checking.check import check_output
 from geval_py.checking.fixes import DIFF_LINES
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
@@ -530,12 +529,8 @@ def test_every_rule_has_a_test():
     assert tested | others | subwords | {"E107"} == set(ALL)  # E107 in test_targets.py
 
 
-def test_flag_rules_are_rules():
-    assert {rule.code for rule in lines.FLAG_RULES} <= set(ALL)
-
-
 def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):
-    monkeypatch.setattr("geval_py.checking.places.LONGEST_LINE", 10)
+    monkeypatch.setattr("geval_py.checking.places.MAX_LINE", 10)
     assert first(check(b"a:0.5 a:0.5 :0.5\n")["W206"]) == (
         1,
         1,

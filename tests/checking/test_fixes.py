@@ -9,8 +9,7 @@ from profiles import examples
 
 from geval_py.checking import fixes
 from geval_py.checking.fixes import FIXABLE, Fixes, fix_file, fix_line
-from geval_py.checking.line_rules import FLAG_RULES
-from geval_py.checking.rules import RULES_BY_CODE
+from geval_py.checking.rules import FLAG_RULES, RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.wordprobs import LEAST_TOTAL, are_probabilities, parse_line, sum_in_order
@@ -291,7 +290,8 @@ def test_what_flags_tell(line, codes, monkeypatch):
 
 
 def breaks(code, flags):
-    return any(flags & r.has == r.has and not flags & r.lacks for r in FLAG_RULES if r.code == code)
+    pairs = (pair for rule in FLAG_RULES if rule.code == code for pair in rule.flags)
+    return any(flags & has == has and not flags & lacks for has, lacks in pairs)
 
 
 @settings(PROPERTY, max_examples=examples(600))

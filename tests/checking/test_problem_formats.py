@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
@@ -198,7 +199,7 @@ def test_a_share_is_rounded_neither_to_none_nor_to_all(share, text):
 
 def test_json_tells_what_was_not_counted():
     uncounted = (Uncounted(path="out.tsv", reason="it may be for dev-0 or test-A"),)
-    document = json.loads(render(SAMPLE.replace(uncounted=uncounted), "json"))
+    document = json.loads(render(replace(SAMPLE, uncounted=uncounted), "json"))
     assert document["uncounted"] == [{"path": "out.tsv", "reason": "it may be for dev-0 or test-A"}]
 
 

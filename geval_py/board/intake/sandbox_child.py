@@ -166,7 +166,7 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
             ) from error
         if report.unreadable:
             raise _challenge_fault(report.unreadable[0], output.test)
-        problems += (problem_document(one.replace(path=output.file)) for one in report.problems)
+        problems += (problem_document(replace(one, path=output.file)) for one in report.problems)
     return problems
 
 
@@ -179,7 +179,7 @@ def _target(output: ReceivedOutput, path: str, challenge: str, answers: str) -> 
     except DataError as error:
         raise _challenge_fault(error, output.test) from error
     target = Target(output=output_at(path).path, expected=expected)
-    return with_options(target, challenge).replace(words_are_plain=False)
+    return replace(with_options(target, challenge), words_are_plain=False)
 
 
 def _reason(problems: Sequence[Document]) -> str:
