@@ -22,7 +22,7 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import named
 
 if TYPE_CHECKING:
-    from geval_py.modelling import backoff, estimation
+    from geval_py.modelling import estimation
     from geval_py.modelling.corpus import Corpus
 
 DESCRIPTION = "Train n-gram language models, compute the perplexity of texts, and predict next words."
@@ -78,7 +78,7 @@ def make_train_parser() -> commands.CommandParser:
     parser = commands.command_parser("lm train", what, TRAIN_EXAMPLES)
     add = parser.add_argument
     add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
-    order = f"the length of the longest n-grams, 1 to {estimation.MOST_ORDER} (default: {DEFAULT_ORDER})"
+    order = f"the length of the longest n-grams, 1 to {estimation.MAX_ORDER} (default: {DEFAULT_ORDER})"
     add("-o", "--order", type=commands.number_type, default=DEFAULT_ORDER, metavar="N", help=order)
     add("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)")
     add("--counts", choices=estimation.KINDS, help="a model of plain counts, without Kneser-Ney")
@@ -97,20 +97,18 @@ def make_train_parser() -> commands.CommandParser:
     )
     add("--exact-discounts", action="store_true", help="without lmplz's mistake in the counts of counts")
     add("--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space")
-    memory = "use about so much memory, such as 2G, and files beside the model for the rest"
+    memory = "use about so much memory, and files beside the model for the rest (default: 2G)"
     add("--memory", type=_memory, metavar="SIZE", help=memory)
     return parser
 
 
 def _memory(text: str) -> int:
-    from geval_py.modelling.estimation_on_disk import LEAST_MEMORY
+    from geval_py.modelling.columns import MIN_MEMORY
 
     match = re.fullmatch(r"([0-9]{1,6})([MG])", text)
     size = int(match[1]) << (20 if match[2] == "M" else 30) if match else 0
-    if size < LEAST_MEMORY:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size of {LEAST_MEMORY >> 20}M or more, such as 500M or 2G"
-        )
+    if size < MIN_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of {MIN_MEMORY >> 20}M or more, such as 500M or 2G")
     return size
 
 
@@ -122,8 +120,8 @@ def _discount(text: str) -> float:
 
 def run_train(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    from geval_py.modelling import estimation
-    from geval_py.modelling.corpus import read_corpus
+    from geval_py.modelling import arpa, columns, estimation
+    from geval_py.modelling.corpus import CorpusParts, read_corpus
 
     if not given.texts:
         raise UsageError(
@@ -132,40 +130,28 @@ def run_train(given: argparse.Namespace) -> int:
     if given.arpa is None:
         raise UsageError(message="where the model is to be written is missing: --arpa FILE (-: standard output)")
     how = _estimation(given)
-    if given.memory:
-        trained: estimation.Training = _train_on_disk(given, how)
-    else:
-        corpus = read_corpus(given.texts, skip_symbols=given.skip_symbols)
-        _note_on(corpus)
-        if given.counts:
-            _write(estimation.plain_model(corpus, given.order, given.counts), given.arpa)
-            return 0
-        estimated = estimation.estimate(corpus, how)
-        _write(estimated.model, given.arpa)
-        trained = estimated
+    if given.counts:
+        text = read_corpus(given.texts, skip_symbols=given.skip_symbols)
+        _note_on(text)
+        with _model_file(given.arpa) as file:
+            arpa.write_arpa(estimation.plain_model(text, given.order, given.counts), file)
+        return 0
+    folder = None if given.arpa == sources.STANDARD_INPUT else os.path.dirname(given.arpa) or "."
+    parts = CorpusParts(lines.blocks_of_files(given.texts), skip_symbols=given.skip_symbols)
+    with _writing_beside(folder):
+        sizes = columns.Sizes.of_memory(given.memory or columns.DEFAULT_MEMORY, folder)
+        tokens = estimation.StoredTokens(parts, sizes)
+        text = parts.corpus(tokens.beginning)
+        _note_on(text)
+        estimated = estimation.estimate(text, how, tokens)
+    with _model_file(given.arpa) as file:
+        arpa.write_arpa(estimated, file)
     if given.arpa != sources.STANDARD_INPUT:
-        terminal.write_table(estimation.training_table(trained))
-    orders = [str(order) for order, discounts in enumerate(trained.discounts, 1) if discounts.fell_back]
+        terminal.write_table(estimation.training_table(estimated))
+    orders = [str(order) for order, discounts in enumerate(estimated.discounts, 1) if discounts.fell_back]
     if orders:
         terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
     return 0
-
-
-def _train_on_disk(given: argparse.Namespace, how: estimation.Estimation) -> estimation.Training:
-    """Train with limited memory; raises UsageError if the temporary files cannot be written."""
-    from geval_py.modelling import corpus, estimation_on_disk
-
-    folder = None if given.arpa == sources.STANDARD_INPUT else os.path.dirname(given.arpa) or "."
-    parts = corpus.CorpusParts(lines.blocks_of_files(given.texts), skip_symbols=given.skip_symbols)
-    sizes = estimation_on_disk.Sizes.of_memory(given.memory)
-    with _writing_beside(folder):
-        tokens = estimation_on_disk.StoredTokens(parts, folder, sizes.tokens)
-        read = parts.corpus(tokens.beginning)
-        _note_on(read)
-        model = estimation_on_disk.Estimator(read, tokens, how, folder, sizes).estimate()
-    with _model_file(given.arpa) as file:
-        estimation_on_disk.write_arpa(model, file)
-    return model
 
 
 @contextmanager
@@ -217,13 +203,6 @@ def _estimation(given: argparse.Namespace) -> estimation.Estimation:
     )
 
 
-def _write(model: backoff.BackoffModel, path: str) -> None:
-    from geval_py.modelling import arpa
-
-    with _model_file(path) as file:
-        arpa.write_arpa(model, file)
-
-
 @contextmanager
 def _model_file(path: str) -> Iterator[rewriting.Writable]:
     if path == sources.STANDARD_INPUT:
@@ -266,10 +245,10 @@ def run_perplexity(given: argparse.Namespace) -> int:
     if given.sentences and (given.bootstrap is not None or given.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
     score = _loaded(given.model).score_blocks(lines.blocks_of_files(given.texts), bos=given.marks, eos=given.marks)
-    unknown = sum(score.oov)
+    unknown = int(score.oov.sum())
     if unknown:
         terminal.note(
-            f"{unknown} of {sum(score.tokens)} tokens are <unk>, with the probability that the model gives to it"
+            f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it"
         )
     if given.sentences:
         terminal.write_table(ngram_model.sentences_table(score, given.precision))

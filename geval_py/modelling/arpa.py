@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from geval_py.errors import MalformedLineError, ModelError
 from geval_py.modelling import kenlm_models
-from geval_py.modelling.backoff import BackoffModel, Ngrams, key_of
+from geval_py.modelling.backoff import ArpaRows, BackoffModel, Ngrams, key_of, texts_of
 from geval_py.modelling.corpus import (
     MARKS,
     START,
@@ -27,15 +28,28 @@ from geval_py.reading.lines import LineReader
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.text import visible
 
+with suppress(ImportError):  # it was not built
+    from geval_py.scoring.kernel._native import write_arpa_rows
+
 if TYPE_CHECKING:
     from geval_py.reading.rewriting import Writable
 
 UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
 LOG_ZERO = -99.0
 MISSING_UNKNOWN = -100.0
-MOST_SUM = 1.001  # of the probabilities behind a context; a file has few digits
+MAX_SUM = 1.001  # of the probabilities behind a context; a file has few digits
 _ROWS = 1 << 14  # read at a time
 _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
+
+
+class WritableModel(Protocol):
+    """A model that can be written: its words, the number of n-grams of each order, and their rows in blocks."""
+
+    @property
+    def words(self) -> list[bytes]: ...
+    @property
+    def kept(self) -> tuple[int, ...]: ...
+    def sections(self) -> Iterable[Iterable[ArpaRows]]: ...
 
 
 class _Rows(NamedTuple):
@@ -279,50 +293,35 @@ def _check(model: BackoffModel) -> None:
     predicted = level.words != START
     weights = np.where(predicted, 10.0**level.log_probabilities, 0.0)
     sums = np.bincount(level.contexts, weights=weights)
-    if len(sums) and sums.max() > MOST_SUM:
+    if len(sums) and sums.max() > MAX_SUM:
         context = int(sums.argmax())
         behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
         message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
         raise ModelError(path=model.name, message=message)
 
 
-def write_arpa(model: BackoffModel, file: Writable) -> None:
+def write_arpa(model: WritableModel, file: Writable) -> None:
     """Write a model in the ARPA format, with eight significant digits."""
-    file.write(arpa_head(map(len, model.levels)))
-    for order, level in enumerate(model.levels, 1):
-        file.write(section_head(order))
-        for start in range(0, len(level), _ROWS):
-            rows = np.arange(start, min(start + _ROWS, len(level)), dtype=np.int32)
-            backoffs = level.log_backoffs[rows] if order < model.order else None
-            file.write(arpa_rows(model, model.words_of(order, rows), level.log_probabilities[rows], backoffs))
-    file.write(ARPA_END)
-
-
-ARPA_END = b"\n\\end\\\n"
-
-
-def arpa_head(counts: Iterable[int]) -> bytes:
-    """Return the head of an ARPA file: the number of n-grams of each order."""
-    return b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(counts, 1))
-
-
-def section_head(order: int) -> bytes:
-    """Return what is in front of the n-grams of an order."""
-    return b"\n\\%d-grams:\n" % order
-
-
-def arpa_rows(model: BackoffModel, ids: Sequence[Ids], logs: Doubles, backoffs: Doubles | None) -> bytes:
-    """Return n-grams, a line each: columns of the model's words, log10 probabilities, and log10 back-offs if any."""
-    if backoffs is not None:
-        backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads a probability of -inf, but no back-off of -inf
-    if choose_backend() == "native":
-        from geval_py.scoring.kernel._native import write_arpa_rows
-
-        return write_arpa_rows(*model.joined_words, np.concatenate(ids), logs, b"" if backoffs is None else backoffs)
-    fields = [logs.tolist(), *(model.texts[column].tolist() for column in ids)]
-    line = "%.8g\t" + " ".join(["%s"] * len(ids))
-    if backoffs is not None:
-        fields.append(backoffs.tolist())
-        line += "\t%.8g"
-    values = tuple(chain.from_iterable(zip(*fields, strict=True)))
-    return (f"{line}\n" * len(logs) % values).encode(errors="surrogateescape")
+    native = choose_backend() == "native"
+    joined = b"\n".join([*model.words, b""])
+    lengths = np.fromiter(map(len, model.words), np.int64, len(model.words)) + 1
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    texts = np.empty(0, np.object_) if native else texts_of(model.words)
+    file.write(b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(model.kept, 1)))
+    for order, blocks in enumerate(model.sections(), 1):
+        file.write(b"\n\\%d-grams:\n" % order)
+        for ids, logs, backoffs in blocks:
+            if backoffs is not None:
+                backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads no back-off of -inf
+            if native:
+                written = b"" if backoffs is None else backoffs
+                file.write(write_arpa_rows(joined, starts, np.concatenate(ids), logs, written))
+                continue
+            fields = [logs.tolist(), *(texts[column].tolist() for column in ids)]
+            line = "%.8g\t" + " ".join(["%s"] * order)
+            if backoffs is not None:
+                fields.append(backoffs.tolist())
+                line += "\t%.8g"
+            values = tuple(chain.from_iterable(zip(*fields, strict=True)))
+            file.write((f"{line}\n" * len(logs) % values).encode(errors="surrogateescape"))
+    file.write(b"\n\\end\\\n")

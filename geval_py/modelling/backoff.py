@@ -31,6 +31,8 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 Texts = NDArray[np.object_]
+ArpaRows = tuple[list[Ids], Doubles, Doubles | None]  # columns of words, log10 probabilities, and back-offs if any
+WRITTEN_ROWS = 1 << 14  # at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +120,21 @@ class BackoffModel:
         """The words as texts (:func:`texts_of`)."""
         return texts_of(self.words)
 
-    @cached_property
-    def joined_words(self) -> tuple[bytes, Longs]:
-        """The words, each with an LF behind it, and where each starts and the last ends."""
-        lengths = np.fromiter(map(len, self.words), np.int64, len(self.words)) + 1
-        return b"\n".join([*self.words, b""]), np.concatenate([[0], np.cumsum(lengths)])
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The number of n-grams of each order."""
+        return tuple(map(len, self.levels))
+
+    def sections(self) -> Iterator[Iterator[ArpaRows]]:
+        """Yield the n-grams of each order in blocks, as an ARPA file has them."""
+        return map(self._section, range(1, self.order + 1))
+
+    def _section(self, length: int) -> Iterator[ArpaRows]:
+        level = self.levels[length - 1]
+        for start in range(0, len(level), WRITTEN_ROWS):
+            rows = np.arange(start, min(start + WRITTEN_ROWS, len(level)), dtype=np.int32)
+            backoffs = level.log_backoffs[rows] if length < self.order else None
+            yield self.words_of(length, rows), level.log_probabilities[rows], backoffs
 
     def words_of(self, length: int, rows: Ids) -> list[Ids]:
         """Return the words of n-grams, given as rows of their order: an array for each position."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.modelling import backoff, corpus, gap_models, kenlm_models
+from geval_py.modelling import backoff, corpus, gap_models
+from geval_py.modelling.ngram_model import NgramModel
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.text import nearest, visible
@@ -78,53 +79,37 @@ def unigram_shares(texts: Iterable[corpus.Sentence]) -> tuple[dict[bytes, float]
     return {word: count / total * (1 - rest) for word, count in counts.most_common()}, rest
 
 
-class KenlmModel:
-    """A KenLM model, ARPA or binary, which scores the ``top`` most frequent words of train (0: all) in each gap."""
+class FrequentWords:
+    """An n-gram model in a file, ARPA or KenLM's, which scores the ``top`` most frequent words of train (0: all).
+
+    A word's probability in a gap is that of the word behind the left context and of the right context behind it.
+    """
 
     def __init__(self, path: str, top: int) -> None:
-        self._kenlm, self._model = kenlm_models.open_model(path, "kenlm:FILE")
-        self._top = top
-        self._words: list[str] = []
+        self._model, self._top = NgramModel.load(path), top
+        self._words: list[bytes] = []
         self._rest = 1.0
 
     def fit(self, items: Iterable[Item]) -> None:
         """Choose the most frequent words of the items' texts; the share of all others is the rest."""
         shares, _ = unigram_shares(corpus.texts_of(items))
         listed = list(shares.items())[: self._top or None]
-        self._words = [word.decode(errors="replace") for word, _ in listed]
+        self._words = [word for word, _ in listed]
         self._rest = 1.0 - sum(share for _, share in listed)
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item."""
-        return map(self._line, map(corpus.gap_of, items))
-
-    def _line(self, gap: corpus.Gap) -> str:
         reach = self._model.order - 1
-        before = self._kenlm.State()
-        self._model.NullContextWrite(before)
-        for word in _texts(gap.left[-reach:] if reach else []):
-            after = self._kenlm.State()
-            self._model.BaseScore(before, word, after)
-            before = after
-        right = _texts(gap.right[:reach])
-        logs = np.array([self._log10(before, word, right) for word in self._words])
-        shares = 10.0 ** (logs - logs.max())
-        shares *= (1.0 - self._rest) / shares.sum()
-        by_share = np.argsort(-shares, kind="stable").tolist()
-        return line_of([self._words[place] for place in by_share], shares[by_share].tolist(), self._rest)
-
-    def _log10(self, before: Any, word: str, right: Sequence[str]) -> float:
-        """Return the log10 probability of a word and of the words behind it."""
-        total = 0.0
-        for scored in (word, *right):
-            after = self._kenlm.State()
-            total += self._model.BaseScore(before, scored, after)
-            before = after
-        return total
-
-
-def _texts(words: corpus.Sentence) -> list[str]:
-    return [word.decode(errors="replace") for word in words]
+        for gap in map(corpus.gap_of, items):
+            left, right = gap.left[-reach:] if reach else [], gap.right[:reach]
+            text = b"".join(b" ".join([*left, word, *right]) + b"\n" for word in self._words)
+            logs, _, lengths = self._model.token_scores(text, bos=False, eos=False)
+            in_words = logs.reshape(len(self._words), int(lengths[0]))[:, len(left) :].sum(axis=1)
+            shares = 10.0 ** (in_words - in_words.max())
+            shares *= (1.0 - self._rest) / shares.sum()
+            by_share = np.argsort(-shares, kind="stable").tolist()
+            words = [self._words[place].decode(errors="replace") for place in by_share]
+            yield line_of(words, shares[by_share].tolist(), self._rest)
 
 
 class WordModel(Protocol):
@@ -142,7 +127,7 @@ class WordModel(Protocol):
 def baseline(name: str, *, top: int = TOP) -> WordModel:
     """Make a baseline by its name; raises UsageError for an unknown name."""
     if name.startswith("kenlm:"):
-        return KenlmModel(name.removeprefix("kenlm:"), top)
+        return FrequentWords(name.removeprefix("kenlm:"), top)
     if name not in BASELINES:
         close = nearest(name, BASELINES)
         advice = "" if close is None else f"did you mean {close}? "

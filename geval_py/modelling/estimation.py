@@ -1,102 +1,53 @@
-"""N-gram models estimated from a corpus: Kneser-Ney, add-one, maximum likelihood; and the counts behind them.
+"""N-gram models estimated from a text: Kneser-Ney as by KenLM's lmplz, add-one, maximum likelihood.
 
-In this order: interpolated modified Kneser-Ney models, estimated as by KenLM's lmplz; models of plain counts; the
-counts of n-grams, from which both are made; counts of tokens and pairs in a text without marks of sentences.
-
-The discounts of Kneser-Ney are those of Chen and Goodman, "An Empirical Study of Smoothing Techniques for Language
-Modeling", TR-10-98, 1998, equation 26:
+The discounts of interpolated modified Kneser-Ney are those of Chen and Goodman, "An Empirical Study of Smoothing
+Techniques for Language Modeling", TR-10-98, 1998, equation 26:
 y = n1 / (n1 + 2 n2), D_j = j - (j + 1) y n_(j+1) / n_j for j = 1, 2, 3, where n_j is the number of n-grams with the
 adjusted count j.
 
 lmplz has a bug (kpu/kenlm issues 405 and 427): in each order but the highest, the last n-gram in suffix order is
 counted in n_j by its count instead of its adjusted count. We do the same, unless exact discounts are wanted.
 
-N-grams are counted order by order, each order from the one before. An n-gram is a row: its context (without the last
-word) is a row of the order below, and so is its suffix (without the first word). Rows are sorted by context, then by
-last word, so that the n-grams of a context are neighbours. The places of the corpus are sorted by word once; for each
-order they are sorted by context and by rank in that order, packed into one int64: ``np.sort`` of int64 takes a tenth
-of the time of ``np.argsort``.
+Texts need not fit into memory. Tokens, n-grams and their numbers are columns (:mod:`geval_py.modelling.columns`), and
+all but the vocabulary is read in blocks of a limited size:
+
+1. N-grams are counted order by order, each order from the one before. An n-gram is a row: its context (without the
+   last word) is a row of the order below, and so is its suffix (without the first word). A chunk of the tokens gives
+   a sorted run of n-grams, by context and then by last word. The runs are merged into the rows of the order.
+2. Adjusted counts, discounts, and probabilities are computed row by row. Rows are sorted by context, so that the
+   numbers of contexts are read in order, too. Numbers of suffixes are needed in no order: they are picked from as
+   much of a column as fits, and again from the next part.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
 from geval_py.errors import ModelError, UsageError
-from geval_py.modelling.backoff import BackoffModel, Ngrams
-from geval_py.modelling.corpus import MARKS, START, UNKNOWN, Corpus, Doubles, Flags, Ids, Longs, sorted_with_ranks
-from geval_py.tables.table import Column, Table
+from geval_py.modelling.backoff import ArpaRows, BackoffModel, Ngrams, key_of
+from geval_py.modelling.columns import DEFAULT_MEMORY, Array, Column, Sizes
+from geval_py.modelling.corpus import (
+    MARKS,
+    START,
+    UNKNOWN,
+    Corpus,
+    Doubles,
+    Flags,
+    Ids,
+    Longs,
+    depths_of,
+    sorted_with_ranks,
+)
+from geval_py.tables.table import Column as TableColumn
+from geval_py.tables.table import Table
 
 FALLBACK = (0.5, 1.0, 1.5)
-MOST_ORDER = 100
+MAX_ORDER = 100
 ADD_ONE, MAXIMUM_LIKELIHOOD = "add-one", "maximum-likelihood"
 KINDS = (ADD_ONE, MAXIMUM_LIKELIHOOD)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discounts:
-    """D1, D2 and D3+ of one order; ``fell_back`` if they are the fall-back, because its counts allow no others."""
-
-    amounts: tuple[float, float, float]
-    fell_back: bool = False
-
-    def of(self, counts: Longs) -> Doubles:
-        """Return the discount of each adjusted count."""
-        table = np.array((0.0, *self.amounts))
-        return table[np.minimum(counts, 3)]
-
-
-def counts_of_counts(adjusted: Longs) -> Longs:
-    """Count the n-grams with each adjusted count up to 4."""
-    return np.bincount(np.minimum(adjusted, 5), minlength=6)[:5]
-
-
-def imitate_bug(counts: Longs, adjusted: int, raw: int) -> None:
-    """Count the last n-gram in suffix order by its count instead of its adjusted count, as lmplz does."""
-    for count, change in ((adjusted, -1), (raw, 1)):
-        if count < len(counts):
-            counts[count] += change
-
-
-def find_discounts(
-    counts: Longs, order: int, *, fallback: tuple[float, float, float] | None, path: str = ""
-) -> Discounts:
-    """Compute the discounts of one order from its counts of counts.
-
-    If the counts of counts allow none, return the ``fallback``; without one, raise ModelError, which names ``path``.
-    Numbers have single precision as in lmplz, which decides whether a D of 0 is in range.
-    """
-    missing = next((j for j in (1, 2, 3) if counts[j] == 0), None)
-    if missing is not None:
-        fault = f"no {order}-gram has the adjusted count {missing}"
-    else:
-        amounts = _amounts(counts)
-        wrong = next((j for j, amount in enumerate(amounts, 1) if not 0 <= amount <= j), None)
-        if wrong is None:
-            return Discounts(amounts=amounts)
-        fault = f"the discount of {order}-grams with the adjusted count {wrong} is {amounts[wrong - 1]:.4g}"
-    if fallback is None:
-        raise ModelError(
-            path=path,
-            message=f"Kneser-Ney has no discounts for this text: {fault}\n  is it small or made up? sentences that "
-            "are there many times over are best left out; or take the fall-back discounts: --discount-fallback",
-        )
-    one, two, three = (float(np.float32(amount)) for amount in fallback)
-    return Discounts(amounts=(one, two, three), fell_back=True)
-
-
-def _amounts(counts: Longs) -> tuple[float, float, float]:
-    of = np.float32
-    y = of(int(counts[1]) / (int(counts[1]) + 2.0 * int(counts[2])))
-    one, two, three = (of(j) - of(j + 1) * y * of(counts[j + 1]) / of(counts[j]) for j in (1, 2, 3))
-    return float(one), float(two), float(three)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +69,8 @@ class Estimation:
     exact_discounts: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.order <= MOST_ORDER:
-            raise UsageError(message=f"the order is a whole number from 1 to {MOST_ORDER}, not {self.order}")
+        if not 1 <= self.order <= MAX_ORDER:
+            raise UsageError(message=f"the order is a whole number from 1 to {MAX_ORDER}, not {self.order}")
         if len(self.prune) > self.order:
             raise UsageError(message=f"{len(self.prune)} thresholds to prune by, for {self.order} orders")
         if list(self.prune) != sorted(self.prune):
@@ -150,160 +101,92 @@ def three_discounts(discounts: Sequence[float]) -> tuple[float, float, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimated:
-    """A model, with the number of n-grams of each order before pruning, and the discounts."""
+class Discounts:
+    """D1, D2 and D3+ of one order; ``fell_back`` if they are the fall-back, because its counts allow no others."""
 
-    model: BackoffModel
-    counts: tuple[int, ...]
-    discounts: tuple[Discounts, ...]
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """The number of n-grams of each order after pruning."""
-        return tuple(map(len, self.model.levels))
+    amounts: tuple[float, float, float]
+    fell_back: bool = False
 
 
-class Training(Protocol):
-    """The numbers of a training: n-grams of each order before and after pruning, and the discounts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """The n-grams of one order: context and suffix (rows of the order below), last word, number of occurrences.
 
-    @property
-    def counts(self) -> tuple[int, ...]: ...
-    @property
-    def kept(self) -> tuple[int, ...]: ...
-    @property
-    def discounts(self) -> tuple[Discounts, ...]: ...
-
-
-def estimate(corpus: Corpus, how: Estimation) -> Estimated:
-    """Estimate a model of a corpus; raises ModelError if the text allows no discounts."""
-    levels = count_ngrams(corpus, how.order)
-    adjusted = adjusted_counts(levels)
-    discounts = []
-    for length, (level, own) in enumerate(zip(levels, adjusted, strict=True), 1):
-        counts = counts_of_counts(own)
-        if level.last is not None and not how.exact_discounts:
-            imitate_bug(counts, own[level.last], level.counts[level.last])
-        discounts.append(find_discounts(counts, length, fallback=how.fallback, path=corpus.name))
-    kept = _kept(corpus, levels, how)
-    ngrams = _weighted(levels, adjusted, discounts, kept, how)
-    words = corpus.words
-    if not kept[0].all():
-        words = [words[number] for number in np.flatnonzero(kept[0]).tolist()]
-    model = BackoffModel(words=words, levels=_compressed(ngrams, kept), name=corpus.name)
-    return Estimated(model=model, counts=tuple(map(len, levels)), discounts=tuple(discounts))
-
-
-def _kept(corpus: Corpus, levels: Sequence[NgramCounts], how: Estimation) -> list[Flags]:
-    """Return whether each n-gram is kept, by order; <unk>, <s> and </s> always are."""
-    in_vocabulary = words_in_vocabulary(corpus.words, how)
-    known, kept = [in_vocabulary], [kept_words(in_vocabulary, levels[0].counts, how)]
-    for length, level in enumerate(levels[1:], 2):
-        known.append(known[-1][level.contexts] & in_vocabulary[level.words])
-        kept.append(known[-1] & (level.counts > how.threshold(length)))
-    return kept
-
-
-def words_in_vocabulary(words: Sequence[bytes], how: Estimation) -> Flags:
-    """Return whether each word is in the vocabulary, if there is one."""
-    if how.vocabulary is None:
-        return np.ones(len(words), np.bool_)
-    allowed = {*how.vocabulary, *MARKS}
-    return np.fromiter((word in allowed for word in words), np.bool_, len(words))
-
-
-def kept_words(in_vocabulary: Flags, counts: Longs, how: Estimation) -> Flags:
-    """Return whether each word is kept; <unk>, <s> and </s> always are."""
-    kept = in_vocabulary & (counts > how.threshold(1))
-    kept[: len(MARKS)] = True
-    return kept
-
-
-def _weighted(
-    levels: Sequence[NgramCounts],
-    adjusted: Sequence[Longs],
-    discounts: Sequence[Discounts],
-    kept: Sequence[Flags],
-    how: Estimation,
-) -> list[Ngrams]:
-    """Return the probabilities and back-offs of all n-grams, kept or not."""
-    ngrams: list[Ngrams] = []
-    gamma, below = np.zeros(0), np.zeros(0)
-    for length, level in enumerate(levels, 1):
-        counts = adjusted[length - 1]
-        contexts = 1 if length == 1 else len(below)
-        own, gamma = discounted(level.contexts, counts, discounts[length - 1], kept[length - 1], contexts)
-        if length == 1:
-            below = word_probabilities(own, float(gamma[0]), int(np.count_nonzero(kept[0])) - 1, how)
-        else:
-            ngrams[-1] = replace(ngrams[-1], log_backoffs=log10(gamma))
-            below = own + gamma[level.contexts] * below[level.suffixes]
-        ngrams.append(
-            Ngrams(
-                contexts=level.contexts,
-                words=level.words,
-                log_probabilities=log10(below),
-                log_backoffs=np.zeros(len(below)),
-            )
-        )
-    return ngrams
-
-
-def discounted(
-    contexts: Ids, adjusted: Longs, discounts: Discounts, kept: Flags, number: int
-) -> tuple[Doubles, Doubles]:
-    """Return the discounted share of each n-gram in its context, and the mass left in each context (1 if unused).
-
-    ``number`` is that of the contexts.
+    ``from_start`` marks those that begin with <s>. ``last`` is the row of the last n-gram in suffix order; None if it
+    begins with <s>, and for the highest order. An estimated model also has probabilities, log10 of the back-offs, and
+    which n-grams are ``kept``.
     """
-    taken = np.where(kept, discounts.of(adjusted), adjusted)
-    sums = np.bincount(contexts, weights=adjusted, minlength=number)
-    left = np.bincount(contexts, weights=taken, minlength=number)
-    is_context = sums > 0
-    sums[~is_context] = left[~is_context] = 1.0
-    return (adjusted - taken) / sums[contexts], left / sums
+
+    contexts: Column
+    words: Column
+    suffixes: Column
+    counts: Column
+    from_start: Column
+    probabilities: Column
+    log_backoffs: Column
+    kept: Column
+    last: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.words)
 
 
-def word_probabilities(own: Doubles, left: float, size: int, how: Estimation) -> Doubles:
-    """Return the probabilities of the words, of which ``size`` can be predicted; <s> has 1."""
-    if how.interpolate_unigrams:
-        share = left / max(size, how.vocabulary_size)
-        probabilities = own + share
-        probabilities[UNKNOWN] = share
-    else:
-        probabilities = own.copy()
-        probabilities[UNKNOWN] = left
-    probabilities[START] = 1.0
-    return probabilities
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimated:
+    """A model in columns: its words, the n-grams by order, the discounts, and the name of the text.
 
+    ``counts`` and ``kept`` are the numbers of n-grams of each order before and after pruning.
+    """
 
-def log10(values: Doubles) -> Doubles:
-    """Return log10 of values up to 1, or a little above by rounding; -inf for 0."""
-    with np.errstate(divide="ignore"):
-        return np.minimum(np.log10(values), 0.0)
+    words: list[bytes]
+    levels: list[Level]
+    counts: tuple[int, ...]
+    kept: tuple[int, ...]
+    discounts: tuple[Discounts, ...]
+    name: str
+    sizes: Sizes
 
-
-def _compressed(ngrams: Sequence[Ngrams], kept: Sequence[Flags]) -> tuple[Ngrams, ...]:
-    """Keep the wanted n-grams and renumber the rows; if all are kept, nothing is copied."""
-    if all(flags.all() for flags in kept):
-        return tuple(ngrams)
-    new_words: Ids = np.cumsum(kept[0], dtype=np.int32) - 1
-    new_rows, compressed = np.zeros(1, np.int32), []
-    for length, (level, flags) in enumerate(zip(ngrams, kept, strict=True), 1):
-        compressed.append(
-            Ngrams(
-                contexts=level.contexts[flags] if length == 1 else new_rows[level.contexts[flags]],
-                words=new_words[level.words[flags]],
-                log_probabilities=level.log_probabilities[flags],
-                log_backoffs=level.log_backoffs[flags],
+    def model(self) -> BackoffModel:
+        """Return the model in arrays, of the n-grams that are kept."""
+        ngrams: list[Ngrams] = []
+        new_words, new_rows = np.zeros(0, np.int32), np.zeros(1, np.int32)
+        for level in self.levels:
+            kept = level.kept.read()
+            renumbered: Ids = np.cumsum(kept, dtype=np.int32) - 1
+            if not ngrams:
+                new_words = renumbered
+            ngrams.append(
+                Ngrams(
+                    contexts=new_rows[level.contexts.read()[kept]],
+                    words=new_words[level.words.read()[kept]],
+                    log_probabilities=_log10(level.probabilities.read()[kept]),
+                    log_backoffs=level.log_backoffs.read()[kept],
+                )
             )
-        )
-        new_rows = np.cumsum(flags, dtype=np.int32) - 1
-    return tuple(compressed)
+            new_rows = renumbered
+        words = [self.words[number] for number in np.flatnonzero(self.levels[0].kept.read()).tolist()]
+        return BackoffModel(words=words, levels=tuple(ngrams), name=self.name)
+
+    def sections(self) -> Iterator[Iterator[ArpaRows]]:
+        """Yield the n-grams of each order that are kept, in blocks, as an ARPA file has them."""
+        return map(self._section, range(1, len(self.levels) + 1))
+
+    def _section(self, length: int) -> Iterator[ArpaRows]:
+        level, size = self.levels[length - 1], min(self.sizes.rows, 1 << 16)
+        for start in range(0, len(level), size):
+            kept = level.kept.read(start, start + size)
+            rows, columns = np.arange(start, start + len(kept)), []
+            for below in self.levels[length - 1 :: -1]:
+                first, stop = int(rows[0]), int(rows[-1]) + 1
+                columns.append(below.words.read(first, stop)[rows - first][kept])
+                rows = below.contexts.read(first, stop)[rows - first]
+            backoffs = level.log_backoffs.read(start, start + size)[kept] if length < len(self.levels) else None
+            yield columns[::-1], _log10(level.probabilities.read(start, start + size)[kept]), backoffs
 
 
-def training_table(estimated: Training) -> Table:
+def training_table(estimated: Estimated) -> Table:
     """Return a table with a row for each order: n-grams, kept n-grams, discounts."""
-    columns = [Column(name=name) for name in ("order", "n-grams", "kept", "D1", "D2", "D3+")]
+    columns = [TableColumn(name=name) for name in ("order", "n-grams", "kept", "D1", "D2", "D3+")]
     rows = [
         (order, count, kept, *(f"{amount:.6g}" for amount in discounts.amounts))
         for order, (count, kept, discounts) in enumerate(
@@ -313,179 +196,353 @@ def training_table(estimated: Training) -> Table:
     return Table(columns, rows)
 
 
+class StoredTokens:
+    """The tokens of a text in chunks of whole sentences; ``beginning`` are the first ones."""
+
+    def __init__(self, parts: Iterable[Ids], sizes: Sizes | None = None) -> None:
+        self.sizes = sizes or Sizes.of_memory(DEFAULT_MEMORY)
+        self.column = self.sizes.column(np.int32)
+        self.bounds = [0]
+        self.beginning: Ids = np.zeros(0, np.int32)
+        for part in parts:
+            if not len(self.column):
+                self.beginning = part
+            elif len(self.column) + len(part) - self.bounds[-1] > self.sizes.tokens:
+                self.bounds.append(len(self.column))
+            self.column.append(part)
+        self.bounds.append(len(self.column))
+
+    def __iter__(self) -> Iterator[tuple[int, Ids]]:
+        """Yield the chunks with the place of their first token."""
+        for start, stop in zip(self.bounds, self.bounds[1:], strict=False):
+            yield start, self.column.read(start, stop)
+
+
+def estimate(corpus: Corpus, how: Estimation, tokens: StoredTokens | None = None) -> Estimated:
+    """Estimate a Kneser-Ney model; ``tokens`` are those of the text where the corpus has only the first ones.
+
+    Raises ModelError if the text allows no discounts.
+    """
+    tokens = tokens or StoredTokens([corpus.tokens])
+    sizes, words = tokens.sizes, corpus.words
+    levels = count_levels(tokens, len(words), how.order)
+    in_vocabulary = np.ones(len(words), np.bool_)
+    if how.vocabulary is not None:
+        allowed = {*how.vocabulary, *MARKS}
+        in_vocabulary = np.fromiter((word in allowed for word in words), np.bool_, len(words))
+    known = sizes.column(np.bool_)  # n-grams of words in the vocabulary
+    known.append(in_vocabulary)
+    flags = in_vocabulary & (levels[0].counts.read() > how.threshold(1))
+    flags[: len(MARKS)] = True
+    levels[0].kept.append(flags)
+    for length, level in enumerate(levels[1:], 2):
+        known_below, known = known, sizes.column(np.bool_)
+        for start in range(0, len(level), sizes.rows):
+            contexts, counts = (column.read(start, start + sizes.rows) for column in (level.contexts, level.counts))
+            first = int(contexts[0])
+            flags = known_below.read(first, int(contexts[-1]) + 1)[contexts - first]
+            flags &= in_vocabulary[level.words.read(start, start + sizes.rows)]
+            known.append(flags)
+            level.kept.append(flags & (counts > how.threshold(length)))
+    discounts = []
+    for length, level in enumerate(levels, 1):
+        adjusted = level.counts if length == len(levels) else _adjusted_counts(level, levels[length], sizes)
+        discounts.append(_find_discounts(level, adjusted, length, how, corpus.name, sizes))
+        _weigh(levels[:length], adjusted, discounts[-1], how, sizes)
+    return Estimated(
+        words=words,
+        levels=levels,
+        counts=tuple(map(len, levels)),
+        kept=tuple(sum(int(np.count_nonzero(block)) for block in x.kept.blocks(sizes.rows)) for x in levels),
+        discounts=tuple(discounts),
+        name=corpus.name,
+        sizes=sizes,
+    )
+
+
+def _adjusted_counts(level: Level, above: Level, sizes: Sizes) -> Column:
+    """Return the number of different words in front of each n-gram; the count for those that begin with <s>."""
+    adjusted = sizes.column(np.int64)
+    for start in range(0, len(level), sizes.picked):
+        stop = min(start + sizes.picked, len(level))
+        before = np.zeros(stop - start, np.int64)
+        for suffixes in above.suffixes.blocks(sizes.rows):
+            inside = suffixes[(suffixes >= start) & (suffixes < stop)] - start
+            before += np.bincount(inside, minlength=stop - start)
+        adjusted.append(np.where(level.from_start.read(start, stop), level.counts.read(start, stop), before))
+    return adjusted
+
+
+def _find_discounts(
+    level: Level, adjusted: Column, length: int, how: Estimation, path: str, sizes: Sizes
+) -> Discounts:
+    """Compute the discounts of one order; raises ModelError if there are none, and no fall-back.
+
+    Numbers have single precision as in lmplz, which decides whether a D of 0 is in range.
+    """
+    counts = np.zeros(5, np.int64)  # of n-grams with each adjusted count up to 4
+    for block in adjusted.blocks(sizes.rows):
+        counts += np.bincount(np.minimum(block, 5), minlength=6)[:5]
+    if level.last is not None and not how.exact_discounts:  # lmplz's bug
+        for column, change in ((adjusted, -1), (level.counts, 1)):
+            count = int(column.read(level.last, level.last + 1)[0])
+            if count < len(counts):
+                counts[count] += change
+    missing = next((j for j in (1, 2, 3) if counts[j] == 0), None)
+    if missing is not None:
+        fault = f"no {length}-gram has the adjusted count {missing}"
+    else:
+        single = np.float32
+        y = single(int(counts[1]) / (int(counts[1]) + 2.0 * int(counts[2])))
+        one, two, three = (
+            float(single(j) - single(j + 1) * y * single(counts[j + 1]) / single(counts[j])) for j in (1, 2, 3)
+        )
+        amounts = (one, two, three)
+        wrong = next((j for j, amount in enumerate(amounts, 1) if not 0 <= amount <= j), None)
+        if wrong is None:
+            return Discounts(amounts=amounts)
+        fault = f"the discount of {length}-grams with the adjusted count {wrong} is {amounts[wrong - 1]:.4g}"
+    if how.fallback is None:
+        raise ModelError(
+            path=path,
+            message=f"Kneser-Ney has no discounts for this text: {fault}\n  is it small or made up? sentences that "
+            "are there many times over are best left out; or take the fall-back discounts: --discount-fallback",
+        )
+    one, two, three = (float(np.float32(amount)) for amount in how.fallback)
+    return Discounts(amounts=(one, two, three), fell_back=True)
+
+
+def _weigh(levels: Sequence[Level], adjusted: Column, discounts: Discounts, how: Estimation, sizes: Sizes) -> None:
+    """Compute the probabilities of the highest of some orders, and the back-offs of their contexts."""
+    level = levels[-1]
+    table = np.array((0.0, *discounts.amounts))
+    done = 0  # contexts
+    for start, stop, contexts in _context_blocks(level, sizes):
+        number = int(contexts[-1]) + 1 - done
+        counts, kept = adjusted.read(start, stop), level.kept.read(start, stop)
+        taken = np.where(kept, table[np.minimum(counts, 3)], counts)
+        sums = np.bincount(contexts - done, weights=counts, minlength=number)
+        left = np.bincount(contexts - done, weights=taken, minlength=number)
+        unused = sums == 0
+        sums[unused] = left[unused] = 1.0
+        own, gamma = (counts - taken) / sums[contexts - done], left / sums
+        if len(levels) == 1:
+            share = float(gamma[0])
+            if how.interpolate_unigrams:
+                share /= max(int(np.count_nonzero(kept)) - 1, how.vocabulary_size)
+                own += share
+            own[UNKNOWN], own[START] = share, 1.0
+            level.probabilities.append(own)
+        else:
+            levels[-2].log_backoffs.append(_log10(gamma))
+            below = levels[-2].probabilities.pick(level.suffixes.read(start, stop), sizes.picked)
+            level.probabilities.append(own + gamma[contexts - done] * below)
+        done += number
+    if len(levels) > 1:
+        levels[-2].log_backoffs.append(np.zeros(len(levels[-2]) - done))
+    if len(levels) == how.order:
+        level.log_backoffs.append(np.zeros(len(level)))
+
+
+def _context_blocks(level: Level, sizes: Sizes) -> Iterator[tuple[int, int, Ids]]:
+    """Yield blocks of rows that hold all n-grams of their contexts: start, stop, contexts."""
+    start, size = 0, sizes.rows
+    while start < len(level):
+        contexts = level.contexts.read(start, start + size)
+        stop = start + len(contexts)
+        if stop < len(level):
+            whole = int(np.searchsorted(contexts, contexts[-1]))
+            if not whole:
+                size *= 2
+                continue
+            stop, contexts = start + whole, contexts[:whole]
+        yield start, stop, contexts
+        start = stop
+
+
+def _log10(values: Doubles) -> Doubles:
+    """Return log10 of values up to 1, or a little above by rounding; -inf for 0."""
+    with np.errstate(divide="ignore"):
+        return np.minimum(np.log10(values), 0.0)
+
+
 # Models of plain counts
 
 
 def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
     """Make a model of plain counts, one of :data:`KINDS`."""
-    levels = count_ngrams(corpus, order)
-    totals = [np.array([corpus.length + corpus.sentences])]
-    totals += [
-        np.bincount(level.contexts, weights=level.counts, minlength=len(below)).astype(np.int64)
-        for below, level in pairwise(levels)
-    ]
-    size = len(corpus.words) - 1
-    ngrams = []
+    levels = count_levels(StoredTokens([corpus.tokens]), len(corpus.words), order)
+    size, ngrams = len(corpus.words) - 1, []
+    totals: Longs = np.array([corpus.length + corpus.sentences])
     for length, level in enumerate(levels, 1):
-        behind = totals[length] if length < order else np.zeros(len(level), np.int64)
+        contexts, counts, from_start = level.contexts.read(), level.counts.read(), level.from_start.read()
+        behind = np.zeros(len(level), np.int64)  # how often something follows
+        if length < order:
+            above = levels[length]
+            behind = np.bincount(above.contexts.read(), weights=above.counts.read(), minlength=len(level))
         if kind == ADD_ONE:
-            whole = level.from_start | (length == order)  # others are only the ends of longer n-grams
-            shares = (level.counts + 1) / (totals[length - 1][level.contexts] + size)
-            shares = np.where(whole, shares, 1 / size)
-            backoffs = np.where(level.from_start | (length == order - 1), size / (behind + size), 1.0)
+            whole = from_start | (length == order)  # others are only the ends of longer n-grams
+            shares = np.where(whole, (counts + 1) / (totals[contexts] + size), 1 / size)
+            backoffs = np.where(from_start | (length == order - 1), size / (behind + size), 1.0)
         else:
-            shares = level.counts / totals[length - 1][level.contexts]
+            shares = counts / totals[contexts]
             backoffs = np.where(behind > 0, 0.0, 1.0)
         if length == 1:
             shares[START] = 1.0
-        ngrams.append(ngrams_of(level, shares, backoffs))
+        with np.errstate(divide="ignore"):
+            logs, log_backoffs = np.log10(shares), np.log10(backoffs)
+        words = level.words.read()
+        ngrams.append(Ngrams(contexts=contexts, words=words, log_probabilities=logs, log_backoffs=log_backoffs))
+        totals = behind
     return BackoffModel(words=corpus.words, levels=tuple(ngrams), name=corpus.name)
-
-
-def ngrams_of(level: NgramCounts, shares: Doubles, backoffs: Doubles) -> Ngrams:
-    """Make the n-grams of a model from probabilities and back-off factors."""
-    with np.errstate(divide="ignore"):
-        return Ngrams(
-            contexts=level.contexts,
-            words=level.words,
-            log_probabilities=np.log10(shares),
-            log_backoffs=np.log10(backoffs),
-        )
 
 
 # Counting n-grams
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NgramCounts:
-    """The n-grams of one order: context and suffix (rows of the order below), last word, number of occurrences.
-
-    ``from_start`` marks those that begin with <s>. ``last`` is the row of the last n-gram in suffix order; None if it
-    begins with <s>, and for the highest order.
-    """
-
-    contexts: Ids
-    words: Ids
-    suffixes: Ids
-    counts: Longs
-    from_start: Flags
-    last: int | None
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-
-def count_ngrams(corpus: Corpus, order: int) -> list[NgramCounts]:
+def count_levels(stored: StoredTokens, words: int, order: int) -> list[Level]:
     """Count the n-grams of orders 1 to ``order``; of order 1 all words are rows, <unk> and <s> with count 0."""
-    tokens, depths = corpus.tokens, corpus.depths
-    rows = tokens
-    last = _LastNgram(tokens)
-    counts = np.bincount(tokens, minlength=len(corpus.words))
-    levels = [counted_words(counts, None if order == 1 else last.row(rows))]
-    places = sorted_with_ranks(tokens)[0].astype(np.int32)  # by word
+    sizes = stored.sizes
+    counts, by_word = np.zeros(words, np.int64), sizes.column(np.int32)
+    last = _LastNgram(words - 1)
+    for start, tokens in stored:
+        counts += np.bincount(tokens, minlength=words)
+        by_word.append(sorted_with_ranks(tokens)[0])
+        last.look(start, tokens, tokens)
+    counts[START] = 0
+    ids, nothing = np.arange(words, dtype=np.int32), np.zeros(words, np.int32)
+    level = _new_level(sizes, None if order == 1 else last.next_row())
+    for column, values in (
+        (level.contexts, nothing),
+        (level.words, ids),
+        (level.suffixes, nothing),
+        (level.counts, counts),
+        (level.from_start, ids == START),
+    ):
+        column.append(values)
+    levels, rows = [level], stored.column
     for length in range(2, order + 1):
-        places = places[depths[places] >= length - 1]
-        ranks, contexts = sorted_with_ranks(rows[places - 1])
-        sorted_places = places[ranks]
-        words = tokens[sorted_places]
-        new = np.ones(len(words), np.bool_)
-        new[1:] = (contexts[1:] != contexts[:-1]) | (words[1:] != words[:-1])
-        firsts = np.flatnonzero(new)
-        first_places = sorted_places[firsts]
-        suffixes = rows[first_places]
-        rows = np.zeros_like(tokens)
-        rows[sorted_places] = np.cumsum(new, dtype=np.int32) - 1
-        last.lengthen(length)
-        levels.append(
-            NgramCounts(
-                contexts=contexts[firsts],
-                words=words[firsts],
-                suffixes=suffixes,
-                counts=np.diff(np.append(firsts, len(words))),
-                from_start=depths[first_places] == length - 1,
-                last=None if length == order else last.row(rows),
-            )
-        )
+        level, rows = _count_longer(stored, rows, by_word, length)
+        for start, tokens in stored:
+            last.look(start, tokens, rows.read(start, start + len(tokens)))
+        levels.append(replace(level, last=None if length == order else last.next_row()))
     return levels
 
 
-def counted_words(counts: Longs, last: int | None) -> NgramCounts:
-    """Return the n-grams of order 1 from the number of occurrences of each word; <s> gets 0."""
-    counts[START] = 0
-    nothing = np.zeros(len(counts), np.int32)
-    words = np.arange(len(counts), dtype=np.int32)
-    return NgramCounts(
-        contexts=nothing, words=words, suffixes=nothing, counts=counts, from_start=words == START, last=last
-    )
+def _new_level(sizes: Sizes, last: int | None = None) -> Level:
+    ids = {name: sizes.column(np.int32) for name in ("contexts", "words", "suffixes")}
+    flags = {name: sizes.column(np.bool_) for name in ("from_start", "kept")}
+    numbers = {name: sizes.column(np.float64) for name in ("probabilities", "log_backoffs")}
+    return Level(**ids, **flags, **numbers, counts=sizes.column(np.int64), last=last)
+
+
+def _count_longer(stored: StoredTokens, rows: Column, by_word: Column, length: int) -> tuple[Level, Column]:
+    """Count the n-grams of a length; return them, and the row of the n-gram that ends at each token.
+
+    ``rows`` are those of the n-grams of the length below. ``by_word`` has the places of each chunk, sorted by word.
+    Sorting these by context and by rank in that order, packed into one int64, sorts by context and by word:
+    ``np.sort`` of int64 takes a tenth of the time of ``np.argsort``.
+    """
+    sizes = stored.sizes
+    runs = [sizes.column(kind) for kind in (np.int64, np.int32, np.int64, np.bool_)]
+    bounds, own_rows = [0], sizes.column(np.int32)
+    for start, tokens in stored:
+        below, depths = rows.read(start, start + len(tokens)), depths_of(tokens)
+        places = by_word.read(start, start + len(tokens))
+        places = places[depths[places] >= length - 1]
+        ranks, contexts = sorted_with_ranks(below[places - 1])
+        places = places[ranks]
+        del ranks
+        keys = key_of(contexts, tokens[places])
+        del contexts
+        new = _is_new(keys)
+        own = np.full(len(tokens), -1, np.int32)
+        own[places] = np.cumsum(new, dtype=np.int32) - 1
+        own_rows.append(own)
+        firsts = np.flatnonzero(new)
+        first_places = places[firsts]
+        counts = np.diff(np.append(firsts, len(keys)))
+        columns = (keys[firsts], below[first_places], counts, depths[first_places] == length - 1)
+        for column, values in zip(runs, columns, strict=True):
+            column.append(values)
+        bounds.append(len(runs[0]))
+    level, merged = _merge(runs, bounds, sizes)
+    of_tokens = sizes.column(np.int32)
+    for (start, tokens), first, stop in zip(stored, bounds, bounds[1:], strict=False):
+        of_run = np.append(merged.read(first, stop), np.int32(0))  # the last one for -1: no n-gram ends there
+        of_tokens.append(of_run[own_rows.read(start, start + len(tokens))])
+    return level, of_tokens
+
+
+def _merge(runs: Sequence[Column], bounds: Sequence[int], sizes: Sizes) -> tuple[Level, Column]:
+    """Merge sorted runs, which follow each other; return the n-grams, and the row of each row of a run."""
+    level, merged = _new_level(sizes), sizes.column(np.int32)
+    starts, stops = list(bounds[:-1]), bounds[1:]
+    share = max(1, sizes.rows // max(1, len(starts)))
+    while any(start < stop for start, stop in zip(starts, stops, strict=True)):
+        keys = [runs[0].read(start, min(start + share, stop)) for start, stop in zip(starts, stops, strict=True)]
+        open_ends = [
+            block[-1] for block, start, stop in zip(keys, starts, stops, strict=True) if start + len(block) < stop
+        ]
+        if open_ends:  # what is not greater than the least of them has been read
+            keys = [block[: np.searchsorted(block, min(open_ends), side="right")] for block in keys]
+        ends = [start + len(block) for start, block in zip(starts, keys, strict=True)]
+        suffixes, counts, from_start = (
+            np.concatenate([column.read(start, end) for start, end in zip(starts, ends, strict=True)])
+            for column in runs[1:]
+        )
+        joined = np.concatenate(keys)
+        order = np.argsort(joined, kind="stable")
+        joined = joined[order]
+        new = _is_new(joined)
+        rows = np.empty(len(joined), np.int32)
+        rows[order] = np.cumsum(new, dtype=np.int32) + (len(level) - 1)
+        firsts = np.flatnonzero(new)
+        level.contexts.append(joined[firsts] >> 32)
+        level.words.append(joined[firsts] & 0xFFFFFFFF)
+        level.suffixes.append(suffixes[order[firsts]])
+        level.counts.append(np.add.reduceat(counts[order], firsts))
+        level.from_start.append(from_start[order[firsts]])
+        for start, part in zip(starts, np.split(rows, np.cumsum(list(map(len, keys)))[:-1]), strict=True):
+            merged.put(start, part)
+        starts = ends
+    return level, merged
+
+
+def _is_new(keys: Array) -> Flags:
+    """Return whether each of some sorted keys differs from the one before."""
+    new = np.ones(len(keys), np.bool_)
+    new[1:] = keys[1:] != keys[:-1]
+    return new
 
 
 class _LastNgram:
     """The last n-gram of each order in suffix order, which compares last words first.
 
     Of order 1 it is the word with the greatest id; of each next order the n-gram that ends so and has the greatest
-    first word, until one begins with <s>.
+    first word, until one begins with <s>. All chunks of tokens are looked at with the rows of an order; then
+    :meth:`next_row` returns the row of its last n-gram.
     """
 
-    def __init__(self, tokens: Ids) -> None:
-        self._tokens = tokens
-        self._places = np.flatnonzero(tokens == tokens.max())
+    def __init__(self, word: int) -> None:
+        self._first = word  # the n-gram's first word; START if there is none
+        self._length = 0
+        self._places: Longs = np.zeros(0, np.int64)  # where the n-gram ends
+        self._seen: list[tuple[Longs, Ids, Ids]] = []
 
-    def lengthen(self, length: int) -> None:
-        """Continue with the n-grams of the next length."""
-        if len(self._places):
-            before = self._tokens[self._places - length + 1]
-            greatest = before.max()
-            self._places = self._places[before == greatest] if greatest != START else self._places[:0]
+    def look(self, start: int, tokens: Ids, rows: Ids) -> None:
+        """Look for the n-gram in a chunk."""
+        if self._length == 0:
+            places = np.flatnonzero(tokens == self._first)
+        else:
+            places = self._places[(self._places >= start) & (self._places < start + len(tokens))] - start
+        self._seen.append((places + start, tokens[places - self._length], rows[places]))
 
-    def row(self, rows: Ids) -> int | None:
-        """Return the row of the n-gram; None if it begins with <s>."""
-        return int(rows[self._places[0]]) if len(self._places) else None
-
-
-def adjusted_counts(levels: list[NgramCounts]) -> list[Longs]:
-    """Return the adjusted counts: the number of different words in front of each n-gram.
-
-    The counts of the highest order, and of n-grams that begin with <s>, are not adjusted.
-    """
-    adjusted = [
-        np.where(level.from_start, level.counts, np.bincount(above.suffixes, minlength=len(level)))
-        for level, above in pairwise(levels)
-    ]
-    adjusted.append(levels[-1].counts)
-    return adjusted
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningCounts:
-    """The numbers of occurrences of tokens and of pairs of neighbours in a text without marks of sentences.
-
-    >>> counts = RunningCounts.of("a b a b a".split())
-    >>> counts.bigram_log2(["a", "b"]) == math.log2(3 / 5) + math.log2(2 / 3)
-    True
-    """
-
-    unigrams: Counter[str]
-    bigrams: Counter[tuple[str, str]]
-    tokens: int
-
-    @classmethod
-    def of(cls, tokens: Sequence[str]) -> RunningCounts:
-        """Count the tokens of a text (at least one), and the pairs, also across ends of sentences."""
-        return cls(unigrams=Counter(tokens), bigrams=Counter(pairwise(tokens)), tokens=len(tokens))
-
-    def unigram_log2(self, sentence: Sequence[str]) -> float:
-        """Return log2 of a sentence's probability, each token by its share of the text; -inf if one is unknown."""
-        return math.fsum(_log2(self.unigrams[token], self.tokens) for token in sentence)
-
-    def bigram_log2(self, sentence: Sequence[str]) -> float:
-        """Return log2 of a sentence's probability, each token but the first by its share behind its predecessor."""
-        pairs = (_log2(self.bigrams[pair], self.unigrams[pair[0]]) for pair in pairwise(sentence))
-        return math.fsum((self.unigram_log2(sentence[:1]), *pairs))
-
-    def perplexity(self, log2: float) -> float:
-        """Return the perplexity of the text from the sum of log2 over its sentences."""
-        return float(2 ** (-log2 / self.tokens))
-
-
-def _log2(count: int, of: int) -> float:
-    return math.log2(count / of) if count else -math.inf
+    def next_row(self) -> int | None:
+        """Return the row of the order's last n-gram, and turn to the next order; None if it begins with <s>."""
+        places, words, rows = (np.concatenate(parts) for parts in zip(*self._seen, strict=True))
+        self._seen = []
+        self._length += 1
+        first = words.max() if len(words) else START
+        self._places = places[words == first] if first != START else places[:0]
+        return int(rows[words == first][0]) if len(self._places) else None

@@ -48,7 +48,7 @@ def learn(texts: Sequence[corpus.Sentence], sides: int) -> GapCounts:
     swapped[[corpus.START, corpus.END]] = corpus.END, corpus.START
     tokens = swapped[forward.tokens[::-1]]
     backward = corpus.Corpus(words=forward.words, tokens=tokens, depths=corpus.depths_of(tokens))
-    models = tuple(estimation.estimate(side, ESTIMATION).model for side in (forward, backward)[:sides])
+    models = tuple(estimation.estimate(side, ESTIMATION).model() for side in (forward, backward)[:sides])
     counts = np.bincount(forward.tokens, minlength=len(forward.words))
     counts[[corpus.START, corpus.END]] = 0
     return GapCounts(counts, models)

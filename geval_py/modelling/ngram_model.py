@@ -17,33 +17,26 @@ from __future__ import annotations
 
 import math
 import os
-from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from itertools import accumulate, chain, compress, islice, pairwise
-from typing import Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
 
 from geval_py import errors
-from geval_py.modelling import kenlm_models
+from geval_py.explaining import mixing, significance, statistics
+from geval_py.modelling import arpa, backoff, corpus, estimation, kenlm_models
+from geval_py.modelling.corpus import Doubles, Flags, Longs
 from geval_py.reading import compression, rewriting
 from geval_py.reading.config import check_sampling
 from geval_py.reading.lines import blocks_of, line_of
 from geval_py.tables import formats, numbers, table
-from geval_py.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, Self, TypeAlias
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from geval_py.explaining import significance
-    from geval_py.modelling import backoff, corpus
     from geval_py.reading.lines import TextBlock, TextSource
     from geval_py.scoring.blocks import Progress
-
-    Rows: TypeAlias = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 UNKNOWN_CONVENTION = (
     "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "
@@ -51,27 +44,28 @@ UNKNOWN_CONVENTION = (
 )
 
 
-class TextScore(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextScore:
     """The scores of a text, which has at least one sentence; the arrays have a value for each sentence.
 
     ``logs`` are the sums of log10 probabilities, ``known_logs`` the same without words out of vocabulary, ``oov`` the
     numbers of these words; ``tokens`` are the numbers of predicted tokens: the words, and </s>.
     """
 
-    logs: array[float]
-    known_logs: array[float]
-    oov: array[int]
-    tokens: array[int]
+    logs: Doubles
+    known_logs: Doubles
+    oov: Longs
+    tokens: Longs
 
     @property
     def perplexity_including_oov(self) -> float:
         """The perplexity of all tokens; NaN if there is none, inf if one has probability 0."""
-        return _perplexity(math.fsum(self.logs), sum(self.tokens))
+        return _perplexity(math.fsum(self.logs), int(self.tokens.sum()))
 
     @property
     def perplexity_excluding_oov(self) -> float:
         """The perplexity of the tokens in the vocabulary of the model."""
-        return _perplexity(math.fsum(self.known_logs), sum(self.tokens) - sum(self.oov))
+        return _perplexity(math.fsum(self.known_logs), int((self.tokens - self.oov).sum()))
 
     def intervals(
         self, samples: int, seed: int, progress: Progress | None = None
@@ -80,13 +74,8 @@ class TextScore(Value):
 
         Raises UsageError for fewer than one sample.
         """
-        import numpy as np
-
-        from geval_py.explaining import significance, statistics
-
         check_sampling(samples, seed)
-        known = np.subtract(self.tokens, self.oov)
-        columns = np.stack([self.logs, self.tokens, self.known_logs, known], axis=1)
+        columns = np.stack([self.logs, self.tokens, self.known_logs, self.tokens - self.oov], axis=1)
         infinite = np.isinf(columns)
         finite = np.where(infinite, 0.0, columns)
         tables = [
@@ -121,40 +110,25 @@ def _perplexity(log: float, tokens: float) -> float:
 
 def _joined(scores: Sequence[TextScore]) -> TextScore:
     """Join the scores of blocks."""
-    columns = (chain.from_iterable(getattr(score, name) for score in scores) for name in TextScore.fields)
-    logs, known_logs, oov, tokens = map(array, "ddqq", columns)
-    return TextScore(logs=logs, known_logs=known_logs, oov=oov, tokens=tokens)
+    names = [field.name for field in fields(TextScore)]
+    return TextScore(**{name: np.concatenate([getattr(score, name) for score in scores]) for name in names})
 
 
-def _summed(logs: array[float] | NDArray[np.float64], unknown: Any, lengths: Any) -> TextScore:
-    """Sum the log10 probabilities of tokens by sentence; without numpy where there are no arrays of it."""
-    if isinstance(logs, array):
-        return _sums_of(logs, unknown, lengths)
-    import numpy as np
-
+def _summed(logs: Doubles, unknown: Flags, lengths: Longs) -> TextScore:
+    """Sum the log10 probabilities of tokens by sentence."""
     sentence = np.repeat(np.arange(len(lengths)), lengths)
-    sums = partial(np.bincount, sentence, minlength=len(lengths))
+    sums, known_sums = (
+        np.bincount(sentence, weights=weights, minlength=len(lengths)).astype(np.float64)
+        for weights in (logs, np.where(unknown, 0.0, logs))
+    )
     return TextScore(
-        logs=array("d", sums(weights=logs).tobytes()),
-        known_logs=array("d", sums(weights=np.where(unknown, 0.0, logs)).tobytes()),
-        oov=array("q", np.bincount(sentence[unknown], minlength=len(lengths)).tobytes()),
-        tokens=array("q", np.asarray(lengths, np.int64).tobytes()),
+        logs=sums,
+        known_logs=known_sums,
+        oov=np.bincount(sentence[unknown], minlength=len(lengths)),
+        tokens=lengths,
     )
 
 
-def _sums_of(logs: array[float], unknown: bytes, lengths: array[int]) -> TextScore:
-    """Sum the log10 probabilities of tokens by sentence."""
-    sums, known_sums, oov = array("d"), array("d"), array("q")
-    known = unknown.translate(_SWAPPED)
-    for start, end in pairwise(accumulate(lengths, initial=0)):
-        of_words = logs[start:end]
-        sums.append(math.fsum(of_words))
-        oov.append(unknown.count(1, start, end))
-        known_sums.append(math.fsum(compress(of_words, known[start:end])) if oov[-1] else sums[-1])
-    return TextScore(logs=sums, known_logs=known_sums, oov=oov, tokens=lengths)
-
-
-_SWAPPED = bytes.maketrans(b"\0\1", b"\1\0")
 _LOG10_OF_2 = math.log10(2)
 
 
@@ -207,8 +181,6 @@ class NgramModel:
         options are those of ``geval lm train``. Raises UsageError for options that are wrong, ModelError if the text
         allows no discounts, MalformedLineError for a mark such as <s> in the text, and otherwise as for any file.
         """
-        from geval_py.modelling import corpus, estimation
-
         fallback = estimation.FALLBACK if discount_fallback is True else discount_fallback or None
         how = estimation.Estimation(
             order=order,
@@ -219,7 +191,7 @@ class NgramModel:
             vocabulary_size=vocab_pad,
             exact_discounts=exact_discounts,
         )
-        return cls([estimation.estimate(corpus.corpus_of(blocks_of(texts), skip_symbols=skip_symbols), how).model])
+        return cls([estimation.estimate(corpus.corpus_of(blocks_of(texts), skip_symbols=skip_symbols), how).model()])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -231,8 +203,6 @@ class NgramModel:
         name = os.fspath(path)
         if kenlm_models.is_binary(name):
             return cls([kenlm_models.BinaryModel(name)])
-        from geval_py.modelling import arpa
-
         return cls([arpa.read_arpa(name)])
 
     @classmethod
@@ -252,7 +222,9 @@ class NgramModel:
         if (weights is None) == (on is None):
             raise errors.UsageError(message="a mixture takes weights, or a held-out text to find them on")
         if weights is None:
-            weights = _best_weights(models, on or ())
+            logs, unknown = _rows_of_texts(models, on or ())
+            losses = np.where(unknown, np.inf, -math.log(10) * logs)  # words that no model has do not count
+            weights = mixing.best_weights(losses.T).tolist()
         if len(weights) != len(models) or not models:
             raise errors.UsageError(message=f"{len(weights)} weights are not for {len(models)} models")
         if min(weights) < 0 or not math.isclose(math.fsum(weights), 1, abs_tol=1e-4):
@@ -267,8 +239,6 @@ class NgramModel:
 
         Raises UsageError for a mixture and for a binary file, and if the file cannot be written.
         """
-        from geval_py.modelling import arpa, backoff
-
         (part,) = self.parts if len(self.parts) == 1 else [None]
         if not isinstance(part, backoff.BackoffModel):
             what = "a mixture has no ARPA file" if part is None else "a binary model of KenLM is not written again"
@@ -285,7 +255,7 @@ class NgramModel:
 
     def score(self, words: str | Iterable[str], bos: bool = True, eos: bool = True) -> float:
         """Return the log10 probability of a sentence, as KenLM's ``Model.score`` does."""
-        return _summed(*self.token_scores(line_of(words), bos=bos, eos=eos)).logs[0]
+        return _summed(*self.token_scores(line_of(words), bos=bos, eos=eos)).logs.item()
 
     def surprisals(self, words: str | Iterable[str], bos: bool = True, eos: bool = False) -> list[float]:
         """Return the surprisal of each word in bits, -log2 of its probability; inf if that is 0.
@@ -316,18 +286,16 @@ class NgramModel:
         """Score blocks of lines."""
         return _joined([_summed(*self.token_scores(block, bos=bos, eos=eos)) for _, _, block in blocks])
 
-    def token_scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Any, Any, Any]:
+    def token_scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Doubles, Flags, Longs]:
         """Score a block of whole lines: log10 of each token's probability, whether it is unknown, tokens by line."""
-        found = [part.scores(text, bos=bos, eos=eos) for part in self.parts]
-        if len(found) == 1:
-            return found[0]
-        import numpy as np
-
-        logs, unknown = _rows_of(found)
-        everywhere = unknown.all(axis=0)
+        scores = [part.scores(text, bos=bos, eos=eos) for part in self.parts]
+        if len(scores) == 1:
+            return scores[0]
+        logs, unknown = np.array([logs for logs, _, _ in scores]), np.array([flags for _, flags, _ in scores])
+        everywhere: Flags = np.logical_and.reduce(unknown)
         with np.errstate(divide="ignore"):
             mixed = np.log10(np.array(self.weights) @ np.where(unknown & ~everywhere, 0.0, 10.0**logs))
-        return np.minimum(mixed, 0.0), everywhere, found[0][2]
+        return np.minimum(mixed, 0.0), everywhere, scores[0][2]
 
     def next_words(self, context: str | Iterable[str] = "", k: int | None = 10, bos: bool = True) -> dict[str, float]:
         """Return the most probable next words with their probabilities, the most probable first.
@@ -335,10 +303,6 @@ class NgramModel:
         All of the vocabulary is returned if ``k`` is None; its probabilities sum to 1. <unk> stands for all unknown
         words, and </s> for the end of the sentence.
         """
-        import numpy as np
-
-        from geval_py.modelling import backoff, corpus
-
         if k is not None and k < 0:
             raise errors.UsageError(message=f"k is a number of words, or None for all, not {k}")
         seen = [corpus.MARKS[corpus.START]] * bos + line_of(context).split()
@@ -358,39 +322,16 @@ class NgramModel:
     @cached_property
     def _words(self) -> tuple[backoff.Texts, list[corpus.Ids]]:
         """The words of all models, the marks first, and where each model's words stand among them."""
-        from geval_py.modelling import backoff, corpus
-
         numbering = corpus.Numbering(corpus.MARKS)
         places = [numbering.number(part.words) for part in self.parts]
         return backoff.texts_of(numbering.words), places
 
 
-def _rows_of(scores: Iterable[tuple[Any, Any, Any]]) -> Rows:
-    """Return log10 of the tokens of a block by several models, a row each, and whether they are unknown."""
-    import numpy as np
-
-    logs, unknown, _ = zip(*scores, strict=True)
-    flags = np.array([np.frombuffer(of_model, np.bool_) for of_model in unknown])
-    return np.array([np.asarray(of_model) for of_model in logs], np.float64), flags
-
-
-def _rows_of_texts(models: Sequence[NgramModel], texts: TextSource) -> Rows:
-    import numpy as np
-
-    found = [_rows_of([model.token_scores(block) for model in models]) for _, _, block in blocks_of(texts)]
-    logs, unknown = (np.concatenate(rows, axis=1) for rows in zip(*found, strict=True))
-    return logs, unknown
-
-
-def _best_weights(models: Sequence[NgramModel], texts: TextSource) -> Sequence[float]:
-    """Find the weights of the mixture with the least perplexity on a text, without words that no model has."""
-    import numpy as np
-
-    from geval_py.explaining import mixing
-
-    logs, unknown = _rows_of_texts(models, texts)
-    weights: list[float] = mixing.best_weights(np.where(unknown, np.inf, -math.log(10) * logs).T).tolist()
-    return weights
+def _rows_of_texts(models: Sequence[NgramModel], texts: TextSource) -> tuple[Doubles, Flags]:
+    """Return log10 of the tokens of a text by several models, a row each, and whether they are unknown."""
+    blocks = [[model.token_scores(block) for model in models] for _, _, block in blocks_of(texts)]
+    logs = np.concatenate([[logs for logs, _, _ in block] for block in blocks], axis=1)
+    return logs, np.concatenate([[unknown for _, unknown, _ in block] for block in blocks], axis=1)
 
 
 def perplexity_table(
@@ -407,8 +348,8 @@ def perplexity_table(
     rows = [
         ("Perplexity including OOVs", shown[0]),
         ("Perplexity excluding OOVs", shown[1]),
-        ("OOVs", sum(score.oov)),
-        ("Tokens", sum(score.tokens)),
+        ("OOVs", int(score.oov.sum())),
+        ("Tokens", int(score.tokens.sum())),
     ]
     return table.Table([table.Column(name="what"), table.Column(name="value")], rows)
 
@@ -420,8 +361,8 @@ def perplexity_document(
     document = {
         "perplexity_including_oov": score.perplexity_including_oov,
         "perplexity_excluding_oov": score.perplexity_excluding_oov,
-        "oov": sum(score.oov),
-        "tokens": sum(score.tokens),
+        "oov": int(score.oov.sum()),
+        "tokens": int(score.tokens.sum()),
         "sentences": len(score.tokens),
         "unknown_words": UNKNOWN_CONVENTION,
     }
@@ -436,8 +377,6 @@ def mixture_document(models: Mapping[str, NgramModel], mixture: NgramModel, text
 
     Shared tokens are those that all models have: only on them do models with different vocabularies compare.
     """
-    import numpy as np
-
     weights = [f"{weight:.6f}".rstrip("0").rstrip(".") for weight in mixture.weights]
     names = [*models, "+".join(map("@".join, zip(models, weights, strict=True)))]  # the last as the commands take it
     logs, unknown = _rows_of_texts((*models.values(), mixture), texts)

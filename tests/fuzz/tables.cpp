@@ -1,4 +1,4 @@
-// Fuzz the tables of words and numbers: n-gram models in the files of strangers, the numbers of words, the rows of ARPA
+// Fuzz the tables of words and numbers: the numbers of words, the rows of ARPA
 // files, the search for keys, and the two sums whose result is exact. The first byte of an input chooses.
 
 #include <map>
@@ -7,62 +7,10 @@
 #include "../../geval_py/scoring/kernel/exact_sum.hpp"
 #include "../../geval_py/scoring/kernel/isotonic.hpp"
 #include "../../geval_py/scoring/kernel/key_index.hpp"
-#include "../../geval_py/scoring/kernel/probing_model.hpp"
 #include "../../geval_py/scoring/kernel/word_table.hpp"
 #include "kernel.hpp"
 
 namespace {
-
-// Writes an entry where a search for its key begins, if the table is in the file: fuzzers do not invert hashes.
-void plant(std::string& file, std::size_t begin, const ProbingTable& table, std::uint64_t key, Rest& rest) {
-    char entry[16] = {};
-    std::memcpy(entry, &key, sizeof key);
-    for (std::size_t i = sizeof key; i < table.width; ++i) entry[i] = static_cast<char>(rest.byte());
-    std::memcpy(&file[begin + key % table.buckets * table.width], entry, table.width);
-}
-
-// A file of KenLM, of which the sizes are right or wrong and the rest is anything, scores a text. Mostly it has the words
-// of the text, and pairs of them, with any ids and logarithms.
-void check_probing(Rest rest) {
-    constexpr std::size_t WORD = 12, UNIGRAM = 8, BIGRAM = 16;
-    std::vector<std::uint64_t> counts(3 + rest.byte() % 2);
-    for (std::uint64_t& count : counts) count = rest.byte() % 16;
-    if (const std::uint8_t large = rest.byte(); large > 250) counts.back() = std::uint64_t{1} << (large % 64);
-    const float multiplier = 1 + static_cast<float>(rest.byte() % 8) / 4;
-    const bool marks = rest.byte() % 2, planted = rest.byte() % 8;
-    const Exact text(rest.field());
-    const auto buckets = [multiplier](std::uint64_t entries) {
-        return std::max(entries + 1, static_cast<std::uint64_t>(multiplier * static_cast<float>(entries)));
-    };
-    const std::size_t words_at = 112 + 8 * counts.size() + 8;
-    const ProbingTable words{nullptr, buckets(counts[0]), WORD}, pairs{nullptr, buckets(counts[1]), BIGRAM};
-    const std::size_t pairs_at = words_at + words.buckets * WORD + (counts[0] + 1) * UNIGRAM;
-    std::string bytes(words_at, '\0');
-    if (planted) {
-        bytes.resize(pairs_at + pairs.buckets * BIGRAM + 1024, static_cast<char>(rest.byte()));
-        std::uint64_t before = 0;
-        for (const char* p = text.text().begin; p < text.text().end;) {
-            const char* end = std::find_if(p, text.text().end, [](char c) { return c == ' ' || c == '\n'; });
-            const std::uint64_t key = murmur2({p, end}), id = rest.byte() % 16;
-            plant(bytes, words_at, words, key, rest);
-            const std::size_t place = words_at + key % words.buckets * WORD + 8;
-            if (id) std::memcpy(&bytes[place], "\0\0\0", 4), bytes[place] = static_cast<char>(id);
-            plant(bytes, pairs_at, pairs, (id * 8978948897894561157u) ^ ((1 + before) * 17894857484156487943u), rest);
-            before = id;
-            p = end == text.text().end ? end : end + 1;
-        }
-    } else {
-        bytes.append(rest.text().begin, rest.text().end);
-    }
-    const Exact file(text_of(bytes));
-    ProbingModel model;
-    if (!model.open(file.text(), multiplier, counts)) return;
-    ProbingLogs found;
-    model.score(text.text(), marks, found);
-    EXPECT(found.logs.size() == found.unknown.size() && found.lengths.size() == count_lines(text.text()));
-    EXPECT(std::accumulate(found.lengths.begin(), found.lengths.end(), std::int64_t{0}) ==
-           static_cast<std::int64_t>(found.logs.size()));
-}
 
 // Words have the numbers that a map gives them, and a table that does not grow knows the same ones.
 void check_words(Rest rest) {
@@ -194,7 +142,7 @@ void check_isotonic(Rest rest) {
     for (std::size_t i = 0; i < found.size(); ++i) EXPECT(is_close(again[i], found[i], 1e-12));
 }
 
-constexpr void (*TABLES[])(Rest) = {check_probing, check_words, check_arpa, check_keys, check_sum, check_isotonic};
+constexpr void (*TABLES[])(Rest) = {check_words, check_arpa, check_keys, check_sum, check_isotonic};
 
 }  // namespace
 

@@ -103,7 +103,7 @@ def test_an_empty_vocabulary_is_one(content, tmp_path):
     (tmp_path / "words").write_bytes(content)
     assert read_words(str(tmp_path / "words")) == []
     how = Estimation(order=2, vocabulary=frozenset(), fallback=(0.5, 1.0, 1.5))
-    model = estimate(read(tmp_path, b"a b\nb a\n"), how).model
+    model = estimate(read(tmp_path, b"a b\nb a\n"), how).model()
     assert (model.words, len(model.levels[1])) == ([b"<unk>", b"<s>", b"</s>"], 0)
 
 
@@ -132,7 +132,7 @@ def test_an_order_beyond_the_longest_sentence(tmp_path):
 )
 def test_probabilities_sum_to_one(text, how):
     """All words' p(. | h), with </s> and <unk>, without <s>, sum to 1, whatever the context."""
-    model = estimate(Corpus.of(text), Estimation(order=3, fallback=(0.5, 1.0, 1.5), **how)).model
+    model = estimate(Corpus.of(text), Estimation(order=3, fallback=(0.5, 1.0, 1.5), **how)).model()
     words = [number for number in range(len(model.words)) if number != 1]
     for context in ([1], [1, 0], *([1, word] for word in words), *([word, word] for word in words)):
         tokens = np.array([[*context, word] for word in words], np.int32)

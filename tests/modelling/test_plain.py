@@ -1,16 +1,13 @@
 """Models of plain counts say exactly what their formula says."""
 
 import math
-import re
-import subprocess
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from geval_py.modelling.arpa import read_arpa, write_arpa
 from geval_py.modelling.corpus import Corpus
-from geval_py.modelling.estimation import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, RunningCounts, plain_model
+from geval_py.modelling.estimation import ADD_ONE, KINDS, MAXIMUM_LIKELIHOOD, plain_model
 from geval_py.modelling.ngram_model import NgramModel
 
 TRAIN = ["a b a", "b a c", "", "a b b a", "c"]
@@ -60,41 +57,3 @@ def test_perplexity_is_infinite_where_a_word_has_no_probability():
     including, excluding = score.intervals(100, 1)
     assert including.high == math.inf
     assert excluding.ends == (None, None)  # each of the known tokens costs the same
-
-
-def test_running_counts_as_a_lecture_defines_them():
-    """log2 of the first token by its share, then count(a b) / count(a), pairs counted over the ends of sentences."""
-    sentences = [["a", "b", "."], ["b", "a", "b", "."], ["a", "."]]
-    tokens = [token for sentence in sentences for token in sentence]
-    counts = RunningCounts.of(tokens)
-    unigram = math.fsum(map(counts.unigram_log2, sentences))
-    assert unigram == pytest.approx(9 * math.log2(1 / 3))
-    assert counts.perplexity(unigram) == pytest.approx(3)
-    assert counts.bigram_log2(sentences[1]) == pytest.approx(math.log2(1 / 3 * 1 / 3 * 2 / 3 * 2 / 3))
-    assert counts.unigram_log2(["z"]) == counts.bigram_log2(["z"]) == -math.inf
-    assert np.isinf(counts.perplexity(-math.inf))
-
-
-def luke():
-    """The Gospel of Luke in the King James Version, lower case: its tokens, and its sentences."""
-    words = ["bible", "-f", "luke1:1-24:53"]  # Debian's package bible-kjv, which scripts/test --long installs
-    verses = subprocess.run(words, capture_output=True, text=True, check=True).stdout.lower()
-    tokens = re.findall(r"\w+|[^\w\s]", " ".join(verse.partition(" ")[2] for verse in verses.splitlines()))
-    ends = [place + 1 for place, token in enumerate(tokens) if token in ".?!"]
-    return tokens, [tokens[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-
-
-@pytest.mark.long
-def test_the_figures_of_a_lectures_notebook():
-    """On the text that it uses. Its own bigram figure walks the first words of the text for every sentence."""
-    tokens, sentences = luke()
-    counts = RunningCounts.of(tokens)
-    assert (len(tokens), len(counts.unigrams), len(sentences)) == (30435, 2380, 1127)
-    unigrams, bigrams = [*map(counts.unigram_log2, sentences)], [*map(counts.bigram_log2, sentences)]
-    assert unigrams[:3] == pytest.approx([-816.3593095422569, -319.4211210439422, -167.48856879652755], rel=1e-12)
-    assert bigrams[:3] == pytest.approx([-411.04485522246625, -188.84814755229235, -84.15329127046918], rel=1e-12)
-    logs = [math.fsum(unigrams), math.fsum(bigrams)]
-    assert logs == pytest.approx([-240438.88379243278, -133023.41002396704], rel=1e-11)
-    logs.append(math.fsum(counts.bigram_log2(tokens[: len(sentence)]) for sentence in sentences))
-    perplexities = [238.86941372427478, 20.688225018903097, 27.234688561518162]
-    assert list(map(counts.perplexity, logs)) == pytest.approx(perplexities, rel=1e-11)

@@ -53,8 +53,6 @@ PyMethodDef METHODS[] = {
     {"row_losses", row_losses, METH_VARARGS,
      "row_losses(offsets, starts, text, values, probabilities, expected, bits, first_line) -> (losses, bound, index "
      "of the first row that is no line or -1)"},
-    {"score_probing", score_probing, METH_VARARGS,
-     "score_probing(model, counts, multiplier, text, marks) -> (log10 of the tokens, whether unknown, tokens by line)"},
     {"word_table", word_table, METH_VARARGS, "word_table(words, alias) -> a table that numbers words"},
     {"table_words", table_words, METH_O, "table_words(table) -> the words, each with an LF behind it"},
     {"number_words", number_words, METH_VARARGS, "number_words(table, text, spaces, grow) -> (ids, words by line)"},

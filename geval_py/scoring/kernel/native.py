@@ -22,8 +22,6 @@ from geval_py.scoring.kernel._native import (
 )
 
 if TYPE_CHECKING:
-    from mmap import mmap
-
     from geval_py.reading.sources import ListedRows
     from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
 
@@ -147,14 +145,6 @@ def frequent_tokens(
 ) -> tuple[list[str], array[int], array[int]]:
     names, counts, places = _native.frequent_tokens(text, separators, classes, least)
     return names.decode().split("\n")[:-1], array("q", counts), array("q", places)
-
-
-def score_probing(
-    model: mmap, counts: array[int], buckets: float, text: Bytes, marks: bool
-) -> tuple[array[float], bytes, array[int]]:
-    """Score a text by a binary file of KenLM; see :func:`geval_py.modelling.kenlm_models.score_probing`."""
-    logs, unknown, lengths = _native.score_probing(model, counts, buckets, text, marks)
-    return array("f", logs), unknown, array("q", lengths)
 
 
 def _columns(numbers: bytes, count: int) -> tuple[array[float], ...]:

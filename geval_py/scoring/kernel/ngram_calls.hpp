@@ -16,28 +16,9 @@
 #include "calls.hpp"
 #include "decoding.hpp"
 #include "key_index.hpp"
-#include "probing_model.hpp"
 #include "word_table.hpp"
 
 namespace {
-
-PyObject* score_probing(PyObject*, PyObject* arguments) {
-    Buffer model, counts, text;
-    float multiplier;
-    int marks;
-    if (!PyArg_ParseTuple(arguments, "y*y*fy*p", &model.view, &counts.view, &multiplier, &text.view, &marks)) return nullptr;
-    const std::uint64_t* sizes = numbers_of<std::uint64_t>(counts);
-    ProbingLogs found;
-    bool whole = true;
-    if (!without_gil([&] {
-            ProbingModel opened;
-            whole = opened.open(model.text(), multiplier, {sizes, sizes + length_of<std::uint64_t>(counts)});
-            if (whole) opened.score(text.text(), marks, found);
-        }))
-        return nullptr;
-    if (!whole) return raise_value_error("the file is too short for its tables");
-    return Py_BuildValue("(NNN)", bytes_of(found.logs), bytes_of(found.unknown), bytes_of(found.lengths));
-}
 
 constexpr char WORD_TABLE[] = "geval_py.WordTable";
 

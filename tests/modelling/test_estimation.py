@@ -1,4 +1,4 @@
-"""Models estimated by sorted runs on disk are those estimated in memory, byte for byte."""
+"""Models estimated in many chunks are those estimated in one, byte for byte."""
 
 import io
 import os
@@ -10,29 +10,29 @@ from hypothesis import strategies as st
 from kenlm_golden import RUNS, estimation_of
 
 from geval_py.errors import ModelError
-from geval_py.modelling.arpa import write_arpa as write_from_memory
+from geval_py.modelling.arpa import write_arpa
+from geval_py.modelling.columns import Column, Sizes
 from geval_py.modelling.corpus import CorpusParts, read_corpus
-from geval_py.modelling.estimation import Estimation, estimate
-from geval_py.modelling.estimation_on_disk import Column, Estimator, Sizes, StoredTokens, write_arpa
+from geval_py.modelling.estimation import Estimation, StoredTokens, estimate
 from geval_py.reading.lines import blocks_of_files
 
 SMALL = Sizes(tokens=2000, rows=1500, picked=700)
 
 
-def in_memory(path, how):
+def in_one_chunk(path, how):
     estimated = estimate(read_corpus([path]), how)
     file = io.BytesIO()
-    write_from_memory(estimated.model, file)
+    write_arpa(estimated.model(), file)
     return file.getvalue(), estimated.counts, estimated.kept, estimated.discounts
 
 
-def on_disk(path, how, sizes=SMALL):
+def in_chunks(path, how, sizes=SMALL):
     parts = CorpusParts(blocks_of_files([path]))
-    tokens = StoredTokens(some_sentences(parts), None, sizes.tokens)
-    model = Estimator(parts.corpus(tokens.beginning), tokens, how, None, sizes).estimate()
+    tokens = StoredTokens(some_sentences(parts), sizes)
+    estimated = estimate(parts.corpus(tokens.beginning), how, tokens)
     file = io.BytesIO()
-    write_arpa(model, file, sizes.rows)
-    return file.getvalue(), model.counts, model.kept, model.discounts
+    write_arpa(estimated, file)
+    return file.getvalue(), estimated.counts, estimated.kept, estimated.discounts
 
 
 def some_sentences(parts):
@@ -52,7 +52,7 @@ def answer(function, *arguments):
 def test_the_models_of_lmplz(text, run, tmp_path):
     (tmp_path / "text").write_bytes(text["train"].encode())
     path, how = str(tmp_path / "text"), estimation_of(text, run)
-    assert answer(on_disk, path, how) == answer(in_memory, path, how)
+    assert answer(in_chunks, path, how) == answer(in_one_chunk, path, how)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def path(tmp_path_factory):
 
 
 LINES = st.lists(st.lists(st.sampled_from("aaaabbbcde"), max_size=8).map(" ".join), min_size=1, max_size=30)
-SIZES = st.builds(Sizes, st.integers(1, 60), st.integers(1, 40), st.integers(1, 40))
+SIZES = st.builds(Sizes, tokens=st.integers(1, 60), rows=st.integers(1, 40), picked=st.integers(1, 40))
 HOW = st.builds(
     Estimation,
     order=st.integers(1, 5),
@@ -76,11 +76,11 @@ HOW = st.builds(
 @given(LINES, HOW, SIZES)
 def test_any_text_and_any_sizes(path, lines, how, sizes):
     path.write_text("\n".join(lines) + "\n")
-    assert answer(on_disk, str(path), how, sizes) == answer(in_memory, str(path), how)
+    assert answer(in_chunks, str(path), how, sizes) == answer(in_one_chunk, str(path), how)
 
 
 def test_a_column():
-    column = Column(None, np.int32)
+    column = Column(np.int32)
     assert column.read(0, 5).tolist() == []
     for values in ([3, 1, 4], [], [1, 5]):
         column.append(np.array(values))
