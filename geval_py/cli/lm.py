@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat, tee
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import commands, terminal
@@ -139,6 +140,7 @@ def run_train(given: argparse.Namespace) -> int:
     folder = None if given.arpa == sources.STANDARD_INPUT else os.path.dirname(given.arpa) or "."
     parts = CorpusParts(lines.blocks_of_files(given.texts), skip_symbols=given.skip_symbols)
     with _writing_beside(folder):
+        TemporaryFile(dir=folder).close()  # a folder that cannot be written is no surprise at the end
         sizes = columns.Sizes.of_memory(given.memory or columns.DEFAULT_MEMORY, folder)
         tokens = estimation.StoredTokens(parts, sizes)
         text = parts.corpus(tokens.beginning)

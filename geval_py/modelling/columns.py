@@ -15,7 +15,7 @@ Array = NDArray[Any]
 DEFAULT_MEMORY = 1 << 31
 MIN_MEMORY = 1 << 28
 MAX_ROWS = 1 << 20  # more at a time are not faster
-MAX_SPOOLED = 1 << 22  # bytes of a column that stay in memory
+MAX_SPOOLED = 1 << 20  # bytes of a column that stay in memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
