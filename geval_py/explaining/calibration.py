@@ -259,7 +259,6 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
     lists = statistics.column("words") > 0
     guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
     rest = _forecasts(statistics.column("rest"), 1 - statistics.column("listed"), lists)
-    corp = None if guess is None or rest is None else reliability.corp(guess, rest)  # first: it needs each draw
     return Calibration(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -273,7 +272,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         words=reliability.words_reliability(statistics),
         guess=None if guess is None else reliability.reliability_of(guess),
         guess_error=None if guess is None else reliability.calibration_error(guess),
-        corp=corp,
+        corp=None if guess is None else reliability.corp(guess),
         rest=None if rest is None else reliability.reliability_of(rest),
         sets=None if vectors.all() else _sets(statistics, ~vectors),
         sets_of_guesses=_sets(statistics, lists) if lists.any() and (lists != ~vectors).any() else None,

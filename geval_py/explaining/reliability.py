@@ -12,7 +12,7 @@ Brier score; profiles, which say what the distributions of an output's lines cla
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from geval_py.errors import UsageError
 from geval_py.reading import config, sources
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel import reference as kernel
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed, profiled
 from geval_py.text import named, visible
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from geval_py.explaining.significance import Array, Flags
-    from geval_py.scoring.kernel.reference import HonestFits
+    from geval_py.explaining.significance import Array
 
 
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show
@@ -100,66 +98,41 @@ class Forecasts:
     """Probabilities of things (at least one), and whether each came true; equal probabilities are merged.
 
     ``p`` are the different probabilities, rising; ``n`` the number of things with each; ``hits`` how many of these
-    came true.
+    came true; ``bins`` the bin of each, of about equally many things.
     """
 
     def __init__(self, probabilities: Array, outcomes: Array) -> None:
-        self.p, self._places = np.unique(np.round(probabilities, DIGITS), return_inverse=True)
-        self.n = np.bincount(self._places).astype(float)
-        self.hits = _sums(self._places, outcomes)
-        self._honest_bins: Array | None = None
+        self.p, places = np.unique(np.round(probabilities, DIGITS), return_inverse=True)
+        self.n, self.hits = np.bincount(places).astype(float), _sums(places, outcomes)
+        before, self.total = np.cumsum(self.n) - self.n / 2, float(self.n.sum())
+        self.bins = np.unique((before * BINS / self.total).astype(int), return_inverse=True)[1]
 
-    @property
-    def total(self) -> float:
-        """The number of things."""
-        return float(self.n.sum())
-
-    def honest(self, ends: NDArray[np.intp], beside: Forecasts | None = None) -> HonestFits:
-        """Draw the hits of honest probabilities, and fit curves to them, at the ends; the draws are always the same.
-
-        Others, of as many things, are drawn ``beside``. The :attr:`honest_bins` of both are kept.
-        """
-        none = np.zeros(0)
-        fits = backends.honest_fits(
-            kernel.ForecastArrays(
-                p=self.p,
-                n=self.n,
-                places=self._places,
-                ends=ends,
-                starts=np.flatnonzero(np.diff(self.bins, prepend=-1)),
-                others=none if beside is None else beside.p[beside._places],
-                other_bins=none.astype(np.int64) if beside is None else beside.bins[beside._places],
-            ),
-            config.DEFAULT_SEED,
-            DRAWS,
-        )
-        self._honest_bins = fits.bins
-        if beside is not None:
-            beside._honest_bins = fits.other_bins
-        return fits
-
-    @property
-    def honest_bins(self) -> Array:
-        """The sums of the honest hits in each bin, a row per draw."""
-        return self.honest(np.zeros(0, np.int64)).bins if self._honest_bins is None else self._honest_bins
+    def draws(self) -> Iterator[Array]:
+        """Draw the hits of honest probabilities, DRAWS times; the draws are always the same."""
+        rng, things, p = np.random.default_rng(config.DEFAULT_SEED), self.n.astype(int), np.clip(self.p, 0.0, 1.0)
+        return (rng.binomial(things, p).astype(float) for _ in range(DRAWS))
 
     @cached_property
-    def bins(self) -> NDArray[np.intp]:
-        """The bin of each probability; all bins have about as many things."""
-        before = np.cumsum(self.n) - self.n / 2
-        return np.unique((before * BINS / self.total).astype(int), return_inverse=True)[1]
+    def honest_bins(self) -> Array:
+        """The sums of the honest hits in each bin, a row per draw."""
+        return np.array([_sums(self.bins, hits) for hits in self.draws()])
+
+    def brier(self, p: Array, hits: Array) -> float:
+        """Compute the mean square distance of probabilities from outcomes, 0 or 1."""
+        return float((self.n * p * p - 2 * p * hits + hits).sum()) / self.total
+
+
+def _sums(places: NDArray[np.intp], values: Array) -> Array:
+    """Sum values by their places, each of which occurs."""
+    return np.bincount(places, values).astype(float)
 
 
 def reliability_of(forecasts: Forecasts) -> Reliability:
     """Compute the reliability of forecasts."""
-    bins = forecasts.bins
-    claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
-    return _reliability(n, claimed, _sums(bins, forecasts.hits), forecasts.honest_bins)
-
-
-def _sums(places: NDArray[np.intp], values: Array | Flags) -> Array:
-    """Sum values by their places, each of which occurs."""
-    return np.bincount(places, values).astype(float, copy=False)
+    n, claimed, hits = (
+        _sums(forecasts.bins, sums) for sums in (forecasts.n, forecasts.p * forecasts.n, forecasts.hits)
+    )
+    return _reliability(n, claimed, hits, forecasts.honest_bins)
 
 
 def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
@@ -219,19 +192,16 @@ class CalibrationError:
 
 def calibration_error(forecasts: Forecasts) -> CalibrationError:
     """Compute the calibration error of forecasts."""
-    bins = forecasts.bins
-    claimed, n = _sums(bins, forecasts.p * forecasts.n), _sums(bins, forecasts.n)
-
-    def error_of(hits: Array) -> float:
-        return float(np.abs(claimed - hits).sum()) / forecasts.total
-
-    honest = np.array([error_of(hits) for hits in forecasts.honest_bins])
-    shares = _sums(bins, forecasts.hits) / n
+    n, claimed, hits = (
+        _sums(forecasts.bins, sums) for sums in (forecasts.n, forecasts.p * forecasts.n, forecasts.hits)
+    )
+    honest = np.abs(claimed - forecasts.honest_bins).sum(axis=1) / forecasts.total
+    shares = hits / n
     several = n > 1  # a single thing says nothing about its own probability
     chance = shares[several] * (1 - shares[several]) / (n[several] - 1)
     squares = (shares - claimed / n)[several] ** 2 - chance
     return CalibrationError(
-        ece=error_of(_sums(bins, forecasts.hits)),
+        ece=float(np.abs(claimed - hits).sum()) / forecasts.total,
         honest=float(honest.mean()),
         honest_high=float(np.quantile(honest, 0.95)),
         debiased=math.sqrt(max(0.0, float((squares * n[several]).sum()) / forecasts.total)),
@@ -267,38 +237,35 @@ class Corp:
         return asdict(self) | {"curve": self.curve.rows()}
 
 
-def corp(forecasts: Forecasts, beside: Forecasts | None = None) -> Corp:
-    """Compute the curve and the parts; others are drawn ``beside``, see :meth:`Forecasts.honest`."""
-    recalibrated = np.frombuffer(backends.isotonic(forecasts.hits / forecasts.n, forecasts.n))
-    steps = np.flatnonzero(np.diff(recalibrated, prepend=-1.0))
-    step_of = np.searchsorted(steps, np.arange(len(recalibrated)), side="right") - 1
-    is_end = np.diff(recalibrated, prepend=-1.0) != 0
-    is_end[np.append(steps[1:], len(recalibrated)) - 1] = True
-    ends = np.flatnonzero(is_end)
-    honest = forecasts.honest(ends, beside)
-    low, high = np.quantile(honest.curves, BAND, axis=0)
-    mean = np.full_like(recalibrated, forecasts.hits.sum() / forecasts.total)
-    brier, best = (_brier(forecasts, of, forecasts.hits) for of in (forecasts.p, recalibrated))
-    uncertainty = _brier(forecasts, mean, forecasts.hits)
+def corp(forecasts: Forecasts) -> Corp:
+    """Compute the curve and the parts."""
+    n, p, hits = forecasts.n, forecasts.p, forecasts.hits
+    recalibrated = np.frombuffer(backends.isotonic(hits / n, n))
+    is_start = np.diff(recalibrated, prepend=-1.0) != 0
+    step_of = np.cumsum(is_start) - 1
+    ends = np.flatnonzero(is_start | np.append(is_start[1:], True))
+    curves, excesses = [], []
+    for drawn in forecasts.draws():
+        curve = np.frombuffer(backends.isotonic(drawn / n, n))
+        curves.append(curve[ends])
+        excesses.append(forecasts.brier(p, drawn) - forecasts.brier(curve, drawn))
+    low, high = np.quantile(curves, BAND, axis=0)
+    brier, best = forecasts.brier(p, hits), forecasts.brier(recalibrated, hits)
+    uncertainty = forecasts.brier(np.full_like(p, hits.sum() / forecasts.total), hits)
     return Corp(
         brier=brier,
         miscalibration=brier - best,
-        honest=float(np.mean(honest.excesses)),
+        honest=float(np.mean(excesses)),
         discrimination=uncertainty - best,
         uncertainty=uncertainty,
         curve=Points(
-            x=forecasts.p[ends].tolist(),
+            x=p[ends].tolist(),
             y=recalibrated[ends].tolist(),
             low=low.tolist(),
             high=high.tolist(),
-            n=np.bincount(step_of, forecasts.n)[step_of[ends]].astype(int).tolist(),
+            n=np.bincount(step_of, n)[step_of[ends]].astype(int).tolist(),
         ),
     )
-
-
-def _brier(forecasts: Forecasts, p: Array, hits: Array) -> float:
-    """Compute the mean square distance of probabilities from outcomes, 0 or 1."""
-    return float((forecasts.n * p * p - 2 * p * hits + hits).sum()) / forecasts.total
 
 
 # Profiles: read in one pass, with the flags of a hashed metric

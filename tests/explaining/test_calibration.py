@@ -188,66 +188,17 @@ def test_isotonic_regression_is_scipys_to_the_last_bit(pairs):
     assert native.isotonic(values, weights) == reference.isotonic(values, weights)
 
 
-@PROPERTY
-@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=40), st.booleans())
-def test_honest_fits_of_both_backends(things, with_others):
-    """Of the same draws: all but the sums of squares are the same to the last bit."""
-    p, places = np.unique([of / 8 for of, _ in things], return_inverse=True)
-    bins = np.array([of for _, of in things] if with_others else [], np.int64)
-    n, starts = np.bincount(places).astype(float), np.arange(0, len(p), 2)
-    forecasts = reference.ForecastArrays(p, n, places, np.arange(len(p)), starts, 1 - bins / 3, bins)
-    ours, true = (kernel.honest_fits(forecasts, 42, 3) for kernel in (native, reference))
-    assert ours.excesses.tolist() == pytest.approx(true.excesses.tolist(), rel=1e-12, abs=1e-15)
-    assert [part.tolist() for part in ours[1:]] == [part.tolist() for part in true[1:]]
-
-
-@pytest.mark.parametrize("kernel", [native, reference])
-def test_honest_fits_by_hand(kernel):
+def test_honest_draws_by_hand():
     """What is certain happens, what is impossible does not; of 4,000 things, about as many come true as said."""
-    p, places = np.array([0.0, 0.25, 1.0]), np.repeat([0, 1, 2], 4000)
-    others, bins = np.repeat([1.0, 0.0, 0.5], 4000), np.repeat([0, 1, 2], 4000)
-    ends = np.array([0, 2])
-    forecasts = reference.ForecastArrays(p, np.full(3, 4000.0), places, ends, np.array([0, 1]), others, bins)
-    found = kernel.honest_fits(forecasts, 1, 5)
-    assert found.curves.tolist() == [[0.0, 1.0]] * 5
-    assert found.bins[:, 0].tolist() == [0.0] * 5
-    assert found.other_bins[:, :2].tolist() == [[4000.0, 0.0]] * 5
-    for drawn in (found.bins[:, 1] - 4000, found.other_bins[:, 2] / 2):
-        assert drawn.tolist() == pytest.approx([1000] * 5, abs=150)
-        assert len(set(drawn.tolist())) > 1
-    excesses = 4000 / 12000 * (0.25 - (found.bins[:, 1] - 4000) / 4000) ** 2
-    assert found.excesses.tolist() == pytest.approx(excesses.tolist(), abs=1e-12)
-
-
-@pytest.mark.parametrize("kernel", [native, reference])
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        dict(n=[1.0]),
-        dict(places=[0, 2]),
-        dict(places=[0, -1]),
-        dict(ends=[2]),
-        dict(starts=[1, 0]),
-        dict(others=[0.5]),
-    ],
-    ids=str,
-)
-def test_forecasts_that_do_not_fit(kernel, wrong):
-    right = dict(p=[0.1, 0.2], n=[1.0, 1.0], places=[0, 1], ends=[0], starts=[0], others=[], other_bins=[])
-    whole = {"places", "ends", "starts", "other_bins"}
-    columns = {name: np.array(of, np.int64 if name in whole else float) for name, of in (right | wrong).items()}
-    with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
-        kernel.honest_fits(reference.ForecastArrays(**columns), 1, 1)
-
-
-@pytest.mark.parametrize("kernel", [native, reference])
-@pytest.mark.parametrize("name", reference.ForecastArrays._fields)
-def test_forecasts_of_items_of_another_size(kernel, name):
-    right = reference.ForecastArrays(np.ones(2), np.ones(2), *(np.array([0, 1]),) * 3, np.ones(2), np.array([0, 1]))
-    wrong = getattr(right, name)
-    forecasts = right._replace(**{name: wrong.astype(f"{wrong.dtype.kind}4")})
-    with pytest.raises(ValueError, match=r"^the arrays do not fit together$"):
-        kernel.honest_fits(forecasts, 1, 1)
+    forecasts = Forecasts(np.repeat([0.0, 0.25, 1.0], 4000), np.zeros(12_000))
+    draws = np.array(list(forecasts.draws()))
+    assert draws.shape == (200, 3)
+    assert (draws[:, 0] == 0).all()
+    assert (draws[:, 2] == 4000).all()
+    assert draws[:, 1].mean() == pytest.approx(1000, abs=4 * math.sqrt(4000 * 0.25 * 0.75 / 200))
+    assert draws[:, 1].std() == pytest.approx(math.sqrt(4000 * 0.25 * 0.75), rel=0.2)
+    assert (draws == list(forecasts.draws())).all()
+    assert corp(forecasts).honest == pytest.approx(np.mean((draws[:, 1] / 4000 - 0.25) ** 2) / 3, rel=1e-9)
 
 
 @pytest.mark.parametrize("kernel", [native, reference])

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.kernel.reference import exact_sum as exact_sum
     from geval_py.scoring.kernel.reference import format_entries as format_entries
     from geval_py.scoring.kernel.reference import hashed_losses as hashed_losses
-    from geval_py.scoring.kernel.reference import honest_fits as honest_fits
     from geval_py.scoring.kernel.reference import isotonic as isotonic
     from geval_py.scoring.kernel.reference import read_guesses as read_guesses
     from geval_py.scoring.kernel.reference import reseeded_losses as reseeded_losses

@@ -31,9 +31,6 @@ PyMethodDef METHODS[] = {
      "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
     {"exact_sum", exact_sum, METH_O, "exact_sum(numbers) -> the sum, rounded once"},
     {"isotonic", isotonic, METH_VARARGS, "isotonic(values, weights) -> the nearest rising values"},
-    {"honest_fits", honest_fits, METH_VARARGS,
-     "honest_fits(state, draws, p, n, places, ends, starts, others, other_bins, other_count) -> (excesses, curves, hits in "
-     "bins, hits of others)"},
     {"token_table", token_table, METH_NOARGS, "token_table() -> an empty table of tokens"},
     {"number_tokens", number_tokens, METH_VARARGS,
      "number_tokens(table, text, separators) -> (the number of distinct tokens of each line, their numbers)"},

@@ -23,7 +23,7 @@ from geval_py.scoring.kernel._native import (
 
 if TYPE_CHECKING:
     from geval_py.reading.sources import ListedRows
-    from geval_py.scoring.kernel.reference import Doubles, ForecastArrays, Guesses, HonestFits
+    from geval_py.scoring.kernel.reference import Doubles, Guesses
 
 __all__ = ["add_rows", "count_lines", "exact_sum", "format_entries", "pack_words", "take_column"]  # as they are
 
@@ -96,19 +96,6 @@ def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) ->
 
 def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     return array("d", _native.isotonic(values, weights))
-
-
-def honest_fits(forecasts: ForecastArrays, seed: int, draws: int) -> HonestFits:
-    import numpy as np
-
-    from geval_py.scoring.kernel.reference import HonestFits
-
-    generator = np.random.PCG64(seed).state["state"]
-    state = tuple(half for name in ("state", "inc") for half in divmod(generator[name], 1 << 64))
-    bins = int(forecasts.other_bins.max(initial=-1)) + 1
-    parts = (np.frombuffer(part) for part in _native.honest_fits(state, draws, *forecasts, bins))
-    widths = ((), (len(forecasts.ends),), (len(forecasts.starts),), (bins,))
-    return HonestFits(*(part.reshape(draws, *width) for part, width in zip(parts, widths, strict=True)))
 
 
 class TokenTable:
