@@ -54,7 +54,7 @@ COMMANDS = {
     ],
     "luck": [
         ["luck", "-t", "dev-0", "--seeds", "2"],
-        ["luck", "-t", "dev-0", "-o", "infinite.tsv", "--seeds", "0"],
+        ["luck", "-t", "dev-0", "-o", "infinite.tsv", "--seeds", "2"],
         ["luck", "-t", "dev-0", "-o", "rest.tsv"],
     ],
     "tuning": [

@@ -21,7 +21,6 @@ far this one is from them; and the perplexity without hashing, where there is a 
 EXAMPLES = """\
   geval luck -t dev-0                  all outputs of dev-0
   geval luck -t dev-0 -o out.tsv --seeds 100
-  geval luck -t dev-0 --seeds 0        by formula alone, at once
 """
 
 
@@ -30,7 +29,7 @@ def make_parser() -> commands.CommandParser:
     parser = commands.command_parser("luck", DESCRIPTION, EXAMPLES)
     commands.add_hashed_options(parser)
     config.add_options(parser, "vocabulary", "names")
-    seeds = f"how many other seeds to score with, 0 for none (default: {luck.DEFAULT_SEEDS})"
+    seeds = f"how many other seeds to score with (default: {luck.DEFAULT_SEEDS})"
     parser.add_argument("--seeds", type=commands.number_type, default=luck.DEFAULT_SEEDS, metavar="N", help=seeds)
     return parser
 
@@ -48,11 +47,11 @@ def run(given: argparse.Namespace) -> int:
         results = score.scored(task, locate(task), schemes, settings, sign=settings.format not in UNSIGNED)
     shown = score.shown_names(results, settings) or [result.output.name for result in results]
     found = [
-        (luck.luck_of(result, seeds, len(vocabulary)), name)
+        (luck.luck_of(result, len(vocabulary)), name)
         for result, name in zip(results, shown, strict=True)
         if isinstance(result, scores.ScoredOutput)
     ]
-    lucks = luck.Lucks(tuple(of for of, _ in found), tuple(name for _, name in found))
-    if lucks.outputs or settings.format == "json":
-        score.show_of_task(task, lucks, settings)
-    return 0 if len(lucks.outputs) == len(results) else 1
+    report = luck.HashCollisionReport(tuple(of for of, _ in found), tuple(name for _, name in found))
+    if report.outputs or settings.format == "json":
+        score.show_of_task(task, report, settings)
+    return 0 if len(report.outputs) == len(results) else 1

@@ -2,9 +2,8 @@
 
 The expected word shares its bucket with a part of the rest and, by chance, with other words. Seeds are line numbers,
 so a file has one score; if its lines began further down, it would have another. The scatter of such scores is
-measured, by scoring again with shifted seeds, and computed (see :mod:`geval_py.scoring.kernel.profile`). With a
-vocabulary, the perplexity without hashing is computed, too. At the end are the near ties: outputs so near to each
-other that hashing may have decided between them.
+measured by scoring again with shifted seeds. With a vocabulary, the perplexity without hashing is computed, too. At
+the end are the near ties: outputs so near to each other that hashing may have decided between them.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
-from statistics import NormalDist, fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +23,6 @@ from geval_py.reading import schemes, sources
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel.profile import SKETCHES
 from geval_py.scoring.metrics import base, hashed
 from geval_py.tables import formats, numbers
 from geval_py.tables.layout import Legend
@@ -36,22 +33,9 @@ if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
 
 
-DEFAULT_SEEDS, MOST_SEEDS = 25, 1000
-NEAR = 0.05  # a pair of outputs that more seeds than this would turn round is too near to tell
-MOST_TIES = 3  # that a note names
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Scores under other seeds: the mean ``loss`` in nats, its ``score``, and ``sd``, the losses' deviation.
-
-    ``z`` is by how many sd this output's loss is above the mean: below 0 it was lucky. None without scatter.
-    """
-
-    score: float
-    loss: float
-    sd: float
-    z: float | None
+DEFAULT_SEEDS, MIN_SEEDS, MAX_SEEDS = 25, 2, 1000
+NEAR = 0.05  # a pair of outputs whose order more seeds than this would reverse is too near to tell
+MAX_NAMED_TIES = 3  # in a note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +59,10 @@ class Luck:
     """How much hash collisions changed an output's score; printed, a table and sentences.
 
     ``score`` is by ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` lines are not.
-    ``measured`` summarises the ``scores`` under as many other ``seeds``, None for fewer than two; ``formula`` is
-    computed. Between ``low`` and ``high`` lie the scores of 95 % of seeds. ``exact`` is None without a vocabulary.
+    ``scores`` are those under as many other ``seeds``; ``mean`` is the score of their mean loss, and ``sd`` the
+    standard deviation of their losses, in nats. ``z`` is by how many sd this output's ``loss`` is above the mean:
+    below 0 it was lucky. Between ``low`` and ``high`` lie the scores of 95 % of seeds. ``z`` is None without scatter,
+    ``exact`` without a vocabulary.
     """
 
     test: str
@@ -91,32 +77,24 @@ class Luck:
     loss: float
     seeds: int
     scores: tuple[float, ...]
-    measured: Spread | None
-    formula: Spread
+    mean: float
+    sd: float
+    z: float | None
     low: float
     high: float
     exact: Exact | None
     signature: str | None
 
-    @property
-    def z(self) -> float | None:
-        """By how many sd the loss is above the formula's mean: below 0 it was lucky. None without scatter."""
-        return self.formula.z
-
     def __str__(self) -> str:
-        return str(Lucks((self,), (self.file,)))
+        return str(HashCollisionReport((self,), (self.file,)))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return Lucks((self,), (self.file,))._repr_html_()
+        return HashCollisionReport((self,), (self.file,))._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"z": self.z}
-
-    def row(self) -> list[str | None]:
-        """Return the row of a table for people, without the name."""
-        return [score_text(self.score), *_spread_cells(self.measured), *_spread_cells(self.formula)]
+        return asdict(self)
 
     def sentences(self, name: str) -> Iterator[str]:
         """Yield what the row means; the output is called by a name."""
@@ -143,7 +121,7 @@ class Luck:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Lucks(formats.Tabular):
+class HashCollisionReport(formats.Tabular):
     """The luck of several outputs of one test set, at least one; ``names`` are shown to people, one an output."""
 
     outputs: tuple[Luck, ...]
@@ -153,28 +131,29 @@ class Lucks(formats.Tabular):
         return {"outputs": [luck.to_dict() for luck in self.outputs]}
 
     def table(self) -> Table:
-        figures = ("score", "seeds", "sd", "z", "formula", "sd", "z")
         columns = [Column(name="system", cut="middle")]
-        columns += [Column(name=name, alignment="right", cut="never") for name in figures]
-        return Table(columns, [[name, *luck.row()] for name, luck in zip(self.names, self.outputs, strict=True)])
+        columns += [Column(name=name, alignment="right", cut="never") for name in ("score", "seeds", "sd", "z")]
+        rows: list[list[object]] = []
+        for name, luck in zip(self.names, self.outputs, strict=True):
+            z = None if luck.z is None else numbers.fixed(luck.z, 1)
+            measured = [score_text(luck.mean), numbers.fixed(luck.sd, 4), z] if luck.lines else [None] * 3
+            rows.append([name, score_text(luck.score), *measured])
+        return Table(columns, rows)
 
     def signatures(self) -> Iterator[str]:
         return (visible(f"{luck.file}: {luck.signature}") for luck in self.outputs if luck.signature is not None)
 
     def records(self) -> Table:
-        names, rows = ("score", "sd", "z"), []
-        spread_names = (f"{of}_{name}" for of in ("seeds", "formula") for name in names)
-        for luck in self.outputs:
-            spreads = [getattr(of, name, None) for of in (luck.measured, luck.formula) for name in names]
-            exact = None if luck.exact is None else luck.exact.listed
-            rows.append([luck.file, luck.score, *spreads, exact, luck.signature])
-        return plain_table(["system", "score", *spread_names, "exact", "signature"], rows)
+        rows = [
+            [luck.file, luck.score, luck.mean, luck.sd, luck.z, luck.exact and luck.exact.listed, luck.signature]
+            for luck in self.outputs
+        ]
+        return plain_table(["system", "score", "mean", "sd", "z", "exact", "signature"], rows)
 
     def legend(self) -> Iterator[str]:
         first = self.outputs[0]
         of = f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}"
-        measured = [(["seeds"], f"the mean of {first.seeds} other seeds")] if first.measured else []
-        yield Legend(((), of), *measured, (["formula"], "computed, over all seeds"))
+        yield Legend(((), of), (["seeds"], f"the mean of {first.seeds} other seeds"))
         yield Legend(
             (["sd"], "of one score's loss, in nats a word"),
             (["z"], "by how many of them the loss is above the mean"),
@@ -193,75 +172,54 @@ def score_text(score: float) -> str:
     return f"{float(f'{score:.4e}'):.15g}" if abs(score) < 1e15 else numbers.shortest(score)
 
 
-def _spread_cells(spread: Spread | None) -> list[str | None]:
-    if spread is None:
-        return [None, None, None]
-    return [
-        score_text(spread.score),
-        numbers.fixed(spread.sd, 4),
-        None if spread.z is None else numbers.fixed(spread.z, 1),
-    ]
-
-
 def luck(
     evaluation: scores.ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()
 ) -> Luck:
-    """Estimate how much hash collisions changed an output's score.
+    """Measure how much hash collisions changed an output's score.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored
-    with as many other ``seeds`` (0: by formula alone); ``vocabulary`` has the words for the exact perplexity.
+    with as many other ``seeds``; ``vocabulary`` has the words for the exact perplexity.
 
     Raises UsageError if there is no such metric, if the output can be read only once or has lines of buckets, which
     hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
     check_seeds(seeds)
-    wanted = luck_schemes(
-        reliability.hashed_scheme(reliability.schemes_of(evaluation)), seeds, exact=bool(vocabulary)
-    )
+    scheme = reliability.hashed_scheme(reliability.schemes_of(evaluation))
+    wanted = luck_schemes(scheme, seeds, exact=bool(vocabulary))
     again = reliability.reread(evaluation, wanted, vocabulary, sign=evaluation.signature is not None)
-    return luck_of(again, seeds, len(vocabulary))
+    return luck_of(again, len(vocabulary))
 
 
 def check_seeds(seeds: int) -> None:
     """Raise UsageError for a number of seeds out of range."""
-    if not 0 <= seeds <= MOST_SEEDS:
-        raise UsageError(message=f"the number of seeds is from 0 to {MOST_SEEDS}, not {seeds}")
+    if not MIN_SEEDS <= seeds <= MAX_SEEDS:
+        raise UsageError(message=f"the number of seeds is from {MIN_SEEDS} to {MAX_SEEDS}, not {seeds}")
 
 
 def luck_schemes(of_hashed: evaluate.Named, seeds: int, *, exact: bool) -> list[evaluate.Named]:
     """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's."""
     scheme, metric = of_hashed
-    return [
-        reliability.profile_scheme(of_hashed),
-        *([(scheme, hashed.reseeded(metric, seeds))] if seeds else []),
-        *([(scheme, hashed.unknown_words(metric))] if exact else []),
-    ]
+    wanted = [reliability.profile_scheme(of_hashed), (scheme, hashed.reseeded(metric, seeds))]
+    return [*wanted, (scheme, hashed.unknown_words(metric))] if exact else wanted
 
 
-def luck_of(evaluation: scores.ScoredOutput, seeds: int, vocabulary: int) -> Luck:
+def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
     """Compute the luck of an output that was scored with :func:`luck_schemes`; ``vocabulary`` is a number of words.
 
     Raises UsageError for lines of buckets.
     """
-    (first, *others), signed = evaluation.scores, evaluation.signature
-    statistics = reliability.profile_of(evaluation)
-    vectors = int(statistics.column("vector").sum())
+    first, signed, profile = evaluation.scores[0], evaluation.signature, reliability.profile_of(evaluation)
+    vectors = int(profile.column("vector").sum())
     if vectors:
         raise UsageError(
-            message=f"{named(evaluation.output.path)} has {vectors} of {statistics.lines} lines of buckets, "
+            message=f"{named(evaluation.output.path)} has {vectors} of {profile.lines} lines of buckets, "
             "which hold for one seed of the hash: the scores of other seeds cannot be computed"
         )
-    kept = np.isfinite(statistics.column("seed_mean"))
-    lines = int(kept.sum())
-    loss = _mean(statistics.column("loss")[kept])
-    columns = others[0].statistics.columns if seeds else ()
-    losses = [_mean(np.frombuffer(column)[kept]) for column in columns]
-    sd = math.sqrt(float(statistics.column("seed_variance")[kept].sum())) / max(1, lines)
-    measured = _spread(first.metric, loss, fmean(losses), stdev(losses)) if len(losses) > 1 and lines else None
-    formula = _spread(first.metric, loss, _mean(statistics.column("seed_mean")[kept]), sd)
-    low, high = sorted(
-        first.metric.of_line(formula.loss + sign * significance.NORMAL * formula.sd) for sign in (-1, 1)
-    )
+    losses = _losses_of_seeds(evaluation)
+    kept = np.isfinite(losses).all(axis=0)
+    loss, *others = (_mean(of_seed[kept]) for of_seed in losses)
+    lines, mean, sd = int(kept.sum()), float(np.mean(others)), float(np.std(others, ddof=1))
+    low, high = sorted(first.metric.of_line(mean + sign * significance.NORMAL * sd) for sign in (-1, 1))
     return Luck(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -270,27 +228,32 @@ def luck_of(evaluation: scores.ScoredOutput, seeds: int, vocabulary: int) -> Luc
         direction=first.direction,
         bits=first.metric.bits or schemes.DEFAULT_BITS,
         lines=lines,
-        left_out=statistics.lines - lines,
+        left_out=profile.lines - lines,
         score=first.metric.of_line(loss),
         loss=loss,
-        seeds=seeds,
-        scores=tuple(first.metric.of_line(of_seed) for of_seed in losses),
-        measured=measured,
-        formula=formula,
+        seeds=len(others),
+        scores=tuple(map(first.metric.of_line, others)),
+        mean=first.metric.of_line(mean),
+        sd=sd,
+        z=(loss - mean) / sd if sd > base.NOISE else None,
         low=low,
         high=high,
-        exact=_exact(evaluation, statistics, vocabulary) if vocabulary else None,
+        exact=_exact(evaluation, profile, vocabulary) if vocabulary else None,
         signature=None if signed is None else str(signed.replace(metrics=signed.metrics[:1], bits=signed.bits[:1])),
     )
+
+
+def _losses_of_seeds(evaluation: scores.ScoredOutput) -> significance.Array:
+    """Return the losses of lines, by seed, its own first; inf on lines that any seed might make infinite."""
+    profile, columns = reliability.profile_of(evaluation), evaluation.scores[1].statistics.columns
+    losses = np.array([profile.column("loss"), *columns])
+    losses[:, profile.column("word_mass") + profile.column("rest") <= 0] = np.inf
+    return losses
 
 
 def _mean(losses: significance.Array) -> float:
     """Return the mean; NaN for no loss."""
     return backends.exact_sum(losses) / len(losses) if len(losses) else math.nan
-
-
-def _spread(metric: base.Metric, loss: float, mean: float, sd: float) -> Spread:
-    return Spread(score=metric.of_line(mean), loss=mean, sd=sd, z=(loss - mean) / sd if sd > base.NOISE else None)
 
 
 def _exact(evaluation: scores.ScoredOutput, statistics: hashed.ProfileStatistics, vocabulary: int) -> Exact:
@@ -313,8 +276,7 @@ def _exact(evaluation: scores.ScoredOutput, statistics: hashed.ProfileStatistics
 # Near ties
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearTie:
+class NearTie(NamedTuple):
     """Two outputs nearer than hashing can tell: ``turned`` is the share of seeds that would put the second first."""
 
     first: str
@@ -333,7 +295,7 @@ def notes_on_ties(ties: Sequence[NearTie]) -> Iterator[str]:
     elif ties:
         yield (
             f"{len(ties)} pairs of neighbours are {what}; so many seeds would put the second first: "
-            f"{some_of(each, MOST_TIES)}"
+            f"{some_of(each, MAX_NAMED_TIES)}"
         )
 
 
@@ -341,54 +303,33 @@ def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison
     """Find the neighbours in a comparison between which hashing may have decided.
 
     Only neighbours that cannot be told apart anyway, on a metric of hashed words, are looked at: their outputs are
-    read again, unless they can be read only once.
+    scored again with other seeds, unless they can be read only once, or have lines of buckets.
     """
-    by_name = dict(zip(unique_names([of.output for of in evaluations]), evaluations, strict=True))
+    names = unique_names([evaluation.output for evaluation in evaluations])
+    by_name = dict(zip(names, evaluations, strict=True))
 
-    @cache
-    def profile(name: str) -> hashed.ProfileStatistics:
+    @lru_cache(maxsize=2)
+    def losses_of(name: str) -> significance.Array | None:
         first = by_name[name].scores[0]
-        return reliability.profile_of(
-            reliability.reread(by_name[name], [reliability.profile_scheme((first.scheme, first.metric))])
+        again = reliability.reread(
+            by_name[name], luck_schemes((first.scheme, first.metric), DEFAULT_SEEDS, exact=False)
         )
+        return None if reliability.profile_of(again).column("vector").any() else _losses_of_seeds(again)
 
-    bits = evaluations[0].scores[0].metric.bits
     for first, second in pairwise(system.name for system in comparison.systems):
-        both = by_name[first], by_name[second]
+        better, worse = by_name[first], by_name[second]
         if (
-            bits
-            and any({first, second} <= set(group) for group in comparison.groups)
-            and both[0].scores[0].statistics != both[1].scores[0].statistics
-            and all(sources.can_be_reread(of.output.path) for of in both)
+            not better.scores[0].metric.bits
+            or not any({first, second} <= set(group) for group in comparison.groups)
+            or better.scores[0].statistics == worse.scores[0].statistics
+            or not all(sources.can_be_reread(one.output.path) for one in (better, worse))
         ):
-            turned = share_turned(profile(first), profile(second), bits)
-            if turned > NEAR:
-                yield NearTie(first=first, second=second, turned=turned)
-
-
-def share_turned(better: hashed.ProfileStatistics, worse: hashed.ProfileStatistics, bits: int) -> float:
-    """Compute the share of seeds that would reverse the order of two outputs, by formula; 0 without scatter.
-
-    Their expected difference is compared with its standard deviation over seeds, in which the words that both list
-    collide together (see :mod:`geval_py.scoring.kernel.profile`).
-    """
-    kept = np.isfinite(better.column("seed_mean")) & np.isfinite(worse.column("seed_mean"))
-    sketched = [_difference(better, worse, f"sketch_{number}")[kept] for number in range(SKETCHES)]
-    gains = _gains(better, bits)[kept] - _gains(worse, bits)[kept]
-    variance = sum(float((of * of).sum()) for of in sketched) / SKETCHES / (1 << bits) - float((gains * gains).sum())
-    if variance <= 0:
-        return 0.0
-    return NormalDist().cdf(float(_difference(better, worse, "seed_mean")[kept].sum()) / math.sqrt(variance))
-
-
-def _difference(one: hashed.ProfileStatistics, other: hashed.ProfileStatistics, name: str) -> significance.Array:
-    """Subtract a column; NaN if both are infinite."""
-    with np.errstate(invalid="ignore"):
-        return one.column(name) - other.column(name)
-
-
-def _gains(statistics: hashed.ProfileStatistics, bits: int) -> significance.Array:
-    """Return the mean gain, over seeds, from sharing a bucket, on each line."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alone: significance.Array = -np.log(statistics.column("word_mass") + statistics.column("rest") / (1 << bits))
-        return alone - statistics.column("seed_mean")
+            continue
+        losses, other_losses = losses_of(first), losses_of(second)
+        if losses is None or other_losses is None:
+            continue
+        kept = np.isfinite(losses[0]) & np.isfinite(other_losses[0])
+        means, other_means = (of[1:, kept].sum(axis=1) for of in (losses, other_losses))
+        turned = float((means > other_means).mean())
+        if turned > NEAR:
+            yield NearTie(first, second, turned)

@@ -796,7 +796,7 @@ def luck_panel(report: Report) -> Panel | None:
         chart=luck_chart(luck, interval, score.value),
         table=table_of(
             (("what", "text"), ("score", "figure")),
-            [("this output", score.value), ("mean over seeds, by formula", luck.formula.score),
+            [("this output", score.value), ("mean over seeds", luck.mean),
              *((f"seed {n}", one) for n, one in enumerate(luck.scores, 1))],
         ),
         method=f"The lines scored again with {luck.seeds} other seeds, line numbers plus 1 to {luck.seeds} (small "
@@ -809,7 +809,7 @@ def luck_chart(luck: Luck, interval: Interval, score: float) -> Chart:
     unit = luck.unit
     low, high = sorted(as_perplexity(end, unit) for end in (luck.low, luck.high))
     points = tuple(as_perplexity(one, unit) for one in luck.scores)
-    mean = as_perplexity(luck.formula.score, unit)
+    mean = as_perplexity(luck.mean, unit)
     rows = [
         _score_row("true score", score, unit, interval),
         Row(label="other seeds", value=mean, low=low, high=high, points=points, colour=SOFT),

@@ -245,7 +245,7 @@ class Report:
         """The luck of the hash; None also for lines of buckets, and without a finite line."""
         if self.calibration is None or self.calibration.vectors or not self.calibration.claim.lines:
             return None
-        luck = luck_of(self._profiled, DEFAULT_SEEDS, 0)
+        luck = luck_of(self._profiled, 0)
         return luck if luck.lines else None
 
     @property

@@ -10,7 +10,7 @@ from profiles import examples
 
 from geval_py import MalformedLineError, parse_line
 from geval_py.scoring.kernel import native, profile, reference
-from geval_py.scoring.kernel.profile import BINS, COLUMNS, COUNTS, SKETCHES, bin_of, sign_bits
+from geval_py.scoring.kernel.profile import BINS, COLUMNS, COUNTS, bin_of
 from geval_py.scoring.metrics.hashed import ProfileColumn
 
 PROFILERS = {"python": profile.line_profiles, "native": native.line_profiles}
@@ -81,16 +81,7 @@ def slowly(output, word, bits, line):
     masses, rest = distribution.masses, distribution.rest
     buckets = np.array(parse_line(output).buckets(bits, line))
     own = masses.get(word, 0.0)
-    without = {other: mass for other, mass in masses.items() if other != word}
-    parts = [f"{other}:{mass!r}" for other, mass in without.items()]
-    strangers = np.zeros(1 << bits)
-    for part in parts:  # each alone, since what is left of a line would be scaled anew
-        name, _, mass = part.rpartition(":")
-        alone = np.array(parse_line(f"{name}:1").buckets(bits, line))
-        strangers += alone * float(mass)
-    here = own + rest / (1 << bits)
     with np.errstate(divide="ignore", invalid="ignore"):
-        losses = -np.log(strangers + here)
         entropy = -np.nansum(np.where(buckets > 0, buckets * np.log(buckets), 0))
     best = max(masses.values(), default=0.0)
     answer = max((other for other, mass in masses.items() if mass == best), default=None)
@@ -104,8 +95,6 @@ def slowly(output, word, bits, line):
         "words": len(masses),
         "ahead": sum(mass for mass in masses.values() if mass > own) if word in masses else sum(masses.values()),
         "among": sum(mass for mass in masses.values() if mass == own) if word in masses else rest,
-        "seed_mean": losses.mean() if here else math.inf,
-        "seed_variance": losses.var() if here else math.inf,
     }
 
 
@@ -135,7 +124,7 @@ def test_a_slow_computation_agrees(output, word, bits, line):
         pytest.param("a:0.4 b:0.4 :0.2", "a", {"guess_right": 0}, id="a tie: not the other"),
         pytest.param(":1", "a", {"words": 0, "guess_mass": 0, "entropy": math.log(1024), "among": 1}, id="the rest alone"),
         pytest.param("a:0.5 :0.5", "", {"listed": 0}, id="no word is the rest"),
-        pytest.param("a:1", "b", {"loss": math.inf, "seed_mean": math.inf, "seed_variance": math.inf, "sketch_0": 0}, id="never"),
+        pytest.param("a:1", "b", {"loss": math.inf, "word_mass": 0, "rest": 0}, id="never"),
         pytest.param("a:-0.6931471805599453 :-0.6931471805599453", "a", {"word_mass": 0.5, "rest": 0.5}, id="logarithms"),
     ],
 )  # fmt: skip
@@ -147,9 +136,7 @@ def test_a_line(profiles, output, word, wanted):
 def test_a_line_of_buckets(profiles):
     found, histogram = profile_one(profiles, "0 0", "a", bits=1)
     half = math.log(2)
-    assert found == pytest.approx(
-        dict.fromkeys(COLUMNS, 0.0) | {"loss": half, "vector": 1, "entropy": half, "seed_mean": half}
-    )
+    assert found == pytest.approx(dict.fromkeys(COLUMNS, 0.0) | {"loss": half, "vector": 1, "entropy": half})
     assert not histogram.any()
 
 
@@ -171,23 +158,6 @@ def test_draws_hang_on_the_line_number_alone(profiles):
     parts = [profiles(block([line]), block([word]), 10, 5 + n, 20) for n, (line, word) in enumerate(zip(outputs.decode().split("\n"), "abc", strict=False))]  # fmt: skip
     assert np.sum([part[1] for part in parts], axis=0).tolist() == list(histogram)
     assert [list(column) for column in whole] == [[part[0][n][0] for part in parts] for n in range(len(COLUMNS))]
-
-
-def test_sketches_estimate_the_distance_of_two_outputs(profiles):
-    """The mean square of the difference is the sum of squares, over all signs; with few words, over many lines."""
-    lines = 4000
-    outputs = [block(["a:0.3 b:0.2 c:0.1 :0.4"] * lines), block(["a:0.3 b:0.1 d:0.2 :0.4"] * lines)]
-    one, other = (profiles(output, block(["x"] * lines), 10, 1, 0)[0] for output in outputs)
-    first = COLUMNS.index("sketch_0")
-    differences = np.array([np.subtract(one[first + n], other[first + n]) for n in range(SKETCHES)])
-    share = 0.4 / 1024
-    gains = np.log1p(np.array([[0.3, 0.2, 0.1, 0], [0.3, 0.1, 0, 0.2]]) / share)
-    assert (differences**2).mean() == pytest.approx(((gains[0] - gains[1]) ** 2).sum(), rel=0.05)
-
-
-def test_signs_are_fair():
-    signs = np.array([[sign_bits(bucket) >> n & 1 for n in range(SKETCHES)] for bucket in range(1024)])
-    assert signs.mean(axis=0) == pytest.approx([0.5] * SKETCHES, abs=0.05)
 
 
 def test_a_malformed_line_raises_as_in_scoring(profiles):

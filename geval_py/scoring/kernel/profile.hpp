@@ -20,16 +20,13 @@ namespace {
 
 constexpr int OCTAVES = 40, PARTS = 8, BINS = OCTAVES * PARTS;
 constexpr int COUNTS = 3;  // of the histogram: words, their mass, and hits
-constexpr int SKETCHES = 4;
-constexpr double SIGNS[] = {1, -1};  // looked up: a branch on them could not be predicted
 constexpr std::size_t GUIDES = 64;  // of the search for a draw's bin
 constexpr int MOST_DRAWS = 10000;
 constexpr int MOST_TABLE_BITS = 16;
 
 // A row's columns, in the order of COLUMNS.
 enum ProfileColumn {
-    LOSS, IS_VECTOR, ENTROPY, WORD_MASS, LISTED, REST, GUESS_MASS, GUESS_RIGHT, WORDS, AHEAD, AMONG, SEED_MEAN,
-    SEED_VARIANCE, SKETCH, PROFILE_COLUMNS = SKETCH + SKETCHES,
+    LOSS, IS_VECTOR, ENTROPY, WORD_MASS, LISTED, REST, GUESS_MASS, GUESS_RIGHT, WORDS, AHEAD, AMONG, PROFILE_COLUMNS,
 };
 
 inline double surprise(double mass) { return mass > 0 ? -mass * std::log(mass) : 0; }
@@ -40,13 +37,6 @@ inline double random_number(std::uint64_t place) {
     mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
     mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
     return static_cast<double>((mixed ^ (mixed >> 31)) >> 11) * 0x1p-53;
-}
-
-// MurmurHash3's last step, of a bucket; the lowest bits are the sketches' signs.
-inline std::uint32_t sign_bits(std::uint32_t bucket) {
-    std::uint32_t mixed = (bucket + 1) * 0x85ebca6bu;
-    mixed = (mixed ^ (mixed >> 13)) * 0xc2b2ae35u;
-    return mixed ^ (mixed >> 16);
 }
 
 // The bin of a mass: the exponent and the first bits of the mantissa, as they stand in the number.
@@ -73,7 +63,7 @@ class Profiler {
         }
         weigh(line);
         add_words(line, row);
-        add_buckets(line, row);
+        row[ENTROPY] = entropy(line);
         count(line.expected_word(), number);
     }
 
@@ -89,10 +79,9 @@ class Profiler {
     }
 
   private:
-    // Its number, and the mass in it of the expected word and of all others.
     struct Bucket {
         std::uint32_t number;
-        double own, strangers;
+        double mass;  // of its words
     };
 
     static void add_vector(const Numbers& values, double* row) {
@@ -104,7 +93,6 @@ class Profiler {
             row[ENTROPY] -= std::exp(log_mass) * log_mass;
         }
         row[IS_VECTOR] = 1;
-        row[SEED_MEAN] = row[LOSS];
     }
 
     // The masses of the words, and of the rest: the twin of distribution_of.
@@ -162,30 +150,13 @@ class Profiler {
         return order ? order > 0 : a.size() > b.size();
     }
 
-    // The values that depend on the buckets: the entropy, and the loss over seeds.
-    void add_buckets(const Line& line, double* row) {
+    // The entropy of the buckets.
+    double entropy(const Line& line) {
         fill_buckets(line);
-        const double share = row[REST] / buckets_count_, mass = row[WORD_MASS] + share;
-        const double base = std::log(mass);
-        double entropy = 0, sum = 0, squares = 0;
-        for (const Bucket& bucket : filled_) {
-            const double whole = bucket.strangers + bucket.own + share, log_whole = std::log(whole);
-            if (whole > 0) entropy -= whole * log_whole;
-            const double gain = (row[LISTED] > 0 ? std::log(mass + bucket.strangers) : log_whole) - base;
-            sum += gain;
-            squares += gain * gain;
-            const std::uint32_t signs = sign_bits(bucket.number);
-            for (int n = 0; n < SKETCHES; ++n) row[SKETCH + n] += gain * SIGNS[(signs >> n) & 1];
-        }
-        row[ENTROPY] = entropy + static_cast<double>(buckets_count_ - filled_.size()) * surprise(share);
-        if (mass > 0) {
-            const double mean = sum / buckets_count_;
-            row[SEED_MEAN] = -base - mean;
-            row[SEED_VARIANCE] = squares / buckets_count_ - mean * mean;
-        } else {
-            row[SEED_MEAN] = row[SEED_VARIANCE] = INFINITE;
-            std::fill(row + SKETCH, row + SKETCH + SKETCHES, 0.0);
-        }
+        const double share = rest_ / buckets_count_;
+        double sum = 0;
+        for (const Bucket& bucket : filled_) sum += surprise(bucket.mass + share);
+        return sum + static_cast<double>(buckets_count_ - filled_.size()) * surprise(share);
     }
 
     // The buckets that have words, in order of appearance.
@@ -196,8 +167,8 @@ class Profiler {
         for (std::size_t i = 0; i < masses_.size(); ++i) {
             const std::uint32_t number = line.words()[i].hash & (buckets_count_ - 1);
             const std::size_t place = find_place(number);
-            if (place == filled_.size()) filled_.push_back({number, 0, 0});
-            (i == line.expected_word() ? filled_[place].own : filled_[place].strangers) += masses_[i];
+            if (place == filled_.size()) filled_.push_back({number, 0});
+            filled_[place].mass += masses_[i];
         }
     }
 

@@ -1,20 +1,10 @@
-r"""The profile of a line's distribution: its expected loss, its best guess, and the effect of hash collisions.
+"""The profile of a line's distribution: its expected loss, its best guess, and how it ranks the expected word.
 
-This is the reference of ``line_profiles``; its native twin is profile.hpp. With B buckets, m_b the mass of a bucket,
-a the mass of the expected word itself and r the mass of the rest:
+This is the reference of ``line_profiles``; its native twin is profile.hpp. With m_b the mass of a bucket:
 
 - the line's expected loss, if it is right about itself, is the entropy H = -sum_b m_b ln m_b;
 - the smallest set of a level holds the most likely words until they have that mass, in order of their masses; the
-  rest, which is all other words, comes last;
-- with q_b the mass of the other words in a bucket, the loss has over seeds the mean -ln(a + r/B) - g and the variance
-  (1/B) sum_b ln^2(1 + q_b/(a + r/B)) - g^2, where g = (1/B) sum_b ln(1 + q_b/(a + r/B)): under another seed the
-  expected word is in any of the buckets, and the other words collide in another way, of which this seed's is a fair
-  sample. Where no two words share a bucket it is a sum over words.
-
-The *sketches* are sums of ln(1 + q_b/(a + r/B)) with signs that depend on the bucket (N. Alon, Y. Matias and M.
-Szegedy, "The space complexity of approximating the frequency moments", 1999). The mean square of the difference of
-two outputs' sketches estimates the sum of the squares of the differences of these terms, and with it the variance of
-the difference of their losses, in which words that both list collide together.
+  rest, which is all other words, comes last.
 
 The *histogram* counts all listed words by the size of their mass: their number, their mass, the hits (expected
 words), and the hits in each of some draws of the word from the line's own distribution. A draw's random number
@@ -28,16 +18,15 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
-from math import exp, frexp, inf, log
+from math import exp, frexp, log
 
 from geval_py.reading import wordprobs
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel.reference import line_loss
 
-SKETCHES = 4
 COLUMNS = (
     "loss", "vector", "entropy", "word_mass", "listed", "rest", "guess_mass", "guess_right", "words", "ahead",
-    "among", "seed_mean", "seed_variance", *(f"sketch_{number}" for number in range(SKETCHES)),
+    "among",
 )  # fmt: skip
 OCTAVES, PARTS = 40, 8  # the histogram's bins: eight an octave, from 2^-40 and less to 1
 BINS = OCTAVES * PARTS
@@ -55,13 +44,12 @@ def line_profiles(
     its COUNTS, and a count for each of the ``draws``.
 
     The columns: ``loss``, as from hashed_losses, and ``entropy``, in nats; ``vector`` is 1 for a line of buckets,
-    which has no words: it has 0 in the columns about words, and its loss as ``seed_mean``. ``word_mass`` is the
-    expected word's own mass, ``listed`` 1 if the line lists it; ``rest`` the mass of all unlisted words;
+    which has no words: it has 0 in the columns about words. ``word_mass`` is the expected word's own mass,
+    ``listed`` 1 if the line lists it; ``rest`` the mass of all unlisted words;
     ``guess_mass`` the mass of the likeliest listed word, ``guess_right`` 1 if that is the expected word (of equally
     likely words, the greatest in code point order, as for Accuracy); ``words`` the number of listed words; ``ahead``
     the mass of words likelier than the expected word, and ``among`` of equally likely words, including itself; for
-    an unlisted expected word, of all listed words, and of the rest. ``seed_mean`` and ``seed_variance`` are of the
-    loss under other seeds, inf where the expected word has no mass of its own.
+    an unlisted expected word, of all listed words, and of the rest.
     """
     rows: list[tuple[float, ...]] = []
     histogram = array("d", bytes(8 * BINS * (len(COUNTS) + draws)))
@@ -82,7 +70,7 @@ def _vector_row(values: list[float], loss: float) -> tuple[float, ...]:
     shift, log_divisor, _ = wordprobs.scale_logarithms(values, whole=True)
     logs = [value - shift - log_divisor for value in values]
     entropy = -wordprobs.sum_in_order([exp(log_mass) * log_mass for log_mass in logs])
-    return (loss, 1.0, entropy, *[0.0] * (COLUMNS.index("seed_mean") - 3), loss, 0.0, *[0.0] * SKETCHES)
+    return (loss, 1.0, entropy, *[0.0] * (len(COLUMNS) - 3))
 
 
 def _entries_row(
@@ -91,10 +79,8 @@ def _entries_row(
     masses, rest = distribution.masses, distribution.rest
     own = masses.get(word, 0.0)
     buckets: dict[int, float] = {}
-    strangers: dict[int, float] = {}
-    for bucket, (other, mass) in zip(wordprobs.word_buckets(list(masses), bits, line), masses.items(), strict=True):
+    for bucket, mass in zip(wordprobs.word_buckets(list(masses), bits, line), masses.values(), strict=True):
         buckets[bucket] = buckets.get(bucket, 0.0) + mass
-        strangers[bucket] = strangers.get(bucket, 0.0) + (mass if other != word else 0.0)
     guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
     ahead = wordprobs.sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
     among = wordprobs.sum_in_order([mass for mass in masses.values() if mass == own]) if word in masses else rest
@@ -111,7 +97,6 @@ def _entries_row(
         float(len(masses)),
         ahead,
         among,
-        *_seed_moments(strangers, own + share, bits),
     )
 
 
@@ -123,33 +108,6 @@ def _entropy(masses: Iterable[float], share: float, bits: int) -> float:
 
 def _surprise(mass: float) -> float:
     return -mass * log(mass) if mass > 0.0 else 0.0
-
-
-def _seed_moments(strangers: dict[int, float], mass: float, bits: int) -> tuple[float, ...]:
-    """Compute the mean and the variance of the loss over seeds, and the sketches.
-
-    ``strangers`` are the masses of unexpected words by bucket; ``mass`` is the expected word's own mass and its share
-    of the rest.
-    """
-    if not mass:
-        return inf, inf, *[0.0] * SKETCHES
-    base = log(mass)
-    gains = [log(mass + stranger) - base for stranger in strangers.values()]
-    mean = wordprobs.sum_in_order(gains) / (1 << bits)
-    squares = wordprobs.sum_in_order([gain * gain for gain in gains]) / (1 << bits)
-    signs = [sign_bits(bucket) for bucket in strangers]
-    sketches = (
-        wordprobs.sum_in_order([-gain if sign >> n & 1 else gain for sign, gain in zip(signs, gains, strict=True)])
-        for n in range(SKETCHES)
-    )
-    return -base - mean, squares - mean * mean, *sketches
-
-
-def sign_bits(bucket: int) -> int:
-    """Return a number whose lowest bits are the sketches' signs: MurmurHash3's last step, of a bucket."""
-    mixed = (bucket + 1) * 0x85EBCA6B & 0xFFFFFFFF
-    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
-    return mixed ^ mixed >> 16
 
 
 def bin_of(mass: float) -> int:
