@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from benchmark import Data, command, make_data, options, run_command
+from geval_py.scoring.pieces import Piece, count_here, score, work_on
 
 from geval_py.reading.config import Task
 from geval_py.reading.lines import LineReader, Range
@@ -26,7 +27,6 @@ from geval_py.scoring.blocks import Block, Threads, available_cores
 from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.pieces import Piece, count_here, score, work_on
 
 WORDS = 1000
 THREADS = (1, 2, 4, 8, 16)

@@ -3,7 +3,6 @@
 import pytest
 
 from geval_py.scoring import cluster as clusters
-from geval_py.scoring import pieces
 
 QUIET = pytest.mark.filterwarnings("default")  # Dask's warnings are its own
 
@@ -11,10 +10,10 @@ QUIET = pytest.mark.filterwarnings("default")  # Dask's warnings are its own
 def cut(patch, size, of_share=1, lines=1 << 20):
     """Let pieces be of so many bytes, shares of so many pieces, and tasks that score of hardly more lines.
 
-    In this process a third of a piece is read at once.
+    A third of a piece is read at once.
     """
-    patch.setattr(pieces, "RANGE_BYTES", size // 3 + 1)
-    patch.setattr(clusters, "MOST_RANGE_BYTES", size)
+    patch.setattr(clusters, "READ_BYTES", size // 3 + 1)
+    patch.setattr(clusters, "MAX_PIECE_BYTES", size)
     patch.setattr(clusters, "LEAST_SHARE_BYTES", size * of_share)
-    patch.setattr(clusters, "MOST_SHARE_BYTES", size * of_share)
-    patch.setattr(clusters, "MOST_LINES", lines)
+    patch.setattr(clusters, "MAX_SHARE_BYTES", size * of_share)
+    patch.setattr(clusters, "MAX_LINES", lines)

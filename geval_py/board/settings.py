@@ -444,11 +444,12 @@ def metrics_of(settings: Settings, test: Test) -> tuple[str, ...]:
     """Return the metrics that have scores; for a part, those that are made from the losses of the ranking metric."""
     if not test.split:
         return settings.metrics
-    from geval_py.scoring.evaluate import key_of
+    from geval_py.scoring.evaluate import plan_metrics
 
     def losses_of(metric: str) -> object:
         (scheme,) = parse_schemes(metric)
-        return key_of((scheme, find_metric(scheme.metric)), frozenset(), False)
+        (plan,) = plan_metrics([(scheme, find_metric(scheme.metric))])
+        return plan.choice, plan.column
 
     own = losses_of(settings.metric)
     return tuple(metric for metric in settings.metrics if losses_of(metric) == own)

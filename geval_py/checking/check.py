@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from geval_py.checking import subwords
@@ -29,7 +30,7 @@ from geval_py.checking.targets import CANNOT_BE_READ, Target, find_targets
 from geval_py.checking.word_checks import Findings, check_words
 from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import formats, lines, sources, wordprobs
-from geval_py.scoring.blocks import Threads, no_progress
+from geval_py.scoring.blocks import Threads, map_blocks, no_progress
 from geval_py.text import named, shorten, visible
 from geval_py.version import __version__
 
@@ -181,29 +182,35 @@ def check_output(
     """
     codes = frozenset(rules) - target.pointless
     total = Findings(max_places or 1 << 62)
-    work: Any = check_words
+    work: Any = partial(check_words, target=target, max_places=total.max_places)
     classes = labels = frozenset[str]()
-    arguments: tuple[object, ...] = target, total.max_places
     if not target.is_of_words:
         from geval_py.checking import text_checks
 
         classes = text_checks.read_classes(target)
         labels = text_checks.read_labels(target) if "W303" in codes else labels
-        work, arguments = text_checks.check_texts, (*arguments, classes, labels)
+        work = partial(
+            text_checks.check_texts, target=target, max_places=total.max_places, classes=classes, labels=labels
+        )
     try:
         with (
             lines.LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
             _open_expected(target) as expected,
         ):
             has_mark = outputs.has_byte_order_mark
-            reader = (workers or Threads()).reader(outputs, expected)
-            for _, findings in reader.map_pieces(work, lambda _: arguments, progress=progress):
+            known = 0
+            for block, findings in map_blocks(outputs, expected, work, workers or Threads(), progress=progress):
                 total.extend(findings)
+                known += block.known
                 if total.is_binary:
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1, column=1)
                     return [problem] if "E106" in codes else []
-            items = _count_input(target) if expected is None else reader.count_expected()
+            if expected is None:
+                items = _count_input(target)
+            else:
+                items = known + expected.count_rest()
+                expected.check_unchanged()
     except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
         is_part = sources.is_part_of(error.path, target.output)
         if error.path != target.output and not is_part:

@@ -14,6 +14,7 @@ needs many temperatures near each other.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -211,7 +212,8 @@ def read_guesses(
     bits = hashed_bits(evaluation)
     words, shares = _encoded(frequent)
 
-    def work(block: blocks.Block) -> tuple[Array, ...]:
+    def work(parts: Iterable[blocks.Block]) -> tuple[Array, ...]:
+        (block,) = parts
         found = backends.read_guesses(block.outputs, block.expected, bits, block.first_line)
         counts, masses = np.frombuffer(found.counts, np.int64), np.frombuffer(found.masses)
         marks = np.frombuffer(found.hits, np.bool_)
@@ -232,8 +234,9 @@ def read_guesses(
         LineReader(path, header=split.output_header) as outputs,
         LineReader(split.expected, header=split.output_header) as expected,
     ):
-        reader = blocks.MatchedBlockReader(outputs, expected)
-        parts = [found for _, found in reader.map(work, threads=threads, progress=progress)]
+        workers = blocks.Threads(threads)
+        read = blocks.map_blocks(outputs, expected, work, workers, matched=True, progress=progress)
+        parts = [found for _, found in read]
     hits, rests, greatest, counted, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
     entries = None
     if keep_entries:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from geval_py.errors import UsageError
 from geval_py.explaining.occurrences import Occurrences
 from geval_py.reading.features import (
     EXPECTED,
@@ -397,9 +399,12 @@ def tally_on(
     first = 0
     with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
         evaluation.kept_texts().outputs.check(outputs)
-        reader = workers.reader(outputs, selects=evaluation.line_numbers is not None)
+        if evaluation.line_numbers is not None and not workers.is_local:
+            what = "metrics whose flags (f, p) select some"
+            raise UsageError(message=f"a cluster looks at all lines: leave out {what}")
         lines = _lines_of(evaluation, known, weights)
-        for block, of_lines in reader.map_pieces(_tally, lambda block: (lines(block), fields, kinds, keep)):
+        work = partial(_tally, fields=fields, kinds=kinds, keep=keep)
+        for block, of_lines in blocks.map_blocks(outputs, None, work, workers, beside=lines):
             for where, tally in of_lines.found.items():
                 found.setdefault(where, FieldTally(kinds, tally.keep)).extend(tally, first)
             first += int(known[block.first_line - 1 :][: block.lines].sum())
@@ -422,10 +427,11 @@ def _lines_of(evaluation: scores.ScoredOutput, known: Flags, weights: Array) -> 
     return lines_of
 
 
-def _tally(
-    pieces: Iterable[blocks.Block], lines: _Lines, fields: Fields, kinds: FeatureKinds, keep: bool
-) -> _Counted:
+def _tally(parts: Iterable[blocks.Block], *, fields: Fields, kinds: FeatureKinds, keep: bool) -> _Counted:
     """Count the features of lines, which are numbered from 0."""
-    outputs = (output for block in pieces for output in decode_lines(block.outputs))
+    parts = iter(parts)
+    first = next(parts)
+    lines: _Lines = first.beside
+    outputs = (output for part in chain((first,), parts) for output in decode_lines(part.outputs))
     items = (ScoredItem(*beside, output) for beside, output in zip(lines.beside, outputs, strict=True))
     return _Counted(tally_features(compress(items, lines.known.tolist()), lines.weights, fields, kinds, keep=keep))

@@ -257,7 +257,7 @@ def rank_features(
             best=best,
         ),
         progress=progress,
-        elsewhere=None if workers is None or workers.are_here else _elsewhere(workers, evaluation, kinds, progress),
+        elsewhere=None if workers is None or workers.is_local else _elsewhere(workers, evaluation, kinds, progress),
     )
     if dependence is not None and dependence.documents is not None:
         return replace(found, notes=(next(dependence.notes("q is by document")),))

@@ -2,22 +2,29 @@
 
     schemes ──> columns of line statistics, of all lines or of some ──> scores
 
-Metrics that need the same column share it. What only schemes that select or change lines need is imported for them.
+Metrics that need the same column share it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import Task
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.outputs import Output
+from geval_py.reading.preparation import Preparation, preparation_of
+from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, read_vocabulary
-from geval_py.scoring.blocks import Block, Progress, Threads
+from geval_py.scoring.blocks import Block, Progress, Threads, Workers, map_blocks
 from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Metric
+from geval_py.scoring.metrics.base import Column, HashedColumn, LineStatistics, Metric
 from geval_py.scoring.scores import (
     Failure,
     MetricScore,
@@ -28,23 +35,11 @@ from geval_py.scoring.scores import (
     failure_of,
     scores_of,
 )
+from geval_py.scoring.selection import Choice, SelectedLines
 from geval_py.text import visible
-from geval_py.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias
-
-    from geval_py.reading.outputs import Output
-    from geval_py.reading.preparation import Preparation
-    from geval_py.reading.schemes import EvaluationScheme
-    from geval_py.scoring.blocks import Scorer, Workers
-    from geval_py.scoring.metrics.base import Column
-    from geval_py.scoring.selection import Choice, Found, Key, Selection
-
-Named: TypeAlias = "tuple[EvaluationScheme, Metric]"  # a scheme, and its metric
-Watch: TypeAlias = "Callable[[Output], AbstractContextManager[Progress]]"  # shows the progress on an output
+Named: TypeAlias = tuple[EvaluationScheme, Metric]  # a scheme, and its metric
+Watch: TypeAlias = Callable[[Output], AbstractContextManager[Progress]]  # shows the progress on an output
 
 
 def evaluate_split(
@@ -54,10 +49,9 @@ def evaluate_split(
     *,
     keep_texts: bool = False,
     reread: bool = False,
-    raw_filters: bool = False,
     sign: bool = False,
-    workers: Workers | None = None,
     watch: Watch | None = None,
+    **how: Any,
 ) -> Iterator[ScoredOutput | Failure]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
@@ -68,23 +62,12 @@ def evaluate_split(
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
     again = reread and split.input is not None and can_be_reread(split.input)
-    input_text = InputText(split, keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
+    how |= {"keep_texts": keep_texts, "reread": reread, "sign": sign}
+    how["input_text"] = InputText(split, keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
     for output in split.outputs:
         with nullcontext() if watch is None else watch(output) as progress:
             try:
-                result = score_output(
-                    split,
-                    output,
-                    schemes,
-                    vocabulary,
-                    keep_texts=keep_texts,
-                    reread=reread,
-                    raw_filters=raw_filters,
-                    input_text=input_text,
-                    sign=sign,
-                    workers=workers,
-                    progress=progress,
-                )
+                result = score_output(split, output, schemes, vocabulary, progress=progress, **how)
             except (DataError, SchemeError) as error:
                 if error.path != output.path and not is_part_of(error.path, output.path):
                     raise
@@ -103,6 +86,39 @@ def evaluate_output(
     """Score one output as :func:`score_output` does; raises SchemeError where some metric has no score."""
     (evaluation,) = evaluations_of([score_output(split, output, schemes, vocabulary, **how)])
     return evaluation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricPlan:
+    """How a scheme's score is made: from the statistics of a column, of chosen lines (None: of all lines)."""
+
+    name: str
+    scheme: EvaluationScheme
+    metric: Metric
+    column: Column
+    choice: Choice | None
+
+
+def plan_metrics(
+    schemes: Iterable[Named], vocabulary: frozenset[str] = frozenset(), *, raw_filters: bool = False
+) -> list[MetricPlan]:
+    """Plan the score of each scheme; with ``raw_filters``, flags select lines by their unprepared text.
+
+    A metric that needs the input is computed from collected lines, as if a flag had selected all of them. Only such a
+    metric's text flags change the input; the tokenizer of any metric splits it for the flags that select lines.
+    """
+    plans = []
+    for scheme, metric in schemes:
+        preparation = preparation_for(scheme)
+        choice: Choice | None = None
+        if scheme.selecting_flags or metric.needs_input:
+            of_input = preparation if metric.needs_input else preparation_for(scheme.replace(flags=()))
+            prepared = (None, None) if raw_filters else (preparation, of_input)
+            choice = Choice(scheme.selecting_flags, *prepared)
+        column = column_of(metric, vocabulary, preparation)
+        name = shown_name(scheme, metric)
+        plans.append(MetricPlan(name=name, scheme=scheme, metric=metric, column=column, choice=choice))
+    return plans
 
 
 def score_output(
@@ -127,80 +143,164 @@ def score_output(
     score; ``progress`` is called after each block. Raises DataError, and SchemeError for a filter that no line has.
     """
     workers = workers or Threads()
-    keys = [key_of(named, vocabulary, raw_filters) for named in schemes]
-    selections = selections_of(schemes, keys, split)
+    plans = plan_metrics(schemes, vocabulary, raw_filters=raw_filters)
+    selections = {of.choice: SelectedLines(of.scheme, split.in_header, of.choice) for of in plans if of.choice}
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     if output.fault is not None:
         raise output.fault
-    columns = tuple(dict.fromkeys(column for choice, column in keys if choice is None))
-    # Rows in buffers have no texts, and only metrics on hashed words take them.
-    listed = not (sign or keep_texts or selections) and all(isinstance(column, HashedColumn) for column in columns)
+    needing = next((plan.metric.name for plan in plans if plan.metric.needs_input), None)
+    if needing and split.input is None:
+        hint = f"{needing} compares its lines with the answers"
+        raise MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
+    is_local = workers.is_local
+    if selections and not is_local:
+        what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
+        raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
     with (
-        LineReader(output.path, header=split.output_header, digest=sign and workers.are_here) as outputs,
+        LineReader(output.path, header=split.output_header, digest=sign and is_local) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        again = reread or not workers.are_here
-        texts = Texts.of(outputs, expected, split.output_header, reread=again) if keep_texts else None
-        inputs = _inputs(split, input_text, schemes, selections.values())
-        labelled = _labelled(columns, schemes, keys)
-        scorer = workers.scorer(outputs, expected, labelled, digest=sign, selects=bool(selections), listed=listed)
-        statistics, file_lines = read_statistics(scorer, columns, inputs, selections.values(), texts, progress)
-    found: dict[Key, Found] = {**statistics}
-    if selections:
-        from geval_py.scoring.selection import statistics_of_selected
-
-        found |= statistics_of_selected(selections, _names_of(schemes, keys), split, output)
-    results = results_of(schemes, keys, found, selections)
+        texts = None
+        if keep_texts:
+            texts = Texts.of(outputs, expected, split.output_header, reread=reread or not is_local)
+        inputs = None
+        if needing or any(selection.filter.needs_input for selection in selections.values()):
+            inputs = InputReader(input_text)
+        digest = workers.digest(outputs) if sign else None
+        work = ScoreWork.of(plans, split.expected)
+        # Rows in buffers have no texts, and only metrics on hashed words take them.
+        takes_rows = all(isinstance(column, HashedColumn) for column in work.columns)
+        as_rows = takes_rows and not (sign or keep_texts or selections)
+        statistics: list[LineStatistics] = []
+        lines = 0
+        for block, scored in map_blocks(
+            outputs, expected, work, workers, matched=True, as_rows=as_rows, progress=progress
+        ):
+            statistics = _extended(statistics, scored)
+            lines += block.lines
+            if selections:
+                both = decode_lines(block.expected), decode_lines(block.outputs)
+                input_lines = [""] * block.lines if inputs is None else inputs.take(block.lines)
+                for selection in selections.values():
+                    selection.add(block.first_line, input_lines, *both)
+            if texts is not None:
+                texts.outputs.add(block.outputs)
+                texts.expected.add(block.expected)
+        if inputs is not None:
+            inputs.check_end()
+        output_digest = digest() if digest is not None else None
+    of_column = dict(zip(work.columns, statistics, strict=True))
+    of_choice = _score_selected(plans, selections, split, output)
+    results: list[MetricScore | NoScore] = []
+    for plan in plans:
+        table = of_column[plan.column] if plan.choice is None else of_choice[plan.choice, plan.column]
+        results.append(score_of(plan, table, selections[plan.choice].line_numbers if plan.choice else None))
     scores = scores_of(results)
     signature = None
     if sign:
         of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
-        signature = _signature(scores, scorer.sha256, expected.sha256, of_input, vocabulary, raw_filters)
+        signature = _signature(scores, output_digest, expected.sha256, of_input, vocabulary, raw_filters)
     evaluation = ScoredOutput(
-        split=split, output=output, scores=scores, file_lines=file_lines, signature=signature, input=input_text,
+        split=split, output=output, scores=scores, file_lines=lines, signature=signature, input=input_text,
         texts=texts,
     )  # fmt: skip
     return failure_of(evaluation, results) or evaluation
 
 
-class NamedColumn(Value):
-    """Another column, whose errors name the metrics that are made from it; no name is none of several."""
+def score_of(
+    plan: MetricPlan, table: LineStatistics | SchemeError, line_numbers: Any | None = None
+) -> MetricScore | NoScore:
+    """Compute a metric's score from its statistics, or return the error in their place."""
+    if isinstance(table, SchemeError):
+        return NoScore(name=plan.name, metric=plan.metric, error=table)
+    value = plan.metric.value(table)
+    return MetricScore(
+        name=plan.name, value=value, metric=plan.metric, scheme=plan.scheme, statistics=table,
+        line_numbers=line_numbers,
+    )  # fmt: skip
 
-    column: Column
-    metrics: tuple[str, ...]
 
-    def statistics(self, outputs: Any, expected: bytes, first_line: int) -> LineStatistics:
+def _score_selected(
+    plans: Sequence[MetricPlan], selections: dict[Choice, SelectedLines], split: Split, output: Output
+) -> dict[tuple[Choice, Column], LineStatistics | SchemeError]:
+    """Score the selected lines; where none of this output was selected, the value is the error.
+
+    Raises SchemeError where no output could have such a line, and MalformedLineError.
+    """
+    for selection in selections.values():
+        selection.finish()
+    tables: dict[tuple[Choice, Column], LineStatistics | SchemeError] = {}
+    for plan in plans:
+        if plan.choice is None or (plan.choice, plan.column) in tables:
+            continue
         try:
-            return self.column.statistics(outputs, expected, first_line)
+            tables[plan.choice, plan.column] = selections[plan.choice].statistics(plan.column, split, output)
+        except SchemeError as error:
+            if error.path != output.path:
+                raise
+            tables[plan.choice, plan.column] = error
         except MalformedLineError as error:
-            error.metrics = self.metrics
+            error.metrics = _names(plans, plan)
             raise
+    return tables
 
 
-def _labelled(columns: Sequence[Column], schemes: Sequence[Named], keys: Sequence[Key]) -> list[NamedColumn]:
-    names = _names_of(schemes, keys)
-    return [NamedColumn(column=column, metrics=names[None, column]) for column in columns]
+def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:
+    """Return the names of the metrics with the same statistics; no names if these are all metrics."""
+    same = [plan.name for plan in plans if (plan.choice, plan.column) == (one.choice, one.column)]
+    return () if len(same) == len(plans) else tuple(same)
 
 
-def _names_of(schemes: Sequence[Named], keys: Sequence[Key]) -> dict[Key, tuple[str, ...]]:
-    """Return for each key the names of its metrics; no names if all metrics have the same key."""
-    if len(set(keys)) == 1:
-        return {keys[0]: ()}
-    names: dict[Key, tuple[str, ...]] = {}
-    for named, key in zip(schemes, keys, strict=True):
-        names[key] = (*names.get(key, ()), shown_name(*named))
-    return names
+@dataclass(frozen=True, slots=True)
+class ScoreWork:
+    """Scores blocks for each of some columns, with the names of the metrics that are made from each."""
+
+    columns: tuple[Column, ...]
+    names: tuple[tuple[str, ...], ...]
+    expected_path: str
+
+    @classmethod
+    def of(cls, plans: Sequence[MetricPlan], expected_path: str) -> ScoreWork:
+        """Return the work for the metrics of all lines."""
+        names = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
+        return cls(tuple(names), tuple(names.values()), expected_path)
+
+    def __call__(self, blocks: Iterable[Block]) -> list[LineStatistics]:
+        """Score blocks in order; raises MalformedLineError, the first in the order of lines.
+
+        The error names the metrics of the columns with the same error, unless these are all of several columns. For
+        an output in parts, it names the part and the line's number in it.
+        """
+        tables: list[LineStatistics] = []
+        for block in blocks:
+            scored: list[LineStatistics] = []
+            errors: list[MalformedLineError] = []
+            outputs: Any = block.outputs if block.rows is None else block.rows  # which only some columns take
+            for column, names in zip(self.columns, self.names, strict=True):
+                try:
+                    scored.append(column.statistics(outputs, block.expected, block.first_line))
+                except MalformedLineError as error:
+                    error.metrics = names
+                    errors.append(error)
+            if errors:
+                first = min(errors, key=lambda error: error.line)
+                same = [error for error in errors if (error.line, error.hint) == (first.line, first.hint)]
+                is_of_all = len(same) == len(self.columns) > 1
+                first.metrics = () if is_of_all else tuple(name for error in same for name in error.metrics)
+                if first.role == "output":
+                    first.path, first.line = block.part, first.line - block.lines_before
+                else:
+                    first.path = self.expected_path
+                raise first
+            tables = _extended(tables, scored)
+        return tables
 
 
-def _inputs(
-    split: Split, text: InputText, schemes: Sequence[Named], selections: Iterable[Selection]
-) -> InputReader | None:
-    """Return a reader of the input, if a metric or a selection needs it; raises MissingFileError without an input."""
-    needing = [metric.name for _, metric in schemes if metric.needs_input]
-    if needing and split.input is None:
-        what, hint = "No file with the input", f"{needing[0]} compares its lines with the answers"
-        raise MissingFileError(what=what, path=split.input_place, hint=hint)
-    return InputReader(text) if needing or any(selection.filter.needs_input for selection in selections) else None
+def _extended(tables: list[LineStatistics], following: list[LineStatistics]) -> list[LineStatistics]:
+    """Append the statistics of the lines that follow to those of each column."""
+    for table, of_lines in zip(tables, following, strict=bool(tables)):
+        table.extend(of_lines)
+    return tables or following
 
 
 def select_schemes(task: Task) -> list[Named]:
@@ -250,104 +350,7 @@ def _geval_name(scheme: EvaluationScheme, metric: Metric) -> str:
 
 def preparation_for(scheme: EvaluationScheme) -> Preparation | None:
     """Return the change that a scheme's text flags and tokenizer make to a line; None for none."""
-    if not scheme.changes_lines:
-        return None
-    from geval_py.reading.preparation import preparation_of
-
-    return preparation_of(scheme)
-
-
-def key_of(named: Named, vocabulary: frozenset[str], raw_filters: bool) -> Key:
-    """Return the key of a metric's statistics; with ``raw_filters``, flags select lines by their unprepared text.
-
-    A metric that needs the input is computed from collected lines, as if a flag had selected all of them. Only such a
-    metric's text flags change the input; the tokenizer of any metric splits it for the flags that select lines.
-    """
-    scheme, metric = named
-    preparation = preparation_for(scheme)
-    collects = scheme.selecting_flags or metric.needs_input
-    choice: Choice | None = None
-    if collects and raw_filters:
-        choice = scheme.selecting_flags, None, None
-    elif collects:
-        of_input = preparation if metric.needs_input else preparation_for(scheme.replace(flags=()))
-        choice = scheme.selecting_flags, preparation, of_input
-    return choice, column_of(metric, vocabulary, preparation)
-
-
-def selections_of(schemes: Sequence[Named], keys: Sequence[Key], split: Split) -> dict[Choice, Selection]:
-    """Return an empty selection for each choice of lines."""
-    if not any(choice for choice, _ in keys):
-        return {}
-    from geval_py.scoring.selection import Selection
-
-    return {
-        choice: Selection(scheme, split.in_header, *choice[1:])
-        for (scheme, _), (choice, _) in zip(schemes, keys, strict=True)
-        if choice is not None
-    }
-
-
-def read_statistics(
-    scorer: Scorer,
-    columns: Sequence[Column],
-    inputs: InputReader | None,
-    selections: Collection[Selection],
-    texts: Texts | None,
-    progress: Progress | None,
-) -> tuple[dict[Key, LineStatistics], int]:
-    """Read all files block by block: score the columns, fill the selections, and keep the texts if there are any.
-
-    Returns the statistics of the columns, and the number of lines read.
-    """
-    statistics: list[LineStatistics] = []
-    lines = 0
-    for block, scored in scorer.scored(progress):
-        if not statistics:
-            statistics = list(scored)
-        else:
-            for so_far, of_block in zip(statistics, scored, strict=True):
-                so_far.extend(of_block)
-        lines += block.lines
-        if selections:
-            _select(block, inputs, selections)
-        if texts is not None:
-            texts.outputs.add(block.outputs)
-            texts.expected.add(block.expected)
-    if inputs is not None:
-        inputs.check_end()
-    for selection in selections:
-        selection.finish()
-    return {(None, column): of_lines for column, of_lines in zip(columns, statistics, strict=True)}, lines
-
-
-def _select(block: Block, inputs: InputReader | None, selections: Collection[Selection]) -> None:
-    outputs, expected = decode_lines(block.outputs), decode_lines(block.expected)
-    of_input = [""] * len(outputs) if inputs is None else inputs.take(len(outputs))
-    items = list(zip(of_input, expected, outputs, strict=True))
-    for selection in selections:
-        selection.add(block.first_line, items)
-
-
-def results_of(
-    schemes: Sequence[Named], keys: Sequence[Key], found: Mapping[Key, Found], selections: Mapping[Choice, Selection]
-) -> list[MetricScore | NoScore]:
-    """Compute each metric's score from its statistics, or return the error in their place."""
-    results: list[MetricScore | NoScore] = []
-    for (scheme, metric), key in zip(schemes, keys, strict=True):
-        statistics, choice = found[key], key[0]
-        name = shown_name(scheme, metric)
-        if isinstance(statistics, SchemeError):
-            results.append(NoScore(name=name, metric=metric, error=statistics))
-            continue
-        numbers = None if choice is None else selections[choice].line_numbers
-        value = metric.value(statistics)
-        results.append(
-            MetricScore(
-                name=name, value=value, metric=metric, scheme=scheme, statistics=statistics, line_numbers=numbers
-            )
-        )
-    return results
+    return preparation_of(scheme) if scheme.changes_lines else None
 
 
 def _signature(
@@ -359,7 +362,6 @@ def _signature(
     raw_filters: bool,
 ) -> Signature:
     """Sign scores (at least one) of files with these digests, the input's columns, and a vocabulary."""
-    from hashlib import sha256
 
     def digest(text: str) -> str:
         return sha256(text.encode()).hexdigest()

@@ -139,15 +139,14 @@ def _score_arrays(
 
     lines = numbers_of_lines(None, 1, len(predictions))
     of_bits = {bits: predictions.statistics(expected, lines, bits) for _, metric in schemes if (bits := metric.bits)}
-    keys = [evaluate.key_of(named, frozenset(), raw_filters=False) for named in schemes]
-    found = {key: of_bits[metric.bits or 0] for key, (_, metric) in zip(keys, schemes, strict=True)}
+    plans = evaluate.plan_metrics(schemes)
     output = split.outputs[0]
     with LineReader(output.path) as outputs, LineReader(split.expected) as answers:
         texts = Texts.of(outputs, answers, None, reread=True)
     return ScoredOutput(
         split=split,
         output=output,
-        scores=scores_of(evaluate.results_of(schemes, keys, found, {})),
+        scores=scores_of([evaluate.score_of(plan, of_bits[plan.metric.bits or 0]) for plan in plans]),
         file_lines=len(predictions),
         signature=None,
         input=InputText(split, keep=False),

@@ -15,7 +15,7 @@ from profiles import examples
 
 from geval_py import errors, evaluate
 from geval_py.scoring import kernel as flags
-from geval_py.scoring.blocks import ThreadPool, Threads, available_cores
+from geval_py.scoring.blocks import Threads, available_cores
 from geval_py.scoring.kernel import _native, native, reference
 from geval_py.scoring.kernel import backends as kernel
 
@@ -423,32 +423,6 @@ def test_the_native_kernel_scores_files_larger_than_a_block(challenge, monkeypat
     for name in ("out.tsv", "expected.tsv"):
         (challenge / name).rename(challenge / "t" / name)
     assert evaluate(challenge, "t", keep_texts=False).line_count == 200_000
-
-
-@pytest.mark.parametrize(("items", "threads"), [(0, 2), (1, 2), (100, 3), (100, 0)])
-def test_map_in_order(items, threads):
-    with ThreadPool(threads) as workers:
-        assert list(workers.map_in_order(str, range(items))) == [str(n) for n in range(items)]
-
-
-@pytest.mark.parametrize("threads", [0, 1, 3])
-def test_what_one_map_gives_another_may_take(threads):
-    """Both share the threads, which never wait for one another."""
-    with ThreadPool(threads) as workers:
-        doubled = workers.map_in_order(lambda n: 2 * n, range(100))
-        assert list(workers.map_in_order(str, doubled)) == [str(n) for n in range(0, 200, 2)]
-
-
-@pytest.mark.parametrize("good", [0, 1, 2, 9])
-def test_an_error_in_the_making_comes_after_what_was_made(good):
-    def items():
-        yield from range(good)
-        raise errors.EmptyFileError(what="output")
-
-    results = []
-    with ThreadPool(2) as workers, pytest.raises(errors.EmptyFileError):
-        results.extend(workers.map_in_order(str, items()))
-    assert results == [str(n) for n in range(good)]
 
 
 def test_available_cores(monkeypatch):

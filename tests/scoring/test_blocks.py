@@ -1,13 +1,15 @@
-"""Two files side by side, in blocks: what a block holds, the order of errors, and that buffers are used again."""
+"""Two files side by side, in blocks: what a block holds, the order of errors, and the threads that work."""
 
 import threading
+import weakref
 
 import pytest
 
 from geval_py.errors import CorruptFileError, EmptyFileError, GevalError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks
-from geval_py.scoring.blocks import BlockReader, BlockScorer, MatchedBlockReader
+from geval_py.scoring.blocks import Threads, in_order, map_blocks
+from geval_py.scoring.evaluate import ScoreWork
 from geval_py.scoring.metrics import column_of, find_metric
 
 HASHED = column_of(find_metric("LogLossHashed"), frozenset())
@@ -40,13 +42,9 @@ def files(tmp_path, monkeypatch):
         reader.source.close()
 
 
-def read(reader, threads=2):
-    """Each block's first line, lines, outputs, expected words and how many of them are known."""
-
-    def copy(block):
-        return block.first_line, block.lines, bytes(block.outputs), block.expected, block.known
-
-    return [found for _, found in reader.map(copy, threads=threads)]
+def mapped(readers, work, threads, **how):
+    output, expected = (*readers, None)[:2]
+    return map_blocks(output, expected, lambda parts: work(*parts), Threads(threads), **how)
 
 
 BLOCKS = {
@@ -63,9 +61,15 @@ BLOCKS = {
 @pytest.mark.parametrize(("output", "expected", "blocks", "count"), BLOCKS.values(), ids=BLOCKS)
 def test_blocks(output, expected, blocks, count, threads, files):
     """Expected lines that are not there have stand-ins; how many there are is known at the end."""
-    reader = BlockReader(*files(output, expected))
-    assert read(reader, threads) == blocks
-    assert reader.count_expected() == count
+
+    def copy(block):
+        return block.first_line, block.lines, bytes(block.outputs), block.expected, block.known
+
+    readers = files(output, expected)
+    found = [copied for _, copied in mapped(readers, copy, threads)]
+    assert found == blocks
+    rest = 0 if expected is None else readers[1].count_rest()
+    assert sum(known for *_, known in found) + rest == count
 
 
 MATCHED = {
@@ -78,11 +82,11 @@ MATCHED = {
 }  # fmt: skip
 
 
-def read_until_error(reader, threads):
+def read_until_error(readers, threads, **how):
     """Each block's first line and lines, and the error that came after them."""
     found = []
     try:
-        for block, _ in reader.map(bool, threads=threads):
+        for block, _ in mapped(readers, bool, threads, **how):
             found.append((block.first_line, block.lines))
     except GevalError as error:
         return found, error
@@ -93,7 +97,7 @@ def read_until_error(reader, threads):
 @pytest.mark.parametrize(("output", "expected", "blocks", "message"), MATCHED.values(), ids=MATCHED)
 def test_matched_blocks(output, expected, blocks, message, threads, files):
     """The line after the last one that has an expected word is looked at too: a malformed one says more."""
-    found, error = read_until_error(MatchedBlockReader(*files(output, expected)), threads)
+    found, error = read_until_error(files(output, expected), threads, matched=True)
     assert (found, error and str(error)) == (blocks, message)
 
 
@@ -108,9 +112,9 @@ ERRORS = {
 @EACH_NUMBER_OF_THREADS
 @pytest.mark.parametrize(("output", "expected", "error", "line"), ERRORS.values(), ids=ERRORS)
 def test_errors_come_in_the_order_of_lines(output, expected, error, line, threads, files):
-    scorer = BlockScorer(*files(output, expected), [HASHED], threads)
+    work = ScoreWork((HASHED,), ((),), "expected.tsv")
     with pytest.raises(error) as caught:
-        list(scorer.scored(None))
+        list(map_blocks(*files(output, expected), work, Threads(threads), matched=True))
     found = caught.value.line if error is MalformedLineError else caught.value.lines
     assert found == line
 
@@ -119,7 +123,7 @@ def test_errors_come_in_the_order_of_lines(output, expected, error, line, thread
 def test_an_error_of_reading_comes_after_the_blocks_before_it(threads, files, monkeypatch):
     take = LineReader.take
     monkeypatch.setattr(LineReader, "take", lambda self, lines: take(self, lines) or cut(self.path))
-    found, error = read_until_error(BlockReader(*files(b":1\n" * 20, b"x\n" * 6)), threads)
+    found, error = read_until_error(files(b":1\n" * 20, b"x\n" * 6), threads)
     assert (found, type(error)) == ([(1, 2), (3, 2), (5, 2)], CorruptFileError)
 
 
@@ -128,46 +132,49 @@ def cut(path):
 
 
 @EACH_NUMBER_OF_THREADS
-def test_buffers_are_used_again(threads, files):
-    """Memory does not grow with the file; a block is let go of when the next one is asked for."""
-    buffers, last = set(), None
-    for block, _ in BlockReader(*files(b":1\n" * 500)).map(bool, threads=threads):
-        buffers.add(id(block.buffer))
-        if last is not None:
-            with pytest.raises(ValueError, match="released"):
-                bytes(last.outputs)
-        last = block
-    assert len(buffers) <= 2 * (threads + 2)  # those that are read, and those that are worked on
+def test_few_blocks_are_in_memory(threads, files):
+    """Memory does not grow with the file."""
+    blocks = []
+    for block, _ in mapped(files(b":1\n" * 500), bool, threads):
+        blocks.append(weakref.ref(block.outputs))
+        del block
+        assert sum(one() is not None for one in blocks) <= 2 * (threads + 2)  # those that are read, and worked on
 
 
-def test_the_work_is_done_in_threads(files):
-    seen = {
-        thread for _, thread in BlockReader(*files(b":1\n" * 500)).map(lambda _: threading.get_ident(), threads=2)
-    }
-    assert threading.get_ident() not in seen
-
-
-def test_without_threads(files):
+@pytest.mark.parametrize(("threads", "is_here"), [(1, True), (2, False)])
+def test_the_work_is_done_in_threads(threads, is_here, files):
     """One thread that works beside the one that reads does not help where nothing is to be unpacked."""
-    seen = {
-        thread for _, thread in BlockReader(*files(b":1\n" * 500)).map(lambda _: threading.get_ident(), threads=1)
-    }
-    assert seen == {threading.get_ident()}
+    seen = {thread for _, thread in mapped(files(b":1\n" * 500), lambda _: threading.get_ident(), threads)}
+    assert (threading.get_ident() in seen) == is_here
+    assert not is_here or len(seen) == 1
 
 
 def test_progress(files):
     said = []
-    blocks = BlockReader(*files(b":1\n" * 5)).map(bool, threads=1, progress=lambda *sizes: said.append(sizes))
+    blocks = mapped(files(b":1\n" * 5), bool, 1, progress=lambda *sizes: said.append(sizes))
     assert len(list(blocks)) == len(said) == 3
     assert said[-1] == (15, 15)
 
 
 def test_an_error_of_who_takes_the_blocks_ends_the_work(files):
-    def take(reader):
-        for _ in reader.map(bool, threads=3):
+    def take(blocks):
+        for _ in blocks:
             raise EmptyFileError(what="output")
 
     before = threading.active_count()
     with pytest.raises(EmptyFileError):
-        take(BlockReader(*files(b":1\n" * 500)))
+        take(mapped(files(b":1\n" * 500), bool, 3))
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+@pytest.mark.parametrize("good", [0, 1, 2, 9])
+def test_an_error_in_the_making_comes_after_what_was_made(good, ahead):
+    def items():
+        yield from range(good)
+        raise EmptyFileError(what="output")
+
+    results = []
+    with pytest.raises(EmptyFileError):
+        results.extend(in_order(lambda item: lambda: str(item), items(), ahead=ahead))
+    assert results == [(n, str(n)) for n in range(good)]

@@ -28,10 +28,9 @@ from geval_py.reading.formats import convert
 from geval_py.reading.outputs import output_at
 from geval_py.reading.sources import find_file
 from geval_py.scoring import cluster as clusters
-from geval_py.scoring import pieces
 from geval_py.scoring.blocks import Block, Threads
 from geval_py.scoring.cluster import Cluster, opened_cluster
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.evaluate import ScoreWork, evaluate_output, select_schemes
 from geval_py.scoring.kernel import backends as kernel
 from geval_py.scoring.metrics import column_of, find_metric
 
@@ -113,33 +112,23 @@ def test_a_thousand_parts(tmp_path):
     assert there[1:] == result(split_of(tmp_path), workers=Threads(1))[1:]
 
 
-@pytest.mark.parametrize("most", [100, 1 << 28], ids=["unpacked twice", "kept"])
 @pytest.mark.parametrize("known", [1000, 999])
-def test_a_compressed_file_is_one_piece(most, known, tmp_path, monkeypatch):
-    """What unpacks to much is unpacked again when it is scored; in blocks, each with its expected lines."""
-    monkeypatch.setattr(pieces, "MOST_UNPACKED_BYTES", most)
+def test_a_compressed_file_is_one_piece(known, tmp_path, monkeypatch):
+    """It is unpacked again when it is scored; in blocks, each with its expected lines."""
     monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 50)
     text = b"a:0.5 the:0.25 :0.25\n" * 1000
-    (tmp_path / "out.tsv.gz").write_bytes(gzip.compress(text))
-    piece = pieces.Piece(path=str(tmp_path / "out.tsv.gz"), range=None, start=0, size=0, header=None)
-    assert pieces.count_here(piece) == 1000
+    path = str(tmp_path / "out.tsv.gz")
+    Path(path).write_bytes(gzip.compress(text))
+    piece = clusters.Piece(path=path, name=path, start=0, stop=None, first=0, size=0, header=None, position=0)
+    assert clusters.count([piece]) == [1000]
     expected = (b"a\nthe\n" * 500)[: 2 * known + known // 2 * 2]
-    numbers = Block(
-        first_line=7,
-        lines=expected.count(b"\n"),
-        outputs=memoryview(b""),
-        expected=expected,
-        known=known,
-        buffer=bytearray(),
-        position=0,
-        part="",
-        lines_before=0,
+    lines = expected.count(b"\n")
+    block = Block(
+        first_line=7, lines=lines, outputs=b"", expected=expected, known=known, part="", lines_before=0, position=0
     )
-    columns = [column_of(find_metric("LogLossHashed8"), frozenset())]
-    assert (piece in pieces._kept._blocks) == (most > 100)
-    (statistics,) = pieces.work_on(piece, numbers, pieces.score, columns, "expected.tsv")
-    assert piece not in pieces._kept._blocks
-    want = kernel.hashed_losses(text[: 21 * numbers.lines], expected, 8, 7)
+    work = ScoreWork((column_of(find_metric("LogLossHashed8"), frozenset()),), ((),), "expected.tsv")
+    (((statistics,),)) = clusters.work_on([piece], [block], work, None)
+    want = kernel.hashed_losses(text[: 21 * lines], expected, 8, 7)
     assert statistics.columns == (want,)
 
 
@@ -224,19 +213,20 @@ def test_a_worker_is_killed_while_it_counts(of_share, runs, tmp_path, monkeypatc
     write_much(tmp_path)
     split, schemes = split_of(tmp_path), select_schemes(Task(metrics=METRICS))
     want = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
-    send = Cluster.map_in_order
+    submit = Cluster._submit
     for run in range(runs):
         with opened_cluster("local", 2) as client, monkeypatch.context() as patch:
             cut(patch, 10_000, of_share)
             todo = [partial(kill_a_worker, client, run)]
 
-            def killing(self, function, items, arguments, todo=todo):
-                for found in send(self, function, items, arguments):
-                    if function is pieces.count and todo:
-                        todo.pop()()
-                    yield found
+            def killing(self, function, *arguments, todo=todo):
+                future = submit(self, function, *arguments)
+                if todo:
+                    future.result()
+                    todo.pop()()
+                return future
 
-            patch.setattr(Cluster, "map_in_order", killing)
+            patch.setattr(Cluster, "_submit", killing)
             found = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Cluster.of(client))
             assert not todo
         assert found.line_losses == want

@@ -3,6 +3,7 @@
 import gzip
 import os
 import warnings
+from dataclasses import replace
 
 import pytest
 from dask_clusters import cut
@@ -14,7 +15,6 @@ from random_outputs import differences, files, long_files, result, split_of, wri
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.config import Task
 from geval_py.reading.sources import find_file
-from geval_py.scoring import cluster as clusters
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.cluster import Cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
@@ -57,7 +57,7 @@ def test_a_cluster_scores_as_one_thread(
     size = max(len(output) // pieces, 1)
     with pytest.MonkeyPatch.context() as patch:
         cut(patch, size, of_share, lines)
-        assert result(split, METRICS, workers=cluster.replace(threads=workers)) == want
+        assert result(split, METRICS, workers=replace(cluster, threads=workers)) == want
 
 
 LINES = [b"a:0.5 :0.5\n", b":1\n", b"the:0.25 a:0.5 :0.25\n"] * 70
@@ -78,33 +78,31 @@ def written(folder, text, lines=210):
 def test_few_lines_and_many_workers(text, workers, cluster, tmp_path, monkeypatch):
     split = written(tmp_path, text, 10)
     want = result(split, METRICS, workers=Threads(1))
-    assert result(split, METRICS, workers=cluster.replace(threads=workers)) == want
+    assert result(split, METRICS, workers=replace(cluster, threads=workers)) == want
     cut(monkeypatch, 7, 3)
-    assert result(split, METRICS, workers=cluster.replace(threads=workers)) == want
+    assert result(split, METRICS, workers=replace(cluster, threads=workers)) == want
 
 
 @pytest.mark.parametrize("workers", [1, 2, 50])
 def test_a_share_is_two_tasks(workers, cluster, tmp_path, monkeypatch):
-    """However many ranges and parts it has; a task that scores has hardly more than MOST_LINES."""
+    """However many ranges and parts it has; a task that scores has hardly more than MAX_LINES."""
     sent = []
-    send = cluster.client.map
+    submit = cluster.client.submit
     monkeypatch.setattr(
         cluster.client,
-        "map",
-        lambda function, *more, **how: (
-            sent.extend([function.__name__] * len(more[0])) or send(function, *more, **how)
-        ),
+        "submit",
+        lambda function, *more, **how: sent.append(function.func.__name__) or submit(function, *more, **how),
     )
     split = written(tmp_path, b"".join(LINES))
     cut(monkeypatch, 40, 10_000)
     evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=cluster)
-    assert sorted(sent) == ["count", "work_on_all"]
+    assert sorted(sent) == ["count", "work_on"]
     sent.clear()
     shares = -(-(tmp_path / "out.tsv").stat().st_size // 400)
     cut(monkeypatch, 40, 10)
-    several = cluster.replace(threads=workers)
+    several = replace(cluster, threads=workers)
     evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=several)
-    assert sorted(sent) == ["count"] * shares + ["work_on_all"] * shares
+    assert sorted(sent) == ["count"] * shares + ["work_on"] * shares
 
 
 def test_no_warning_of_many_expected_words(cluster, tmp_path):
@@ -125,15 +123,15 @@ def test_no_warning_of_many_expected_words(cluster, tmp_path):
 def test_a_file_is_truncated_between_the_rounds(size, of_share, place, cluster, tmp_path, monkeypatch):
     split = written(tmp_path, b"".join(LINES))
     cut(monkeypatch, 300, of_share)
-    read = clusters.PieceReader.read
+    counted = Cluster._counted
 
-    def truncating(self, pool):
-        for number, lines in enumerate(read(self, pool)):
+    def truncating(self, outputs):
+        for number, lines in enumerate(counted(self, outputs)):
             if number == place:
                 os.truncate(tmp_path / "out.tsv", size)
             yield lines
 
-    monkeypatch.setattr(clusters.PieceReader, "read", truncating)
+    monkeypatch.setattr(Cluster, "_counted", truncating)
     kind, message, *_ = result(split, METRICS, workers=cluster)
     assert (kind, message) == (
         UnreadableFileError,

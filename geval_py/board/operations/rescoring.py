@@ -99,9 +99,9 @@ def _revisions(
     workers: Workers,
 ) -> Iterator[Revision]:
     """Score outdated submissions, several at once; yield them in the order of their arrival."""
-    scorer = None if workers.are_here else scorer_on(workers, references)
+    scorer = None if workers.is_local else scorer_on(workers, references)
     groups = [tuple(group) for _, group in groupby(found, key=lambda one: one.submission_id)]
-    threads = ThreadPoolExecutor(min(workers.at_once, MOST_AT_ONCE))
+    threads = ThreadPoolExecutor(min(workers.concurrency, MOST_AT_ONCE))
     with workspace() as places:
         futures = [threads.submit(score_again, board, group, references, now, scorer, places) for group in groups]
         try:
