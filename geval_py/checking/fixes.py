@@ -12,8 +12,8 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
@@ -22,7 +22,6 @@ from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.scoring import kernel
 from geval_py.scoring.kernel import backends, reference
 from geval_py.text import named
-from geval_py.values import Value
 
 DIFF_LINES = 1000
 TEMPORARY_BEGINNING = ".geval-fix-"
@@ -86,45 +85,52 @@ def _fix_entries(
     words: Sequence[str], values: Sequence[float], rest_mass: float | None, rules: Collection[str], text: str
 ) -> tuple[dict[str, float], frozenset[str]]:
     """Return the fixed mass of each word, in order, and the codes of the rules applied; without codes, no mass."""
-    values, clipped = _clip(values) if "W201" in rules else (list(values), UNCHANGED)
-    repetition = {"W206"} if len(set(words)) < len(words) else set()
+    selected, codes = frozenset(rules), UNCHANGED
+    low, high = min(values), max(values)
+    if "W201" in selected and (low < 0.0 or high > 1.0):  # clip values that overshoot [0, 1] by rounding
+        inside = sum(0.0 <= value <= 1.0 for value in values)
+        looks_like_probabilities = high >= 0.5 or (high > 0.0 and 2 * inside > len(values))
+        if looks_like_probabilities and low >= -reference.OVERSHOOT and high <= 1.0 + reference.OVERSHOOT:
+            values, codes = [min(max(value, 0.0), 1.0) for value in values], frozenset({"W201"})
+    masses: dict[str, float] = {}  # each word, the rest too, at its first place
+    for word, value in zip(words, values, strict=True):
+        masses[word] = masses.get(word, 0.0) + value
+    repetition = {"W206"} if len(masses) < len(words) else set()
     if any(word and value == 0.0 for word, value in zip(words, values, strict=True)):
         repetition.add("W207")
-    if not wordprobs.are_probabilities(values) or ("W206" in repetition and "W206" not in rules):
+    if not wordprobs.are_probabilities(values) or "W206" in repetition - selected:
         return {}, UNCHANGED
-    added: dict[str, float] = {}  # each word, the rest too, at its first place
-    for word, value in zip(words, values, strict=True):
-        added[word] = added.get(word, 0.0) + value
     total = wordprobs.sum_in_order(values)
-    least = wordprobs.LEAST_TOTAL
-    if (_total(added) < least) != (total < least):  # adding up rounds: it would be another distribution
-        return {}, UNCHANGED
-    off = _off_rule(total, added, reference.numbers_of(text))
-    codes = clipped | ((repetition | off) & frozenset(rules))
-    kept = {word: mass for word, mass in added.items() if mass or not word or "W207" not in rules}
-    if off <= frozenset(rules) and (off or (codes and _must_be_divided(kept, text, rules))):
-        masses = _scale(kept, 1.0, _total(kept))
-    elif max(kept.values()) > 1.0:  # it would be read as a logarithm
-        return {}, UNCHANGED
-    elif not off <= frozenset(rules):
-        return kept, codes
+    if (_total(masses) < wordprobs.LEAST_TOTAL) != (total < wordprobs.LEAST_TOTAL):
+        return {}, UNCHANGED  # adding up rounds: it would be another distribution
+    off = _off_rule(total, masses, reference.numbers_of(text))
+    codes |= (repetition | off) & selected
+    masses = {word: mass for word, mass in masses.items() if mass or not word or "W207" not in selected}
+    if codes and not off:
+        # Another run would have to divide a line that was only added up: rounding explains less of a sum of fewer
+        # numbers, and a word above 1 would be read as a logarithm.
+        if max(masses.values()) > 1.0:
+            is_divided = "W202" in selected
+        else:
+            is_divided = bool(_off_rule(_total(masses), masses, _write_numbers(masses, text)) & selected)
     else:
-        masses = kept
-    if masses is None:
+        is_divided = bool(off) and off <= selected
+    if is_divided:
+        scaled = _scale(masses, 1.0, _total(masses))
+        if scaled is None:
+            return {}, UNCHANGED
+        masses = scaled
+    elif max(masses.values()) > 1.0:  # it would be read as a logarithm
         return {}, UNCHANGED
-    with_rest = _leave_rest(masses, rest_mass) if rest_mass is not None else None
-    return (masses, codes) if with_rest is None else (with_rest, codes | {"W204"})
-
-
-def _clip(values: Sequence[float]) -> tuple[list[float], frozenset[str]]:
-    """Clip to [0, 1] the values that overshoot it by rounding (W201)."""
-    low, high = min(values), max(values)
-    inside = sum(0.0 <= value <= 1.0 for value in values)
-    looks_like_probabilities = high >= 0.5 or (high > 0.0 and 2 * inside > len(values))
-    overshoots, most = low < 0.0 or high > 1.0, reference.OVERSHOOT
-    if overshoots and looks_like_probabilities and low >= -most and high <= 1.0 + most:
-        return [min(max(value, 0.0), 1.0) for value in values], frozenset({"W201"})
-    return list(values), UNCHANGED
+    elif not off <= selected:
+        return masses, codes
+    has_rest = masses.get(wordprobs.REST) or (wordprobs.REST not in masses and _total(masses) < wordprobs.LEAST_TOTAL)
+    if rest_mass is not None and not has_rest:  # take it from all words in proportion
+        of_words = {word: mass for word, mass in masses.items() if word}
+        scaled = _scale(of_words, 1.0 - rest_mass, _total(of_words))
+        if scaled is not None:
+            return {**masses, **scaled, wordprobs.REST: rest_mass}, codes | {"W204"}
+    return masses, codes
 
 
 def _total(masses: Mapping[str, float]) -> float:
@@ -141,30 +147,11 @@ def _off_rule(total: float, masses: Mapping[str, float], numbers: Sequence[str])
     return frozenset({"W202" if above else "W203"})
 
 
-def _must_be_divided(masses: Mapping[str, float], text: str, rules: Collection[str]) -> bool:
-    """Whether another run would have to fix the line again, if it were only added up (W206) and rid of zeros (W207).
-
-    Rounding explains less of a sum of fewer numbers, and a word above 1 would be read as a logarithm.
-    """
-    if max(masses.values()) > 1.0:
-        return "W202" in rules
-    return bool(_off_rule(_total(masses), masses, _write_numbers(masses, text)) & frozenset(rules))
-
-
 def _scale(masses: Mapping[str, float], factor: float, total: float) -> dict[str, float] | None:
     """Return all masses times ``factor / total``; None if one became subnormal and so lost digits."""
     scaled = {word: mass * factor / total for word, mass in masses.items()}
     lost = any(mass > 0.0 and scaled[word] < sys.float_info.min for word, mass in masses.items())
     return None if lost else scaled
-
-
-def _leave_rest(masses: dict[str, float], rest_mass: float) -> dict[str, float] | None:
-    """Take the mass of the rest from all words in proportion (W204); None if the line leaves some for it."""
-    if masses.get(wordprobs.REST) or (wordprobs.REST not in masses and _total(masses) < wordprobs.LEAST_TOTAL):
-        return None
-    words = {word: mass for word, mass in masses.items() if word}
-    scaled = _scale(words, 1.0 - rest_mass, _total(words))
-    return None if scaled is None else {**masses, **scaled, wordprobs.REST: rest_mass}
 
 
 def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
@@ -179,7 +166,8 @@ def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
     ]
 
 
-class Fixed(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedFile:
     """The changes that were made to a file, or would be made.
 
     ``changes`` counts the fixed lines by the code of the rule (W211: 1 for the file). ``diff`` holds the first fixed
@@ -201,7 +189,7 @@ def fix_file(
     write: bool = True,
     diff_lines: int = DIFF_LINES,
     rules: Collection[str] = FIXABLE,
-) -> Fixed:
+) -> FixedFile:
     """Fix an output file; the original becomes ``PATH.orig`` (or ``.orig.1`` …), unless ``backup`` is false.
 
     The new file is written beside the original, with its compression and permissions, and then replaces it
@@ -217,47 +205,43 @@ def fix_file(
     if sources.name_of(path).endswith(sources.FORMAT_ENDINGS):
         raise UsageError(message=f"Cannot mend {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="mend")
-    fixes = Fixes(rest_mass, diff_lines, rules, has_tabs="E118" in rules and _is_separated_by_tabs(path))
+    has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
+    if "E118" in rules:
+        with LineReader(path) as reader:
+            while (block := reader.block()) and not has_spaces:
+                has_spaces = b" " in bytes(block)
+                has_tabs = has_tabs or _TAB_AFTER_ENTRY.search(block) is not None
+    fixes = Fixes(rest_mass, diff_lines, rules, has_tabs=has_tabs and not has_spaces)
     backup_path = None
     if not write:
         with LineReader(path) as reader:
-            _fix_blocks(reader, fixes, lambda _: None)
+            for _ in fixes.fix_blocks(reader):
+                pass
     else:
         permissions = stat.S_IMODE(original.st_mode)
         with rewriting.replacement(
             path, permissions, original=original, verb="mend", beginning=TEMPORARY_BEGINNING
         ) as new:
             with LineReader(path) as reader, new.writer(reader.source.compression) as file:
-                _fix_blocks(reader, fixes, file.write)
+                for block in fixes.fix_blocks(reader):
+                    file.write(block)
             if fixes.changes:
                 backup_path = new.take_place(backup=backup)
-    return Fixed(path=path, lines=fixes.lines, changes=fixes.changes, diff=fixes.diff, backup_path=backup_path)
-
-
-def _is_separated_by_tabs(path: str) -> bool:
-    """Whether TABs separate entries, and no line of a file has a space (E118)."""
-    has_tabs = False
-    with LineReader(path) as reader:
-        while block := reader.block():
-            if b" " in bytes(block):
-                return False
-            has_tabs = has_tabs or _TAB_AFTER_ENTRY.search(block) is not None
-    return has_tabs
-
-
-def _fix_blocks(reader: LineReader, fixes: Fixes, write: Callable[[bytes], object]) -> None:
-    fixes.has_mark = reader.has_byte_order_mark
-    while block := reader.block():
-        write(fixes.fix_block(block))
+    return FixedFile(
+        path=path,
+        lines=fixes.lines,
+        changes=dict(sorted(fixes.changes.items())),
+        diff=fixes.diff,
+        backup_path=backup_path,
+    )
 
 
 class Fixes:
     """Fixes the lines of one file in order, and counts the changes.
 
-    ``lines`` counts the lines, ``diff`` holds the first ``diff_lines`` fixed ones: number, before, after;
-    undecodable bytes are U+FFFD. ``has_mark`` says that the file began with a byte order mark, which is not in its
-    first block. ``rules`` are the codes of the only rules to apply. With ``has_tabs``, TABs separate the entries of
-    all lines (E118).
+    ``lines`` counts the lines, ``changes`` the fixed ones by the code of the rule; ``diff`` holds the first
+    ``diff_lines`` fixed ones: number, before, after. ``rules`` are the codes of the only rules to apply. With
+    ``has_tabs``, TABs separate the entries of all lines (E118).
     """
 
     def __init__(
@@ -270,109 +254,74 @@ class Fixes:
     ) -> None:
         self._rest_mass, self._diff_lines, self._rules = rest_mass, diff_lines, frozenset(rules)
         self._has_tabs = has_tabs
-        self._changes: Counter[str] = Counter()
-        self.has_mark = False
         self.lines = 0
+        self.changes: Counter[str] = Counter()
         self.diff: list[tuple[int, str, str]] = []
 
-    @property
-    def changes(self) -> dict[str, int]:
-        """How many lines were fixed, by the code of the rule (W211: 1 for the file)."""
-        mark = {"W211": 1} if self.has_mark and "W211" in self._rules else {}
-        return dict(sorted({**self._changes, **mark}.items()))
+    def fix_blocks(self, reader: LineReader) -> Iterator[bytes]:
+        """Yield the blocks of a file, each with its lines fixed."""
+        while block := reader.block():
+            yield self.fix_block(block, has_mark=reader.has_byte_order_mark and not self.lines)
+        if reader.has_byte_order_mark and "W211" in self._rules:
+            self.changes["W211"] = 1
 
-    def fix_block(self, block: bytes) -> bytes:
-        """Fix the next lines, as they are stored, each ended by LF."""
-        lines = block.removesuffix(b"\n").split(b"\n")
-        stored = list(lines)
-        separated = frozenset({"E118"})
-        if self._has_tabs:
-            lines = [_TAB_AFTER_ENTRY.sub(rb"\1 ", line) for line in lines]
-        codes_of = {index: separated for index, line in enumerate(stored) if line != lines[index]}
-        for index, spaced in self._suspects(lines):
-            fix = self._fix_first if self.lines + index == 0 else partial(self._fix_bytes, spaced=spaced)
-            lines[index], codes = fix(lines[index])
-            if codes:
-                codes_of[index] = codes | codes_of.get(index, UNCHANGED)
-        for index, codes in sorted(codes_of.items()):
-            self._changes.update(codes)
-            if len(self.diff) < self._diff_lines:
-                number = self.lines + index + 1
-                before = BYTE_ORDER_MARK + stored[index] if number == 1 and self.has_mark else stored[index]
-                after = lines[index].decode(errors="replace")
-                self.diff.append((number, before.decode(errors="replace"), after))
-        self.lines += len(lines)
-        return b"\n".join(lines) + b"\n"
-
-    def _suspects(self, lines: Sequence[bytes]) -> Iterator[tuple[int, str | None]]:
-        """Yield the index of each line that may need a fix, by the kernel's flags, which spares parsing the others.
-
-        With it comes the fixed line, where only stray spaces and carriage returns are to be removed.
-        """
-        flags = _flags_of(b"\n".join(lines), len(lines))
+    def fix_block(self, block: bytes, *, has_mark: bool = False) -> bytes:
+        """Fix the next lines, as they are stored, each ended by LF; ``has_mark``: after a byte order mark."""
+        stored = block.removesuffix(b"\n").split(b"\n")
+        lines = [_TAB_AFTER_ENTRY.sub(rb"\1 ", line) for line in stored] if self._has_tabs else list(stored)
+        text = b"\n".join(lines) + b"\n"
+        flags = backends.score_lines(text, b"\n" * len(lines), schemes.DEFAULT_BITS, 1)[1]
         spacing = kernel.CARRIAGE_RETURN | kernel.STRAY_SPACE
         suspicious = {each for each in set(flags) if each & spacing or _needs_parsing(each, self._rest_mass)}
-        indices = [index for index, each in enumerate(flags) if each in suspicious] if suspicious else []
-        if not self.lines and indices[:1] != [0]:
-            indices.insert(0, 0)  # a byte order mark may stand before it
-        text = _decoded(b"\n".join(lines[index] for index in indices))
-        if not indices or text is None or not self._rules >= {"E112", "W210"}:
-            yield from ((index, None) for index in indices)
-            return
-        returnless = tidy = text.replace("\r", "")
-        of_tidy = [flags[index] for index in indices]
-        if any(each & kernel.STRAY_SPACE for each in suspicious):
-            tidy = without_stray_spaces(returnless)
-            of_tidy = list(_flags_of(tidy.encode(), len(indices)))
-        for index, line, spaced, each in zip(indices, returnless.split("\n"), tidy.split("\n"), of_tidy, strict=True):
-            is_in_format = not each & kernel.MALFORMED or each & kernel.WRONG_LENGTH  # a vector may have any length
-            yield index, None if _needs_parsing(each, self._rest_mass) else spaced if is_in_format else line
+        if not (suspicious or self._has_tabs or not self.lines):
+            self.lines += len(lines)
+            return block
+        for index, (before, each) in enumerate(zip(stored, flags, strict=True)):
+            self.lines += 1
+            codes = UNCHANGED if lines[index] == before else frozenset({"E118"})
+            if self.lines == 1:
+                lines[index], more = self._fix_first(lines[index], has_mark=has_mark)
+                before = BYTE_ORDER_MARK + before if has_mark else before
+                codes |= more
+            elif each in suspicious:
+                lines[index], more = self._fix_bytes(lines[index])
+                codes |= more
+            if codes:
+                self.changes.update(codes)
+                if len(self.diff) < self._diff_lines:
+                    after = lines[index].decode(errors="replace")
+                    self.diff.append((self.lines, before.decode(errors="replace"), after))
+        return b"\n".join(lines) + b"\n"
 
-    def _fix_first(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
+    def _fix_first(self, raw: bytes, *, has_mark: bool) -> tuple[bytes, frozenset[str]]:
         """Fix the first line: no byte order mark may come to the beginning of the file, where it would be dropped."""
         fixed, codes = self._fix_bytes(raw)
         if "W211" in self._rules:
-            codes |= {"W211"} if self.has_mark else UNCHANGED
+            codes |= {"W211"} if has_mark else UNCHANGED
             while fixed.startswith(BYTE_ORDER_MARK):
                 fixed, more = self._fix_bytes(fixed.removeprefix(BYTE_ORDER_MARK))
                 codes |= more | {"W211"}
-        elif self.has_mark:
+        elif has_mark:
             fixed = BYTE_ORDER_MARK + fixed
         elif fixed.startswith(BYTE_ORDER_MARK):
             return raw, UNCHANGED
         return fixed, codes
 
-    def _fix_bytes(self, raw: bytes, spaced: str | None = None) -> tuple[bytes, frozenset[str]]:
-        """Fix a line as it is stored, without its LF; ``spaced`` is the fixed line, if it is known."""
-        if b"\0" in raw:
-            return raw, UNCHANGED
+    def _fix_bytes(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
+        """Fix a line as it is stored, without its LF."""
         line, end, codes = raw.rstrip(b"\r"), b"", UNCHANGED
         if b"\r" in raw and "W210" in self._rules:
             line, codes = raw.replace(b"\r", b""), frozenset({"W210"})
-        elif b"\r" in line:  # inside what would be fixed
-            return raw, UNCHANGED
         else:
             end = raw[len(line) :]
-        if spaced is not None:
-            fixed = spaced.encode()
-            return fixed, codes if fixed == line else codes | {"E112"}
-        text = _decoded(line)
-        if text is None:
+        if b"\0" in raw or b"\r" in line:  # a carriage return inside of what would be fixed
+            return raw, UNCHANGED
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
             return line + end, codes
         new, more = fix_line(text, rest_mass=self._rest_mass, rules=self._rules)
         return new.encode() + end, codes | more
-
-
-def _flags_of(text: bytes, lines: int) -> Sequence[int]:
-    return backends.score_lines(text + b"\n", b"\n" * lines, schemes.DEFAULT_BITS, 1)[1]
-
-
-def _decoded(data: bytes) -> str | None:
-    """Decode UTF-8; None if the bytes are not text."""
-    try:
-        return None if b"\0" in data else data.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _needs_parsing(flags: int, rest_mass: float | None) -> bool:
