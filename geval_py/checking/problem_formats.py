@@ -15,12 +15,12 @@ from geval_py.checking.places import Place
 from geval_py.checking.rules import Problem, Report, Rule
 from geval_py.reading.formats import format_of
 from geval_py.tables.escapes import json_text
+from geval_py.tables.layout import picture, wrapped
 from geval_py.tables.numbers import counted
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
 
 if TYPE_CHECKING:
     from typing import Any
-    from xml.etree.ElementTree import Element
 
     from geval_py.checking.rules import Severity
 
@@ -43,8 +43,6 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None) -
             lines += [*_problem_lines(problem, colour=colour, width=width), ""]
     lines.append(report.summary)
     if width is not None:
-        from geval_py.tables.layout import wrapped
-
         lines = [part for line in lines for part in wrapped(line, width)]
     return escape_commands("".join(f"{line}\n" for line in lines))
 
@@ -52,25 +50,19 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None) -
 def _problem_lines(problem: Problem, *, colour: bool, width: int | None) -> Iterator[str]:
     rule, lines = problem.rule, _extent(problem)
     start, end = (COLOURS[rule.severity], PLAIN) if colour else ("", "")
+    dim, plain = (DIM, PLAIN) if colour else ("", "")
     yield f"  {start}{rule.code} {rule.name} ({rule.severity}){end}" + (f": {lines}" if lines else "")
     yield f"    {visible(problem.summary)}"
     for place in problem.places:
         if place.line or place.message != problem.summary:
             yield f"    {_position(problem.path, place)}: {visible(place.message)}"
-            dim, plain = (DIM, PLAIN) if colour else ("", "")
             column = max(1, place.column)
-            lined = excerpt(place.text, column) if width is None else _picture(place.text, column, width - 8)
+            lined = excerpt(place.text, column) if width is None else picture(place.text, column, width - 8)
             for line in lined.split("\n") if place.text else ():
                 yield f"      {dim}| {line}{plain}"
     if lines and problem.count > len(problem.places):
         yield f"    and {counted(problem.count - len(problem.places), 'more line')}"
     yield f"    To mend: {_what_to_do(rule, problem)}"
-
-
-def _picture(text: str, column: int, width: int) -> str:
-    from geval_py.tables.layout import picture  # which only a terminal needs
-
-    return picture(text, column, width)
 
 
 def as_json(report: Report) -> str:
@@ -120,32 +112,23 @@ def escape_commands(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS)
 
 
 def _workflow_command(problem: Problem) -> str:
-    rule, place = problem.rule, places_of(problem)[0]
+    rule, place, extent = problem.rule, places_of(problem)[0], _extent(problem)
+    lines = [str(place.line) for place in problem.places if place.line][:MAX_LINES_IN_ANNOTATION]
+    if len(lines) > 1:
+        extent += f": {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
     properties = {"file": visible(_path_from_root(problem.path))}
     if place.line:
         properties |= {"line": str(place.line), "col": str(max(1, place.column))}
     properties["title"] = f"{rule.code} {rule.name}"
-    written = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    message = "\n".join(
-        filter(None, (visible(place.message), _extent_with_lines(problem), _what_to_do(rule, problem)))
+    written = ",".join(
+        f"{key}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
     )
-    return f"::{rule.severity} {written}::{_data(message)}\n"
+    message = "\n".join(filter(None, (visible(place.message), extent, _what_to_do(rule, problem))))
+    return f"::{rule.severity} {written}::{_escaped(message)}\n"
 
 
-def _extent_with_lines(problem: Problem) -> str:
-    """Write the extent of a problem with the numbers of its first lines."""
-    lines = [str(place.line) for place in problem.places if place.line][:MAX_LINES_IN_ANNOTATION]
-    if len(lines) < 2:
-        return _extent(problem)
-    return f"{_extent(problem)}: {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
-
-
-def _data(value: str) -> str:
+def _escaped(value: str) -> str:
     return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(value: str) -> str:
-    return _data(value).replace(":", "%3A").replace(",", "%2C")
 
 
 def as_junit(report: Report) -> str:
@@ -153,85 +136,66 @@ def as_junit(report: Report) -> str:
 
     A file without problems has one passing case. Errors are failures; warnings are failures in a strict report.
     """
-    from xml.etree.ElementTree import Element, indent, tostring
+    from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     root = Element("testsuites", name=report.command)
-    root.extend(_suite(path, report) for path in report.paths)
-    _add_counts(root)
+    for path in report.paths:
+        suite = SubElement(root, "testsuite", name=visible(path))
+        problems = [problem for problem in report.problems if problem.path == path]
+        if not problems:
+            SubElement(suite, "testcase", classname=visible(path), name="no problems", file=visible(path))
+        for problem in problems:
+            rule = problem.rule
+            name = f"{rule.code} {rule.name}"
+            case = SubElement(suite, "testcase", classname=visible(path), name=name, file=visible(path))
+            summary = ": ".join(filter(None, (visible(problem.summary), _extent(problem))))
+            places = [f"{_position(path, place)}: {visible(place.message)}" for place in problem.places]
+            if report.strict or rule.severity == "error":
+                outcome = SubElement(case, "failure", type=rule.code, message=summary)
+            else:
+                outcome = SubElement(case, "system-out")
+            outcome.text = "\n".join([summary, *places, _what_to_do(rule, problem)])
+    for element in (root, *root):
+        element.set("tests", str(len(element.findall(".//testcase"))))
+        element.set("failures", str(len(element.findall(".//failure"))))
+        element.set("errors", "0")
     indent(root)
     document = tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii")
     return escape_commands(document, XML_SPELLINGS) + "\n"
 
 
-def _suite(path: str, report: Report) -> Element:
-    from xml.etree.ElementTree import Element, SubElement
-
-    suite = Element("testsuite", name=visible(path))
-    problems = [problem for problem in report.problems if problem.path == path]
-    if not problems:
-        SubElement(suite, "testcase", classname=visible(path), name="no problems", file=visible(path))
-    for problem in problems:
-        name = f"{problem.rule.code} {problem.rule.name}"
-        case = SubElement(suite, "testcase", classname=visible(path), name=name, file=visible(path))
-        _add_outcome(case, problem, fails=report.strict or problem.rule.severity == "error")
-    _add_counts(suite)
-    return suite
-
-
-def _add_outcome(case: Element, problem: Problem, *, fails: bool) -> None:
-    from xml.etree.ElementTree import SubElement
-
-    summary = ": ".join(filter(None, (visible(problem.summary), _extent(problem))))
-    places = [f"{_position(problem.path, place)}: {visible(place.message)}" for place in problem.places]
-    if fails:
-        outcome = SubElement(case, "failure", type=problem.rule.code, message=summary)
-    else:
-        outcome = SubElement(case, "system-out")
-    outcome.text = "\n".join([summary, *places, _what_to_do(problem.rule, problem)])
-
-
-def _add_counts(element: Element) -> None:
-    element.set("tests", str(len(element.findall(".//testcase"))))
-    element.set("failures", str(len(element.findall(".//failure"))))
-    element.set("errors", "0")
-
-
 def as_sarif(report: Report) -> str:
     """Write SARIF 2.1.0 for code scanning: a result for each place; one for the file if a problem has no place."""
-    driver = {"name": "geval-py", "version": report.version, "rules": [_rule(rule) for rule in report.rules]}
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "results": [
-            _result(problem, place, report.rules) for problem in report.problems for place in places_of(problem)
-        ],
-    }
+    rules = [
+        {
+            "id": rule.code,
+            "name": rule.name,
+            "shortDescription": _message(rule.summary),
+            "fullDescription": _message(rule.why),
+            "help": _message(_what_to_do(rule)),
+            "defaultConfiguration": {"level": rule.severity},
+        }
+        for rule in report.rules
+    ]
+    results = []
+    for problem in report.problems:
+        lines = f" ({_extent(problem)} in all)" if problem.count > 1 else ""
+        for place in places_of(problem):
+            location: dict[str, Any] = {"artifactLocation": {"uri": _uri(problem.path)}}
+            if place.line:
+                location["region"] = {"startLine": place.line, "startColumn": max(1, place.column)}
+            results.append(
+                {
+                    "ruleId": problem.rule.code,
+                    "ruleIndex": report.rules.index(problem.rule),
+                    "level": problem.rule.severity,
+                    "message": _message(place.message + lines),
+                    "locations": [{"physicalLocation": location}],
+                }
+            )
+    driver = {"name": "geval-py", "version": report.version, "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
-
-
-def _rule(rule: Rule) -> dict[str, Any]:
-    return {
-        "id": rule.code,
-        "name": rule.name,
-        "shortDescription": _message(rule.summary),
-        "fullDescription": _message(rule.why),
-        "help": _message(_what_to_do(rule)),
-        "defaultConfiguration": {"level": rule.severity},
-    }
-
-
-def _result(problem: Problem, place: Place, rules: tuple[Rule, ...]) -> dict[str, Any]:
-    lines = f" ({_extent(problem)} in all)" if problem.count > 1 else ""
-    location: dict[str, Any] = {"artifactLocation": {"uri": _uri(problem.path)}}
-    if place.line:
-        location["region"] = {"startLine": place.line, "startColumn": max(1, place.column)}
-    return {
-        "ruleId": problem.rule.code,
-        "ruleIndex": rules.index(problem.rule),
-        "level": problem.rule.severity,
-        "message": _message(place.message + lines),
-        "locations": [{"physicalLocation": location}],
-    }
 
 
 def _message(message: str) -> dict[str, str]:
@@ -264,19 +228,16 @@ def render(report: Report, name: str, *, colour: bool = False, width: int | None
     return as_text(report, colour=colour, width=width) if name == "text" else FORMATS[name](report)
 
 
-def _share_in_percent(share: float) -> str:
-    if 0 < share < 0.001:  # rounding makes neither 0 % nor 100 %
-        return "less than 0.1 %"
-    if 0.999 < share < 1:
-        return "more than 99.9 %"
-    return "100 %" if share == 1 else f"{100 * share:.1f} %"
-
-
 def _extent(problem: Problem) -> str:
     """Write the number and the share of the lines with a problem; "" for a problem of the whole file."""
     if problem.places and not any(place.line for place in problem.places):
         return ""
-    return f"{counted(problem.count, 'line')}, {_share_in_percent(problem.share)}"
+    share = "100 %" if problem.share == 1 else f"{100 * problem.share:.1f} %"
+    if 0 < problem.share < 0.001:  # rounding makes neither 0 % nor 100 %
+        share = "less than 0.1 %"
+    elif 0.999 < problem.share < 1:
+        share = "more than 99.9 %"
+    return f"{counted(problem.count, 'line')}, {share}"
 
 
 def _what_to_do(rule: Rule, problem: Problem | None = None) -> str:
