@@ -6,20 +6,20 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat, tee
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from geval_py.cli import commands, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import kenlm_models, ngram_model
+from geval_py.modelling import arpa, backoff, kenlm_models, ngram_model
 from geval_py.reading import compression, config, lines, rewriting, sources
 from geval_py.tables import numbers
 from geval_py.tables.formats import Shown
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column
 from geval_py.text import named
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _discount(text: str) -> float:
 
 def run_train(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    from geval_py.modelling import arpa, columns, estimation
+    from geval_py.modelling import columns, estimation
     from geval_py.modelling.corpus import CorpusParts, read_corpus
 
     if not given.texts:
@@ -284,24 +284,19 @@ def run_info(given: argparse.Namespace) -> int:
     """Run ``geval lm info``; returns the exit status, raises GevalError."""
     if given.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
-    table, document = _sizes(given.model)
+    if kenlm_models.is_binary(given.model):
+        document = kenlm_models.head_document(kenlm_models.read_head(given.model))
+        table = kenlm_models.head_table(document)
+    else:
+        document = backoff.model_document(arpa.read_arpa(given.model))
+        table = backoff.model_table(document)
     shown = Shown(
-        to_dict=document,
+        to_dict=lambda: document,
         table=lambda: table,
         text=lambda width: table.text(header=False) if width is None else table.terminal(width, header=False),
     )
     terminal.show(shown, given)
     return 0
-
-
-def _sizes(path: str) -> tuple[Table, Callable[[], dict[str, Any]]]:
-    if kenlm_models.is_binary(path):
-        head = kenlm_models.read_head(path)
-        return kenlm_models.head_table(head), lambda: kenlm_models.head_document(head)
-    from geval_py.modelling import arpa, backoff
-
-    model = arpa.read_arpa(path)
-    return backoff.model_table(model), lambda: backoff.model_document(model)
 
 
 def make_next_parser() -> commands.CommandParser:

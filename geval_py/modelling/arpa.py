@@ -66,7 +66,20 @@ def read_arpa(path: str) -> BackoffModel:
     """
     with LineReader(path) as reader:
         lines = _Lines(reader)
-        counts = _read_counts(lines)
+        while (line := lines.next()) != b"\\data\\":
+            if line is None:
+                raise ModelError(path=path, message="This is no ARPA file: it has no line \\data\\")
+            if line.startswith(kenlm_models.MAGIC):
+                message = "This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed"
+                raise ModelError(path=path, message=message)
+        counts: list[int] = []
+        while (line := lines.next_text()) is not None and line.startswith(b"ngram"):
+            match = _COUNT.fullmatch(line)
+            if match is None or int(match[1]) != len(counts) + 1:
+                raise lines.error("a count", f"expected ngram {len(counts) + 1}=COUNT")
+            counts.append(int(match[2]))
+        if not counts or line != b"\\1-grams:":
+            raise lines.error("no section", "expected \\1-grams:" if counts else "expected ngram 1=COUNT")
         numbering = new_numbering(alias=UNKNOWN_IN_CAPITALS)
         model = _read_unigrams(lines, counts, numbering)
         for order in range(2, len(counts) + 1):
@@ -110,27 +123,6 @@ class _Lines:
         return MalformedLineError(
             path=self.path, line=self.number, column=column, reason=reason, token=shown, hint=hint, text=shown
         )
-
-
-def _read_counts(lines: _Lines) -> list[int]:
-    """Read the head of the file: the number of n-grams of each order."""
-    while (line := lines.next()) != b"\\data\\":
-        if line is None:
-            raise ModelError(path=lines.path, message="This is no ARPA file: it has no line \\data\\")
-        if line.startswith(kenlm_models.MAGIC):
-            raise ModelError(
-                path=lines.path,
-                message="This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed",
-            )
-    counts: list[int] = []
-    while (line := lines.next_text()) is not None and line.startswith(b"ngram"):
-        match = _COUNT.fullmatch(line)
-        if match is None or int(match[1]) != len(counts) + 1:
-            raise lines.error("a count", f"expected ngram {len(counts) + 1}=COUNT")
-        counts.append(int(match[2]))
-    if not counts or line != b"\\1-grams:":
-        raise lines.error("no section", "expected \\1-grams:" if counts else "expected ngram 1=COUNT")
-    return counts
 
 
 def _read_unigrams(lines: _Lines, counts: Sequence[int], numbering: Numbering | NativeNumbering) -> BackoffModel:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
@@ -29,6 +30,9 @@ from geval_py.modelling.corpus import (
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
+
+with suppress(ImportError):  # it was not built
+    from geval_py.scoring.kernel import _native
 
 Texts = NDArray[np.object_]
 ArpaRows = tuple[list[Ids], Doubles, Doubles | None]  # columns of words, log10 probabilities, and back-offs if any
@@ -61,25 +65,18 @@ class Ngrams:
         return 10.0**self.log_probabilities
 
     @cached_property
-    def _find(self) -> Callable[[Longs], Ids]:
-        """Return the rows of keys, -1 for one that is not there."""
-        keys = self.keys
-        if choose_backend() == "native":
-            from geval_py.scoring.kernel._native import find_keys, key_index
-
-            index = key_index(keys)
-            return lambda wanted: np.frombuffer(find_keys(index, wanted), np.int32)
-
-        def find(wanted: Longs) -> Ids:
-            inside = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-            found = keys[inside] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
-            return np.where(found, inside, -1).astype(np.int32)
-
-        return find
+    def _index(self) -> Any:
+        return _native.key_index(self.keys)
 
     def find(self, contexts: Ids, words: Ids) -> Ids:
         """Return the rows of n-grams by context and last word; -1 if there is none, or the context is -1."""
-        return self._find(key_of(contexts, words))
+        wanted, keys = key_of(contexts, words), self.keys
+        if choose_backend() == "native":
+            return np.frombuffer(_native.find_keys(self._index, wanted), np.int32)
+        if not len(keys):
+            return np.full(len(wanted), -1, np.int32)
+        rows = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[rows] == wanted, rows, -1).astype(np.int32)
 
     def followers(self, contexts: Ids) -> tuple[Longs, Longs]:
         """Return the first row of the n-grams with each context, and the row behind the last."""
@@ -153,11 +150,11 @@ class BackoffModel:
         """Return, for each length, the row of the n-gram that ends at each token of a sentence; -1 if none does."""
         rows = [tokens]
         for length in range(2, self.order + 1):
-            below, found = rows[-1], np.full(len(tokens), -1, np.int32)
+            below, longer = rows[-1], np.full(len(tokens), -1, np.int32)
             places = np.flatnonzero(depths >= length - 1)
             places = places[below[places - 1] >= 0]
-            found[places] = self.levels[length - 1].find(below[places - 1], tokens[places])
-            rows.append(found)
+            longer[places] = self.levels[length - 1].find(below[places - 1], tokens[places])
+            rows.append(longer)
         return rows
 
     def scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Doubles, Flags, Longs]:
@@ -200,9 +197,9 @@ class BackoffModel:
         logs = self.levels[0].log_probabilities[tokens]
         lengths = np.ones(len(tokens), np.int32)
         for length in range(2, self.order + 1):
-            found = np.flatnonzero(rows[length - 1] >= 0)
-            logs[found] = self.levels[length - 1].log_probabilities[rows[length - 1][found]]
-            lengths[found] = length
+            places = np.flatnonzero(rows[length - 1] >= 0)
+            logs[places] = self.levels[length - 1].log_probabilities[rows[length - 1][places]]
+            lengths[places] = length
         for length in range(1, self.order):
             behind = np.flatnonzero((depths >= length) & (lengths <= length))
             contexts = rows[length - 1][behind - 1]
@@ -212,22 +209,32 @@ class BackoffModel:
 
     def followers(self, contexts: Sequence[Sentence]) -> Iterator[Followers]:
         """Yield what is seen behind each context, given with the nearest word last."""
-        rows = self._context_rows(contexts)
+        longest = self.order - 1
+        columns = np.full((longest, len(contexts)), -1, np.int32)  # the last words, the ones before them, and so on
+        for place, words in enumerate(contexts):
+            for back, word in enumerate(reversed(words[-longest:] if longest else [])):
+                columns[back, place] = self.ids.get(word, UNKNOWN)
+        rows = []  # of the contexts' last word, last two words and so on; -1 if there is none
+        for length in range(1, longest + 1):
+            row = columns[length - 1]
+            for shorter in range(length - 1, 0, -1):
+                row = self.levels[length - shorter].find(row, columns[shorter - 1])
+            rows.append(row)
         scales = [np.ones(len(contexts))]
-        for level, of in zip(reversed(self.levels[:-1]), reversed(rows), strict=True):
-            known, factors = of >= 0, np.ones(len(of))
-            factors[known] = 10.0 ** level.log_backoffs[of[known]]
+        for level, row in zip(reversed(self.levels[:-1]), reversed(rows), strict=True):
+            is_known, factors = row >= 0, np.ones(len(row))
+            factors[is_known] = 10.0 ** level.log_backoffs[row[is_known]]
             scales.insert(0, scales[0] * factors)
-        ranges = [level.followers(of) for level, of in zip(self.levels[1:], rows, strict=True)]
+        ranges = [level.followers(row) for level, row in zip(self.levels[1:], rows, strict=True)]
         bounds = zip(*(zip(starts.tolist(), ends.tolist(), strict=True) for starts, ends in ranges), strict=True)
         per_item = zip(*(scale.tolist() for scale in scales), strict=True)
-        for of_item, found in zip(per_item, bounds if ranges else repeat(()), strict=False):
-            yield self._followers(found, of_item)
+        for item_scales, item_bounds in zip(per_item, bounds if ranges else repeat(()), strict=False):
+            yield self._longest(item_bounds, item_scales)
 
-    def _followers(self, found: Sequence[tuple[int, int]], scales: Sequence[float]) -> Followers:
+    def _longest(self, bounds: Sequence[tuple[int, int]], scales: Sequence[float]) -> Followers:
         """Take the longest n-gram for each word; ``scales`` are the factors of unigrams, bigrams and so on."""
         words, probabilities = np.zeros(0, np.int32), np.zeros(0)
-        for level, (start, end), scale in zip(self.levels[1:], found, scales[1:], strict=True):
+        for level, (start, end), scale in zip(self.levels[1:], bounds, scales[1:], strict=True):
             if start == end:
                 continue
             longer, shares = level.words[start:end], level.probabilities[start:end] * scale
@@ -243,27 +250,12 @@ class BackoffModel:
             probabilities[at] = shares
         return Followers(words.astype(np.int64), probabilities, scales[0])
 
-    def _context_rows(self, contexts: Sequence[Sentence]) -> list[Ids]:
-        """Return the rows of the contexts' last word, last two words and so on; -1 if there is none."""
-        longest = self.order - 1
-        columns = np.full((longest, len(contexts)), -1, np.int32)
-        for place, words in enumerate(contexts):
-            for back, word in enumerate(reversed(words[-longest:] if longest else [])):
-                columns[back, place] = self.ids.get(word, UNKNOWN)
-        rows = []
-        for length in range(1, longest + 1):
-            of = columns[length - 1]
-            for shorter in range(length - 1, 0, -1):
-                of = self.levels[length - shorter].find(of, columns[shorter - 1])
-            rows.append(of)
-        return rows
-
     @cached_property
     def _by_share(self) -> Longs:
         """The words that can be predicted, the most probable without a context first."""
         words = np.argsort(-self.levels[0].probabilities, kind="stable")
-        of_text: Longs = words[words != START]
-        return of_text
+        others: Longs = words[words != START]
+        return others
 
     def next_words(self, context: Sentence, size: int) -> tuple[Longs, Doubles]:
         """Return the most probable words behind a context, which may begin with <s>, and their probabilities.
@@ -316,28 +308,23 @@ def most_probable(words: Longs, probabilities: Doubles, size: int) -> Longs:
     return chosen[np.lexsort((words[chosen], -probabilities[chosen]))][:size]
 
 
-def model_table(model: BackoffModel) -> Table:
-    """Return a table of the sizes of a model."""
-    rows: list[Sequence[object]] = [("order", model.order)]
-    rows += [(f"{order}-grams", count) for order, count in enumerate(_counts(model), 1)]
-    rows.append(("words", len(model.words) - len(MARKS)))
-    if model.missing:
-        rows.append(("missing", " ".join(sorted(mark.decode() for mark in model.missing))))
-    return Table([Column(name="what"), Column(name="value")], rows)
-
-
 def model_document(model: BackoffModel) -> dict[str, Any]:
     """Return the sizes of a model as a JSON document, with all words of the vocabulary."""
+    counts = list(model.kept)
+    counts[0] -= len(model.missing)  # as the ARPA file counts them
     return {
         "order": model.order,
-        "ngrams": _counts(model),
+        "ngrams": counts,
         "missing": sorted(mark.decode() for mark in model.missing),
         "vocabulary": model.texts[len(MARKS) :].tolist(),
     }
 
 
-def _counts(model: BackoffModel) -> list[int]:
-    """Count the n-grams of each order, as the ARPA file does."""
-    counts = [len(level) for level in model.levels]
-    counts[0] -= len(model.missing)
-    return counts
+def model_table(document: dict[str, Any]) -> Table:
+    """Return a table of such a document."""
+    rows: list[Sequence[object]] = [("order", document["order"])]
+    rows += [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
+    rows.append(("words", len(document["vocabulary"])))
+    if document["missing"]:
+        rows.append(("missing", " ".join(document["missing"])))
+    return Table([Column(name="what"), Column(name="value")], rows)

@@ -107,10 +107,27 @@ def join_windows(windows: list[Sentence]) -> list[Sentence]:
     [['a', 'b', 'c', 'd', 'e', 'f', 'g'], ['x', 'y']]
     """
     while True:
-        texts = _joined_once(windows)
+        texts: list[_Text] = []
+        places: dict[tuple[bytes, ...], tuple[_Text, int]] = {}
+        for words in windows:  # each is joined with the first earlier text that it overlaps and agrees with
+            runs = list(zip(*(words[shift:] for shift in range(SHARED)), strict=False))
+            shared = (
+                (text, place - start)
+                for start, run in enumerate(runs)
+                if run in places
+                for text, place in [places[run]]
+            )
+            text, first = next(((text, place) for text, place in shared if text.agrees(words, place)), (None, 0))
+            if text is None:
+                text = _Text(words)
+                texts.append(text)
+            else:
+                text.add(words, first)
+            for start, run in enumerate(runs):
+                places.setdefault(run, (text, first + start))
         if len(texts) == len(windows):
-            return texts
-        windows = texts
+            return [text.words for text in texts]
+        windows = [text.words for text in texts]
 
 
 class _Text:
@@ -135,25 +152,6 @@ class _Text:
         behind = place + len(words) - (self.start + len(self.words))
         if behind > 0:
             self.words += words[-behind:]
-
-
-def _joined_once(windows: list[Sentence]) -> list[Sentence]:
-    """Join each window with the first earlier text that it overlaps and agrees with."""
-    texts: list[_Text] = []
-    places: dict[tuple[bytes, ...], tuple[_Text, int]] = {}
-    for words in windows:
-        runs = list(zip(*(words[shift:] for shift in range(SHARED)), strict=False))
-        known = ((places[run], start) for start, run in enumerate(runs) if run in places)
-        found = ((text, place - start) for (text, place), start in known)
-        text, first = next(((text, place) for text, place in found if text.agrees(words, place)), (None, 0))
-        if text is None:
-            text = _Text(words)
-            texts.append(text)
-        else:
-            text.add(words, first)
-        for start, run in enumerate(runs):
-            places.setdefault(run, (text, first + start))
-    return [text.words for text in texts]
 
 
 # Corpora of n-gram models
@@ -324,8 +322,11 @@ class CorpusParts:
     def __iter__(self) -> Iterator[Ids]:
         for path, line, block in self._blocks:
             self._name = path if self._name is None else self._name
-            if self._not_utf8 is None and (bad := _undecodable_line(block)) is not None:
-                self._not_utf8 = path, line + bad
+            if self._not_utf8 is None:
+                try:
+                    block.decode()
+                except UnicodeDecodeError as error:
+                    self._not_utf8 = path, line + block.count(b"\n", 0, error.start)
             ids, lengths = self._numbering.number_lines(block)
             marks = ids < len(MARKS)
             if marks.any():
@@ -396,18 +397,8 @@ def sorted_with_ranks(values: Ids) -> tuple[Longs, Ids]:
     return ranks, packed.astype(np.int32)
 
 
-def _undecodable_line(block: bytes) -> int | None:
-    """Return the index of the first line of a block that is not UTF-8; None if all are."""
-    try:
-        block.decode()
-    except UnicodeDecodeError as error:
-        return block.count(b"\n", 0, error.start)
-    return None
-
-
 def _mark_error(path: str, first: int, sentences: Sequence[Sentence]) -> MalformedLineError:
-    found = ((line, mark) for line, words in enumerate(sentences, first) for mark in MARKS if mark in words)
-    line, mark = next(found)
+    line, mark = next((n, mark) for n, words in enumerate(sentences, first) for mark in MARKS if mark in words)
     text = b" ".join(sentences[line - first]).decode(errors="replace")
     name = mark.decode()
     return MalformedLineError(

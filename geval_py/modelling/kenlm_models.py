@@ -69,21 +69,16 @@ def _unusable(path: str, reason: str) -> ModelError:
     return ModelError(path=path, message=message)
 
 
-def head_table(head: BinaryHead) -> Table:
-    """Return a table of the sizes of a binary model; its words are known to kenlm alone."""
-    rows: list[tuple[str, object]] = [("order", len(head.counts))]
-    rows += [(f"{order}-grams", count) for order, count in enumerate(head.counts, 1)]
-    rows.append(("binary", head.kind))
-    return Table([Column(name="what"), Column(name="value")], rows)
-
-
 def head_document(head: BinaryHead) -> dict[str, Any]:
     """Return the sizes of a binary model as a JSON document."""
-    return {
-        "order": len(head.counts),
-        "ngrams": list(head.counts),
-        "binary": head.kind,
-    }
+    return {"order": len(head.counts), "ngrams": list(head.counts), "binary": head.kind}
+
+
+def head_table(document: dict[str, Any]) -> Table:
+    """Return a table of such a document; the model's words are known to kenlm alone."""
+    rows: list[tuple[str, object]] = [("order", document["order"])]
+    rows += [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
+    return Table([Column(name="what"), Column(name="value")], [*rows, ("binary", document["binary"])])
 
 
 class BinaryModel:

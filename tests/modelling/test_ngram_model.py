@@ -224,6 +224,18 @@ def test_weights_that_are_none(given, message):
     assert str(caught.value) == message
 
 
+def test_a_word_that_is_rare_behind_a_context_leaves_room_for_the_next_one(tmp_path):
+    """The commonest word, c, hardly follows a: the most probable word behind a is one that is not listed there."""
+    path = tmp_path / "m.arpa"
+    rows = ["-9\t<unk>", "-9\t<s>\t0", "-1\t</s>", "-0.7\ta\t0", "-0.8\tb", "-0.4\tc"]
+    path.write_text(
+        "\\data\\\nngram 1=6\nngram 2=1\n\n\\1-grams:\n" + "\n".join(rows) + "\n\n\\2-grams:\n-3\ta c\n\n\\end\\\n"
+    )
+    model = NgramModel.load(path)
+    assert model.next_words("a", 1, bos=False) == {"a": pytest.approx(10**-0.7)}
+    assert list(model.next_words("a", 2, bos=False)) == ["a", "b"]
+
+
 # Binary files
 
 
