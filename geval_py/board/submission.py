@@ -127,11 +127,11 @@ class Entry:
     shows an earlier score in place of the latest one.
     """
 
-    place: int | None
-    shared: bool
-    first: int | None
-    last: int | None
-    groups: tuple[int, ...]
+    place: int | None = None
+    shared: bool = False
+    first: int | None = None
+    last: int | None = None
+    groups: tuple[int, ...] = ()
     submitter: str
     code: str
     variant: str

@@ -84,7 +84,7 @@ def uploaded(board, tmp_path):
         account = accounts.accept(connection, accounts.invite(connection, "eve-of-the-server", now=NOW), NOW)
         accounts.start_session(connection, account.id, NOW)
         accounts.make_token(connection, account.id, now=NOW)
-        accounts.keep_sign_in(connection, {}, NOW)
+        accounts.issue(connection, accounts.SIGN_IN, accounts.SIGN_IN_TIME, NOW)
         server = replace(board.settings.server, webhooks=(Webhook(name="Chat", url="CHAT"),))
         notices.tell_of_withdrawal(connection, replace(board.settings, server=server), "0" * 12, "gone", NOW)
         site = "https://school.example"

@@ -5,7 +5,7 @@
                                    └──< disclosures >──┘      the public scores
                                    └──< history >──────┘      earlier scores
 
-    submitters ──< accounts ──< sessions, tokens                   the server's: who may sign in
+    submitters ──< accounts ──< secrets                            the server's: who may sign in
           └──────< uploads ──< jobs >── rescorings                  what was sent, and the work on it
 
 An output is one file of a submission, for one test. An evaluation is one content scored with one metric; all outputs
@@ -282,32 +282,23 @@ accounts = sa.Table(
     sa.CheckConstraint(f"role IN {ROLES}", name="role"),
 )
 
-# Secrets are random, and stored as their sha256 alone. An invitation is used once: it makes an account with a name,
-# role and team or, if it has an ``account_id``, signs in to that account.
-invitations = sa.Table(
-    "invitations",
+# Secrets are random, and stored as their sha256 alone. An invitation is used once: it makes an account with the name,
+# role and team of its ``data`` or, if it has an ``account_id``, signs in to that account. Sessions and tokens are an
+# account's; a sign-in is of somebody who is away at another site, with what is known of them.
+secrets = sa.Table(
+    "secrets",
     METADATA,
-    sa.Column("digest", sa.String(64), primary_key=True),
+    _id(),
+    _needed("digest", sa.String(64), unique=True),
+    _needed("kind", sa.String(10)),
     sa.Column("account_id", sa.ForeignKey("accounts.id", ondelete="RESTRICT")),
-    _needed("name", sa.Text),
-    _optional("email"),
-    _needed("role", sa.String(9)),
-    _optional("team"),
-    _needed("owner", sa.Boolean, server_default=sa.false()),
+    _needed("data", sa.JSON),
     _needed("made", Moment),
     _needed("expires", Moment),
     sa.Column("used", Moment),
+    sa.Index(None, "account_id"),
 )
 
-sessions = sa.Table(
-    "sessions",
-    METADATA,
-    sa.Column("digest", sa.String(64), primary_key=True),
-    _reference("account_id", "accounts"),
-    _needed("made", Moment),
-    _needed("seen", Moment),
-    _needed("expires", Moment),
-)
 # The accounts of other sites that sign in to accounts here.
 identities = sa.Table(
     "identities",
@@ -316,26 +307,6 @@ identities = sa.Table(
     sa.Column("subject", sa.Text, primary_key=True),
     _reference("account_id", "accounts"),
     _needed("made", Moment),
-)
-
-# Somebody who is on the way to sign in by another site, with what is known of them; deleted when it is used.
-sign_ins = sa.Table(
-    "sign_ins",
-    METADATA,
-    sa.Column("digest", sa.String(64), primary_key=True),
-    _needed("data", sa.JSON),
-    _needed("expires", Moment),
-)
-tokens = sa.Table(
-    "tokens",
-    METADATA,
-    _id(),
-    _needed("digest", sa.String(64), unique=True),
-    _reference("account_id", "accounts"),
-    _needed("name", sa.Text),
-    _needed("scope", sa.String(8)),
-    _needed("made", Moment),
-    _needed("expires", Moment),
 )
 
 # A file that was uploaded; its content is in ``blobs`` until it is done. ``number`` names it on its signed

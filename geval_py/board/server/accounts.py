@@ -1,18 +1,19 @@
-"""Who may use a board's server: accounts, made by invitation; their sessions and tokens; how often they may try.
+"""Who may use a board's server: accounts, made by invitation; their secrets; how often they may try.
 
-There are no passwords. A secret (of an invitation, a session, a token) has 256 random bits. Only its sha256 is
-stored, so whoever reads the database can use none.
+There are no passwords. The secret of an invitation, a session, a token or a sign-in has 256 random bits. Only its
+sha256 is stored, so whoever reads the database can use none.
 """
 
 from __future__ import annotations
 
-import secrets
+import secrets as random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 
 from geval_py.board.database.schema import (
     READER,
@@ -21,12 +22,9 @@ from geval_py.board.database.schema import (
     accounts,
     audit,
     identities,
-    invitations,
     rates,
-    sessions,
-    sign_ins,
+    secrets,
     submitters,
-    tokens,
 )
 from geval_py.board.database.store import escape_unstorable
 from geval_py.board.intake.identity import check_name, folded
@@ -35,12 +33,13 @@ from geval_py.errors import DataError, UsageError
 from geval_py.text import visible
 
 SECRET_BYTES = 32
+INVITATION, SESSION, TOKEN, SIGN_IN = "invitation", "session", "token", "sign-in"  # the kinds of secrets
 INVITATION_DAYS, SESSION_DAYS, TOKEN_DAYS = 14, 30, 180
-SIGN_IN_MINUTES = 15  # that somebody may be away, at another site
-SEEN_MINUTES = 10  # after which a session notes again that it is used
+SIGN_IN_TIME = timedelta(minutes=15)  # that somebody may be away, at another site
+PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # what a token may do; each includes the next
 LONGEST_EMAIL = 254  # characters, RFC 5321
-MOST_KEPT_HOURS = 48  # of the table of rates
+MAX_KEPT_HOURS = 48  # of the table of rates
 
 
 class RefusedError(DataError):
@@ -76,17 +75,6 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Invitation:
-    """What an invitation offers; ``is_known`` if it signs in to an account that exists."""
-
-    name: str
-    role: str
-    team: str
-    expires: datetime
-    is_known: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Who somebody is by another site: ``subject`` is their id there, ``email`` "" unless the site verified it."""
 
@@ -96,9 +84,37 @@ class Identity:
     name: str
 
 
-def new_secret() -> str:
-    """Make a secret of 256 random bits."""
-    return secrets.token_urlsafe(SECRET_BYTES)
+# Secrets
+
+
+def issue(
+    connection: Connection,
+    kind: str,
+    lifetime: timedelta,
+    now: datetime,
+    *,
+    account_id: int | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> str:
+    """Make a secret of a kind, and return it; it is not shown again. Expired ones are forgotten."""
+    secret, moment = random.token_urlsafe(SECRET_BYTES), now.astimezone(UTC)
+    connection.execute(delete(secrets).where(secrets.c.expires < moment))
+    values = {"digest": digest_of(secret), "kind": kind, "account_id": account_id, "made": moment}
+    values |= {"expires": moment + lifetime, "data": escape_unstorable(dict(data or {}))}
+    connection.execute(insert(secrets).values(values))
+    return secret
+
+
+def find(connection: Connection, kind: str, secret: str, now: datetime) -> Row[Any] | None:
+    """Return the row of a secret of a kind; None if it is unknown, used, or too old."""
+    is_this = secrets.c.digest == digest_of(secret), secrets.c.kind == kind, secrets.c.used.is_(None)
+    row = connection.execute(select(secrets).where(*is_this)).first()
+    return row if row is not None and now <= row.expires else None
+
+
+def end(connection: Connection, kind: str, secret: str) -> None:
+    """Forget a secret of a kind."""
+    connection.execute(delete(secrets).where(secrets.c.digest == digest_of(secret), secrets.c.kind == kind))
 
 
 def digest_of(secret: str) -> str:
@@ -109,7 +125,7 @@ def digest_of(secret: str) -> str:
 # Accounts
 
 
-def account(connection: Connection, account_id: int) -> Account | None:
+def account(connection: Connection, account_id: int | None) -> Account | None:
     """Return an account; None if it is disabled, or not there."""
     return _account(connection, accounts.c.id == account_id)
 
@@ -122,32 +138,30 @@ def account_named(connection: Connection, name: str) -> Account:
     return found
 
 
-def all_accounts(connection: Connection) -> list[Account]:
-    """Return the accounts that are not closed, by name."""
-    query = _accounts().where(accounts.c.disabled.is_(None)).order_by(accounts.c.key)
-    return [_account_of(row) for row in connection.execute(query)]
-
-
-def _account(connection: Connection, condition: Any) -> Account | None:
-    row = connection.execute(_accounts().where(condition, accounts.c.disabled.is_(None))).first()
-    return None if row is None else _account_of(row)
-
-
-def _accounts() -> Any:
-    columns = select(accounts, submitters.c.name.label("team"))
-    return columns.outerjoin(submitters, submitters.c.id == accounts.c.submitter_id)
-
-
-def _account_of(row: Row[Any]) -> Account:
+def all_accounts(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
+    """Return the accounts that are not closed and fulfil some conditions, by name."""
+    query = select(accounts, submitters.c.name.label("team")).where(accounts.c.disabled.is_(None), *conditions)
+    query = query.outerjoin(submitters, submitters.c.id == accounts.c.submitter_id).order_by(accounts.c.key)
     names = ("id", "name", "email", "role", "submitter_id", "owner", "mailed")
-    return Account(**{name: getattr(row, name) for name in names}, team=row.team or "")
+    return [
+        Account(**{name: getattr(row, name) for name in names}, team=row.team or "")
+        for row in connection.execute(query)
+    ]
+
+
+def _account(connection: Connection, condition: ColumnElement[bool]) -> Account | None:
+    return next(iter(all_accounts(connection, condition)), None)
+
+
+def members(connection: Connection, submitter_id: int | None) -> list[Account]:
+    """Return the members of a team, by name; nobody for no team."""
+    return [] if submitter_id is None else all_accounts(connection, accounts.c.submitter_id == submitter_id)
 
 
 def close(connection: Connection, account_id: int, now: datetime) -> None:
     """Close an account: its sessions and tokens end at once, its submissions stay."""
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(disabled=now.astimezone(UTC)))
-    for table in (sessions, tokens):
-        connection.execute(delete(table).where(table.c.account_id == account_id))
+    connection.execute(delete(secrets).where(secrets.c.account_id == account_id, secrets.c.kind != INVITATION))
 
 
 def set_mailed(connection: Connection, account_id: int, *, mailed: bool) -> None:
@@ -182,13 +196,11 @@ def invite(
     if team:
         check_name(team)
     known = _account(connection, accounts.c.key == folded(name))
-    secret = new_secret()
-    values: dict[str, Any] = {"name": name, "email": email, "role": role, "team": team, "owner": owner}
+    data: dict[str, Any] = {"name": name, "email": email, "role": role, "team": team, "owner": owner}
     if known is not None:
-        values |= {"account_id": known.id, "name": known.name, "role": known.role, "team": known.team}
-    moments = {"made": now.astimezone(UTC), "expires": now.astimezone(UTC) + timedelta(days=days)}
-    connection.execute(insert(invitations).values(digest=digest_of(secret), **escape_unstorable(values), **moments))
-    return secret
+        data |= {"name": known.name, "role": known.role, "team": known.team}
+    account_id = None if known is None else known.id
+    return issue(connection, INVITATION, timedelta(days=days), now, account_id=account_id, data=data)
 
 
 def refuse_known(connection: Connection, name: str) -> None:
@@ -205,35 +217,22 @@ def check_email(email: str) -> None:
         raise UsageError(message=f"`{visible(email)}` is no e-mail address")
 
 
-def invitation(connection: Connection, secret: str, now: datetime) -> Invitation | None:
-    """Return what a secret offers; None if it is unknown, used, or too old."""
-    row = _open_invitation(connection, secret, now)
-    if row is None:
-        return None
-    known = row.account_id is not None
-    return Invitation(name=row.name, role=row.role, team=row.team, expires=row.expires, is_known=known)
-
-
-def _open_invitation(connection: Connection, secret: str, now: datetime) -> Row[Any] | None:
-    condition = (invitations.c.digest == digest_of(secret), invitations.c.used.is_(None))
-    row = connection.execute(select(invitations).where(*condition)).first()
-    return row if row is not None and now <= row.expires else None
-
-
 def accept(connection: Connection, secret: str, now: datetime) -> Account:
     """Use an invitation: return its account, which is made if it is new; raises RefusedError."""
-    row = _open_invitation(connection, secret, now)
+    row = find(connection, INVITATION, secret, now)
     if row is None:
         raise RefusedError(reason="this link was used, or is too old; ask the organiser for another one")
     return _accept(connection, row, now)
 
 
 def _accept(connection: Connection, row: Row[Any], now: datetime) -> Account:
-    connection.execute(update(invitations).where(invitations.c.digest == row.digest).values(used=now.astimezone(UTC)))
-    found = _account(connection, accounts.c.id == row.account_id)
-    if row.account_id is not None and found is None:
+    connection.execute(update(secrets).where(secrets.c.id == row.id).values(used=now.astimezone(UTC)))
+    if row.account_id is None:
+        return _new_account(connection, **row.data, now=now)
+    known = account(connection, row.account_id)
+    if known is None:
         raise RefusedError(reason="this account was closed by the organiser")
-    return found or _new_account(connection, row.name, row.email, row.role, row.team, owner=row.owner, now=now)
+    return known
 
 
 def _new_account(
@@ -261,29 +260,7 @@ def team_id(connection: Connection, name: str) -> int:
     return int(connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one())
 
 
-def members(connection: Connection, submitter_id: int) -> list[Account]:
-    """Return the members of a team, by name."""
-    query = _accounts().where(accounts.c.submitter_id == submitter_id, accounts.c.disabled.is_(None))
-    return [_account_of(row) for row in connection.execute(query.order_by(accounts.c.key))]
-
-
 # Signing in by another site
-
-
-def keep_sign_in(connection: Connection, data: dict[str, Any], now: datetime) -> str:
-    """Keep what is known of somebody who is signing in; return the secret with which to take it."""
-    secret, moment = new_secret(), now.astimezone(UTC)
-    connection.execute(delete(sign_ins).where(sign_ins.c.expires < moment))
-    expires = moment + timedelta(minutes=SIGN_IN_MINUTES)
-    connection.execute(insert(sign_ins).values(digest=digest_of(secret), data=data, expires=expires))
-    return secret
-
-
-def take_sign_in(connection: Connection, secret: str, now: datetime) -> dict[str, Any]:
-    """Return what was kept under a secret, and forget it; {} if it is unknown, used, or too old."""
-    query = delete(sign_ins).where(sign_ins.c.digest == digest_of(secret))
-    row = connection.execute(query.returning(sign_ins.c.data, sign_ins.c.expires)).first()
-    return dict(row.data) if row is not None and now <= row.expires else {}
 
 
 def identified(connection: Connection, who: Identity, signed_in: int | None, now: datetime) -> Account | None:
@@ -308,17 +285,20 @@ def identified(connection: Connection, who: Identity, signed_in: int | None, now
 
 
 def _account_at(connection: Connection, email: str) -> Account | None:
-    rows = connection.execute(_accounts().where(func.lower(accounts.c.email) == email.lower())).all()
-    if len(rows) == 1 and rows[0].disabled is not None:
+    query = select(accounts.c.id, accounts.c.disabled).where(func.lower(accounts.c.email) == email.lower())
+    rows = connection.execute(query).all()
+    if len(rows) != 1:
+        return None
+    if rows[0].disabled is not None:
         raise RefusedError(reason="this account was closed by the organiser")
-    return _account_of(rows[0]) if len(rows) == 1 else None
+    return account(connection, rows[0].id)
 
 
 def _invited_at(connection: Connection, email: str, now: datetime) -> Account | None:
-    condition = (func.lower(invitations.c.email) == email.lower(), invitations.c.used.is_(None))
-    is_open = (invitations.c.account_id.is_(None), invitations.c.expires >= now.astimezone(UTC))
-    query = select(invitations).where(*condition, *is_open).order_by(invitations.c.made.desc())
-    row = connection.execute(query.limit(1)).first()
+    is_open = secrets.c.kind == INVITATION, secrets.c.used.is_(None), secrets.c.expires >= now.astimezone(UTC)
+    query = select(secrets).where(*is_open, secrets.c.account_id.is_(None)).order_by(secrets.c.made.desc())
+    rows = (row for row in connection.execute(query).all() if row.data["email"].lower() == email.lower())
+    row = next(rows, None)
     return None if row is None else _accept(connection, row, now)
 
 
@@ -340,41 +320,28 @@ def _remember(connection: Connection, who: Identity, found: Account, now: dateti
     connection.execute(insert(identities).values(**values, made=now.astimezone(UTC)))
 
 
-# Sessions
+# Sessions, and tokens for programs
 
 
 def start_session(connection: Connection, account_id: int, now: datetime) -> str:
     """Start a session, and return its secret, which is always a new one; the old sessions stay."""
-    secret = new_secret()
-    moment = now.astimezone(UTC)
-    connection.execute(delete(sessions).where(sessions.c.expires < moment))
-    values: dict[str, Any] = {"account_id": account_id, "made": moment, "seen": moment}
-    values["expires"] = moment + timedelta(days=SESSION_DAYS)
-    connection.execute(insert(sessions).values(digest=digest_of(secret), **values))
-    return secret
+    return issue(connection, SESSION, timedelta(days=SESSION_DAYS), now, account_id=account_id)
 
 
 def session_account(connection: Connection, secret: str, now: datetime) -> tuple[Account | None, bool]:
-    """Return the account of a session, None if it is none; and whether to note that it is used."""
-    row = connection.execute(select(sessions).where(sessions.c.digest == digest_of(secret))).first()
-    if row is None or now > row.expires:
+    """Return the account of a session, None if it is none; and whether to prolong it, since it is used."""
+    row = find(connection, SESSION, secret, now)
+    if row is None:
         return None, False
-    return account(connection, row.account_id), now - row.seen > timedelta(minutes=SEEN_MINUTES)
+    return account(connection, row.account_id), row.expires - now < timedelta(days=SESSION_DAYS) - PROLONGED_AFTER
 
 
-def note_session(connection: Connection, secret: str, now: datetime) -> None:
-    """Note that a session is used, which prolongs it."""
-    moment = now.astimezone(UTC)
-    values = {"seen": moment, "expires": moment + timedelta(days=SESSION_DAYS)}
-    connection.execute(update(sessions).where(sessions.c.digest == digest_of(secret)).values(values))
-
-
-def end_session(connection: Connection, secret: str) -> None:
-    """End a session."""
-    connection.execute(delete(sessions).where(sessions.c.digest == digest_of(secret)))
-
-
-# Tokens, for programs
+def prolong_session(connection: Connection, secret: str, now: datetime) -> None:
+    """Let a session last longer."""
+    is_this = secrets.c.digest == digest_of(secret), secrets.c.kind == SESSION
+    connection.execute(
+        update(secrets).where(*is_this).values(expires=now.astimezone(UTC) + timedelta(days=SESSION_DAYS))
+    )
 
 
 def make_token(
@@ -389,30 +356,27 @@ def make_token(
     """Make a token of an account, and return it; it is not shown again. Raises UsageError for an unknown scope."""
     if scope not in SCOPES:
         raise UsageError(message=f"there is no scope `{visible(scope)}`: the scopes are {', '.join(SCOPES)}")
-    secret, moment = new_secret(), now.astimezone(UTC)
-    values = {"account_id": account_id, "name": escape_unstorable(name[:100]), "scope": scope}
-    values |= {"made": moment, "expires": moment + timedelta(days=days)}
-    connection.execute(insert(tokens).values(digest=digest_of(secret), **values))
-    return secret
+    data = {"name": name[:100], "scope": scope}
+    return issue(connection, TOKEN, timedelta(days=days), now, account_id=account_id, data=data)
 
 
 def token_account(connection: Connection, secret: str, now: datetime) -> tuple[Account | None, str]:
     """Return the account of a token and its scope; None and "" if it is none."""
-    row = connection.execute(select(tokens).where(tokens.c.digest == digest_of(secret))).first()
-    if row is None or now > row.expires:
-        return None, ""
-    return account(connection, row.account_id), row.scope
+    row = find(connection, TOKEN, secret, now)
+    return (None, "") if row is None else (account(connection, row.account_id), row.data["scope"])
 
 
 def tokens_of(connection: Connection, account_id: int, now: datetime) -> list[Row[Any]]:
     """Return the tokens of an account that are not expired, the latest first."""
-    condition = (tokens.c.account_id == account_id, tokens.c.expires >= now.astimezone(UTC))
-    return list(connection.execute(select(tokens).where(*condition).order_by(tokens.c.id.desc())))
+    is_own = secrets.c.account_id == account_id, secrets.c.kind == TOKEN
+    query = select(secrets).where(*is_own, secrets.c.expires >= now.astimezone(UTC))
+    return list(connection.execute(query.order_by(secrets.c.id.desc())))
 
 
-def end_token(connection: Connection, account_id: int, token_id: int) -> None:
+def end_token(connection: Connection, account_id: int, number: int) -> None:
     """End a token of an account."""
-    connection.execute(delete(tokens).where(tokens.c.id == token_id, tokens.c.account_id == account_id))
+    is_own = secrets.c.account_id == account_id, secrets.c.kind == TOKEN
+    connection.execute(delete(secrets).where(secrets.c.id == number, *is_own))
 
 
 # Rates and the audit log
@@ -423,14 +387,14 @@ def count_try(connection: Connection, name: str, most: int, now: datetime) -> No
 
     The hours begin with the clock's, so that a count needs one row.
     """
-    hour = _hour_of(now)
-    tried = check_tries(connection, name, most, now)
-    connection.execute(delete(rates).where(rates.c.hour < hour - timedelta(hours=MOST_KEPT_HOURS)))
-    if tried is None:
+    tries = check_tries(connection, name, most, now)
+    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    connection.execute(delete(rates).where(rates.c.hour < hour - timedelta(hours=MAX_KEPT_HOURS)))
+    if tries is None:
         connection.execute(insert(rates).values(name=name, hour=hour, tries=1))
     else:
-        condition = (rates.c.name == name, rates.c.hour == hour)
-        connection.execute(update(rates).where(*condition).values(tries=tried + 1))
+        is_this = rates.c.name == name, rates.c.hour == hour
+        connection.execute(update(rates).where(*is_this).values(tries=tries + 1))
 
 
 def check_tries(connection: Connection, name: str, most: int, now: datetime) -> int | None:
@@ -438,19 +402,13 @@ def check_tries(connection: Connection, name: str, most: int, now: datetime) -> 
 
     It only reads, so that what is refused takes no lock from those who write.
     """
-    hour = _hour_of(now)
-    tried: int | None = connection.execute(
-        select(rates.c.tries).where(rates.c.name == name, rates.c.hour == hour)
-    ).scalar()
-    if tried is not None and tried >= most:
-        raise TooOftenError(
-            reason=f"more than {most} times in one hour; try again after {hour + timedelta(hours=1):%H:%M} UTC"
-        )
-    return tried
-
-
-def _hour_of(now: datetime) -> datetime:
-    return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    query = select(rates.c.tries).where(rates.c.name == name, rates.c.hour == hour)
+    tries: int | None = connection.execute(query).scalar()
+    if tries is not None and tries >= most:
+        end_of_hour = f"{hour + timedelta(hours=1):%H:%M} UTC"
+        raise TooOftenError(reason=f"more than {most} times in one hour; try again after {end_of_hour}")
+    return tries
 
 
 def log(connection: Connection, who: str, action: str, subject: str = "", detail: str = "", *, now: datetime) -> None:

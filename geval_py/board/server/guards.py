@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-
-from geval_py.board.server.accounts import TooOftenError
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterator
-
-    from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PAGE_POLICY = (  # in the pages themselves, where frame-ancestors has no meaning
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -32,7 +23,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 FORM_BYTES = 65_536  # of a form without a file
-FAILURES_AN_HOUR = 100  # of links and tokens from one address
 HTTPS_ALONE = "max-age=31536000"
 
 
@@ -97,18 +87,3 @@ async def read_form(request: Request) -> dict[str, str]:
         raise HTTPException(413, "The form is too long.")
     async with request.form(max_files=0, max_fields=20, max_part_size=FORM_BYTES) as form:
         return {name: value for name, value in form.items() if isinstance(value, str)}
-
-
-@contextmanager
-def one_of_few(running: Counter[int], who: int, most: int) -> Iterator[None]:
-    """Count an upload of somebody during the block; raises TooOftenError for one more than ``most`` at once.
-
-    Slow ones of a single sender would use up the files that the server can open.
-    """
-    if running[who] >= most:
-        raise TooOftenError(reason=f"{most} uploads come already; wait until one has arrived")
-    running[who] += 1
-    try:
-        yield
-    finally:
-        running[who] -= 1

@@ -1,12 +1,13 @@
 """A board that is open for long: board.yaml is read again when it has changed; and the site that is built of it.
 
-The pages that everyone may see are those of ``geval board site``, built by that command in a process of its own
-whenever the database, board.yaml or the challenge's README has changed, or a deadline has passed.
+The pages that everyone may see are those of ``geval board site``, built in a process of its own whenever the
+database, board.yaml or the challenge's README has changed, or a deadline has passed.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -23,6 +24,17 @@ from geval_py.errors import GevalError, UsageError
 from geval_py.reading import challenge
 
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
+BUILDER = """\
+import sys
+from datetime import UTC, datetime
+from geval_py.board.database.store import Board
+from geval_py.board.site import build
+from geval_py.errors import GevalError
+try:
+    build(Board.open(sys.argv[1]), sys.argv[2], now=datetime.now(UTC), served=True)
+except GevalError as error:
+    sys.exit(f"geval: {error}")
+"""
 LOOK_SECONDS = 1  # between two looks whether the site is out of date
 REST = 3  # times as long as a site took to build, no other one is built, except after a deadline
 FAILED_SECONDS = 30  # until a site that could not be built is tried again
@@ -78,16 +90,17 @@ def site_state(board: Board, now: datetime) -> SiteState:
 
 
 class LiveSite:
-    """The site of a live board, in a folder: a thread builds it again whenever it is out of date.
+    """The site of a live board, in a folder: a thread builds it again, in another folder, whenever it is out of date.
 
     A site of an earlier phase is never shown: who asks after a deadline waits for the new one.
     """
 
-    def __init__(self, live: LiveBoard, folder: str, clock: Callable[[], datetime]) -> None:
-        self.folder = os.path.join(folder, "site")
-        self._live, self._clock = live, clock
+    def __init__(self, live: LiveBoard, place: str, clock: Callable[[], datetime]) -> None:
+        self.folder = os.path.join(place, "site")
+        self._live, self._place, self._clock = live, place, clock
         self._changed = threading.Condition()
         self._built: SiteState | None = None
+        self._number, self._before = 0, ""  # of the sites that were built; the folder that readers may still read
         self._ending = False
         self._ended = self._seconds = 0.0  # when the last one was built, and how long that took
         self._keeper = threading.Thread(target=self._keep, daemon=True)
@@ -111,13 +124,18 @@ class LiveSite:
                 self._building.terminate()
             self._keeper.join(0.2)
 
-    def wait(self) -> None:
-        """Wait until the site is of the present phase, at most :data:`BUILD_SECONDS`."""
+    def wait(self) -> bool:
+        """Wait until the site is of the present phase, at most :data:`BUILD_SECONDS`; return whether it is."""
         phase = self._live.board().settings.phase_of(self._clock())
-        if self._built is None or self._built.phase != phase:
+
+        def is_current() -> bool:
+            return self._built is not None and self._built.phase == phase
+
+        if not is_current():
             with self._changed:
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._built is not None and self._built.phase == phase, BUILD_SECONDS)
+                self._changed.wait_for(is_current, BUILD_SECONDS)
+        return is_current()
 
     def _keep(self) -> None:
         while not self._ending:
@@ -137,7 +155,9 @@ class LiveSite:
 
     def _build(self, state: SiteState) -> None:
         began = time.monotonic()
-        words = [sys.executable, "-I", "-c", PROGRAM, "board", "site", self._live.board().folder, "-o", self.folder]
+        self._number += 1
+        folder = os.path.join(self._place, f"site-{self._number}")
+        words = [sys.executable, "-I", "-c", BUILDER, self._live.board().folder, folder]
         quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=pipe, text=True) as run:
             self._building = run
@@ -146,5 +166,7 @@ class LiveSite:
         self._seconds = self._ended - began
         with self._changed:
             self.error = errors.strip() if run.returncode else ""
-            self._built = self._built if run.returncode else state
+            if not run.returncode:
+                shutil.rmtree(self._before, ignore_errors=True)
+                self._before, self.folder, self._built = self.folder, folder, state
             self._changed.notify_all()

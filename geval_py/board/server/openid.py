@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 from authlib.integrations.base_client import OAuthError
@@ -18,23 +18,18 @@ from authlib.integrations.starlette_client import OAuth
 from joserfc.errors import JoseError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse
-from starlette.routing import Route
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 
 from geval_py.board.database.store import escape_unstorable
 from geval_py.board.server import accounts
 from geval_py.board.server.accounts import Identity, RefusedError
-from geval_py.board.server.guards import is_same_origin, read_form
+from geval_py.board.server.context import NOT_FOUND, ServerContext, server_of
+from geval_py.board.server.guards import read_form
 from geval_py.board.server_settings import GITHUB, Provider, ServerSettings
 from geval_py.board.submission import RejectedError
 from geval_py.errors import UsageError
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from geval_py.board.server.host import Host
 
 COOKIE, SECURE_COOKIE = "geval-sign-in", "__Host-geval-sign-in"
 SECONDS = 10  # that a provider has for an answer
@@ -44,131 +39,120 @@ NEXT = "/sign-in/name"
 Asked = TypeVar("Asked")
 
 
-class Reception:
-    """The pages on which somebody signs in by another site."""
+async def start(request: Request) -> Response:
+    """Send a browser to the provider. Only links of this site and bookmarks may begin that."""
+    if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        return RedirectResponse("/sign-in", 303)
+    server, provider = server_of(request), _provider(request)
+    await run_in_threadpool(server.count_try, request, "sign-ins", STARTS_AN_HOUR)
+    kept: dict[str, Any] = {}
+    request.scope["session"] = kept
+    back = server.own_address(request, f"/sign-in/by/{provider.key}/back")
+    answer: Response = await _asked(server, provider, lambda client: client.authorize_redirect(request, back))
+    current = await run_in_threadpool(server.current, request)
+    data = {"provider": provider.key, "session": kept, "account": current.id if current else None}
+    return await run_in_threadpool(_keep, server, answer, data)
 
-    def __init__(self, server: Host) -> None:
-        self._server = server
-        self._clients: dict[Provider, Any] = {}
-        self._cookie = SECURE_COOKIE if server.is_secure else COOKIE
 
-    def routes(self) -> list[Route]:
-        """Return the routes."""
-        return [
-            Route(NEXT, self.name, methods=["GET", "POST"]),
-            Route("/sign-in/by/{provider}", self.start),
-            Route("/sign-in/by/{provider}/back", self.back),
-        ]
+async def come_back(request: Request) -> Response:
+    """Receive a browser that comes back from the provider, and sign in who it is."""
+    server, provider = server_of(request), _provider(request)
+    data = await run_in_threadpool(_take, request)
+    if data.get("provider") != provider.key:
+        raise RefusedError(reason="you were away for too long, or began in another browser; sign in again")
+    request.scope["session"] = data["session"]
+    who = await _asked(server, provider, lambda client: _identity(client, provider, request))
 
-    async def start(self, request: Request) -> Response:
-        """Send a browser to the provider. Only links of this site and bookmarks may begin that."""
-        if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            return RedirectResponse("/sign-in", 303)
-        provider = self._provider(request)
-        await run_in_threadpool(self._server.count_try, request, "sign-ins", STARTS_AN_HOUR)
-        kept: dict[str, Any] = {}
-        request.scope["session"] = kept
-        back = self._server.own_address(request, f"/sign-in/by/{provider.key}/back")
-        answer: Response = await self._asked(provider, lambda client: client.authorize_redirect(request, back))
-        current = await run_in_threadpool(self._server.current, request)
-        data = {"provider": provider.key, "session": kept, "account": current.id if current else None}
-        return await run_in_threadpool(self._keep, answer, data)
+    def sign_in() -> Response:
+        with server.board().writing() as connection:
+            account = accounts.identified(connection, who, data["account"], server.clock())
+            if account is not None:
+                return _forget(server, server.welcome(connection, account, f"signed in by {provider.name}"))
+        if not server.board().settings.server.is_open_to(who.email):
+            says = who.email or "without a verified address"
+            reason = f"{provider.name} says that you are {says}, whom nobody has invited yet; ask the organiser"
+            raise RefusedError(reason=reason)
+        return _keep(server, RedirectResponse(NEXT, 303), {"identity": asdict(who)})
 
-    async def back(self, request: Request) -> Response:
-        """Receive a browser that comes back from the provider, and sign in who it is."""
-        provider = self._provider(request)
-        data = await run_in_threadpool(self._take, request)
-        if data.get("provider") != provider.key:
-            raise RefusedError(reason="you were away for too long, or began in another browser; sign in again")
-        request.scope["session"] = data["session"]
-        identity = await self._asked(provider, lambda client: _identity(client, provider, request))
+    return await run_in_threadpool(sign_in)
 
-        def sign_in() -> Response:
-            board, now = self._server.live.board(), self._server.clock()
-            with board.writing() as connection:
-                found = accounts.identified(connection, identity, data["account"], now)
-                if found is not None:
-                    how = f"signed in by {provider.name}"
-                    return self._forget(self._server.welcome(connection, found, now, how))
-            if not board.settings.server.is_open_to(identity.email):
-                who = identity.email or "without a verified address"
-                raise RefusedError(
-                    reason=f"{provider.name} says that you are {who}, whom nobody has invited yet; ask the organiser"
-                )
-            return self._keep(RedirectResponse(NEXT, 303), {"identity": asdict(identity)})
 
-        return await run_in_threadpool(sign_in)
+async def choose_name(request: Request) -> Response:
+    """Ask somebody new for the name of their team; by POST, make their account."""
+    form = await read_form(request) if request.method == "POST" else {}
 
-    async def name(self, request: Request) -> Response:
-        """Ask somebody new for the name of their team; by POST, make their account."""
-        form = await read_form(request) if request.method == "POST" else {}
-        return await run_in_threadpool(self._name, request, form)
-
-    def _name(self, request: Request, form: dict[str, str]) -> Response:
-        board, now = self._server.live.board(), self._server.clock()
-        if request.method == "POST" and not is_same_origin(request, self._server.url):
-            raise HTTPException(403, "This form is not of this site.")
-        data = self._take(request)
+    def choose() -> Response:
+        server = server_of(request)
+        if request.method == "POST":
+            server.check_origin(request)
+        data = _take(request)
         if "identity" not in data:
             raise RefusedError(reason="you were away for too long; sign in again")
         who = Identity(**data["identity"])
         reason = ""
         if request.method == "POST":
             try:
-                with board.writing() as connection:
-                    found = accounts.enrol(connection, who, form.get("name", ""), now)
-                    return self._forget(self._server.welcome(connection, found, now, "made an account"))
+                with server.board().writing() as connection:
+                    account = accounts.enrol(connection, who, form.get("name", ""), server.clock())
+                    return _forget(server, server.welcome(connection, account, "made an account"))
             except (RefusedError, RejectedError) as error:
                 reason = str(error)
-        chosen = form.get("name", who.name)
-        values = {"email": who.email, "name": chosen, "reason": reason}
-        page = self._server.page(request, "new_name", "Your name", 422 if reason else 200, **values)
-        return self._keep(page, data)
+        values = {"email": who.email, "name": form.get("name", who.name), "reason": reason}
+        return _keep(server, server.page("new_name", "Your name", 422 if reason else 200, **values), data)
 
-    # What is kept of a browser that is on its way
+    return await run_in_threadpool(choose)
 
-    def _keep(self, answer: Response, data: dict[str, Any]) -> Response:
-        with self._server.live.board().writing() as connection:
-            secret = accounts.keep_sign_in(connection, data, self._server.clock())
-        self._set_cookie(answer, secret, accounts.SIGN_IN_MINUTES * 60)
-        return answer
 
-    def _take(self, request: Request) -> dict[str, Any]:
-        with self._server.live.board().writing() as connection:
-            return accounts.take_sign_in(connection, request.cookies.get(self._cookie, ""), self._server.clock())
+# What is kept of a browser that is on its way
 
-    def _forget(self, answer: Response) -> Response:
-        self._set_cookie(answer, "", 0)
-        return answer
 
-    def _set_cookie(self, answer: Response, value: str, seconds: int) -> None:
-        answer.set_cookie(
-            self._cookie, value, seconds, path="/", secure=self._server.is_secure, httponly=True, samesite="lax"
-        )
+def _keep(server: ServerContext, answer: Response, data: dict[str, Any]) -> Response:
+    with server.board().writing() as connection:
+        secret = accounts.issue(connection, accounts.SIGN_IN, accounts.SIGN_IN_TIME, server.clock(), data=data)
+    seconds = int(accounts.SIGN_IN_TIME.total_seconds())
+    server.set_cookie(answer, SECURE_COOKIE if server.is_secure else COOKIE, secret, seconds)
+    return answer
 
-    # The provider
 
-    def _provider(self, request: Request) -> Provider:
-        providers = self._server.live.board().settings.server.sign_in
-        found = next((one for one in providers if one.key == request.path_params["provider"]), None)
-        if found is None:
-            raise HTTPException(404, "There is no such page.")
-        return found
+def _take(request: Request) -> dict[str, Any]:
+    """Return what was kept, once; {} if it is unknown, used, or too old."""
+    server = server_of(request)
+    secret = request.cookies.get(SECURE_COOKIE if server.is_secure else COOKIE, "")
+    with server.board().writing() as connection:
+        row = accounts.find(connection, accounts.SIGN_IN, secret, server.clock())
+        accounts.end(connection, accounts.SIGN_IN, secret)
+    return {} if row is None else dict(row.data)
 
-    def _client(self, provider: Provider) -> Any:
-        """Return Authlib's client of a provider, which keeps what the provider has published of itself."""
-        if provider not in self._clients:
-            self._clients[provider] = _new_client(provider, os.environ[provider.secret])
-        return self._clients[provider]
 
-    async def _asked(self, provider: Provider, ask: Callable[[Any], Awaitable[Asked]]) -> Asked:
-        """Ask something of a provider's client; what goes wrong is told without the provider's own words."""
-        try:
-            return await ask(self._client(provider))
-        except (OAuthError, JoseError) as error:
-            raise RefusedError(reason=f"{provider.name} did not sign you in; try again") from error
-        except (httpx2.HTTPError, ValueError, TypeError, KeyError, RuntimeError) as error:
-            raise HTTPException(503, f"{provider.name} does not answer as it should; try again later.") from error
+def _forget(server: ServerContext, answer: Response) -> Response:
+    server.set_cookie(answer, SECURE_COOKIE if server.is_secure else COOKIE, "", 0)
+    return answer
+
+
+# The provider
+
+
+def _provider(request: Request) -> Provider:
+    providers = server_of(request).board().settings.server.sign_in
+    provider = next((one for one in providers if one.key == request.path_params["provider"]), None)
+    if provider is None:
+        raise HTTPException(404, NOT_FOUND)
+    return provider
+
+
+async def _asked(server: ServerContext, provider: Provider, ask: Callable[[Any], Awaitable[Asked]]) -> Asked:
+    """Ask something of a provider's client, which keeps what the provider has published of itself.
+
+    What goes wrong is told without the provider's own words.
+    """
+    try:
+        if provider not in server.clients:
+            server.clients[provider] = _new_client(provider, os.environ[provider.secret])
+        return await ask(server.clients[provider])
+    except (OAuthError, JoseError) as error:
+        raise RefusedError(reason=f"{provider.name} did not sign you in; try again") from error
+    except (httpx2.HTTPError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise HTTPException(503, f"{provider.name} does not answer as it should; try again later.") from error
 
 
 def check_secrets(settings: ServerSettings) -> None:
@@ -197,36 +181,32 @@ def _new_client(provider: Provider, secret: str) -> Any:
 
 
 async def _identity(client: Any, provider: Provider, request: Request) -> Identity:
-    """Return who comes back from a provider."""
+    """Return who comes back from a provider; raises ValueError if what it says is impossible.
+
+    GitHub, which has no OpenID Connect, is asked by its REST API for the user and the addresses that it has verified.
+    """
+    subject: object
+    email: object
     if provider.kind == GITHUB:
-        return await _github_identity(client, provider, request)
-    metadata = await client.load_server_metadata()
-    if str(metadata["issuer"]).rstrip("/") != provider.issuer:
-        raise ValueError("the provider has the name of another one")
-    must = {"iss": {"essential": True, "value": metadata["issuer"]}}
-    token = await client.authorize_access_token(request, claims_options=must)
-    claims = token["userinfo"]
-    if "email" not in claims and "userinfo_endpoint" in metadata:  # where some providers tell more
-        more = await client.userinfo(token=token)
-        claims = {**claims, **(more if more.get("sub") == claims["sub"] else {})}
-    email = claims.get("email") if claims.get("email_verified") is True else ""
-    name = claims.get("preferred_username") or claims.get("nickname") or claims.get("name")
-    return _identity_of(provider, claims["sub"], email, name)
-
-
-async def _github_identity(client: Any, provider: Provider, request: Request) -> Identity:
-    """Ask GitHub, which has no OpenID Connect, by its REST API: the user, and the addresses that it has verified."""
-    token = await client.authorize_access_token(request)
-    answers = [await client.get(path, token=token) for path in ("user", "user/emails")]
-    for answer in answers:
-        answer.raise_for_status()
-    user, emails = (answer.json() for answer in answers)
-    verified = [one["email"] for one in emails if one.get("verified") is True and one.get("primary") is True]
-    return _identity_of(provider, str(user["id"]), verified[0] if verified else "", user.get("login"))
-
-
-def _identity_of(provider: Provider, subject: object, email: object, name: object) -> Identity:
-    """Return an identity from what a provider says; raises ValueError if it is impossible."""
+        token = await client.authorize_access_token(request)
+        answers = [await client.get(path, token=token) for path in ("user", "user/emails")]
+        for answer in answers:
+            answer.raise_for_status()
+        user, emails = (answer.json() for answer in answers)
+        verified = [one["email"] for one in emails if one.get("verified") is True and one.get("primary") is True]
+        subject, email, name = str(user["id"]), verified[0] if verified else "", user.get("login")
+    else:
+        metadata = await client.load_server_metadata()
+        if str(metadata["issuer"]).rstrip("/") != provider.issuer:
+            raise ValueError("the provider has the name of another one")
+        must = {"iss": {"essential": True, "value": metadata["issuer"]}}
+        token = await client.authorize_access_token(request, claims_options=must)
+        claims = token["userinfo"]
+        if "email" not in claims and "userinfo_endpoint" in metadata:  # where some providers tell more
+            more = await client.userinfo(token=token)
+            claims = {**claims, **(more if more.get("sub") == claims["sub"] else {})}
+        subject, email = claims["sub"], claims.get("email") if claims.get("email_verified") is True else ""
+        name = claims.get("preferred_username") or claims.get("nickname") or claims.get("name")
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST:
         raise ValueError("the provider does not say who it is")
     email, name = (one if isinstance(one, str) else "" for one in (email, name))

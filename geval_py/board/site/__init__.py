@@ -1,23 +1,21 @@
-"""A board as static pages: gather what may be shown, render the files, and replace an earlier site in one step."""
+"""A board as static pages: gather what may be shown, render the files, and replace an earlier site."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from geval_py.board.database.store import Board
 from geval_py.board.site import files, pages
 from geval_py.board.site.view import loaded
 
-if TYPE_CHECKING:
-    from geval_py.board.database.store import Board
 
-
-def build(board: Board, folder: str, *, now: datetime, organiser: bool = False) -> int:
+def build(board: Board, folder: str, *, now: datetime, organiser: bool = False, served: bool = False) -> int:
     """Write a board's site into a folder and return the number of files; an earlier site stays until all is written.
 
-    For the ``organiser`` there is one more page, of outputs that are much alike, which must not be published. Raises
-    UsageError for a folder that holds something else, StoreError, and the DataErrors of the challenge's public files.
+    For the ``organiser`` there is one more page, of outputs that are much alike, which must not be published. The
+    pages of a site that is ``served`` have links to those of the server. Raises UsageError for a folder that holds
+    something else, StoreError, and the DataErrors of the challenge's public files.
     """
     files.check_replaceable(folder)
     with loaded(board, now=now, organiser=organiser) as view:
-        return files.write_site(folder, pages.pages(view))
+        return files.write_site(folder, pages.pages(view, served=served))

@@ -5,7 +5,6 @@ Names are made from board.yaml, submissions' codes and digests of submitters' na
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
@@ -14,9 +13,8 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from geval_py.board.settings import Settings
@@ -62,6 +60,21 @@ class Addresses:
         """Return the page of a submitter, named by a digest of the name."""
         return f"submitters/{hashlib.sha256(name.encode()).hexdigest()[:12]}.html"
 
+    def sections(self, test: str, phase: str) -> list[tuple[str, str, str]]:
+        """Return the links to the sections of a site, for a test and the phase of its leaderboard.
+
+        Each is a key, a name and an address.
+        """
+        return [
+            ("leaderboard", "Leaderboard", self.board(test, phase)),
+            ("progress", "Best so far", self.of_test("progress", test)),
+            ("parameters", "Parameters", self.of_test("parameters", test)),
+            ("compare", "Compare", self.of_test("compare", test)),
+            ("submissions", "Submissions", self.submissions()),
+            ("challenge", "Challenge", "challenge.html"),
+            ("submit", "How to submit", "submit.html"),
+        ]
+
     def _named(self, kind: str, test: str, phase: str | None, end: str) -> str:
         tests = [one.name for one in self.settings.tests]
         name = f"{kind}.{slugs(tests)[tests.index(test)]}"
@@ -85,35 +98,69 @@ def slugs(names: Sequence[str]) -> list[str]:
     return found
 
 
-# Writing: the new folder is written beside the old one, and the two swap places
+# Writing: the new folder is written beside the old one, and takes its place when it is whole
 
 
 MARK = "site.json"  # in the folder of every site: only such a folder is replaced
 Page: TypeAlias = tuple[str, str]  # path, with / between folders, and text
-AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux: renameat2(2)
 
 
 def write_site(folder: str, pages: Iterable[Page]) -> int:
-    """Write the files of a site, replace an earlier one in one step, and return the number of files.
+    """Write the files of a site, replace an earlier one when all are written, and return the number of files.
 
     Raises UsageError for a folder that holds anything but a site, or that another run is writing.
     """
     target = os.path.abspath(folder)
     check_replaceable(target)
-    beside = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.new")
-    with _naming(folder), _own(beside):
-        number = 0
-        for path, text in pages:
-            place = os.path.join(beside, *path.split("/"))
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            with open(place, "x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            number += 1
-        if os.path.lexists(target):
-            _exchange(beside, target)
-        else:
-            os.rename(beside, target)
+    new, old = (os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{end}") for end in ("new", "old"))
+    try:
+        with _locked(new):
+            number = 0
+            for path, text in pages:
+                place = os.path.join(new, *path.split("/"))
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                with open(place, "x", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+                number += 1
+            shutil.rmtree(old, ignore_errors=True)  # a killed run may have left it
+            if os.path.lexists(target):
+                os.rename(target, old)
+            os.rename(new, target)
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(message=f"Cannot write {named(folder)}: {visible(reason)}") from error
     return number
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Create, lock and empty a folder, which a killed run may have left; remove what is at this path in the end.
+
+    The system releases the lock when the process ends. Windows cannot lock a folder.
+    """
+    os.makedirs(folder, exist_ok=True)
+    lock = None
+    if find_spec("fcntl") is not None:
+        import fcntl
+
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            raise UsageError(message=f"Cannot write {named(folder)}: another run is writing this site") from error
+    try:
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
 
 
 def check_replaceable(folder: str) -> None:
@@ -135,69 +182,6 @@ def mark_of(folder: str) -> dict[str, object] | None:
     except (OSError, ValueError):
         return None
     return mark if isinstance(mark, dict) and "generator" in mark else None
-
-
-@contextmanager
-def _own(folder: str) -> Iterator[None]:
-    """Lock and empty a folder, which a killed run may have left; remove the folder at this path in the end."""
-    lock = _locked(folder)
-    try:
-        for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
-        yield
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-
-
-def _locked(folder: str) -> int:
-    """Create and lock a folder; the system releases the lock when the process ends. Raises UsageError.
-
-    Without fcntl, as on Windows, which cannot lock a folder, a file beside it is locked, and stays there.
-    """
-    os.makedirs(folder, exist_ok=True)
-    lock = -1
-    try:
-        if find_spec("fcntl") is not None:
-            import fcntl
-
-            lock = os.open(folder, os.O_RDONLY)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            msvcrt: Any = import_module("msvcrt")
-            lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT)
-            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
-    except OSError as error:
-        if lock >= 0:
-            os.close(lock)
-        raise UsageError(message=f"Cannot write {named(folder)}: another run is writing this site") from error
-    return lock
-
-
-def _exchange(one: str, other: str) -> None:
-    """Swap two folders: in one step where the system can, else in three."""
-    library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
-    names = os.fsencode(one), os.fsencode(other)
-    exchange = getattr(library, "renameat2", None)
-    if exchange is not None and not exchange(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE):
-        return
-    away = f"{one}.old"
-    os.rename(other, away)
-    os.rename(one, other)
-    os.rename(away, one)
-
-
-@contextmanager
-def _naming(folder: str) -> Iterator[None]:
-    """Turn an OSError into a UsageError that names the folder."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError(message=f"Cannot write {named(folder)}: {visible(reason)}") from error
 
 
 # The Atom feed (RFC 4287) of the latest submissions. Ids are `tag:` URIs (RFC 4151), the same at every address.

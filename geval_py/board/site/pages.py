@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from importlib import resources
 from itertools import chain
@@ -24,13 +23,13 @@ from geval_py.tables.table import Column, Table
 from geval_py.version import __version__
 
 SUBMISSIONS_OF_A_PAGE = 250
-MOST_COMPARED = 200  # rows, which keeps the page below 500 kB
+MAX_COMPARED = 200  # rows, which keeps the page below 500 kB
 STATIC = ("board.css", "board.js", "icon.svg")
 ROWS_OF_A_PAGE = 200
 TEXT_OF_A_PAGE = 200_000  # bytes of submitters' texts, so that a page stays below 500 kB
-MOST_CHOICES = 100  # tags and parameters to filter by
-MOST_TAGS = 6  # that a row shows
-MOST_LINKS = 3
+MAX_CHOICES = 100  # tags and parameters to filter by
+MAX_TAGS = 6  # that a row shows
+MAX_LINKS = 3
 SUBMISSION_NAMES = (
     "code", "submitter", "arrived", "state", "reason", "baseline",
     "description", "author", "affiliation", "tags", "params", "remark",
@@ -39,161 +38,86 @@ OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "me
 RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
 
 
-def pages(view: SiteView) -> Iterator[files.Page]:
-    """Yield all files of a site."""
-    site = _Site(view)
+def pages(view: SiteView, *, served: bool = False) -> Iterator[files.Page]:
+    """Yield all files of a site; the pages of one that is ``served`` have links to those of the server."""
+    addresses = files.Addresses(view.settings, view.front)
+    front = view.settings.in_phase(view.front).tests[0].name
+
+    def links_of(test: str) -> list[tuple[str, str, str]]:
+        """Return the links to the sections, for a test; for "", that of the front page."""
+        links = addresses.sections(test or front, view.front_of(test or front) or "")
+        return links if view.likenesses is None else [*links, ("likenesses", "Much alike", "likenesses.html")]
+
+    common = {"view": view, "settings": view.settings, "addresses": addresses, "links_of": links_of, "served": served}
+
+    def page(section: str, *, title: str, root: str = "", **values: Any) -> str:
+        """Render the page of a section."""
+        return rendering.render(f"{section}.html", title=title, section=section, root=root, **common, **values)
+
     mark = {"generator": f"geval-py {__version__}", "title": view.settings.title, "phase": view.phase}
-    frame: Frame = site.common["frame"]
-    told = {"pages": frame.links, "submissions": frame.submissions, "has_cite": frame.has_cite}
-    told["updated"] = rendering.iso(frame.updated) if frame.updated else None
-    yield files.MARK, json_text({**mark, "organiser": view.likenesses is not None, **told})
+    yield files.MARK, json_text({**mark, "organiser": view.likenesses is not None})
     for name in STATIC:
         text = resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
         yield f"static/{name}", text
     for test in view.tests:
-        yield from site.of_test(test)
-    yield from site.lists()
-    yield from site.texts()
-    yield from submission_pages.submission_pages(view, site.addresses, site.common)
-    yield from submission_pages.submitter_pages(view, site.addresses, site.common)
+        yield from _pages_of_test(view, addresses, page, test)
+    yield from _lists(view, addresses, page)
+    titled, body = rendering.has_title(view.readme), rendering.markdown_html(view.readme)
+    cite, where = (rendering.markdown_html(text) for text in (view.settings.cite, view.settings.submit))
+    yield "challenge.html", page("challenge", title="Challenge", body=body, titled=titled, cite=cite)
+    yield "submit.html", page("submit", title="How to submit", where=where)
+    if view.likenesses is not None:
+        yield "likenesses.html", page("likenesses", title="Much alike")
+    yield from submission_pages.submission_pages(view, addresses, page)
+    yield from submission_pages.submitter_pages(view, addresses, page)
     yield "feed.xml", files.feed(view)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """What stands around each page: the title, the links to the sections, the last change.
-
-    ``links`` are of the front page's test: keys, names and addresses. ``of_test`` gives those of another test.
-    """
-
-    title: str
-    links: Sequence[tuple[str, str, str]]
-    submissions: int
-    updated: datetime | None
-    has_cite: bool
-    is_private: bool = False
-    of_test: Callable[[str], Sequence[tuple[str, str, str]]] | None = None
-
-    @classmethod
-    def of(cls, view: SiteView, addresses: files.Addresses) -> Frame:
-        """Return the frame of a site's pages."""
-        front = view.settings.in_phase(view.front).tests[0].name
-        of_test = partial(_links, view, addresses)
-        return cls(
-            title=view.settings.title,
-            links=of_test(front),
-            submissions=len(view.submissions),
-            updated=view.updated,
-            has_cite=bool(view.settings.cite),
-            is_private=view.likenesses is not None,
-            of_test=of_test,
-        )
-
-    def pages(self, test: str) -> Sequence[tuple[str, str, str]]:
-        """Return the links of a test's pages; of the front page's for ""."""
-        return self.of_test(test) if test and self.of_test else self.links
+def _pages_of_test(
+    view: SiteView, addresses: files.Addresses, page: rendering.Render, test: Test
+) -> Iterator[files.Page]:
+    """Yield the pages of a test, and their data: leaderboards, progress, parameters, comparison."""
+    tables, name = view.standings, test.name
+    for standings in (tables[name, phase] for phase in view.settings.phase_names if (name, phase) in tables):
+        phase, pager = standings.phase, partial(addresses.board, name, standings.phase)
+        values: dict[str, Any] = {"standings": standings, "bar_width": site_charts.BAR_WIDTH, "pager": pager}
+        for part in cut(standings, view):
+            yield pager(part.number), page("leaderboard", title="Leaderboard", page=part, **values)
+        data = partial(addresses.data, "leaderboard", name, phase)
+        yield data("csv"), "".join(standings_records(standings).csv())
+        yield data("json"), json_text({"title": view.settings.title, **standings_document(standings)})
+    now = tables[name, view.front_of(name) or ""]
+    outputs = site_charts.disclosed_outputs(view.submissions, now)
+    progress = site_charts.progress_of(outputs, now)
+    text = page("progress", title="Best so far", standings=now, progress=progress)
+    yield addresses.of_test("progress", name), text
+    rows = [record_row(one) for one in progress.records]
+    yield addresses.data("progress", name, None, "csv"), csv_of(RECORD_NAMES, rows)
+    head = {"test": name, "metric": now.metric}
+    yield addresses.data("progress", name, None, "json"), json_of(head, RECORD_NAMES, rows)
+    charts = site_charts.parameter_charts(outputs, now)
+    text = page("parameters", title="Parameters", standings=now, charts_shown=charts)
+    yield addresses.of_test("parameters", name), text
+    later_first = [(name, phase) for phase in reversed(view.settings.phase_names) if phase != now.phase]
+    compared = compared_entries(outputs, [now, *(tables[key] for key in later_first if key in tables)])
+    shown = {"rows": compared[:MAX_COMPARED], "left_out": len(compared[MAX_COMPARED:])}
+    text = page("compare", title="Compare", standings=now, columns=page_columns(now), **shown)
+    yield addresses.of_test("compare", name), text
 
 
-def _links(view: SiteView, addresses: files.Addresses, test: str) -> list[tuple[str, str, str]]:
-    found = [
-        ("leaderboard", "Leaderboard", addresses.board(test, view.front_of(test) or "")),
-        ("progress", "Best so far", addresses.of_test("progress", test)),
-        ("parameters", "Parameters", addresses.of_test("parameters", test)),
-        ("compare", "Compare", addresses.of_test("compare", test)),
-        ("submissions", "Submissions", addresses.submissions()),
-        ("challenge", "Challenge", "challenge.html"),
-        ("submit", "How to submit", "submit.html"),
-    ]
-    return found if view.likenesses is None else [*found, ("likenesses", "Much alike", "likenesses.html")]
-
-
-class _Site:
-    """A site being made, with the values that all of its pages get."""
-
-    def __init__(self, view: SiteView) -> None:
-        self.view = view
-        self.addresses = files.Addresses(view.settings, view.front)
-        self.common: dict[str, Any] = {
-            "view": view,
-            "addresses": self.addresses,
-            "root": "",
-            "frame": Frame.of(view, self.addresses),
-        }
-
-    def page(self, section: str, *, title: str, **values: Any) -> str:
-        """Render the page of a section."""
-        return rendering.render(f"{section}.html", title=title, section=section, **self.common, **values)
-
-    def of_test(self, test: Test) -> Iterator[files.Page]:
-        """Yield the pages of a test: leaderboards, progress, parameters, comparison."""
-        tables = self.view.standings
-        for phase in self.view.settings.phase_names:
-            if (test.name, phase) in tables:
-                yield from self._leaderboard(tables[test.name, phase])
-        now = tables[test.name, self.view.front_of(test.name) or ""]
-        outputs = site_charts.disclosed_outputs(self.view.submissions, now)
-        yield from self._progress(outputs, now)
-        charts = site_charts.parameter_charts(outputs, now)
-        page = self.page("parameters", title="Parameters", standings=now, charts_shown=charts)
-        yield self.addresses.of_test("parameters", test.name), page
-        later_first = [(test.name, phase) for phase in reversed(self.view.settings.phase_names) if phase != now.phase]
-        rows = compared_entries(outputs, [now, *(tables[key] for key in later_first if key in tables)])
-        page = self.page(
-            "compare",
-            title="Compare",
-            standings=now,
-            columns=page_columns(now),
-            rows=rows[:MOST_COMPARED],
-            left_out=len(rows[MOST_COMPARED:]),
-        )
-        yield self.addresses.of_test("compare", test.name), page
-
-    def _leaderboard(self, standings: Standings) -> Iterator[files.Page]:
-        test, phase = standings.test, standings.phase
-        values: dict[str, Any] = {"standings": standings, "bar_width": site_charts.BAR_WIDTH}
-        values["pager"] = partial(self.addresses.board, test, phase)
-        for page in cut(standings, self.view):
-            text = self.page("leaderboard", title="Leaderboard", page=page, **values)
-            yield self.addresses.board(test, phase, page.number), text
-        yield self.addresses.data("leaderboard", test, phase, "csv"), "".join(standings_records(standings).csv())
-        document = {"title": self.view.settings.title, **standings_document(standings)}
-        yield self.addresses.data("leaderboard", test, phase, "json"), json_text(document)
-
-    def _progress(self, outputs: list[site_charts.DisclosedOutput], standings: Standings) -> Iterator[files.Page]:
-        test = standings.test
-        progress = site_charts.progress_of(outputs, standings)
-        page = self.page("progress", title="Best so far", standings=standings, progress=progress)
-        yield self.addresses.of_test("progress", test), page
-        rows = [record_row(one) for one in progress.records]
-        head = {"test": test, "metric": standings.metric}
-        yield self.addresses.data("progress", test, None, "csv"), csv_of(RECORD_NAMES, rows)
-        yield self.addresses.data("progress", test, None, "json"), json_of(head, RECORD_NAMES, rows)
-
-    def lists(self) -> Iterator[files.Page]:
-        """Yield the list of all submissions, and its data."""
-        found = self.view.submissions
-        number = max(1, -(-len(found) // SUBMISSIONS_OF_A_PAGE))
-        for page in range(1, number + 1):
-            first = (page - 1) * SUBMISSIONS_OF_A_PAGE
-            rows = found[first : first + SUBMISSIONS_OF_A_PAGE]
-            values = {"rows": submission_pages.listed(self.view, rows), "number": page, "pages": number}
-            text = self.page("submissions", title="Submissions", **values)
-            yield self.addresses.submissions(page), text
-        head = {"title": self.view.settings.title}
-        yield "data/submissions.csv", csv_of(SUBMISSION_NAMES, map(submission_row, found))
-        yield "data/submissions.json", json_of(head, SUBMISSION_NAMES, map(submission_row, found))
-        yield "data/outputs.csv", csv_of(OUTPUT_NAMES, output_rows(found))
-        yield "data/outputs.json", json_of(head, OUTPUT_NAMES, output_rows(found))
-
-    def texts(self) -> Iterator[files.Page]:
-        """Yield the challenge's README, how to submit and, for the organiser, the outputs that are much alike."""
-        readme, settings = self.view.readme, self.view.settings
-        body, titled = rendering.markdown_html(readme), rendering.has_title(readme)
-        cite, where = rendering.markdown_html(settings.cite), rendering.markdown_html(settings.submit)
-        yield "challenge.html", self.page("challenge", title="Challenge", body=body, titled=titled, cite=cite)
-        yield "submit.html", self.page("submit", title="How to submit", where=where)
-        if self.view.likenesses is not None:
-            yield "likenesses.html", self.page("likenesses", title="Much alike")
+def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Iterator[files.Page]:
+    """Yield the list of all submissions, and its data."""
+    submissions = view.submissions
+    number = max(1, -(-len(submissions) // SUBMISSIONS_OF_A_PAGE))
+    for place in range(1, number + 1):
+        rows = submissions[(place - 1) * SUBMISSIONS_OF_A_PAGE :][:SUBMISSIONS_OF_A_PAGE]
+        values = {"rows": submission_pages.listed(view, rows), "number": place, "pages": number}
+        yield addresses.submissions(place), page("submissions", title="Submissions", **values)
+    head = {"title": view.settings.title}
+    yield "data/submissions.csv", csv_of(SUBMISSION_NAMES, map(submission_row, submissions))
+    yield "data/submissions.json", json_of(head, SUBMISSION_NAMES, map(submission_row, submissions))
+    yield "data/outputs.csv", csv_of(OUTPUT_NAMES, output_rows(submissions))
+    yield "data/outputs.json", json_of(head, OUTPUT_NAMES, output_rows(submissions))
 
 
 # Tables for programs, as CSV and JSON
@@ -340,9 +264,9 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Row:
         told=short(entry.description, 140),
         remark=short(entry.remark, 140),
         affiliation=short(entry.affiliation, 100),
-        links=tuple(linked)[:MOST_LINKS],
-        tags=tuple(map(short, entry.tags[:MOST_TAGS])),
-        params=tuple(short(f"{name}={value}") for name, value in list(entry.params.items())[:MOST_TAGS]),
+        links=tuple(linked)[:MAX_LINKS],
+        tags=tuple(map(short, entry.tags[:MAX_TAGS])),
+        params=tuple(short(f"{name}={value}") for name, value in list(entry.params.items())[:MAX_TAGS]),
         submissions=len(view.by_submitter.get(entry.submitter, ())),
     )
 
@@ -350,7 +274,7 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Row:
 def _most_common(words: Iterator[Sequence[str]]) -> tuple[str, ...]:
     """Return the most common words in alphabetical order."""
     counted = Counter(chain.from_iterable(words))
-    common = sorted(counted, key=lambda word: (-counted[word], word))[:MOST_CHOICES]
+    common = sorted(counted, key=lambda word: (-counted[word], word))[:MAX_CHOICES]
     return tuple(sorted(common, key=lambda word: (word.casefold(), word)))
 
 
@@ -379,27 +303,15 @@ def compared_entries(
 
 def _without_place(one: site_charts.DisclosedOutput) -> Entry:
     submission, output = one.submission, one.output
+    names = ("submitter", "code", "baseline", "arrived", "description", "tags", "remark", "links", "affiliation")
     return Entry(
-        place=None,
-        shared=False,
-        first=None,
-        last=None,
-        groups=(),
-        submitter=submission.submitter,
-        code=submission.code,
+        **{name: getattr(submission, name) for name in names},
         variant=output.variant,
         score=one.value,
         low=one.low,
         high=one.high,
         others={metric: shown.value for metric, shown in output.figures.items()},
-        baseline=submission.baseline,
-        arrived=submission.arrived,
-        description=submission.description,
-        tags=submission.tags,
         params=one.params,
-        remark=submission.remark,
-        links=submission.links,
-        affiliation=submission.affiliation,
         output_id=output.id,
         evaluation_id=output.evaluation_id or 0,
     )

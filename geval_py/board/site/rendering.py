@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
@@ -153,6 +153,9 @@ def breakable(name: str) -> Markup:
 
 
 # Templates
+
+
+Render: TypeAlias = Callable[..., str]
 
 
 def render(template: str, **values: object) -> str:

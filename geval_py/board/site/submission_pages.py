@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -17,11 +16,11 @@ from geval_py.board.submission import Entry, Standings
 from geval_py.reports.charts import Chart
 from geval_py.tables.escapes import short
 
-MOST_OUTPUTS = 50  # of a test, on one page
-MOST_PROBLEMS = 40
-MOST_STANDINGS = 20
-MOST_LINE_TABLES = 5
-MOST_LISTED = 250  # submissions of a submitter, on one page
+MAX_OUTPUTS = 50  # of a test, on one page
+MAX_PROBLEMS = 40
+MAX_STANDINGS = 20
+MAX_LINE_TABLES = 5
+MAX_LISTED = 250  # submissions of a submitter, on one page
 
 
 # Lists of submissions
@@ -113,22 +112,23 @@ class TestPart:
     lines: tuple[tuple[OutputView, Sequence[LineView]], ...]
 
 
-def submission_pages(view: SiteView, addresses: files.Addresses, common: Mapping[str, Any]) -> Iterator[files.Page]:
+def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Iterator[files.Page]:
     """Yield the pages of all submissions."""
     placed = _standings_by_code(view)
-    values = {**common, "root": "../", "section": "submission"}
     for submission in view.submissions:
         ranked = submission.is_ranked
-        text = rendering.render(
-            "submission.html",
-            **values,
-            title=f"{short(submission.submitter, 60)}, {submission.code}",
-            submission=submission,
-            standings_of=placed.get(submission.code, [])[:MOST_STANDINGS] if ranked else [],
-            parts_of=list(_test_parts(view, submission)) if ranked else [],
-            problems=submission.problems[:MOST_PROBLEMS],
+        yield (
+            addresses.submission(submission.code),
+            page(
+                "submission",
+                title=f"{short(submission.submitter, 60)}, {submission.code}",
+                root="../",
+                submission=submission,
+                standings_of=placed.get(submission.code, [])[:MAX_STANDINGS] if ranked else [],
+                parts_of=list(_test_parts(view, submission)) if ranked else [],
+                problems=submission.problems[:MAX_PROBLEMS],
+            ),
         )
-        yield addresses.submission(submission.code), text
 
 
 def _standings_by_code(view: SiteView) -> dict[str, list[Standing]]:
@@ -149,8 +149,8 @@ def _standings_by_code(view: SiteView) -> dict[str, list[Standing]]:
 def _test_parts(view: SiteView, submission: SubmissionView) -> Iterator[TestPart]:
     for test in view.settings.at(submission.arrived).tests:
         outputs = tuple(output for output in submission.outputs if output.test == test.name)
-        shown, digits = outputs[:MOST_OUTPUTS], view.digits_at(test.name, submission.arrived)
-        with_lines = shown[:MOST_LINE_TABLES] if test.visible and digits.score else ()
+        shown, digits = outputs[:MAX_OUTPUTS], view.digits_at(test.name, submission.arrived)
+        with_lines = shown[:MAX_LINE_TABLES] if test.visible and digits.score else ()
         lines = ((output, view.lines_of(test, output)) for output in with_lines)
         if outputs:
             yield TestPart(
@@ -174,27 +174,28 @@ class History:
     charts: tuple[Chart, ...]
 
 
-def submitter_pages(view: SiteView, addresses: files.Addresses, common: Mapping[str, Any]) -> Iterator[files.Page]:
+def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Iterator[files.Page]:
     """Yield the pages of all submitters, in the order of their first submissions."""
     entries: dict[str, list[tuple[Standings, Entry]]] = {}
     for table in view.standings.values():
         for entry in table.entries:
             entries.setdefault(entry.submitter, []).append((table, entry))
-    values = {**common, "root": "../", "section": "submitter"}
     for name, own in view.by_submitter.items():
         ranked = [one for one in own if one.is_ranked]
-        text = rendering.render(
-            "submitter.html",
-            **values,
-            title=short(name, 60),
-            name=name,
-            number=len(own),
-            latest=ranked[0] if ranked else None,
-            entries=entries.get(name, [])[:MOST_STANDINGS],
-            histories=list(_histories(view, own)),
-            rows=listed(view, own[:MOST_LISTED]),
+        yield (
+            addresses.submitter(name),
+            page(
+                "submitter",
+                title=short(name, 60),
+                root="../",
+                name=name,
+                number=len(own),
+                latest=ranked[0] if ranked else None,
+                entries=entries.get(name, [])[:MAX_STANDINGS],
+                histories=list(_histories(view, own)),
+                rows=listed(view, own[:MAX_LISTED]),
+            ),
         )
-        yield addresses.submitter(name), text
 
 
 def _histories(view: SiteView, submissions: Sequence[SubmissionView]) -> Iterator[History]:

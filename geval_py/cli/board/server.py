@@ -71,15 +71,16 @@ def run_serve(given: argparse.Namespace) -> int:
     import uvicorn
 
     from geval_py.board.intake.workspace import workspace
-    from geval_py.board.server.app import Server
+    from geval_py.board.server.app import application
+    from geval_py.board.server.context import ServerContext
     from geval_py.board.server.openid import check_secrets
 
     with workspace() as place:
-        server = Server(given.board, place, url=given.url)
-        check_secrets(server.live.board().settings.server)
+        server = ServerContext(given.board, place, url=given.url)
+        check_secrets(server.board().settings.server)
         server.site.start()
         config = uvicorn.Config(
-            server.app(),
+            application(server),
             host=given.host,
             port=given.port,
             http="h11",
@@ -243,7 +244,12 @@ def run_token(given: argparse.Namespace) -> int:
     with Board.open(given.board).writing() as connection:
         account = accounts.account_named(connection, given.name)
         secret = accounts.make_token(
-            connection, account.id, now=now(), name="by the organiser", scope=given.scope, days=given.days
+            connection,
+            account.id,
+            now=now(),
+            name="by the organiser",
+            scope=given.scope,
+            days=given.days,
         )
         accounts.log(connection, "organiser", "made a token", account.name, now=now())
     sys.stdout.write(f"{secret}\n")

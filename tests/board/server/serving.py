@@ -10,7 +10,8 @@ from samples import NOW
 
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
-from geval_py.board.server.app import Server
+from geval_py.board.server.app import application
+from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
 from geval_py.board.site import build
 
@@ -54,14 +55,13 @@ class Served:
 
     def __init__(self, board, place, *, url=ADDRESS):
         self.board, self.clock = board, Clock()
-        self.server = Server(board.folder, str(place), url=url, clock=self.clock)
-        self.app = self.server.app()
+        self.server = ServerContext(board.folder, str(place), url=url, clock=self.clock)
+        self.app = application(self.server)
         self.build()
-        self.server.site._built = None
-        self.server.site.wait = lambda: None  # built here, in this process
+        self.server.site.wait = lambda: True  # built here, in this process
 
     def build(self):
-        build(Board.open(self.board.folder), self.server.site.folder, now=self.clock())
+        build(Board.open(self.board.folder), self.server.site.folder, now=self.clock(), served=True)
 
     def browser(self):
         """A browser without cookies, on a page of the server."""

@@ -15,7 +15,7 @@ from serving import set_keys
 from sqlalchemy import select
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from geval_py.board.database.schema import notices, tokens
+from geval_py.board.database.schema import notices, secrets
 from geval_py.board.database.store import Board
 from geval_py.board.operations.notices import announce, tell_of_withdrawal
 from geval_py.board.server import accounts
@@ -279,6 +279,8 @@ def test_a_team_has_a_feed_with_an_address_of_its_own(served):
     for address in ("/api/me", "/me"):  # it opens nothing else
         assert stranger.get(address, headers={"Authorization": f"Bearer {secret}"}).status_code in (303, 401)
     with served.board.reading() as connection:
-        number = connection.execute(select(tokens.c.id).where(tokens.c.scope == accounts.FEED)).scalar_one()
+        number = connection.execute(
+            select(secrets.c.id).where(secrets.c.data["scope"].as_string() == accounts.FEED)
+        ).scalar_one()
     browser.post(f"/me/tokens/{number}")
     assert stranger.get(path).status_code == 404

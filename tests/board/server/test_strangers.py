@@ -13,8 +13,8 @@ from serving import Served
 from sqlalchemy import func, select
 from starlette.routing import Route
 
-from geval_py.board.database.schema import audit, rates, tokens, uploads
-from geval_py.board.server import accounts, app
+from geval_py.board.database.schema import audit, rates, secrets, uploads
+from geval_py.board.server import accounts, context
 
 GOOD = output("test-A", 0.5)
 SMUGGLED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -171,7 +171,7 @@ def test_a_token_that_was_ended_is_not_used_again(served):
     program, anna = served.token("anna"), served.signed_in("anna")
     assert program.get("/api/me").status_code == 200
     with served.board.reading() as connection:
-        number = connection.execute(select(tokens.c.id)).scalar_one()
+        number = connection.execute(select(secrets.c.id).where(secrets.c.kind == accounts.TOKEN)).scalar_one()
     bob = served.signed_in("bob")
     assert bob.post(f"/me/tokens/{number}").status_code == 303
     assert program.get("/api/me").status_code == 200, "another account's token is not bob's to end"
@@ -191,7 +191,7 @@ def test_a_token_to_read_changes_nothing(served):
 
 def changes(served):
     """The method and address of everything that changes something, of all routes there are."""
-    for route in served.server.app()._app.routes:
+    for route in served.app._app.routes:
         assert isinstance(route, Route)
         for method in sorted(route.methods - {"GET", "HEAD"}):
             if route.path != "/invitation/{secret}":  # its secret is who signs in
@@ -227,7 +227,7 @@ def test_whether_an_account_exists_is_not_told(served):
 @pytest.mark.parametrize("what", ["link", "token"])
 def test_wrong_secrets_of_one_address_are_limited_by_the_hour(served, what, monkeypatch):
     """Others are not held up, nor is a right secret from that address."""
-    monkeypatch.setattr(app, "FAILURES_AN_HOUR", 3)
+    monkeypatch.setattr(context, "FAILURES_AN_HOUR", 3)
 
     def wrong(**more):
         if what == "link":
@@ -245,7 +245,7 @@ def test_wrong_secrets_of_one_address_are_limited_by_the_hour(served, what, monk
 
 def test_beyond_the_limit_no_try_waits_for_a_writer(served, monkeypatch):
     """Else a stranger could hold up uploads, or wait in threads that pages need."""
-    monkeypatch.setattr(app, "FAILURES_AN_HOUR", 1)
+    monkeypatch.setattr(context, "FAILURES_AN_HOUR", 1)
     wrong = {"Authorization": "Bearer wrong"}
     assert served.browser().get("/api/me", headers=wrong).status_code == 401
     with closing(sqlite3.connect(served.board.place, isolation_level=None)) as writer:
@@ -255,7 +255,7 @@ def test_beyond_the_limit_no_try_waits_for_a_writer(served, monkeypatch):
 
 def test_beyond_the_limit_pages_say_so_and_others_are_shown(served, monkeypatch):
     """A page for people is an answer too, and what everybody may see needs no token."""
-    monkeypatch.setattr(app, "FAILURES_AN_HOUR", 1)
+    monkeypatch.setattr(context, "FAILURES_AN_HOUR", 1)
     wrong = {"Authorization": "Bearer wrong"}
     assert [served.browser().get("/me", headers=wrong).status_code for _ in range(3)] == [303, 429, 429]
     assert {served.browser().get("/", headers=wrong).status_code for _ in range(3)} == {200}
@@ -263,12 +263,26 @@ def test_beyond_the_limit_pages_say_so_and_others_are_shown(served, monkeypatch)
 
 def test_the_credentials_of_a_proxy_are_no_token(served, monkeypatch):
     """A browser sends them with each request, also with forms of other sites: they neither sign in nor count."""
-    monkeypatch.setattr(app, "FAILURES_AN_HOUR", 1)
+    monkeypatch.setattr(context, "FAILURES_AN_HOUR", 1)
     anna, basic = served.signed_in("anna"), {"Authorization": "Basic YTpi"}
     assert {anna.get("/me", headers=basic).status_code for _ in range(5)} == {200}
     cross = {**basic, "Sec-Fetch-Site": "cross-site"}
     assert anna.post("/me/tokens", headers=cross, data={"name": "x"}).status_code == 403
     assert {served.browser().get("/me", headers=basic).headers["location"] for _ in range(5)} == {"/sign-in"}
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_form_that_is_too_long_or_of_unknown_length_is_refused(served, is_chunked):
+    browser = served.signed_in("anna")
+    body, kind = b"name=" + b"x" * 100_000, {"Content-Type": "application/x-www-form-urlencoded"}
+
+    async def chunks():
+        yield body
+
+    answer = browser.post("/me/tokens", content=chunks() if is_chunked else body, headers=kind)
+    assert (answer.status_code, "The form is too long." in answer.text) == (413, True)
+    with served.board.reading() as connection:
+        assert connection.execute(select(secrets.c.id).where(secrets.c.kind == accounts.TOKEN)).all() == []
 
 
 def test_behind_a_proxy_the_address_is_the_one_that_it_names(served, address):
@@ -324,7 +338,7 @@ def test_hostile_archives_through_the_door(served, content, state, reason):
 
 @pytest.mark.parametrize(
     ("path", "kept"),
-    [("/me", "no-store"), ("/", "no-store"), ("/api/me", "no-store"), ("/nothing", "no-store"),
+    [("/me", "no-store"), ("/", "no-cache"), ("/api/me", "no-store"), ("/nothing", "no-store"),
      ("/static/board.css", "no-cache")],
 )  # fmt: skip
 def test_what_may_be_of_an_account_is_kept_by_no_cache(served, path, kept):

@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 from datetime import timedelta
+from secrets import token_urlsafe
 
 import pytest
 from samples import NOW, output, words_of
@@ -49,7 +50,7 @@ def work_of(served, statements):
 
 def tokens_that_are_none(served):
     """Yield what may stand in the place of a token: one that is unknown, too old, ended, or of a closed account."""
-    yield accounts.new_secret()
+    yield token_urlsafe(accounts.SECRET_BYTES)
     for name in ("old", "ended", "closed"):
         served.signed_in(name)
         with served.board.writing() as connection:
@@ -77,7 +78,7 @@ def test_no_link_that_was_one_takes_other_work_than_an_unknown_one(served, work_
     used, old = served.invite("used"), served.invite("old", days=0)
     served.clock.wait(seconds=1)
     assert served.browser().post(used).status_code == 303
-    links = [f"/invitation/{accounts.new_secret()}", used, old]
+    links = [f"/invitation/{token_urlsafe(accounts.SECRET_BYTES)}", used, old]
     for method in ("GET", "POST"):
         work_of(method, links[0])
         first, *others = [work_of(method, link) for link in links]
@@ -91,7 +92,7 @@ def test_no_session_that_was_one_takes_other_work_than_an_unknown_one(served, wo
     ended.post("/sign-out")
     with served.board.writing() as connection:
         accounts.close(connection, accounts.account_named(connection, "closed").id, NOW)
-    unknown = {served.server.cookie: accounts.new_secret()}
+    unknown = {served.server.cookie: token_urlsafe(accounts.SECRET_BYTES)}
     first, *others = [work_of("GET", "/me", cookies=one) for one in (unknown, *cookies)]
     assert first[0]
     assert others == [first] * 2
@@ -104,7 +105,7 @@ def test_a_secret_is_looked_up_by_its_digest_alone(served):
     def note(_connection, _cursor, _statement, parameters, *_):
         asked.append(str(parameters))
 
-    token = accounts.new_secret()
+    token = token_urlsafe(accounts.SECRET_BYTES)
     event.listen(Engine, "before_cursor_execute", note)
     served.browser().get("/api/me", headers={"Authorization": f"Bearer {token}"})
     event.remove(Engine, "before_cursor_execute", note)

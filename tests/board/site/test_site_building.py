@@ -12,7 +12,6 @@ import tarfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from backports import zstd
@@ -27,7 +26,6 @@ from geval_py.board.operations import creation as creating
 from geval_py.board.operations import submissions
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.ranking.likeness import likenesses
-from geval_py.board.site import files as writing
 from geval_py.board.site.files import write_site
 from geval_py.board.site.view import loaded
 from geval_py.errors import UsageError
@@ -138,15 +136,6 @@ def test_an_older_site_stands_until_the_new_one_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["public"]
 
 
-def test_a_system_that_cannot_exchange_folders_moves_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing.ctypes, "CDLL", lambda *_, **__: object())
-    place = tmp_path / "public"
-    for text in ("old", "new"):
-        write_site(str(place), [("site.json", '{"generator": "geval-py"}'), ("index.html", text)])
-    assert (place / "index.html").read_text() == "new"
-    assert os.listdir(tmp_path) == ["public"]
-
-
 def test_what_a_killed_run_left_is_removed(tmp_path):
     write(tmp_path / ".public.new" / "sub" / "half.html", "half")
     write(tmp_path / ".public.new" / "half.html", "half")
@@ -175,33 +164,13 @@ def test_a_run_that_is_killed_at_any_moment_leaves_a_whole_site(tmp_path):
             child.stdout.readline()
             time.sleep(0.02 + 0.1 * chance.random())
             child.kill()
-        pages = {path.read_text() for path in place.glob("*.html")}
+        whole = place if place.exists() else tmp_path / ".public.old"  # killed between two renames
+        pages = {path.read_text() for path in whole.glob("*.html")}
         assert len(pages) == 1
-        assert len(list(place.iterdir())) == 31
-        assert set(os.listdir(tmp_path)) <= {"public", ".public.new"}
+        assert len(list(whole.iterdir())) == 31
+        assert set(os.listdir(tmp_path)) <= {"public", ".public.new", ".public.old"}
     write_site(str(place), [("index.html", "whole")])
     assert files_of(tmp_path) == {"public/index.html": b"whole"}
-
-
-def test_without_fcntl_a_file_beside_the_site_is_locked(tmp_path, monkeypatch):
-    """As on Windows, which has msvcrt."""
-    taken, place = [], str(tmp_path / "public")
-
-    def locking(lock, mode, count):
-        if "another" in taken:
-            raise PermissionError(13, "Permission denied")
-        taken.append((os.readlink(f"/proc/self/fd/{lock}"), mode, count))
-
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
-    for text in ("one", "two"):
-        write_site(place, [("site.json", '{"generator": ""}'), ("index.html", text)])
-        assert (tmp_path / "public" / "index.html").read_text() == text
-    assert taken == [(f"{tmp_path}/.public.new.lock", 2, 1)] * 2
-    taken.append("another")
-    with pytest.raises(UsageError) as refused:
-        write_site(place, [])
-    assert str(refused.value) == f"Cannot write `{tmp_path}/.public.new`: another run is writing this site"
 
 
 def test_two_runs_do_not_write_one_site(tmp_path):

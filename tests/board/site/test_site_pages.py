@@ -15,7 +15,7 @@ from site_views import Reader, html_of, made
 
 from geval_py.board.settings import Test
 from geval_py.board.site.rendering import POLICY, link_of, markdown_html
-from geval_py.board.site.submission_pages import MOST_OUTPUTS
+from geval_py.board.site.submission_pages import MAX_OUTPUTS
 from geval_py.board.site.view import Figures, LineView
 
 MOST_BYTES = 500_000
@@ -365,7 +365,7 @@ def test_lines_are_shown_of_public_sets_only(test, shown):
 def test_of_very_many_outputs_some_are_left_to_the_data():
     one = site_views.submissions_of(2, 1)[1]
     output = one.outputs[0]
-    outputs = tuple(replace(output, id=number, variant=f"k={number}") for number in range(MOST_OUTPUTS + 3))
+    outputs = tuple(replace(output, id=number, variant=f"k={number}") for number in range(MAX_OUTPUTS + 3))
     files = made(site_views.view(submissions=(replace(one, outputs=outputs),), standings=empty()))
     assert "3 outputs more in CSV." in Reader(files[f"submissions/{one.code}.html"]).words
 

@@ -1,0 +1,213 @@
+"""What every page of the server needs: the board, the clock, who asks, the templates; and how a change is made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from geval_py.board.database.schema import ORGANISER
+from geval_py.board.database.store import Board
+from geval_py.board.server import accounts, signed_receipts
+from geval_py.board.server.accounts import Account
+from geval_py.board.server.guards import PAGE_POLICY, bearer_token, is_same_origin, read_form
+from geval_py.board.server.live import LiveBoard, LiveSite
+from geval_py.board.site.files import Addresses
+from geval_py.board.site.rendering import render
+
+COOKIE, SECURE_COOKIE = "geval", "__Host-geval"
+FAILURES_AN_HOUR = 100  # of links and tokens from one address
+ACCEPTED_AT_ONCE = 4  # uploads that are packed and stored; others wait, in no thread that a page needs
+NOT_FOUND = "There is no such page."
+
+
+class ServerContext:
+    """A board's server; ``url`` is its public address, ``place`` a folder for its temporary files."""
+
+    def __init__(
+        self, folder: str, place: str, *, url: str = "", clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self.clock = clock or (lambda: datetime.now(UTC))
+        self.live = LiveBoard(folder)
+        self.url = (url or self.board().settings.url).rstrip("/")
+        self.site = LiveSite(self.live, place, self.clock)
+        self.key = signed_receipts.signing_key(folder)
+        self.place = place
+        self.receiving: Counter[int] = Counter()  # uploads by the id of their account
+        self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
+        self.reporting = asyncio.Semaphore(1)
+        self.clients: dict[Any, Any] = {}  # Authlib's clients of the providers
+        self.is_secure = self.url.startswith("https://")
+        self.cookie = SECURE_COOKIE if self.is_secure else COOKIE
+
+    def board(self) -> Board:
+        """Return the board with the settings of now."""
+        return self.live.board()
+
+    def own_address(self, request: Request, path: str) -> str:
+        """Return the public address of a path."""
+        return (self.url or str(request.base_url).rstrip("/")) + path
+
+    # Who asks
+
+    def current(self, request: Request, *, scope: str = accounts.READ) -> Account | None:
+        """Return who is signed in, by a token of a scope or by a session; None if nobody is."""
+        now, board = self.clock(), self.board()
+        token = bearer_token(request)
+        if token is not None:
+            with board.reading() as connection:
+                account, own_scope = accounts.token_account(connection, token, now)
+            allows = own_scope in accounts.SCOPES[: accounts.SCOPES.index(scope) + 1]
+            return account if allows else None
+        secret = request.cookies.get(self.cookie, "")
+        if not secret:
+            return None
+        with board.reading() as connection:
+            account, is_to_be_prolonged = accounts.session_account(connection, secret, now)
+        if is_to_be_prolonged and account is not None:
+            with board.writing() as connection:
+                accounts.prolong_session(connection, secret, now)
+        return account
+
+    def account(self, request: Request, *, scope: str = accounts.READ) -> Account:
+        """Return who is signed in; raises HTTPException."""
+        account = self.current(request, scope=scope)
+        if account is None:
+            if bearer_token(request) is not None:
+                self.count_failure(request)
+            raise HTTPException(401, "Sign in first.")
+        return account
+
+    def changer(self, request: Request) -> Account:
+        """Return who changes something: by a token, or by a session from a page of this server."""
+        account = self.account(request, scope=accounts.SUBMIT)
+        if bearer_token(request) is None:
+            self.check_origin(request)
+        return account
+
+    def organiser(self, request: Request, *, changes: bool = False) -> Account:
+        """Return the organiser who asks, who needs a session; to anybody else the page does not exist."""
+        if bearer_token(request) is not None:
+            raise HTTPException(403, "A token may not do this; sign in.")
+        account = self.changer(request) if changes else self.account(request)
+        if account.role != ORGANISER:
+            raise HTTPException(404, NOT_FOUND)
+        return account
+
+    def check_origin(self, request: Request) -> None:
+        """Raise HTTPException unless a form is sent from a page of this server."""
+        if not is_same_origin(request, self.url):
+            raise HTTPException(403, "This form is not of this site.")
+
+    def count_failure(self, request: Request) -> None:
+        """Count a link or token that is none, by the address it came from; raises TooOftenError."""
+        self.count_try(request, "failures", FAILURES_AN_HOUR)
+
+    def count_try(self, request: Request, what: str, most: int) -> None:
+        """Count a try of something, by the address it came from; raises TooOftenError."""
+        address = request.client.host if request.client else "unknown"
+        name, board = f"{what} from {address}", self.board()
+        with board.reading() as connection:
+            accounts.check_tries(connection, name, most, self.clock())
+        with board.writing() as connection:
+            accounts.count_try(connection, name, most, self.clock())
+
+    # Answers
+
+    def page(self, template: str, title: str, status: int = 200, **values: Any) -> Response:
+        """Render a page of the server, by the templates of the site."""
+        settings = self.board().settings
+        phase = settings.phase_of(self.clock())
+        test = settings.in_phase(phase).tests[0].name
+        links = Addresses(settings, phase).sections(test, phase)
+        around = {
+            "root": "/",
+            "policy": PAGE_POLICY,
+            "served": True,
+            "settings": settings,
+            "links_of": lambda _: links,
+        }
+        text = render(f"{template}.html", title=title, section=template, **around, **values)
+        return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
+
+    def welcome(self, connection: Connection, account: Account, how: str) -> Response:
+        """Start a session, and send the browser to the account's own page."""
+        session = accounts.start_session(connection, account.id, self.clock())
+        accounts.log(connection, account.name, how, now=self.clock())
+        answer = RedirectResponse("/me", 303)
+        self.set_cookie(answer, self.cookie, session, accounts.SESSION_DAYS * 86_400)
+        return answer
+
+    def set_cookie(self, answer: Response, name: str, value: str, seconds: int) -> None:
+        """Set a cookie that no script reads and no other site sends; for 0 ``seconds`` delete it."""
+        answer.set_cookie(name, value, seconds, path="/", secure=self.is_secure, httponly=True, samesite="lax")
+
+
+def server_of(request: Request) -> ServerContext:
+    """Return the server that a request came to."""
+    server: ServerContext = request.app.state.server
+    return server
+
+
+# Changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change that somebody makes by a form, in a transaction."""
+
+    server: ServerContext
+    request: Request
+    form: dict[str, str]
+    account: Account
+    connection: Connection
+    board: Board
+    now: datetime
+
+    def log(self, action: str, subject: str = "", detail: str = "") -> None:
+        """Write a line of the audit log."""
+        accounts.log(self.connection, self.account.name, action, subject, detail, now=self.now)
+
+
+def action(
+    role: str = "", back: str = "/me"
+) -> Callable[[Callable[[Change], Response | None]], Callable[[Request], Awaitable[Response]]]:
+    """Make an endpoint of a function that changes something, in one transaction with its line of the audit log.
+
+    Only a ``role``, or anybody who is signed in, may make the change. What the function returns is the answer; by
+    default the browser is sent ``back``.
+    """
+
+    def decorate(change: Callable[[Change], Response | None]) -> Callable[[Request], Awaitable[Response]]:
+        def run(request: Request, form: dict[str, str]) -> Response:
+            server = server_of(request)
+            account = server.organiser(request, changes=True) if role == ORGANISER else server.changer(request)
+            board, now = server.board(), server.clock()
+            with board.writing() as connection:
+                made = Change(
+                    server=server,
+                    request=request,
+                    form=form,
+                    account=account,
+                    connection=connection,
+                    board=board,
+                    now=now,
+                )
+                answer = change(made)
+            return answer or RedirectResponse(back, 303)
+
+        async def endpoint(request: Request) -> Response:
+            return await run_in_threadpool(run, request, await read_form(request))
+
+        return endpoint
+
+    return decorate
