@@ -129,14 +129,8 @@ class ServerContext:
         phase = settings.phase_of(self.clock())
         test = settings.in_phase(phase).tests[0].name
         links = Addresses(settings, phase).sections(test, phase)
-        around = {
-            "root": "/",
-            "policy": PAGE_POLICY,
-            "served": True,
-            "settings": settings,
-            "links_of": lambda _: links,
-        }
-        text = render(f"{template}.html", title=title, section=template, **around, **values)
+        frame = {"root": "/", "settings": settings, "links_of": lambda _: links, "updated": None, "served": True}
+        text = render(f"{template}.html", title=title, section=template, policy=PAGE_POLICY, **frame, **values)
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
 
     def welcome(self, connection: Connection, account: Account, how: str) -> Response:

@@ -49,6 +49,7 @@ def pages(view: SiteView, *, served: bool = False) -> Iterator[files.Page]:
         return links if view.likenesses is None else [*links, ("likenesses", "Much alike", "likenesses.html")]
 
     common = {"view": view, "settings": view.settings, "addresses": addresses, "links_of": links_of, "served": served}
+    common["updated"] = view.updated
 
     def page(section: str, *, title: str, root: str = "", **values: Any) -> str:
         """Render the page of a section."""

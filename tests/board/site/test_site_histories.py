@@ -10,7 +10,7 @@ from site_views import HOSTILE, START, Reader, html_of, made
 
 from geval_py.board.settings import Digits
 from geval_py.board.site import files as writing
-from geval_py.board.site.pages import MOST_LINKS
+from geval_py.board.site.pages import MAX_LINKS
 from geval_py.board.site.site_charts import disclosed_outputs, progress_of
 from geval_py.board.site.view import Figures
 
@@ -90,11 +90,11 @@ def test_affiliations_and_links_stand_in_the_table(files):
 
 
 def test_of_many_links_the_first_stand_in_the_table():
-    links = tuple((f"link {number}", f"https://example.org/{number}") for number in range(MOST_LINKS + 1))
+    links = tuple((f"link {number}", f"https://example.org/{number}") for number in range(MAX_LINKS + 1))
     found = [replace(one, links=links) for one in site_views.submissions_of(3, 2)]
     standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
     page = made(site_views.view(submissions=tuple(reversed(found)), standings=standings))["index.html"]
-    assert set(re.findall(r">(link \d)<", page)) == {f"link {number}" for number in range(MOST_LINKS)}
+    assert set(re.findall(r">(link \d)<", page)) == {f"link {number}" for number in range(MAX_LINKS)}
 
 
 def test_nothing_of_a_withdrawn_submission_is_on_the_page_of_its_submitter():
