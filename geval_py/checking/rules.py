@@ -463,7 +463,7 @@ def rules_table(rules: Sequence[Rule] = RULES) -> Table:
     return Table(
         columns,
         [(f"{rule.code} {rule.name}", "fixable" if rule.fixable else "", rule.summary) for rule in rules],
-        may_go=["what is wrong", ""],
+        droppable=["what is wrong", ""],
     )
 
 

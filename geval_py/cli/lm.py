@@ -349,7 +349,7 @@ def run_surprisal(given: argparse.Namespace) -> int:
         Column(name="word"),
         _figures("surprisal", given.precision, unit="bits"),
     ]
-    terminal.show(ngram_model.WordListing(columns, rows, at_a_time=1000), given)
+    terminal.show(ngram_model.WordListing(columns, rows), given)
     return 0
 
 

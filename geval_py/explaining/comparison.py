@@ -45,8 +45,7 @@ from geval_py.scoring import blocks, scores
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.score_tables import short_name
 from geval_py.tables import formats, numbers
-from geval_py.tables.layout import Legend
-from geval_py.tables.names import OwnName, shared_ends
+from geval_py.tables.layout import Legend, shared_ends
 from geval_py.tables.table import Bold, Column, Table, plain_table
 from geval_py.text import shown, some_of, visible
 
@@ -189,7 +188,7 @@ class Comparison(formats.Tabular):
     def shown_name(self, system: System) -> str:
         """Return a system's name for people, escaped."""
         own = self.names.get(system.name)
-        return visible(system.name) if own is None else OwnName(visible(own))
+        return visible(system.name if own is None else own)
 
     def row(self, system: System) -> dict[str, Any]:
         """Return a system's row of that table."""
@@ -235,18 +234,9 @@ class Comparison(formats.Tabular):
 
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
-        return self._table()
-
-    def text(self, width: int | None = None) -> Iterator[str]:
-        if width is None:
-            yield from formats.Tabular.text(self)
-        else:
-            yield from self._table(on_terminal=True).terminal(width, legend=list(self.legend()))
-
-    def _table(self, *, on_terminal: bool = False) -> Table:
-        columns = list(_columns(self, on_terminal=on_terminal))
+        columns = list(_columns(self))
         rows = [[system] * len(columns) for system in self.systems]
-        return Table(columns, rows, may_go=MAY_GO, not_printed=[self.first_test, *NOT_PRINTED])
+        return Table(columns, rows, droppable=DROPPABLE, not_printed=[self.first_test, *NOT_PRINTED])
 
     def records(self) -> Table:
         rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
@@ -533,16 +523,16 @@ def _notes(
 _STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
 SCORE, DIFFERENCE = "score [95 %]", "diff. [95 %]"
-MAY_GO = (  # where a terminal is too narrow, the last one first
-    *("infinite", DIFFERENCE, SCORE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
+DROPPABLE = (  # where a terminal is too narrow, the last one first
+    *("infinite", DIFFERENCE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
     "score there",
 )
 NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
 _LETTERS = string.ascii_letters
 
 
-def _columns(comparison: Comparison, *, on_terminal: bool) -> Iterator[Column]:
-    """Yield the columns; each writes its cell from a system. A narrow terminal shows scores without intervals."""
+def _columns(comparison: Comparison) -> Iterator[Column]:
+    """Yield the columns; each writes its cell from a system."""
 
     def number(value: float, interval: Interval | None) -> str:
         if comparison.precision is not None:
@@ -583,8 +573,6 @@ def _columns(comparison: Comparison, *, on_terminal: bool) -> Iterator[Column]:
 
     yield Column(name="system", write=comparison.shown_name, cut="middle")
     yield figure(SCORE, score)
-    if on_terminal:
-        yield figure("score", lambda system: number(system.score, system.interval)).replace(instead_of=SCORE)
     if comparison.compared < comparison.lines:
         yield figure("infinite", lambda system: str(system.infinite))
     if comparison.is_tested and comparison.compared < comparison.lines:

@@ -17,7 +17,6 @@ from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
 MOST_SHOWN = 1000  # characters of a text that a terminal's row may show
-AT_A_TIME = 8  # rows written at once: few, since a line may have megabytes
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
 FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
 TEXTS = ("expected", "output", "other_output")
@@ -124,7 +123,7 @@ class _Rows(formats.Listing):
             *(Column(name=name, write=str) for name in ("expected", *names[: len(self.texts) - 1])),
         ]
         rows = ([*figures[:2], *cells(text, texts[0], texts[1:])] for figures, text, texts in self.rows())
-        return Table(columns, rows, at_a_time=AT_A_TIME, may_go=())
+        return Table(columns, rows, droppable=names if has_gap else ())
 
     def records(self) -> Table:
         own, evaluation = {*FIGURES, *TEXTS}, self.evaluation
@@ -257,7 +256,7 @@ def explained_head(evaluations: Sequence[ScoredOutput]) -> dict[str, Any]:
 def _table(texts: Sequence[str], rows: Iterable[Sequence[object]], for_terminal: bool) -> Table:
     write = escapes.terminal_text if for_terminal else str
     score = Column(name="score", alignment="right", write=numbers.plain)
-    return Table([score, *(Column(name=name, write=write) for name in texts)], rows, at_a_time=AT_A_TIME)
+    return Table([score, *(Column(name=name, write=write) for name in texts)], rows)
 
 
 def marks_text() -> str:

@@ -95,7 +95,6 @@ class WorstFeatures:
 
 
 WIDE = (72, 96)  # columns of a terminal on which figures have all their digits, without q and with it
-_ROWS = 300  # written at once: few enough not to wake the garbage collector
 _AT_ONCE = 8192  # features whose names and figures are made at once
 
 
@@ -118,7 +117,7 @@ class FeatureListing(formats.Listing):
         feature = Column(name="feature", write=visible if self.for_terminal else str, cut="middle")
         names = ("count", "score", "p", "q")[: 3 + self.with_q]
         columns = [feature, *(Column(name=name, alignment="right", write=self.write) for name in names)]
-        return Table(columns, self._rows(), at_a_time=_ROWS, may_go=["p", "q", "score", "count"])
+        return Table(columns, self._rows(), droppable=["p", "q", "score", "count"])
 
     def legend(self) -> Iterator[str]:
         if self.in_all > len(self.features):

@@ -413,8 +413,8 @@ class WordListing(formats.Listing):
 
     name = "words"
 
-    def __init__(self, columns: Sequence[table.Column], rows: Iterable[Sequence[object]], at_a_time: int = 1) -> None:
-        self._table = table.Table(columns, rows, at_a_time)
+    def __init__(self, columns: Sequence[table.Column], rows: Iterable[Sequence[object]]) -> None:
+        self._table = table.Table(columns, rows)
 
     def table(self) -> table.Table:
         return self._table
@@ -432,4 +432,4 @@ def sentences_table(score: TextScore, precision: int | None = None) -> table.Tab
     write = partial(numbers.number, precision=precision)
     columns = [table.Column(name="log10", write=write), table.Column(name="OOVs")]
     rows = zip(score.logs.tolist(), score.oov.tolist(), strict=True)
-    return table.Table(columns, rows, at_a_time=1000)
+    return table.Table(columns, rows)

@@ -24,7 +24,7 @@ from geval_py.reading.outputs import unique_names
 from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
-from geval_py.tables.names import cut_names
+from geval_py.tables.layout import cut_names
 from geval_py.tables.numbers import counted
 from geval_py.text import display_width, visible
 

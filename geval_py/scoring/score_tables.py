@@ -107,13 +107,12 @@ def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, *, 
     """Write a line a row: first its labels, then its scores; the first row may be the columns' names."""
     if width is None:
         return "".join("\t".join(row) + "\n" for row in rows)
-    from geval_py.tables.layout import Shape, laid_out
+    from geval_py.tables.layout import Kind, laid_out
 
     head, first = (rows[0], 1) if has_head else ([""] * len(rows[0]), 0)
-    label, score = Shape(heading="", cut="middle"), Shape(heading="", alignment="right")
-    shapes = [(label if n < labels else score).replace(heading=name) for n, name in enumerate(head)]
-    may_go = range(labels + 1, len(head))
-    return "".join(laid_out(shapes, rows[first:], width, header=has_head, may_go=may_go))
+    kinds: list[Kind] = ["middle" if n < labels else "number" for n in range(len(head))]
+    droppable = range(labels + 1, len(head))
+    return "".join(laid_out(head, kinds, rows[first:], width, header=has_head, droppable=droppable))
 
 
 def _fit(rows: Sequence[Sequence[str]], width: int) -> bool:

@@ -721,12 +721,9 @@ def test_latex(hostile, compared):
     assert "\n{}[x] & " in body
     comments = below.splitlines()
     assert [line.partition(" ")[2].partition(" ")[0] for line in comments] == [
-        "PerplexityHashed", "p", "group:", "bold:", "*", "Note:", "Left", "About",
+        "PerplexityHashed", "p", "group:", "bold:", "*", "Note:", "Left",
     ]  # fmt: skip
-    assert comments[-3].startswith("% Note: where all 40 lines have the same loss")
-    assert re.fullmatch(
-        r"% About \d+ pt wide; the text of a page has 345 pt: take shorter names or smaller letters\.", comments[-1]
-    )
+    assert comments[-2].startswith("% Note: where all 40 lines have the same loss")
 
 
 def test_the_numbers_in_latex(challenge, compared):
@@ -737,10 +734,8 @@ def test_the_numbers_in_latex(challenge, compared):
         r"two & 3.75 [3.20, 4.50] & $+$0.03 [$-$0.90, 0.96] & 0.9385 & b \\",
     ]
     assert "% Left out, since a page is narrow: p boot, won, lost, tied. CSV and JSON have them.\n" in out
-    assert out.endswith("% About 349 pt wide; the text of a page has 345 pt: take \\small.\n")
     in_a_table = compared("-t", "dev-0", "--format", "latex", "--baseline", "one", "--caption", "A")[1]
-    assert "\\caption{A}\n\\small\n\\begin{tabular}" in in_a_table
-    assert "% About" not in in_a_table
+    assert "\\caption{A}\n\\begin{adjustbox}{max width=\\linewidth}\n\\begin{tabular}" in in_a_table
     assert "the baseline is one;" in out
 
 
@@ -792,23 +787,20 @@ def test_names_of_ones_own(challenge, compared):
 
 
 def test_a_name_of_ones_own_leaves_the_others_as_they_are(challenge, compared, monkeypatch):
-    """In LaTeX and on a terminal, the others have no more of what all of them begin and end with."""
+    """In LaTeX, the others have no more of what all of them begin and end with."""
     words = ["-t", "dev-0", "--samples", "100", "--name", "good=Ours"]
     for others in ([], ["--name", "one=A"]):
         latex = compared(*words, *others, "--format", "latex")[1]
         assert ("\ntwo & " in latex, "\nOurs & " in latex) == (True, True)
-    named = compare(evaluations(challenge, "one", "two", "good"), samples=100).with_names({"good": "Ours"})
-    names = [line.split()[0] for line in "".join(named.text(60)).splitlines()[:4]]
-    assert sorted(names) == ["Ours", "one", "system", "two"]
 
 
-def test_a_narrow_terminal_shows_the_differences_before_the_intervals_of_the_scores(challenge):
+def test_a_narrow_terminal_shows_the_first_figures(challenge):
     comparison = compare(evaluations(challenge, "one", "two", "good"), samples=100)
-    heads = {width: re.split("  +", next(iter(comparison.text(width))).strip()) for width in (24, 30, 40, 60)}
+    heads = {width: re.split("  +", next(iter(comparison.text(width))).strip()) for width in (24, 30, 50, 60)}
     assert heads == {
-        24: ["system", "score"],
+        24: ["system", "score [95 %]"],
         30: ["system", "score [95 %]"],
-        40: ["system", "score", "diff. [95 %]"],
+        50: ["system", "score [95 %]", "diff. [95 %]"],
         60: ["system", "score [95 %]", "diff. [95 %]", "p rand"],
     }
     assert not any(line.startswith("score ") for line in str(comparison).splitlines())

@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py.tables.layout import (
-    GAP_MARK,
-    Legend,
-    Shape,
-    cut_start,
-    laid_out,
-    picture,
-    wrapped,
-)
-from geval_py.tables.names import OwnName, cut_middle, cut_names, cuts_number, shared_ends
+from geval_py.tables.layout import GAP_MARK, Legend, cut, cut_names, laid_out, picture, shared_ends, wrapped
 from geval_py.tables.table import Column, Table
 from geval_py.text import characters, display_width, visible
 
@@ -59,8 +50,8 @@ def test_names_stay_distinct(names, width, figures):
     columns = [Column(name="system", cut="middle"), Column(name="n", alignment="right")]
     columns += [Column(name=f"figure {n}", alignment="right") for n in range(len(figures))]
     rows = [[name, f"#{n}#", *figures] for n, name in enumerate(names)]
-    may_go = [column.name for column in columns[2:]]
-    lines = "".join(Table(columns, rows, may_go=may_go).terminal(width)).splitlines()
+    droppable = [column.name for column in columns[2:]]
+    lines = "".join(Table(columns, rows, droppable=droppable).terminal(width)).splitlines()
     assert max(map(display_width, lines)) <= width
     kept = len(re.findall("figure", lines[0]))
     tails = "".join(rf"\s+{figure}" for figure in figures[:kept])
@@ -72,69 +63,18 @@ def test_names_stay_distinct(names, width, figures):
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS, TEXTS), max_size=5), WIDTHS)
 def test_contexts_and_texts_fit(rows, width):
     """A context beside its row or below it; both sides of the gap are as near to it as they can be."""
-    shapes = [
-        Shape(heading="line", alignment="right"),
-        Shape(heading="context", cut="around"),
-        Shape(heading="expected"),
-        Shape(heading="guess"),
-    ]
+    headings, kinds = ("line", "context", "expected", "guess"), ("number", "around", "end", "end")
     cells = [[str(n), left + GAP_MARK + right, one, other] for n, (left, right, one, other) in enumerate(rows)]
-    lines = "".join(laid_out(shapes, cells, width)).splitlines()
+    lines = "".join(laid_out(headings, kinds, cells, width)).splitlines()
     assert max(map(display_width, lines)) <= width
     gaps = [display_width(line[: line.index(" ___")]) for line in lines if " ___" in line]
     assert len(gaps) == len(rows)
     assert len(set(gaps)) <= 1
 
 
-RATES = ("0.1", "0.01", "0.001", "1e-4")
-SWEEP = [f"out-model={model},lr={lr},seed={n}.tsv" for model in ("ela", "ola") for lr in RATES for n in (1, 2)]
-
-
-@pytest.mark.parametrize("width", range(14, 60))
-def test_numbers_of_parameters_are_never_cut(width):
-    """A name with lr=0.001 must not look as one with lr=0.01 does."""
-    columns = [Column(name="system", cut="middle"), *(Column(name=f"f{n}", alignment="right") for n in range(4))]
-    rows = [[name, "=", "0.123", "0.123", "0.123"] for name in SWEEP]
-    text = "".join(Table(columns, rows, may_go=["f1", "f2", "f3"]).terminal(width)).partition("\n\n")[0]
-    pieces = [line.split() for line in text.splitlines()[1:]]
-    shown: list[str] = []
-    for name, *figures in pieces:
-        shown = [*shown, name] if figures else [*shown[:-1], shown[-1] + name]
-    names = [name.removeprefix("out-model=").removesuffix(".tsv") for name in SWEEP]
-    assert not any(map(cuts_number, names, shown if len(shown) == len(names) else []))
-    assert len(set(shown)) == len(names)
-
-
-def test_a_name_of_ones_own_has_no_end_in_common():
-    shapes = [Shape(heading="system", cut="middle"), Shape(heading="figure", alignment="right")]
-    cells = [[OwnName("Ours"), "1"], ["out-a.tsv", "2"], ["out-b.tsv", "3"]]
-    assert "".join(laid_out(shapes, cells, 15)).splitlines()[1:4] == [
-        "Ours         1",
-        "a            2",
-        "b            3",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "shown", "cuts"),
-    [
-        ("lr=0.001", "lr=0…01", True),
-        ("lr=0.001", "lr=…001", True),
-        ("lr=0.001,k=2", "lr=…k=2", False),
-        ("lr=0.001,k=2", "lr=0.001,…", False),
-        ("lr=1e-4,k=2", "lr=…-4,k=2", True),
-        ("0.001,k=12", "0.001…2", True),
-        ("run2024a", "ru…4a", False),
-        ("k=2", "k=2", False),
-    ],
-)
-def test_what_cuts_a_number(name, shown, cuts):
-    assert cuts_number(name, shown) == cuts
-
-
 def test_columns_go_in_order():
     columns = [Column(name=name, alignment="right") for name in ("a" * 12, "b" * 12, "c" * 12, "d" * 12)]
-    table = Table(columns, [[1, 2, 3, 4]], may_go=["c" * 12, "a" * 12, "d" * 12])
+    table = Table(columns, [[1, 2, 3, 4]], droppable=["c" * 12, "a" * 12, "d" * 12])
     heads = {width: next(iter(table.terminal(width))).split() for width in (54, 53, 40, 39, 26, 25)}
     assert {width: "".join(head[0] for head in heads[width]) for width in heads} == {
         54: "abcd",
@@ -218,20 +158,17 @@ def test_names_are_cut(names, width):
 
 
 @given(TEXTS, st.integers(1, 40))
-def test_starts_and_middles_are_cut(text, width):
-    end = cut_start(text, width)
-    assert display_width(end) <= width
-    assert text.endswith(end.removeprefix("…"))
+def test_texts_are_cut_at_any_place(text, width):
     for head in range(width):
-        start, mark, end = cut_middle(text, width, head).rpartition("…")
+        start, mark, end = cut(text, width, head).rpartition("…")
         assert display_width(start + mark + end) <= width
         assert text.startswith(start)
         assert text.endswith(end)
 
 
-def test_a_style_that_begins_before_is_kept():
-    assert cut_start("a\x1b[31mbcd\x1b[0me", 3) == "…\x1b[31md\x1b[0me"
-    assert cut_start("\x1b[31ma\x1b[0mbcde", 3) == "…de"
+def test_styles_are_kept():
+    assert cut("a\x1b[31mbcd\x1b[0me", 3, 0) == "…\x1b[31md\x1b[0me"
+    assert cut("a\x1b[31mbcd\x1b[0mefg", 3) == "a\x1b[31mb…\x1b[0m"
 
 
 @given(st.text("ab水e\u0301\t👍", min_size=1, max_size=300), st.data(), WIDTHS)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geval_py.tables import layout
-from geval_py.tables.layout import Shape, cut, laid_out
+from geval_py.tables.layout import cut, laid_out
 from geval_py.text import display_width, width_of
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
@@ -57,23 +57,19 @@ TABLES = {
 }
 
 
-def columns(*alignments, cut="end"):
-    return [Shape(heading="", alignment=alignment, cut=cut) for alignment in alignments]
-
-
-def rows_of(rows, alignments, width, **more):
-    return list(laid_out(columns(*alignments), rows, width, header=False, **more))
+def rows_of(rows, kinds, width, **more):
+    return list(laid_out([""] * len(kinds), kinds, rows, width, header=False, **more))
 
 
 @pytest.mark.parametrize(("width", "lines"), TABLES.values(), ids=TABLES)
 def test_laid_out(width, lines):
     """Texts flush left, numbers flush right."""
-    assert [line.removesuffix("\n") for line in rows_of(ROWS, ["left", "right"], width)] == lines
+    assert [line.removesuffix("\n") for line in rows_of(ROWS, ["end", "number"], width)] == lines
 
 
 def test_texts_share_what_there_is():
     """A short one keeps what it needs, the long ones share the rest."""
-    (line,) = rows_of([["1.0", "a" * 90, "the", "b" * 90]], ["right", "left", "left", "left"], 80)
+    (line,) = rows_of([["1.0", "a" * 90, "the", "b" * 90]], ["number", "end", "end", "end"], 80)
     assert line == f"1.0  {'a' * 33}…  the  {'b' * 33}…\n"
     assert len(line) == 81
 
@@ -82,17 +78,17 @@ def test_rows_are_written_before_all_are_read():
     """Those that come first say how wide the columns are."""
 
     def rows():
-        yield from [["a", "1"]] * layout.ROWS_LOOKED_AT
+        yield from [["a", "1"]] * layout.SAMPLE_ROWS
         yield ["long", "1234"]
         pytest.fail("all rows were read")
 
-    lines = laid_out(columns("left", "right"), rows(), 80, header=False)
+    lines = laid_out(["", ""], ["end", "number"], rows(), 80, header=False)
     assert [next(lines) for _ in range(101)][99:] == ["a  1\n", "…  1234\n"]
 
 
 def test_a_number_wider_than_those_before_takes_from_the_last_text():
-    rows = [["1", "abc", "2", "d" * 20]] * layout.ROWS_LOOKED_AT + [["12345", "abc", "2", "d" * 20]]
-    *_, before, last = rows_of(rows, ["right", "left", "right", "left"], 25)
+    rows = [["1", "abc", "2", "d" * 20]] * layout.SAMPLE_ROWS + [["12345", "abc", "2", "d" * 20]]
+    *_, before, last = rows_of(rows, ["number", "end", "number", "end"], 25)
     assert (before, last) == ("1  abc  2  ddddddddddddd…\n", "12345  abc  2  ddddddddd…\n")
 
 

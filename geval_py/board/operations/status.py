@@ -117,8 +117,8 @@ class Status:
             for line in self.lines
         )
         cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
-        may_go = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
-        return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, may_go=may_go)
+        droppable = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
+        return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, droppable=droppable)
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""

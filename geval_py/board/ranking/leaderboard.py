@@ -240,7 +240,7 @@ def standings_table(standings: Standings, ties: str = "shared") -> Table:
     return Table(
         [Column(name=column.name, alignment=column.alignment, cut=column.cut) for column in shown],
         [[column.text(entry) for column in shown] for entry in standings.entries],
-        may_go=["95 % interval", "group", "range", *standings.others, *GO_FIRST],
+        droppable=["95 % interval", "group", "range", *standings.others, *GO_FIRST],
         not_printed=NOT_PRINTED,
     )
 

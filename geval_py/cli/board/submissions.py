@@ -221,7 +221,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
 
     cuts: dict[str, Cut] = {"code": "never", "submitter": "middle"}
     columns = [Column(name=name, cut=cuts.get(name, "end")) for name in names]
-    return Table(columns, rows, may_go=["state", "why", "submission"])
+    return Table(columns, rows, droppable=["state", "why", "submission"])
 
 
 def make_rescore_parser() -> commands.CommandParser:

@@ -32,7 +32,7 @@ class Metrics(dict[str, Metric]):
         return Table(
             [Column(name="metric", cut="never"), *columns],
             [(metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in self.values()],
-            may_go=["what it is", "unit", "direction"],
+            droppable=["what it is", "unit", "direction"],
         )
 
     def __repr__(self) -> str:
