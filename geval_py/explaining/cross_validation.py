@@ -6,7 +6,7 @@ NLopt is imported where it is first used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -30,14 +30,13 @@ HeldTogether: TypeAlias = "str | int | Sequence[int] | Integers | Literal[False]
 
 FOLDS = 10
 FEW_LINES = 100
-LEAST_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
+MIN_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
 VERDICTS = {True: "take it", False: "leave it"}
-MOST_TEMPERATURE = 10.0  # and its inverse is the least
-STARTS = {"temperature": 1.0, "lambda": 0.05, "nu": 0.3}
-RIDGE = 1e-5  # of the squares of the numbers by line
-MOST_NUMBER = 30.0  # by line
-MOST_STEPS = 1000  # of a search
-_NEUTRAL = Parameters().named
+MAX_TEMPERATURE = 10.0  # and its inverse is the least
+STARTS = {"lambda": 0.05, "nu": 0.3}
+RIDGE = 1e-5  # of the squares of the weights by line
+MAX_WEIGHT = 30.0  # by line
+MAX_STEPS = 1000  # of a search
 
 # Folds
 
@@ -135,7 +134,7 @@ class Change:
     @property
     def is_better(self) -> bool:
         """Whether the change is surely for the better, by the p-value or by the interval, and matters."""
-        return (self.p_value <= LEVEL or self.high < 0.0) and self.mean <= -LEAST_GAIN
+        return (self.p_value <= LEVEL or self.high < 0.0) and self.mean <= -MIN_GAIN
 
     def to_dict(self) -> dict[str, float]:
         return {name: ten_digits(getattr(self, name)) for name in ("mean", "low", "high", "p_value")}
@@ -193,144 +192,75 @@ def ten_digits(value: float) -> float:
 def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters) -> Parameters:
     """Find the best values of the named parameters on some lines; the others keep the values of ``start``.
 
-    Lines whose loss stays infinite whatever is tuned (no entry in the bucket, no rest, and no lambda) are left out.
+    The search is for the logarithm of a temperature and the logits of lambda and nu. By line, these are sums of a
+    line's figures with weights, which a ridge keeps small; otherwise a constant. Lines whose loss stays infinite
+    whatever is tuned (no entry in the bucket, no rest, and no lambda) are left out.
     """
-    if BY_LINE in names:
-        return _fit_by_line(guesses, lines, start)
-    if "lambda" not in names:
-        lines = lines & (np.isfinite(guesses.losses(start)))
-    if not lines.any():
-        return start
-    objective = Objective(guesses, names, lines, start)
-    values = [(name, start.named[name]) for name in names]
-    begin = [_place(name, value if value != _NEUTRAL[name] else STARTS[name]) for name, value in values]
-    most = math.log(MOST_TEMPERATURE)
-    of_part = (_place("lambda", LEAST_PART), _place("lambda", MOST_PART))
-    bounds = [(-most, most) if name == "temperature" else of_part for name in names]
-    found = _minimum(objective, begin, bounds)
-    return objective.with_values({name: _rounded(name, place) for name, place in zip(names, found, strict=True)})
-
-
-def _fit_by_line(guesses: Guesses, lines: Flags, start: Parameters) -> Parameters:
-    """Find the best numbers by line on some lines; the temperature stays as it is."""
-    if not lines.any():
-        return start
+    is_by_line, has_temperature = BY_LINE in names, "temperature" in names and BY_LINE not in names
+    if not is_by_line and "lambda" not in names:
+        lines = lines & np.isfinite(guesses.losses(start))
     fitted = np.flatnonzero(lines)
-    figures = guesses.figures.take(fitted, axis=1)
-    centres, scales = figures.mean(axis=1), figures.std(axis=1)
-    scales[scales < LEAST_SCALE] = 1.0
-    centres, scales = (np.array([float(f"{value:.4g}") for value in of.tolist()]) for of in (centres, scales))
-    x = guesses.places(centres, scales, fitted)
-    alike, slope = guesses.spread()
-    listed, rests, slope = guesses.tempered_hits(start.temperature)[fitted], guesses.rests[fitted], slope[fitted]
-    missing, width = 1.0 - rests, len(x)
-    # The mass is start + gain lambda + (rests + missing lambda) slope nu; without words, the slope is 0.
-    start_masses, gain, has_words = listed + alike * rests, alike * missing - listed, bool(guesses.frequent.words)
+    if not len(fitted):
+        return start
+    x, centres, scales = np.ones((1, len(fitted))), np.empty(0), np.empty(0)
+    if is_by_line:
+        figures = guesses.figures.take(fitted, axis=1)
+        centres, scales = figures.mean(axis=1), figures.std(axis=1)
+        scales[scales < LEAST_SCALE] = 1.0
+        centres, scales = (np.array([float(f"{value:.4g}") for value in of.tolist()]) for of in (centres, scales))
+        x = guesses.places(centres, scales, fitted)
+    values = {"lambda": start.lambda_, "nu": start.nu}
+    parts = [name for name in values if is_by_line or name in names]
+    ridge, (alike, slope), rests = RIDGE if is_by_line else 0.0, guesses.spread(), guesses.rests[fitted]
+    listed, slope, missing = guesses.tempered_hits(start.temperature)[fitted], slope[fitted], 1.0 - rests
 
     def objective(places: Array) -> tuple[float, Array]:
-        lambda_ = logistic(places[:width] @ x)
-        masses, by_lambda, by_nu = lambda_ * gain, gain, np.zeros(width)
-        masses += start_masses
-        if has_words:
-            nu = logistic(places[width:] @ x)
-            slope_of_nu = (rests + lambda_ * missing) * slope
-            masses += slope_of_nu * nu
-            by_lambda = gain + missing * slope * nu
-        np.maximum(masses, TINY, out=masses)
-        by_lambda = by_lambda / masses
-        by_lambda *= lambda_
-        by_lambda *= np.subtract(1.0, lambda_, out=lambda_)
-        if has_words:
-            by_nu = x @ (slope_of_nu / masses * nu * (1.0 - nu))
-        mean = -float(np.log(masses, out=masses).mean())
-        gradient = 2 * RIDGE * places - np.concatenate([x @ by_lambda, by_nu]) / len(fitted)
-        return mean + RIDGE * float(places @ places), gradient
+        """Compute the mean loss and the ridge, and their gradient."""
+        weights = dict(zip(parts, places[has_temperature:].reshape(len(parts), len(x)), strict=True))
+        found: dict[str, float | Array] = {name: logistic(of @ x) for name, of in weights.items()}
+        lambda_, nu = (found.get(name, values[name]) for name in ("lambda", "nu"))
+        tempered, by_temperature = listed, listed
+        if has_temperature:
+            tempered, by_temperature = (of[fitted] for of in guesses.tempered(math.exp(places[0])))
+        spread, rest = alike + nu * slope, rests + lambda_ * missing
+        masses = np.maximum((1.0 - lambda_) * tempered + rest * spread, TINY)
+        gradient = [-np.mean((1.0 - lambda_) * by_temperature / masses)] if has_temperature else []
+        for name, of in weights.items():
+            derivative = missing * spread - tempered if name == "lambda" else rest * slope
+            part = found[name]
+            gradient.extend(2 * ridge * of - x @ (derivative * part * (1.0 - part) / masses) / len(fitted))
+        return ridge * float(places @ places) - float(np.mean(np.log(masses))), np.array(gradient)
 
-    begin = np.zeros(2 * width)
-    for place, (name, value) in zip((0, width), (("lambda", start.lambda_), ("nu", start.nu)), strict=True):
-        begin[place] = _place(name, value or STARTS[name])
-    found = _minimum(objective, begin.tolist(), [(-MOST_NUMBER, MOST_NUMBER)] * (2 * width))
-    numbers = [float(f"{number:.4g}") for number in found]
-    by_line = ByLine(
-        centres=tuple(centres.tolist()),
-        scales=tuple(scales.tolist()),
-        lambda_=tuple(numbers[:width]),
-        nu=tuple(numbers[width:]),
-    )
-    return start.replace(lambda_=0.0, nu=0.0, by_line=by_line)
-
-
-def held_out_losses(guesses: Guesses, names: Sequence[str], folds: Folds, start: Parameters) -> Array:
-    """Return each line's loss under the parameters found on the other folds."""
-    losses = np.empty(guesses.lines)
-    for out in folds:
-        held_out = np.flatnonzero(out)
-        losses[held_out] = guesses.losses(fit(guesses, names, ~out, start), held_out)
-    return losses
-
-
-def best(guesses: Guesses, candidates: Iterable[Parameters]) -> Parameters:
-    """Return the parameters with the least mean loss on all lines; of equal ones, the first."""
-    return min(candidates, key=lambda parameters: mean_loss(guesses.losses(parameters)))
+    begin, bounds = [], [(-MAX_WEIGHT, MAX_WEIGHT)] * (len(parts) * len(x))
+    for name in parts:
+        begin += [_logit(values[name] or STARTS[name]), *[0.0] * (len(x) - 1)]
+    if not is_by_line:
+        bounds = [(_logit(LEAST_PART), _logit(MOST_PART))] * len(parts)
+    if has_temperature:
+        begin.insert(0, math.log(start.temperature))
+        bounds.insert(0, (-math.log(MAX_TEMPERATURE), math.log(MAX_TEMPERATURE)))
+    places = minimum(objective, begin, bounds)
+    if is_by_line:
+        numbers = [float(f"{weight:.4g}") for weight in places]
+        by_line = ByLine(
+            centres=tuple(centres.tolist()),
+            scales=tuple(scales.tolist()),
+            lambda_=tuple(numbers[: len(x)]),
+            nu=tuple(numbers[len(x) :]),
+        )
+        return start.replace(lambda_=0.0, nu=0.0, by_line=by_line)
+    temperature = float(f"{math.exp(places.pop(0)):.4g}") if has_temperature else start.temperature
+    for name, place in zip(parts, places, strict=True):  # further digits are noise of the search
+        values[name] = min(max(float(f"{1.0 / (1.0 + math.exp(-place)):.4g}"), LEAST_PART), MOST_PART)
+    return start.replace(temperature=temperature, lambda_=values["lambda"], nu=values["nu"])
 
 
-class Objective:
-    """The mean loss of some lines, and its gradient, as a function of the free parameters.
-
-    Parameters are searched at a place without bounds: the logarithm of a temperature, the logit of a part.
-    """
-
-    def __init__(self, guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters) -> None:
-        self._guesses, self._names, self._start = guesses, names, start
-        self._lines = fitted = np.flatnonzero(lines)
-        self._alike, by_nu = guesses.spread()
-        self._columns = tuple(column.take(fitted) for column in (guesses.hits, guesses.rests, by_nu))
-
-    def parameters(self, places: Sequence[float]) -> Parameters:
-        """Return the parameters at a place of the search."""
-        return self.with_values({name: _value(name, place) for name, place in zip(self._names, places, strict=True)})
-
-    def with_values(self, free: Mapping[str, float]) -> Parameters:
-        """Return the start with other values of the free parameters."""
-        values = {**self._start.named, **free}
-        return self._start.replace(temperature=values["temperature"], lambda_=values["lambda"], nu=values["nu"])
-
-    def __call__(self, places: Array) -> tuple[float, Array]:
-        at = self.parameters(places.tolist())
-        listed, rests, by_nu = self._columns
-        by_temperature = listed
-        if "temperature" in self._names:
-            listed, by_temperature = (of.take(self._lines) for of in self._guesses.listed(math.log(at.temperature)))
-        spread = self._alike + at.nu * by_nu
-        rest = (1.0 - at.lambda_) * rests + at.lambda_
-        masses = np.maximum((1.0 - at.lambda_) * listed + rest * spread, TINY)
-        slopes = {
-            "temperature": lambda: (1.0 - at.lambda_) * by_temperature,
-            "lambda": lambda: at.lambda_ * (1.0 - at.lambda_) * ((1.0 - rests) * spread - listed),
-            "nu": lambda: at.nu * (1.0 - at.nu) * rest * by_nu,
-        }
-        gradient = [-float(np.mean(slopes[name]() / masses)) for name in self._names]
-        return -float(np.mean(np.log(masses))), np.array(gradient)
+def _logit(part: float) -> float:
+    part = min(max(part, LEAST_PART), MOST_PART)
+    return math.log(part / (1.0 - part))
 
 
-def _place(name: str, value: float) -> float:
-    if name == "temperature":
-        return math.log(value)
-    value = min(max(value, LEAST_PART), MOST_PART)
-    return math.log(value / (1.0 - value))
-
-
-def _value(name: str, place: float) -> float:
-    return math.exp(place) if name == "temperature" else 1.0 / (1.0 + math.exp(-place))
-
-
-def _rounded(name: str, place: float) -> float:
-    """Round the parameter at a place to four digits: further digits are noise of the search."""
-    value = float(f"{_value(name, place):.4g}")
-    return value if name == "temperature" else min(max(value, LEAST_PART), MOST_PART)
-
-
-def _minimum(
+def minimum(
     function: Callable[[Array], tuple[float, Array]], start: Sequence[float], bounds: Sequence[tuple[float, float]]
 ) -> list[float]:
     """Find the least value of a function with its gradient inside bounds by L-BFGS.
@@ -339,13 +269,13 @@ def _minimum(
     """
     import nlopt
 
-    found = (math.inf, list(start))
+    best = (math.inf, list(start))
 
     def fill(places: Array, gradient: Array) -> float:
-        nonlocal found
+        nonlocal best
         value, slopes = function(places)
         gradient[:] = slopes
-        found = min(found, (value, places.tolist()))
+        best = min(best, (value, places.tolist()))
         return value
 
     search = nlopt.opt(nlopt.LD_LBFGS, len(start))
@@ -353,11 +283,11 @@ def _minimum(
     search.set_lower_bounds([low for low, _ in bounds])
     search.set_upper_bounds([high for _, high in bounds])
     search.set_ftol_rel(1e-12)
-    search.set_maxeval(MOST_STEPS)
-    no_further = (nlopt.runtime_error, nlopt.roundoff_limited, nlopt.RoundoffLimited)  # nothing nearby is better
-    with suppress(*no_further):
+    search.set_maxeval(MAX_STEPS)
+    # Near a minimum, nothing nearby may be better.
+    with suppress(nlopt.runtime_error, nlopt.roundoff_limited, nlopt.RoundoffLimited):
         search.optimize(np.array(start))
-    return found[1]
+    return best[1]
 
 
 # The fields and sentences that tuning and mixing share

@@ -5,19 +5,17 @@ buckets, U the sum of the frequent words' shares, and U_b the sum of the shares 
 
     m = (1 - lambda) A(T) + r' (nu U_b + (1 - nu U) / B),   r' = (1 - lambda) r + lambda
 
-Lambda and nu may depend on the line. A(T) is the listed mass of the bucket, tempered. Without a search for a
-temperature it is one number per line. With one, all masses are kept, and A is computed on a grid of ln T, each node
-when it is first needed, and between the nodes by cubic Hermite interpolation: its derivatives are known, and a search
-needs many temperatures near each other.
+Lambda and nu may depend on the line. A(T) is the listed mass of the bucket, tempered: without a search for a
+temperature it is one number per line, otherwise the masses of all entries are kept.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,25 +28,22 @@ from geval_py.scoring.metrics import base, column_of
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from geval_py.explaining.significance import Array, Integers
 
-STEP = 0.05  # of the grid, in ln T
-ENTRIES_AT_ONCE = 1 << 19  # with their powers, they fit into a processor's cache
-LEAST_LOG = -1e300  # of an entry without mass, which gets none at any temperature
+MIN_LOGARITHM = -1e300  # of an entry without mass, which gets none at any temperature
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Entries:
+class Entries(NamedTuple):
     """The masses of all entries of all lines: their logarithms, minus the logarithm of the line's greatest.
 
-    ``starts`` has the place of each line's first entry and, at the end, the number of entries; ``hits`` are the
-    places of entries in their expected word's bucket, ``hit_lines`` their lines.
+    ``lines`` has the line of each entry, ``hits`` the places of the entries in their expected word's bucket.
     """
 
     logarithms: Array
-    starts: Integers
+    lines: Integers
     hits: Integers
-    hit_lines: Integers
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +62,6 @@ class Guesses:
     frequent: derived.FrequentWords
     bits: int
     entries: Entries | None = None
-    _nodes: dict[int, tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
     @property
     def lines(self) -> int:
@@ -80,16 +74,15 @@ class Guesses:
         listed, rests = self.tempered_hits(parameters.temperature)[chosen], self.rests[chosen]
         lambda_: float | Array = parameters.lambda_
         nu: float | Array = parameters.nu
-        if parameters.by_line is not None:
-            lambda_, nu = self._parts(parameters.by_line, lines)
+        by_line = parameters.by_line
+        if by_line is not None:
+            x = self.places(np.array(by_line.centres), np.array(by_line.scales), lines)
+            parts = (logistic(np.array(weights) @ x) for weights in (by_line.lambda_, by_line.nu))
+            lambda_, nu = (np.clip(part, derived.LEAST_PART, derived.MOST_PART) for part in parts)
         alike, slope = self.spread()
         rest = (1.0 - lambda_) * rests + lambda_
         with np.errstate(divide="ignore"):
             return np.maximum(0.0, -np.log((1.0 - lambda_) * listed + rest * (alike + nu * slope[chosen])))
-
-    def tempered_hits(self, temperature: float) -> Array:
-        """Compute A(T) of each line."""
-        return self.hits if temperature == 1.0 else self._tempered(np.log(temperature))[0]
 
     @cached_property
     def figures(self) -> Array:
@@ -97,20 +90,12 @@ class Guesses:
         logs = np.log(self.rests + derived.LEAST_REST)
         return np.array([logs, self.greatest, np.log1p(self.listed_entries), self.listed_entries == 0])
 
-    def _parts(self, by_line: derived.ByLine, lines: Integers | None) -> tuple[Array, Array]:
-        """Compute lambda and nu of each line, or of some lines."""
-        x = self.places(np.array(by_line.centres), np.array(by_line.scales), lines)
-        parts = (logistic(np.array(of) @ x) for of in (by_line.lambda_, by_line.nu))
-        lambda_, nu = (np.clip(part, derived.LEAST_PART, derived.MOST_PART) for part in parts)
-        return lambda_, nu
-
     def places(self, centres: Array, scales: Array, lines: Integers | None = None) -> Array:
         """Return x of lines: rows of 1 and of their figures, in standard deviations from the centres."""
         figures = self.figures if lines is None else self.figures.take(lines, axis=1)
         x = np.ones((1 + len(figures), figures.shape[1]))
-        np.subtract(figures, centres[:, np.newaxis], out=x[1:])
-        x[1:] /= scales[:, np.newaxis]
-        np.clip(x[1:], -derived.MOST_FIGURE, derived.MOST_FIGURE, out=x[1:])
+        apart = (figures - centres[:, np.newaxis]) / scales[:, np.newaxis]
+        np.clip(apart, -derived.MOST_FIGURE, derived.MOST_FIGURE, out=x[1:])
         return x
 
     def with_words(self, frequent: derived.FrequentWords, split: splits.Split) -> Guesses:
@@ -122,38 +107,23 @@ class Guesses:
         alike = 1.0 / (1 << self.bits)
         return alike, self.shares - self.frequent.total * alike
 
-    def listed(self, log_temperature: float) -> tuple[Array, Array]:
-        """Interpolate A(T) of each line, and its derivative by ln T."""
-        place = log_temperature / STEP
-        low = int(np.floor(place))
-        t = place - low
-        (left, left_slope), (right, right_slope) = self._node(low), self._node(low + 1)
-        rise = right - left
-        left_slope, right_slope = STEP * left_slope, STEP * right_slope
-        c2, c3 = 3 * rise - 2 * left_slope - right_slope, left_slope + right_slope - 2 * rise
-        value = left + t * (left_slope + t * (c2 + t * c3))
-        return value, (left_slope + t * (2 * c2 + 3 * t * c3)) / STEP
+    def tempered_hits(self, temperature: float) -> Array:
+        """Compute A(T) of each line."""
+        return self.hits if temperature == 1.0 else self.tempered(temperature)[0]
 
-    def _node(self, number: int) -> tuple[Array, Array]:
-        if number not in self._nodes:
-            self._nodes[number] = self._tempered(number * STEP)
-        return self._nodes[number]
-
-    def _tempered(self, log_temperature: float) -> tuple[Array, Array]:
+    def tempered(self, temperature: float) -> tuple[Array, Array]:
         """Compute A(T) of each line, and its derivative by ln T."""
-        entries = self.entries
-        if entries is None:
+        if self.entries is None:
             raise UsageError(message="the masses of all entries are needed, and were not kept")
-        power = np.exp(-log_temperature)
-        sums, moments = _sums_of_powers(entries, power)
-        logs = entries.logarithms[entries.hits]
-        powers = np.exp(power * logs)
-        hit = np.bincount(entries.hit_lines, powers, self.lines)
-        hit_moment = np.bincount(entries.hit_lines, powers * logs, self.lines)
+        logs, lines, hits = self.entries
+        powers = np.exp(logs / temperature)
+        sums, moments = (np.bincount(lines, of, self.lines) for of in (powers, powers * logs))
+        hit_powers, hit_lines = powers[hits], lines[hits]
+        hit, hit_moment = (np.bincount(hit_lines, of, self.lines) for of in (hit_powers, hit_powers * logs[hits]))
         with np.errstate(invalid="ignore", divide="ignore"):
             scale = np.where(sums > 0.0, (1.0 - self.rests) / sums, 0.0)
             mean = np.where(sums > 0.0, moments / sums, 0.0)
-        return scale * hit, -power * scale * (hit_moment - hit * mean)
+        return scale * hit, scale * (hit * mean - hit_moment) / temperature
 
 
 def logistic(values: Array) -> Array:
@@ -163,25 +133,6 @@ def logistic(values: Array) -> Array:
         np.exp(values, out=values)
     values += 1.0
     return np.reciprocal(values, out=values)
-
-
-def _sums_of_powers(entries: Entries, power: float) -> tuple[Array, Array]:
-    """Compute each line's sums of p^power and p^power ln p, p relative to its greatest; 0 without entries."""
-    starts = entries.starts
-    sums, moments = np.zeros(len(starts) - 1), np.zeros(len(starts) - 1)
-    first = 0
-    while first < len(sums):
-        last = int(np.searchsorted(starts, starts[first] + ENTRIES_AT_ONCE, side="right")) - 1
-        last = min(max(last, first + 1), len(sums))
-        logs = entries.logarithms[starts[first] : starts[last]]
-        powers = np.exp(power * logs)
-        filled = first + np.flatnonzero(np.diff(starts[first : last + 1]))
-        if len(filled):
-            places = starts[filled] - starts[first]
-            sums[filled] = np.add.reduceat(powers, places)
-            moments[filled] = np.add.reduceat(powers * logs, places)
-        first = last
-    return sums, moments
 
 
 def hashed_bits(evaluation: scores.ScoredOutput) -> int:
@@ -209,22 +160,28 @@ def read_guesses(
 
     Raises UsageError for a metric that is not hashed, and for files that can be read only once.
     """
-    bits = hashed_bits(evaluation)
-    words, shares = _encoded(frequent)
+    bits, (words, shares) = hashed_bits(evaluation), _encoded(frequent)
 
-    def work(parts: Iterable[blocks.Block]) -> tuple[Array, ...]:
+    def work(parts: Iterable[blocks.Block]) -> tuple[NDArray[Any], ...]:
         (block,) = parts
         found = backends.read_guesses(block.outputs, block.expected, bits, block.first_line)
         counts, masses = np.frombuffer(found.counts, np.int64), np.frombuffer(found.masses)
         marks = np.frombuffer(found.hits, np.bool_)
-        lines = np.repeat(np.arange(len(counts)), counts)[marks]
-        hits = np.bincount(lines, masses[marks], len(counts))
+        hits = np.bincount(np.repeat(np.arange(len(counts)), counts)[marks], masses[marks], len(counts))
         of_bucket = backends.bucket_shares(words, shares, block.expected, bits, block.first_line)
         greatest, filled = np.zeros(len(counts)), counts > 0
+        starts = (np.cumsum(counts) - counts)[filled]
         if filled.any():
-            greatest[filled] = np.maximum.reduceat(masses, (np.cumsum(counts) - counts)[filled])
-        kept = (_relative_logarithms(masses, counts), counts, marks) if keep_entries else ()
-        return hits, np.frombuffer(found.rests), greatest, counts, np.frombuffer(of_bucket), *kept
+            greatest[filled] = np.maximum.reduceat(masses, starts)
+        columns: tuple[NDArray[Any], ...]
+        columns = hits, np.frombuffer(found.rests), greatest, counts, np.frombuffer(of_bucket)
+        if not keep_entries:
+            return columns
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(masses)
+            if filled.any():
+                logs -= np.repeat(np.maximum.reduceat(logs, starts), counts[filled])
+        return *columns, np.where(masses > 0.0, logs, MIN_LOGARITHM), marks
 
     split, path = evaluation.split, evaluation.output.path
     for place in (path, split.expected):
@@ -237,18 +194,15 @@ def read_guesses(
         workers = blocks.Threads(threads)
         read = blocks.map_blocks(outputs, expected, work, workers, matched=True, progress=progress)
         parts = [found for _, found in read]
-    hits, rests, greatest, counted, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
+    hits, rests, greatest, counts, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
     entries = None
     if keep_entries:
-        logarithms, counts, marks = kept
-        starts, places = np.concatenate([[0], np.cumsum(counts)]), np.flatnonzero(marks)
-        hit_lines = np.searchsorted(starts, places, side="right") - 1
-        entries = Entries(logarithms=logarithms, starts=starts, hits=places, hit_lines=hit_lines)
+        entries = Entries(kept[0], np.repeat(np.arange(len(counts)), counts), np.flatnonzero(kept[1]))
     return Guesses(
         hits=hits,
         rests=rests,
         greatest=greatest,
-        listed_entries=counted.astype(np.float64),
+        listed_entries=counts.astype(np.float64),
         shares=of_bucket,
         frequent=frequent,
         bits=bits,
@@ -269,14 +223,3 @@ def bucket_shares(split: splits.Split, frequent: derived.FrequentWords, bits: in
 
 def _encoded(frequent: derived.FrequentWords) -> tuple[bytes, array[float]]:
     return "".join(f"{word}\n" for word in frequent.words).encode(), array("d", frequent.shares)
-
-
-def _relative_logarithms(masses: Array, counts: Integers) -> Array:
-    """Compute the logarithm of each entry's mass, minus the logarithm of its line's greatest."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(masses)
-        filled = counts > 0
-        places = (np.cumsum(counts) - counts)[filled]
-        if len(places):
-            logs -= np.repeat(np.maximum.reduceat(logs, places), counts[filled])
-    return np.where(masses > 0.0, logs, LEAST_LOG)

@@ -11,7 +11,7 @@ useless parameter would be taken in a tenth of cases or more.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -19,8 +19,7 @@ import numpy as np
 
 from geval_py import errors, version
 from geval_py.explaining import cross_validation
-from geval_py.explaining.guesses import Guesses, read_guesses
-from geval_py.explaining.significance import Array
+from geval_py.explaining.guesses import read_guesses
 from geval_py.reading import config, derived
 from geval_py.reading.derived import BY_LINE
 from geval_py.scoring import blocks, scores
@@ -223,9 +222,41 @@ def tune(
     steps = [
         step for step in LADDER if (temperature or "temperature" not in step) and (frequent.words or "nu" not in step)
     ]
-    more = _more_words(evaluation, frequent) if words is None else derived.FrequentWords()
-    trials, taken = _climb(evaluation, guesses, folds, steps, more)
-    first = evaluation.scores[0]
+    more = derived.FrequentWords()  # with which tuning by line is tried again
+    if words is None:
+        all_words = derived.frequent_words_of_train(evaluation.split, derived.ALL_WORDS)
+        more = more if all_words is None or len(all_words.words) == len(frequent.words) else all_words
+    everything, held_out, losses = np.ones(guesses.lines, np.bool_), np.array(evaluation.line_losses), None
+    parameters, first = derived.Parameters(frequent=frequent, bits=guesses.bits), evaluation.scores[0]
+    taken: tuple[str, ...] = ()
+    trials = []
+    while steps:
+        step = steps.pop(0)
+        kept = [name for name in taken if name == "temperature" or BY_LINE not in step]
+        names = tuple(dict.fromkeys((*kept, *step)))
+        start = parameters.replace(frequent=guesses.frequent)
+        found = cross_validation.fit(guesses, names, everything, start)
+        found = min((found, start), key=lambda of: cross_validation.mean_loss(guesses.losses(of)))
+        tried = np.empty(guesses.lines)
+        for out in folds:
+            places = np.flatnonzero(out)
+            tried[places] = guesses.losses(cross_validation.fit(guesses, names, ~out, found), places)
+        change = cross_validation.change_of(tried, held_out, folds.groups)
+        trials.append(
+            Trial(
+                names=names,
+                against=taken,
+                found=found,
+                score=cross_validation.score_of(first, tried),
+                infinite=int(np.isinf(tried).sum()),
+                change=change,
+                taken=change.is_better,
+            )
+        )
+        if change.is_better:
+            taken, parameters, held_out, losses = names, found, tried, guesses.losses(found)
+        if not steps and BY_LINE in taken and more.words:
+            guesses, more, steps = guesses.with_words(more, evaluation.split), derived.FrequentWords(), [(BY_LINE,)]
     return Tuning(
         output=evaluation.output.name,
         **cross_validation.described(evaluation, folds, seed),
@@ -233,77 +264,11 @@ def tune(
         score=first.value,
         words=len(frequent.words),
         trials=tuple(trials),
-        parameters=taken.parameters,
-        predicted=first.value if taken.losses is None else cross_validation.score_of(first, taken.losses),
+        parameters=parameters,
+        predicted=first.value if losses is None else cross_validation.score_of(first, losses),
         notes=(*notes, *alike, *without),
         signature=evaluation.signature,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Taken:
-    """What is taken so far: parameters and their names, the losses on held-out lines, and on the lines they fit."""
-
-    names: tuple[str, ...]
-    parameters: derived.Parameters
-    held_out: Array
-    losses: Array | None = None
-
-
-def _climb(
-    evaluation: scores.ScoredOutput,
-    guesses: Guesses,
-    folds: cross_validation.Folds,
-    steps: Sequence[tuple[str, ...]],
-    more: derived.FrequentWords,
-) -> tuple[list[Trial], _Taken]:
-    """Try the steps in order, each on top of the ones taken, and tuning by line also with ``more`` words, if any."""
-    taken = _Taken((), _as_it_is(guesses), np.array(evaluation.line_losses))
-    trials = []
-    for step in steps:
-        trial, taken = _try(evaluation, guesses, folds, step, taken)
-        trials.append(trial)
-    if BY_LINE in taken.names and more.words:
-        trial, taken = _try(evaluation, guesses.with_words(more, evaluation.split), folds, (BY_LINE,), taken)
-        trials.append(trial)
-    return trials, taken
-
-
-def _try(
-    evaluation: scores.ScoredOutput,
-    guesses: Guesses,
-    folds: cross_validation.Folds,
-    step: tuple[str, ...],
-    taken: _Taken,
-) -> tuple[Trial, _Taken]:
-    """Try a step on top of what is taken; return the trial, and what is taken after it."""
-    kept = [name for name in taken.names if name == "temperature" or BY_LINE not in step]
-    names = tuple(dict.fromkeys((*kept, *step)))
-    start = taken.parameters.replace(frequent=guesses.frequent)
-    everything = np.ones(guesses.lines, np.bool_)
-    found = cross_validation.best(guesses, [cross_validation.fit(guesses, names, everything, start), start])
-    tried = cross_validation.held_out_losses(guesses, names, folds, found)
-    change = cross_validation.change_of(tried, taken.held_out, folds.groups)
-    trial = Trial(
-        names=names,
-        against=taken.names,
-        found=found,
-        score=cross_validation.score_of(evaluation.scores[0], tried),
-        infinite=int(np.isinf(tried).sum()),
-        change=change,
-        taken=change.is_better,
-    )
-    return trial, _Taken(names, found, tried, guesses.losses(found)) if change.is_better else taken
-
-
-def _as_it_is(guesses: Guesses) -> derived.Parameters:
-    return derived.Parameters(frequent=guesses.frequent, bits=guesses.bits)
-
-
-def _more_words(evaluation: scores.ScoredOutput, frequent: derived.FrequentWords) -> derived.FrequentWords:
-    """Read more words of train, to tune by line with; none if there are no more."""
-    found = derived.frequent_words_of_train(evaluation.split, derived.ALL_WORDS)
-    return derived.FrequentWords() if found is None or len(found.words) == len(frequent.words) else found
 
 
 def _frequent(evaluation: scores.ScoredOutput, words: int | None) -> tuple[derived.FrequentWords, list[str]]:
