@@ -5,25 +5,19 @@ A hash assigns documents to parts, so that no document moves to another part whe
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import compression, splits
-from geval_py.reading.lines import BLOCK_BYTES, READ_AHEAD_BYTES, LineReader
+from geval_py.reading.lines import LineReader
 from geval_py.text import named, natural_order, nearest, visible
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 DEFAULT_SHARES = (80, 10, 10)
 DEFAULT_SALT = "set"
@@ -33,7 +27,6 @@ FILE_ID = "FileId"  # the column of the ids of plain files
 DEFAULT_CONTEXT = 40  # words on each side
 DEFAULT_SEED = "first gap"
 DEFAULT_WORDS = r"\w"  # a word that may be a gap has a letter, a digit or an underscore
-_IN_WORDS = np.array([not chr(code).isspace() for code in range(0x3002)])  # U+3000 is the last white space
 _LINE_ENDS = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of str.splitlines, beside LF and CR
 _AS_LINE_FEED = str.maketrans(dict.fromkeys(_LINE_ENDS, "\n"))
 _AS_SPACE = str.maketrans(dict.fromkeys(f"\t\n\r{_LINE_ENDS}", " "))
@@ -88,24 +81,6 @@ def check_group(column: str, columns: Sequence[str]) -> None:
         raise UsageError(message=f"no column {visible(column)} to group by\n  {advice}there are {there}")
 
 
-def check_parts(
-    parts: Parts, groups: Sequence[str], filled: Sequence[str], of: str, *, advice: str | None = None
-) -> None:
-    """Raise UsageError for a part without an item; ``groups`` has the group of each item, ``of`` names their kind.
-
-    ``advice`` is what to do, in place of the usual advice.
-    """
-    empty = [name for name in parts.names if name not in filled]
-    if empty:
-        count = len(set(groups))
-        usual = f"give more and smaller groups, another --split, or another --salt than {visible(parts.salt)}"
-        one = f"there is only one {of}" if count == 1 else f"there are only {count} of them"
-        raise UsageError(
-            message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({of}), and {one}\n"
-            f"  {advice or usual}"
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One text, with its columns, the id first, and the path of its file."""
@@ -123,57 +98,59 @@ def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> l
     the line, for bytes that are not UTF-8 and for a malformed line), EmptyFileError and UsageError (two documents
     with the same id).
     """
-    documents = [document for path in paths for document in _read(path, id, text)]
-    names = list(dict.fromkeys(name for document in documents for name in document.columns))
+    documents: list[Document] = []
+    for path in paths:
+        if not os.path.exists(path):
+            raise MissingFileError(what="No file with a text", path=path)
+        if not os.path.isdir(path):
+            documents += _read_file(path, os.path.basename(path), id, text)
+        for place, folders, names in os.walk(path):
+            folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_order)
+            for name in sorted(names, key=natural_order):
+                if not name.startswith("."):
+                    file = os.path.join(place, name)
+                    documents += _read_file(file, os.path.relpath(file, path).replace(os.sep, "/"), id, text)
+    columns = dict.fromkeys(name for document in documents for name in document.columns)
     seen: dict[str, str] = {}
     for document in documents:
         if document.id in seen:
             places = " and ".join(dict.fromkeys(map(named, (seen[document.id], document.path))))
             raise UsageError(message=f"two documents have the id {visible(document.id)}\n  in {places}")
         seen[document.id] = document.path
-    return [
-        Document(id=d.id, text=d.text, columns={name: d.columns.get(name, "") for name in names}, path=d.path)
-        for d in documents
-    ]
-
-
-def _read(path: str, id: str, text: str) -> Iterator[Document]:
-    if os.path.isdir(path):
-        for file, name in _files_below(path):
-            yield from _read_file(file, name, id, text)
-    elif not os.path.exists(path):
-        raise MissingFileError(what="No file with a text", path=path)
-    else:
-        yield from _read_file(path, os.path.basename(path), id, text)
-
-
-def _files_below(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield the files below a folder, in natural order, with their relative paths."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural_order)
-        for name in sorted(names, key=natural_order):
-            if not name.startswith("."):
-                path = os.path.join(place, name)
-                yield path, os.path.relpath(path, folder).replace(os.sep, "/")
+    return [replace(one, columns={name: one.columns.get(name, "") for name in columns}) for one in documents]
 
 
 def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
+    """Yield the documents of a file, whose name is the id of a plain text."""
     plain = next((name.removesuffix(end) for end in compression.COMPRESSED_ENDINGS if name.endswith(end)), name)
     if plain.endswith(JSON_ENDINGS):
-        yield from _read_json(path, id, text)
+        rows = _json_rows(path)
     elif plain.endswith(".tsv"):
-        yield from _read_tsv(path, id, text)
+        rows = _tsv_rows(path, text)
     else:
         stem = os.path.splitext(plain)[0]
-        content = _text("\n".join(_lines(path)))
-        yield Document(id=stem, text=content, columns={FILE_ID: _cell(stem)}, path=path)
+        content = "\n".join(_lines(path)).translate(_AS_LINE_FEED)
+        yield Document(id=stem, text=content, columns={FILE_ID: stem.translate(_AS_SPACE)}, path=path)
+        return
+    for line, values in rows:
+        missing = [column for column in (id, text) if not values.get(column)]
+        if missing:
+            reason = f"there is no {visible(missing[0])} (there are {visible(', '.join(values))}; "
+            raise _unreadable(path, line, f"{reason}--id and --text name them)")
+        bad = next((column for column in values if column.translate(_AS_SPACE) != column), None)
+        if bad is not None:
+            raise _unreadable(path, line, f"the name of a column has a TAB or a line end: {visible(bad)}")
+        content = values[text].replace("\r", "").translate(_AS_LINE_FEED)
+        others = (column for column in values if column not in (id, text))
+        columns = {column: values[column].translate(_AS_SPACE) for column in (id, *others)}
+        yield Document(id=values[id], text=content, columns=columns, path=path)
 
 
 def _lines(path: str) -> Iterator[str]:
     """Yield the lines of a file; raises UnreadableFileError unless they are UTF-8."""
     number = 0
     with LineReader(path) as reader:
-        while block := reader.block(_block_bytes(reader)):
+        while block := reader.block():
             try:
                 lines = block.decode().replace("\r", "").split("\n")[:-1]
             except UnicodeDecodeError as error:
@@ -185,19 +162,11 @@ def _lines(path: str) -> Iterator[str]:
         raise EmptyFileError(what="text", path=path)
 
 
-def _block_bytes(reader: LineReader) -> int:
-    """Return how much to read at once: no more memory than a small file needs."""
-    is_small = reader.source.compression is None and reader.size is not None and reader.size < READ_AHEAD_BYTES
-    return READ_AHEAD_BYTES if is_small else BLOCK_BYTES
-
-
 def _unreadable(path: str, line: int, reason: str) -> UnreadableFileError:
     return UnreadableFileError(path=path, reason=f"{reason}, line {line}")
 
 
-def _read_json(path: str, id: str, text: str) -> Iterator[Document]:
-    import json
-
+def _json_rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
@@ -208,12 +177,16 @@ def _read_json(path: str, id: str, text: str) -> Iterator[Document]:
         if not isinstance(values, dict):
             raise _unreadable(path, number, "a line is not an object with a text")
         cells = {name: "" if value is None else value for name, value in values.items()}
-        for name, value in cells.items():
-            cells[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield _document(cells, id, text, path, number)
+        yield (
+            number,
+            {
+                name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                for name, value in cells.items()
+            },
+        )
 
 
-def _read_tsv(path: str, id: str, text: str) -> Iterator[Document]:
+def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     lines = _lines(path)
     names = next(lines).split("\t")
     for number, line in enumerate(lines, 2):
@@ -223,33 +196,7 @@ def _read_tsv(path: str, id: str, text: str) -> Iterator[Document]:
         values = dict(zip(names, cells, strict=True))
         if text in values:
             values[text] = values[text].replace("\\n", "\n")
-        yield _document(values, id, text, path, number)
-
-
-def _document(values: Mapping[str, str], id: str, text: str, path: str, line: int) -> Document:
-    missing = [name for name in (id, text) if not values.get(name)]
-    if missing:
-        there = visible(", ".join(values))
-        raise _unreadable(
-            path, line, f"there is no {visible(missing[0])} (there are {there}; --id and --text name them)"
-        )
-    bad = next((name for name in values if _cell(name) != name), None)
-    if bad is not None:
-        reason = f"the name of a column has a TAB or a line end: {visible(bad)}"
-        raise _unreadable(path, line, reason)
-    others = {name: _cell(value) for name, value in values.items() if name not in (id, text)}
-    content = _text(values[text].replace("\r", ""))
-    return Document(id=values[id], text=content, columns={id: _cell(values[id])} | others, path=path)
-
-
-def _cell(text: str) -> str:
-    """Write a text as a cell of a TSV file: each tab and line end becomes a space."""
-    return text.translate(_AS_SPACE)
-
-
-def _text(text: str) -> str:
-    """Write all line ends that Unicode and Python know as LF, so that no tool sees other lines than these."""
-    return text.translate(_AS_LINE_FEED)
+        yield number, values
 
 
 def column_names(documents: Sequence[Document]) -> tuple[str, ...]:
@@ -311,34 +258,20 @@ def cut_gaps(document: Document, cut: Cut) -> Iterator[Gap]:
     gaps as possible. A word that may not be a gap is skipped for the next one.
     """
     text, context = document.text, cut.context
-    starts, ends = word_bounds(text)
-    spare = len(starts) - cut.window
+    bounds = [match.span() for match in re.finditer(r"\S+", text)]
+    spare = len(bounds) - cut.window
     if spare < 0:
         return
     place = context + draw(cut.seed, document.id, spare % cut.step + 1)
-    while place + context < len(starts):
-        start, end = int(starts[place]), int(ends[place])
+    while place + context < len(bounds):
+        start, end = bounds[place]
         word = text[start:end]
         if is_half(text, start, end) or not cut.takes(word):
             place += 1
             continue
-        left, right = text[starts[place - context] : start], text[end : ends[place + context]]
+        left, right = text[bounds[place - context][0] : start], text[end : bounds[place + context][1]]
         yield Gap(document, place, left.rstrip(" \t"), word, right.lstrip(" \t"))
         place += cut.step + (draw(f"{cut.seed} {place}", document.id, cut.step) if cut.random else 0)
-
-
-def word_bounds(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the starts and the ends of the words of a text, which white space separates as for ``str.split``.
-
-    >>> [bounds.tolist() for bounds in word_bounds(" a word")]
-    [[1, 3], [2, 7]]
-    """
-    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    inside = np.ones(len(characters) + 2, dtype=bool)
-    inside[0] = inside[-1] = False
-    inside[1:-1] = _IN_WORDS[np.minimum(characters, len(_IN_WORDS) - 1)]
-    bounds = np.flatnonzero(inside[1:] != inside[:-1])
-    return bounds[::2], bounds[1::2]
 
 
 def is_half(text: str, start: int, end: int) -> bool:

@@ -1,25 +1,52 @@
-"""Make a challenge from texts, or split existing items into one: whole groups go to train, dev-0 and test-A."""
+"""Make a challenge from texts, or split existing items into one: whole groups go to train, dev-0 and test-A.
+
+The challenge is written with its README, packed items and digests; the hidden answers go to a folder of their own.
+"""
 
 from __future__ import annotations
 
+import lzma
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import chain, islice
+from typing import TYPE_CHECKING
 
-from geval_py.authoring import corpora, leaks, publishing
+from geval_py.authoring import corpora, leaks
+from geval_py.authoring.init import config_text
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading import sources, splits
+from geval_py.reading import config, sources, splits
 from geval_py.reading.answers import find_answers
+from geval_py.reading.challenge import README_FILE
 from geval_py.reading.lines import read_lines
-from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
-from geval_py.text import visible
+from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
+from geval_py.scoring import evaluate
+from geval_py.scoring.blocks import no_progress
+from geval_py.text import named, visible
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from geval_py.scoring.blocks import Progress, ProgressOf
+
+    Given = TypeVar("Given")
 
 CONTEXTS = ("LeftContext", "RightContext")
 DEFAULT_METRICS = ("PerplexityHashed",)
-CUTTING = "documents"
+DEFAULT_TITLE = "Guess the missing word"
+CUTTING, PACKING = "documents", "packing"  # the names of what takes long
+DIGESTS_FILE = "SHA256SUMS"
+ANSWERS_ENDING = "-answers"
+PACKED_INPUT_FILE = "in.tsv.xz"
+OUT_HEADER = "Word"
+PRECISION = 2
+BEST_PRESET, FAST_PRESET = 6, 0  # of xz
+MAX_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
+
+
+# From texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +69,13 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class CutPart:
     """A part that was cut: its gaps, and the numbers of documents and groups that they are from."""
 
     name: str
     gaps: Sequence[corpora.Gap]
     documents: int
     groups: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutChallenge:
-    """A challenge that was cut: its parts, and the number of documents that are too short for a gap."""
-
-    parts: tuple[Part, ...]
-    without_gaps: int
 
 
 def make_challenge(
@@ -66,79 +85,100 @@ def make_challenge(
     answers: str,
     *,
     progress_of: ProgressOf = no_progress,
-) -> CutChallenge:
+) -> list[CutPart]:
     """Cut a challenge and write it into the new folder ``out``, the hidden answers into the new folder ``answers``.
 
     ``progress_of(name)`` returns a context manager with a function that is called as documents are cut, for the name
-    :data:`CUTTING`, and as bytes are packed, for :data:`~geval_py.authoring.publishing.PACKING`. Raises UsageError
-    (no document, an unknown column or metric, a part without a gap, answers inside the public folder) and
-    ExistingFileError; nothing is written then.
+    :data:`CUTTING`, and as parts are packed, for :data:`PACKING`. Raises UsageError (no document, an unknown column
+    or metric, a part without a gap, answers inside the public folder), SchemeError and ExistingFileError; nothing is
+    written then.
     """
-    publishing.check_folders(out, answers)
-    publishing.config_of(recipe.metrics)
+    check_folders(out, answers)
+    _config_of(recipe.metrics)
     with progress_of(CUTTING) as progress:
-        made = cut_challenge(documents, recipe, progress)
-    challenge = publishing.NewChallenge(
-        title=recipe.title or publishing.DEFAULT_TITLE,
+        parts = cut_challenge(documents, recipe, progress)
+    words = sum(len(document.text.split()) for document in documents)
+    how_cut = [
+        f"A gap has {recipe.cut.context} words on each side, cut from {words:,} words. "
+        "A line end is the two characters `\\n`.",
+        "Words hyphenated at a line end are as they were in the texts; their halves are never gaps.",
+        f"The windows of gaps do not overlap, except perhaps in `{splits.TRAINING_SET}`.\n",
+    ]
+    _publish(
+        {part.name: [(gap.input_line(), gap.word) for gap in part.gaps] for part in parts},
+        [part.groups for part in parts],
+        out,
+        answers,
         columns=(*corpora.column_names(documents), *CONTEXTS),
-        items={part.name: [(gap.input_line(), gap.word) for gap in part.gaps] for part in made.parts},
-        groups={part.name: part.groups for part in made.parts},
         group=recipe.group,
         metrics=recipe.metrics,
-        cut=recipe.cut,
-        words=sum(len(document.text.split()) for document in documents),
+        title=recipe.title,
+        how_cut=how_cut,
+        progress_of=progress_of,
     )
-    publishing.publish(challenge, out, answers, progress_of)
-    return made
+    return parts
 
 
 def cut_challenge(
     documents: Sequence[corpora.Document], recipe: Recipe, progress: Progress | None = None
-) -> CutChallenge:
+) -> list[CutPart]:
     """Cut the gaps of all documents, part by part; raises UsageError.
 
     ``progress`` is called with the number of documents that are cut, and the number of all.
     """
-    _check(documents, recipe)
+    if not documents:
+        raise UsageError(message="there is no text: the folders hold no file")
+    columns = corpora.column_names(documents)
+    for name in CONTEXTS:
+        if name in columns:
+            raise UsageError(message=f"a document's column cannot have the name {name}, which the gaps' texts have")
+    cut = recipe.cut
+    if recipe.group is not None:
+        corpora.check_group(recipe.group, columns)
+    if cut.step < cut.window:
+        raise UsageError(
+            message=f"windows of {cut.window} words would overlap: answers could be read in other inputs\n"
+            f"  --every takes {cut.window} or more, with --context {cut.context}; --train-every may be less"
+        )
     if recipe.least_frequency > 1:
-        frequent = corpora.frequent_words(documents, recipe.least_frequency)
-        recipe = replace(recipe, cut=replace(recipe.cut, frequent=frequent))
-    group = recipe.group
-    groups = {document.id: document.id if group is None else document.columns[group] for document in documents}
-    places = {group: recipe.parts.part_of(group) for group in set(groups.values())}
-    dealt: Mapping[str, list[corpora.Document]] = {name: [] for name in recipe.parts.names}
-    for document in documents:
-        dealt[places[groups[document.id]]].append(document)
-
-    def watched() -> Iterator[corpora.Document]:
-        for done, document in enumerate(chain.from_iterable(dealt.values()), 1):
+        cut = replace(cut, frequent=corpora.frequent_words(documents, recipe.least_frequency))
+    groups = [one.id if recipe.group is None else one.columns[recipe.group] for one in documents]
+    parts, done = [], 0
+    for name, dealt in _deal(list(zip(documents, groups, strict=True)), groups, recipe.parts).items():
+        is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
+        of_part = replace(cut, every=recipe.train_every) if is_denser else cut
+        gaps: list[corpora.Gap] = []
+        used: list[str] = []  # the group of each document with a gap
+        for document, group in dealt:
+            before = len(gaps)
+            gaps += corpora.cut_gaps(document, of_part)
+            used += [group] if len(gaps) > before else []
+            done += 1
             if progress is not None:
                 progress(done, len(documents))
-            yield document
-
-    in_turn = watched()
-    parts = tuple(_part(name, islice(in_turn, len(dealt[name])), recipe, groups) for name in dealt)
+        if not recipe.keep_order:
+            gaps.sort(key=lambda gap: _digest(f"{cut.seed} {gap.place} {gap.document.id}"))
+        parts.append(CutPart(name=name, gaps=gaps, documents=len(used), groups=len(set(used))))
     if not any(part.gaps for part in parts):
         raise UsageError(
-            message=f"no gap can be cut: no text has a word that may be one, with {recipe.cut.context} words on each "
+            message=f"no gap can be cut: no text has a word that may be one, with {cut.context} words on each "
             "side\n  try a smaller --context, other --words or a lower --least-frequency"
         )
-    filled = [part.name for part in parts if part.gaps]
-    advice = _cutting_advice(documents[0].path) if len(documents) == 1 else None
-    corpora.check_parts(recipe.parts, list(groups.values()), filled, group or "document", advice=advice)
-    return CutChallenge(parts=parts, without_gaps=len(documents) - sum(part.documents for part in parts))
+    advice = ""
+    if len(documents) == 1:
+        path = documents[0].path
+        file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
+        awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
+        advice = "cut the text into files, for example at empty lines, and give their folder:\n"
+        advice += f"  mkdir texts; {awk} {file}"
+    empty = [part.name for part in parts if not part.gaps]
+    _check_filled(empty, groups, recipe.parts, recipe.group or "document", advice)
+    return parts
 
 
-def _cutting_advice(path: str) -> str:
-    """Return how the only text, which is a file or a row of one, is cut into several."""
-    file = visible(shlex.quote(path)) if path.endswith(".txt") else "FILE"
-    awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
-    return f"cut the text into files, for example at empty lines, and give their folder:\n  mkdir texts; {awk} {file}"
-
-
-def columns_with_answers(made: CutChallenge) -> list[tuple[str, float]]:
+def columns_with_answers(parts: Sequence[CutPart]) -> list[tuple[str, float]]:
     """Return the columns that give answers away, such as one with the whole text, and the share of these answers."""
-    gaps = [gap for part in made.parts for gap in part.gaps[: leaks.SAMPLED_ITEMS]]
+    gaps = [gap for part in parts for gap in part.gaps[: leaks.SAMPLED_ITEMS]]
     answers = [gap.word for gap in gaps]
     names = corpora.column_names([gap.document for gap in gaps[:1]])
     columns = {name: [gap.document.columns[name] for gap in gaps] for name in names}
@@ -146,79 +186,81 @@ def columns_with_answers(made: CutChallenge) -> list[tuple[str, float]]:
     return [(name, share) for name, share in shares.items() if share > leaks.MUCH_IN_COLUMN]
 
 
-def _check(documents: Sequence[corpora.Document], recipe: Recipe) -> None:
-    if not documents:
-        raise UsageError(message="there is no text: the folders hold no file")
-    columns = corpora.column_names(documents)
-    taken = [name for name in CONTEXTS if name in columns]
-    if taken:
-        raise UsageError(message=f"a document's column cannot have the name {taken[0]}, which the gaps' texts have")
-    if recipe.group is not None:
-        corpora.check_group(recipe.group, columns)
-    if recipe.cut.step < recipe.cut.window:
+def _deal(given: Sequence[Given], groups: Sequence[str], parts: corpora.Parts) -> dict[str, list[Given]]:
+    """Return what goes to each part, by its group."""
+    dealt: dict[str, list[Given]] = {name: [] for name in parts.names}
+    places = {group: parts.part_of(group) for group in set(groups)}
+    for one, group in zip(given, groups, strict=True):
+        dealt[places[group]].append(one)
+    return dealt
+
+
+def _check_filled(empty: Sequence[str], groups: Sequence[str], parts: corpora.Parts, kind: str, advice: str) -> None:
+    """Raise UsageError if parts are empty; ``kind`` names what a group is, ``advice`` is another than the usual."""
+    if empty:
+        count = len(set(groups))
+        usual = f"give more and smaller groups, another --split, or another --salt than {visible(parts.salt)}"
+        one = f"there is only one {kind}" if count == 1 else f"there are only {count} of them"
         raise UsageError(
-            message=f"windows of {recipe.cut.window} words would overlap: answers could be read in other inputs\n"
-            f"  --every takes {recipe.cut.window} or more, with --context {recipe.cut.context}; "
-            "--train-every may be less"
+            message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({kind}), and {one}\n"
+            f"  {advice or usual}"
         )
-
-
-def _part(name: str, documents: Iterable[corpora.Document], recipe: Recipe, groups: Mapping[str, str]) -> Part:
-    cut = recipe.cut
-    if name == splits.TRAINING_SET and recipe.train_every is not None:
-        cut = replace(cut, every=recipe.train_every)
-    gaps = [gap for document in documents for gap in corpora.cut_gaps(document, cut)]
-    if not recipe.keep_order:
-        gaps.sort(key=lambda gap: _digest(f"{cut.seed} {gap.place} {gap.document.id}"))
-    used = {gap.document.id for gap in gaps}
-    return Part(name=name, gaps=gaps, documents=len(used), groups=len({groups[id] for id in used}))
 
 
 def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedItem:
-    """An existing item: its line of in.tsv, its answer, its group."""
-
-    line: str
-    answer: str
-    group: str
+# From items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """All items of a folder, the names of their columns, and the column that they are grouped by."""
+class ItemPool:
+    """All items of a folder: their lines of in.tsv, answers and groups; the columns, and that of the groups."""
 
-    items: Sequence[GroupedItem]
+    lines: Sequence[str]
+    answers: Sequence[str]
+    groups: Sequence[str]
     columns: tuple[str, ...]
     group: str
 
 
-def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = None) -> Pool:
+def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = None) -> ItemPool:
     """Read the items of a folder: in.tsv and expected.tsv, compressed or not.
 
     ``columns`` are the names of in.tsv's columns, by default those of in-header.tsv in the folder or its parent.
     ``group`` is the column whose values stay in one part, by default the first. Raises MissingFileError,
     LineCountError, EmptyFileError, UnreadableFileError (a line with a wrong number of columns) and UsageError.
     """
-    names = tuple(columns) or _header_beside(folder, splits.IN_HEADER_FILE)
+    header = _header_beside(folder, splits.IN_HEADER_FILE)
+    names = tuple(columns) or header
     if not names:
         message = f"the columns of in.tsv have no names: there is no {splits.IN_HEADER_FILE}"
-        message += "\n  --columns FileId,… names them"
-        raise UsageError(message=message)
+        raise UsageError(message=f"{message}\n  --columns FileId,… names them")
     chosen = names[0] if group is None else group
     corpora.check_group(chosen, names)
-    path = _file(folder, splits.INPUT_FILE, "the input")
-    answers = _answers(folder, path)
-    lines = _checked_lines(path, names)
-    place = names.index(chosen)
-    items = [
-        GroupedItem(line=line, answer=answer, group=line.split("\t")[place])
-        for line, answer in zip(lines, answers, strict=True)
-    ]
-    return Pool(items=items, columns=names, group=chosen)
+    path = sources.find_file(os.path.join(folder, splits.INPUT_FILE))
+    if path is None:
+        raise MissingFileError(what="No file with the input", path=os.path.join(folder, splits.INPUT_FILE))
+    expected = find_answers(os.path.join(folder, splits.EXPECTED_FILE))
+    if expected is None:
+        place = os.path.join(folder, splits.EXPECTED_FILE)
+        raise MissingFileError(what="No file with the expected results", path=place)
+    out_header = _header_beside(folder, splits.OUT_HEADER_FILE)
+    answers = list(read_lines(expected, header=out_header[0] if out_header else None))
+    lines = list(read_lines(path, header=names[0]))
+    if len(lines) != len(answers):
+        raise LineCountError(
+            what="input", path=path, lines=len(lines), expected_path=expected, expected_lines=len(answers)
+        )
+    if not lines:
+        raise EmptyFileError(what="input", path=path)
+    for number, line in enumerate(lines, 1):
+        if (width := line.count("\t") + 1) != len(names):
+            reason = f"line {number} has {width} columns, and {len(names)} have names"
+            raise UnreadableFileError(path=path, reason=reason)
+    groups = [line.split("\t")[names.index(chosen)] for line in lines]
+    return ItemPool(lines=lines, answers=answers, groups=groups, columns=names, group=chosen)
 
 
 def _header_beside(folder: str, name: str) -> tuple[str, ...]:
@@ -228,40 +270,8 @@ def _header_beside(folder: str, name: str) -> tuple[str, ...]:
     return ()
 
 
-def _file(folder: str, name: str, what: str) -> str:
-    find = find_answers if name == splits.EXPECTED_FILE else sources.find_file
-    path = find(os.path.join(folder, name))
-    if path is None:
-        raise MissingFileError(what=f"No file with {what}", path=os.path.join(folder, name))
-    return path
-
-
-def _answers(folder: str, path: str) -> list[str]:
-    expected = _file(folder, splits.EXPECTED_FILE, "the expected results")
-    header = _header_beside(folder, splits.OUT_HEADER_FILE)
-    answers = list(read_lines(expected, header=header[0] if header else None))
-    names = _header_beside(folder, splits.IN_HEADER_FILE)
-    lines = sum(1 for _ in read_lines(path, header=names[0] if names else None))
-    if lines != len(answers):
-        raise LineCountError(
-            what="input", path=path, lines=lines, expected_path=expected, expected_lines=len(answers)
-        )
-    if not lines:
-        raise EmptyFileError(what="input", path=path)
-    return answers
-
-
-def _checked_lines(path: str, names: Sequence[str]) -> Iterator[str]:
-    for number, line in enumerate(read_lines(path, header=names[0]), 1):
-        columns = line.count("\t") + 1
-        if columns != len(names):
-            reason = f"line {number} has {columns} columns, and {len(names)} have names"
-            raise UnreadableFileError(path=path, reason=reason)
-        yield line
-
-
 def split_items(
-    pool: Pool,
+    pool: ItemPool,
     out: str,
     answers: str,
     *,
@@ -275,24 +285,146 @@ def split_items(
 
     ``progress_of`` is as for :func:`make_challenge`, and so are the errors.
     """
-    publishing.check_folders(out, answers)
-    publishing.config_of(metrics)
-    dealt: Mapping[str, list[GroupedItem]] = {name: [] for name in parts.names}
-    places = {group: parts.part_of(group) for group in {item.group for item in pool.items}}
-    for item in pool.items:
-        dealt[places[item.group]].append(item)
-    filled = [name for name, items in dealt.items() if items]
-    corpora.check_parts(parts, [item.group for item in pool.items], filled, pool.group)
+    check_folders(out, answers)
+    _config_of(metrics)
+    dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), pool.groups, parts)
+    empty = [name for name, items in dealt.items() if not items]
+    _check_filled(empty, pool.groups, parts, pool.group, "")
     if not keep_order:
         for items in dealt.values():
-            items.sort(key=lambda item: _digest(item.line))
-    challenge = publishing.NewChallenge(
-        title=title or publishing.DEFAULT_TITLE,
+            items.sort(key=lambda item: _digest(item[0]))
+    return _publish(
+        {name: [(line, answer) for line, answer, _ in items] for name, items in dealt.items()},
+        [len({group for _, _, group in items}) for items in dealt.values()],
+        out,
+        answers,
         columns=pool.columns,
-        items={name: [(item.line, item.answer) for item in items] for name, items in dealt.items()},
-        groups={name: len({item.group for item in items}) for name, items in dealt.items()},
         group=pool.group,
-        metrics=tuple(metrics),
+        metrics=metrics,
+        title=title,
+        progress_of=progress_of,
     )
-    publishing.publish(challenge, out, answers, progress_of)
-    return challenge.sizes
+
+
+# Writing
+
+
+def default_answers(out: str) -> str:
+    """Return the default folder of the hidden answers, beside the challenge's."""
+    return f"{out.rstrip('/' + os.sep) or out}{ANSWERS_ENDING}"
+
+
+def check_folders(out: str, answers: str) -> None:
+    """Raise UsageError for answers inside the public folder, ExistingFileError for a folder that is not empty."""
+    public, private = os.path.realpath(out), os.path.realpath(answers)
+    if os.path.commonpath((public, private)) == public:
+        message = f"the hidden answers would lie inside the public folder: {named(answers)} is in {named(out)}"
+        raise UsageError(message=f"{message}\n  name another folder with --answers")
+    for folder in (out, answers):
+        check_new_folder(folder)
+
+
+def _config_of(metrics: Sequence[str]) -> str:
+    """Write the config.txt for some metrics; raises SchemeError and UsageError."""
+    return config_text(evaluate.select_schemes(config.Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
+
+
+def _publish(
+    items: Mapping[str, Sequence[tuple[str, str]]],
+    groups: Sequence[int],
+    out: str,
+    answers: str,
+    *,
+    columns: Sequence[str],
+    group: str | None,
+    metrics: Sequence[str],
+    title: str,
+    how_cut: Sequence[str] = (),
+    progress_of: ProgressOf,
+) -> list[tuple[str, int, int]]:
+    """Write a challenge into a new folder, and its hidden answers into another; both are complete or absent.
+
+    ``items`` holds, for each part, the lines of in.tsv and of expected.tsv, without their ends; ``groups`` the number
+    of groups in each. ``group`` is the column that assigns items to parts, None if each document is a group.
+    """
+    title = title or DEFAULT_TITLE
+    sizes = [(name, len(pairs), count) for (name, pairs), count in zip(items.items(), groups, strict=True)]
+    common = {
+        GITIGNORE_FILE: GITIGNORE.encode(),
+        config.CONFIG_FILE: _config_of(metrics).encode(),
+        splits.IN_HEADER_FILE: ("\t".join(columns) + "\n").encode(),
+        splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
+    }
+    public, private = dict(common), dict(common)
+    inputs = [_joined(line for line, _ in pairs) for pairs in items.values()]
+    presets = [BEST_PRESET if len(data) <= MAX_BYTES_PACKED_WELL else FAST_PRESET for data in inputs]
+    done = 0
+    with progress_of(PACKING) as progress, ThreadPoolExecutor() as threads:
+        packed = threads.map(lambda data, preset: lzma.compress(data, preset=preset), inputs, presets)
+        for (name, pairs), data, stored in zip(items.items(), inputs, packed, strict=True):
+            is_hidden = name == splits.HIDDEN_SET
+            for files in (public, private) if is_hidden else (public,):
+                files[f"{name}/{PACKED_INPUT_FILE}"] = stored
+            (private if is_hidden else public)[f"{name}/{splits.EXPECTED_FILE}"] = _joined(word for _, word in pairs)
+            done += len(data)
+            if progress is not None:
+                progress(done, sum(map(len, inputs)))
+    pages = _challenge_page(title, sizes, columns, group, metrics, how_cut), _answers_page(title, sizes[-1][1])
+    with new_folder(out), new_folder(answers):
+        for folder, files, page in ((out, public, pages[0]), (answers, private, pages[1])):
+            digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+            write_files(folder, files | {README_FILE: page.encode(), DIGESTS_FILE: digests.encode()})
+    return sizes
+
+
+def _joined(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+
+def _challenge_page(
+    title: str,
+    sizes: Sequence[tuple[str, int, int]],
+    columns: Sequence[str],
+    group: str | None,
+    metrics: Sequence[str],
+    how_cut: Sequence[str],
+) -> str:
+    """Write the public README."""
+    head = ("part", "gaps", group or "documents")
+    cells = ((str(cell).replace("|", "\\|") for cell in row) for row in (head, ["---"] * len(head), *sizes))
+    whole = "Each document is" if group is None else f"All items with the same `{group}` are"
+    return "\n".join(
+        [
+            _heading(title, "="),
+            "Given a text with a gap, give a probability distribution over the words that may stand there.\n",
+            "".join(f"| {' | '.join(row)} |\n" for row in cells),
+            _heading("The data", "-"),
+            "Each line of `in.tsv.xz` is a gap; its columns, split by TAB, are\n",
+            *(f"* `{name}`" for name in columns),
+            "",
+            "Each line of `expected.tsv` is the missing word. The words of `test-A` are hidden.\n",
+            *how_cut,
+            f"{whole} in one part only, which a hash of the name chooses, so that new texts do not move old ones.\n",
+            _heading("Outputs", "-"),
+            "An output has a line for each gap, as `river:0.5 road:0.2 :0.3`; the last entry is for all other words.",
+            f"Scored by {', '.join(f'`{metric}`' for metric in metrics)}: `geval -t dev-0`.\n",
+        ]
+    )
+
+
+def _answers_page(title: str, count: int) -> str:
+    """Write the README of the folder with the hidden answers."""
+    return "\n".join(
+        [
+            _heading(f"Hidden answers: {title}", "="),
+            f"The {count} answers of `{splits.HIDDEN_SET}`. "
+            "Keep this folder secret: it is not part of the public one.\n",
+            "It is a challenge of its own, which can be scored and validated:\n",
+            f"    geval -t {splits.HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION",
+            "    geval --validate --expected-directory THIS\n",
+        ]
+    )
+
+
+def _heading(text: str, rule: str) -> str:
+    return f"{text}\n{rule * len(text)}\n"

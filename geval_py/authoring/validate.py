@@ -174,7 +174,7 @@ def perfect_line(word: str, metric: Metric) -> str:
     return word if plain else f"{word}:1.0"
 
 
-def metrics_of_other_outputs(items: Sequence[tuple[str, str]], metrics: Sequence[Metric]) -> list[str]:
+def metrics_of_other_outputs(items: Sequence[Sequence[str]], metrics: Sequence[Metric]) -> list[str]:
     """Return the names of the metrics for which no output is right that is right for the first metric.
 
     ``items`` are pairs of an input and its answer. A metric whose library is missing is taken to suit.
@@ -187,7 +187,7 @@ def metrics_of_other_outputs(items: Sequence[tuple[str, str]], metrics: Sequence
     ]
 
 
-def _is_right(items: Sequence[tuple[str, str]], given: Metric, metric: Metric) -> bool:
+def _is_right(items: Sequence[Sequence[str]], given: Metric, metric: Metric) -> bool:
     """Whether the output that is certain of each answer, in the format of ``given``, gets the metric's best score."""
     inputs, answers = zip(*items, strict=True)
     outputs = [perfect_line(answer, given) for answer in answers]

@@ -8,7 +8,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.authoring import corpora, leaks, make, publishing
+from geval_py.authoring import corpora, leaks, make
 from geval_py.authoring.init import init_challenge, sample_for
 from geval_py.authoring.validate import metrics_of_other_outputs, validate_challenge
 from geval_py.checking.rules import find_rules
@@ -157,18 +157,19 @@ def run_make(given: argparse.Namespace) -> int:
         title=given.title,
     )
     documents = corpora.read_documents(given.texts, id=given.id, text=given.text)
-    making = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
-    if making.without_gaps:
+    parts = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
+    without_gaps = len(documents) - sum(part.documents for part in parts)
+    if without_gaps:
         terminal.note(
-            f"{making.without_gaps} of {len(documents)} documents have no gap: no word that may be one, "
+            f"{without_gaps} of {len(documents)} documents have no gap: no word that may be one, "
             f"with {recipe.cut.context} words on each side"
         )
-    for column, share in make.columns_with_answers(making):
+    for column, share in make.columns_with_answers(parts):
         terminal.note(
             f"the column {visible(column)} gives away {share:.0%} of the answers: leave it out of the texts, or "
             "everyone can read them there"
         )
-    sizes = [(part.name, len(part.gaps), part.groups) for part in making.parts]
+    sizes = [(part.name, len(part.gaps), part.groups) for part in parts]
     _show_parts(sizes, given.group, out, answers)
     return 0
 
@@ -200,13 +201,13 @@ def _folders_to_make(name: str, given: argparse.Namespace, source: object, what:
     if not source or not given.out:
         missing = "a folder to make is missing: -o DIR" if source else f"{what} is missing"
         raise UsageError(message=f"{missing}\n  geval challenge {name} --help shows the options")
-    answers = given.answers or publishing.default_answers(given.out)
-    publishing.check_folders(given.out, answers)
+    answers = given.answers or make.default_answers(given.out)
+    make.check_folders(given.out, answers)
     return str(given.out), str(answers)
 
 
 def _progress_of(what: str) -> terminal.ProgressBar:
-    return terminal.ProgressBar(what, unit="bytes" if what == publishing.PACKING else "items")
+    return terminal.ProgressBar(what, unit="bytes" if what == make.PACKING else "items")
 
 
 def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: str, answers: str) -> None:
@@ -282,7 +283,7 @@ def init(task: Task, settings: Settings) -> int:
         return 2
     init_challenge(task, precision=settings.precision, percentage=settings.percentage)
     metrics = [metric for _, metric in select_schemes(task)]
-    others = metrics_of_other_outputs(sample_for(metrics[0]).hidden[0], metrics)
+    others = metrics_of_other_outputs(sample_for(metrics[0]).dev, metrics)
     if others:
         terminal.note(
             f"the sample data are for {metrics[0].name}; no output that is right for it is right for "
@@ -312,7 +313,7 @@ def validate(task: Task) -> int:
         terminal.complain("\n".join(map(visible, str(fault).split("\n"))))
     if validation.faults:
         return 1
-    public = directory.removesuffix(publishing.ANSWERS_ENDING)
+    public = directory.removesuffix(make.ANSWERS_ENDING)
     is_hidden = public != directory and os.path.isdir(public)
     folders = f"{visible(public)} --answers {visible(directory)}" if is_hidden else visible(directory)
     valid = f"{named(directory)} is a valid challenge; geval challenge leaks {folders} tells what it gives away"

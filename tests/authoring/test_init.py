@@ -6,7 +6,7 @@ import re
 import pytest
 
 from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
-from geval_py.authoring.init import CLASSES, WORD_GAPS, config_text, data_files, init_challenge, readme
+from geval_py.authoring.init import config_text, data_files, init_challenge, readme, samples
 from geval_py.authoring.validate import validate_challenge
 from geval_py.reading.config import FIELDS, Task, config_task, words_of
 from geval_py.scoring.evaluate import select_schemes
@@ -161,8 +161,8 @@ def test_readme(challenge):
 
 def test_readme_of_exact_words():
     (scheme,) = select_schemes(Task(metrics=("Perplexity",)))
-    assert "Words are compared as they are." in readme(WORD_GAPS, scheme, "test-A")
-    assert "hashed" not in readme(CLASSES, scheme, "test-A")
+    assert "Words are compared as they are." in readme(samples()[""], scheme, "test-A")
+    assert "hashed" not in readme(samples()["LogLoss"], scheme, "test-A")
 
 
 OF_WORD_GAPS = {
@@ -282,7 +282,7 @@ def test_what_cannot_be_written_leaves_nothing(challenge, monkeypatch):
 
 
 def test_the_data_of_a_sample_is_tidy():
-    for sample in (WORD_GAPS, CLASSES):
+    for sample in (samples()[""], samples()["LogLoss"]):
         texts = data_files(sample, "test-A")
         assert [*texts] == FILES[5:]
         widths = {line.count("\t") + 1 for name, text in texts.items() if "/in" in name for line in text.splitlines()}

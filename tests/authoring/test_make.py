@@ -20,8 +20,7 @@ from geval_py import ExistingFileError, SchemeError, UnreadableFileError, UsageE
 from geval_py.authoring import corpora, make
 from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_documents, read_pattern
 from geval_py.authoring.leaks import find_leaks
-from geval_py.authoring.make import CUTTING, Recipe, cut_challenge, make_challenge
-from geval_py.authoring.publishing import PACKING, default_answers
+from geval_py.authoring.make import CUTTING, PACKING, Recipe, cut_challenge, default_answers, make_challenge
 from geval_py.authoring.validate import validate_challenge
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
@@ -118,19 +117,19 @@ def test_the_config_and_the_headers(made):
 def test_the_readme_counts(made):
     making, out, answers = made
     text = (out / "README.md").read_text()
-    for part in making.parts:
+    for part in making:
         assert f"| {part.name} | {len(part.gaps)} | {part.groups} |" in text
         items = lines(out / part.name / "in.tsv.xz")
         assert len(items) == len(part.gaps)
         assert len({item.split("\t")[0] for item in items}) == part.groups == part.documents
     assert "* `Year`\n" in text
     assert "hyphenated at a line end are as they were" in text
-    assert f"The {len(making.parts[-1].gaps)} answers of `test-A`." in (answers / "README.md").read_text()
+    assert f"The {len(making[-1].gaps)} answers of `test-A`." in (answers / "README.md").read_text()
 
 
 def test_each_item_is_a_word_of_its_document_with_its_context(made):
     making, *_ = made
-    for part in making.parts:
+    for part in making:
         for gap in part.gaps:
             assert gap.document.text.split()[gap.place] == gap.word
             before = "" if gap.left.endswith("\n") else " "
@@ -141,7 +140,7 @@ def test_each_item_is_a_word_of_its_document_with_its_context(made):
 
 def test_windows_share_no_word(made):
     making, *_ = made
-    for part in making.parts:
+    for part in making:
         places = sorted((gap.document.id, gap.place) for gap in part.gaps)
         for (one, first), (other, second) in pairwise(places):
             assert one != other or second - first >= 17
@@ -150,7 +149,7 @@ def test_windows_share_no_word(made):
 def test_items_are_shuffled_unless_their_order_is_kept(made):
     making, *_ = made
     in_order = cut_challenge(gazette(), Recipe(cut=SMALL.cut, parts=SMALL.parts, keep_order=True))
-    for part, ordered in zip(making.parts, in_order.parts, strict=True):
+    for part, ordered in zip(making, in_order, strict=True):
         assert part.gaps != ordered.gaps
         assert {(g.document.id, g.place) for g in part.gaps} == {(g.document.id, g.place) for g in ordered.gaps}
         assert [g.document.id for g in ordered.gaps] == sorted(g.document.id for g in ordered.gaps)
@@ -160,7 +159,7 @@ def test_the_committed_gazette_is_made_so():
     """Its making is a recipe: the same gaps, in the same order."""
     cut = Cut(context=8, words=read_pattern("."))
     recipe = Recipe(cut=cut, parts=SMALL.parts, train_every=4, keep_order=True)
-    for part in cut_challenge(gazette(), recipe).parts:
+    for part in cut_challenge(gazette(), recipe):
         assert [gap.input_line() for gap in part.gaps] == lines(GAZETTE / part.name / "in.tsv.xz")
         assert [gap.word for gap in part.gaps] == lines(GAZETTE / part.name / "expected.tsv")
 
@@ -191,7 +190,7 @@ def test_adding_documents_moves_none(first, more, salt):
             making = cut_challenge(documents, recipe)
         except UsageError:  # a part is empty
             return {}
-        return {(gap.document.id, gap.place): part.name for part in making.parts for gap in part.gaps}
+        return {(gap.document.id, gap.place): part.name for part in making for gap in part.gaps}
 
     before, after = gaps_of(first), gaps_of(first | more)
     assert before.items() <= after.items()
@@ -212,9 +211,9 @@ def test_groups_stay_together():
     ]
     recipe = Recipe(cut=Cut(context=3), parts=Parts(shares=(1, 1, 1)), group="paper")
     making = cut_challenge(documents, recipe)
-    found = [{gap.document.columns["paper"] for gap in part.gaps} for part in making.parts]
+    found = [{gap.document.columns["paper"] for gap in part.gaps} for part in making]
     assert sum(map(len, found)) == len(set.union(*found)) == 8
-    assert [part.groups for part in making.parts] == [len(papers) for papers in found]
+    assert [part.groups for part in making] == [len(papers) for papers in found]
 
 
 # Gaps
@@ -267,7 +266,7 @@ def test_only_words_of_a_pattern_and_a_frequency():
     documents = [document(str(n), text) for n in range(60)]
     recipe = Recipe(cut=Cut(context=2, words=read_pattern("^[A-Z]")), least_frequency=61)
     making = cut_challenge(documents, recipe)
-    assert {gap.word for part in making.parts for gap in part.gaps} == {"Ship"}
+    assert {gap.word for part in making for gap in part.gaps} == {"Ship"}
 
 
 def test_line_ends_and_tabs_in_a_context():
@@ -333,7 +332,7 @@ def test_one_text_is_cut_into_files_as_the_message_says(tmp_path, monkeypatch):
     subprocess.run(command, shell=True, check=True)
     documents = read_documents(["texts"])
     assert [document.text.rstrip("\n") for document in documents] == paragraphs
-    assert all(part.documents for part in make_challenge(documents, recipe, "c", "a").parts)
+    assert all(part.documents for part in make_challenge(documents, recipe, "c", "a"))
 
 
 def test_a_metric_that_there_is_not_is_refused_before_the_work(tmp_path):
@@ -371,27 +370,23 @@ def test_an_empty_folder_is_filled(tmp_path):
 
 
 def test_what_fails_in_the_middle_leaves_nothing(tmp_path, monkeypatch):
-    from geval_py.authoring import publishing
-
     def fail(folder, files):
         if folder.endswith("a"):
             raise KeyboardInterrupt
         write(folder, files)
 
-    write = publishing.write_files
-    monkeypatch.setattr(publishing, "write_files", fail)
+    write = make.write_files
+    monkeypatch.setattr(make, "write_files", fail)
     with pytest.raises(KeyboardInterrupt):
         make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
-    from geval_py.authoring import publishing
-
     def fail(folder, files):
         raise OSError(28, "No space left on device", folder)
 
-    monkeypatch.setattr(publishing, "write_files", fail)
+    monkeypatch.setattr(make, "write_files", fail)
     with pytest.raises(UsageError, match="No space left on device"):
         make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
     assert list(tmp_path.iterdir()) == []
@@ -403,9 +398,7 @@ def test_where_answers_go_by_default(out, answers):
 
 
 def test_large_inputs_are_packed_fast(tmp_path, monkeypatch):
-    from geval_py.authoring import publishing
-
-    monkeypatch.setattr(publishing, "MOST_BYTES_PACKED_WELL", 100)
+    monkeypatch.setattr(make, "MAX_BYTES_PACKED_WELL", 100)
     make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
     assert lines(tmp_path / "c/train/in.tsv.xz")
     shutil.rmtree(tmp_path / "c")
@@ -419,7 +412,7 @@ def test_progress_is_told(tmp_path):
         return nullcontext(lambda done, size: told.setdefault(what, []).append((done, size)))
 
     making = make_challenge(gazette(), SMALL, str(tmp_path / "c"), str(tmp_path / "a"), progress_of=progress_of)
-    size = sum(len(f"{gap.input_line()}\n".encode()) for part in making.parts for gap in part.gaps)
+    size = sum(len(f"{gap.input_line()}\n".encode()) for part in making for gap in part.gaps)
     assert list(told) == [CUTTING, PACKING]
     assert told[CUTTING] == [(done, 160) for done in range(1, 161)]
     assert told[PACKING] == sorted(told[PACKING])
@@ -440,7 +433,7 @@ def test_no_line_end_but_lf_comes_into_the_files(tmp_path):
         str(tmp_path / "c"),
         str(tmp_path / "a"),
     )
-    assert made.parts
+    assert made
     for file in (tmp_path / "c").glob("*/*"):
         text = (lzma.decompress(file.read_bytes()) if file.suffix == ".xz" else file.read_bytes()).decode()
         assert len(text.splitlines()) == text.count("\n")

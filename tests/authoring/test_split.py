@@ -78,12 +78,13 @@ def test_header_rows_are_no_items(pool):
     for name, row in (("in.tsv", "Doc\tPaper\tLeftContext\tRightContext\n"), ("expected.tsv", "Word\n")):
         (pool / name).write_text(row + (pool / name).read_text())
     (pool.parent / "out-header.tsv").write_text("Word\n")
-    assert [(item.line, item.answer) for item in read_items("old/train").items] == ITEMS
+    items = read_items("old/train")
+    assert [*zip(items.lines, items.answers, strict=True)] == ITEMS
 
 
 def test_named_columns(pool):
     (pool.parent / "in-header.tsv").unlink()
-    assert read_items("old/train", columns=["A", "B", "C", "D"], group="B").items[7].group == "paper-1"
+    assert read_items("old/train", columns=["A", "B", "C", "D"], group="B").groups[7] == "paper-1"
     with pytest.raises(UsageError) as caught:
         read_items("old/train")
     assert str(caught.value) == (
@@ -93,9 +94,9 @@ def test_named_columns(pool):
 
 @pytest.mark.parametrize("name", WRITE)
 def test_answers_in_other_formats(name, pool):
-    items = read_items("old/train").items
+    items = read_items("old/train")
     in_another_format(pool, name)
-    assert read_items("old/train").items == items
+    assert read_items("old/train") == items
 
 
 def test_no_such_column(pool):

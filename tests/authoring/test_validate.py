@@ -441,7 +441,7 @@ def test_faults_of_answers_options_and_baselines(tmp_path, monkeypatch, metric, 
 )
 def test_metrics_of_other_outputs(metrics, others):
     found = list(map(find_metric, metrics.split()))
-    assert metrics_of_other_outputs(sample_for(found[0]).hidden[0], found) == others.split()
+    assert metrics_of_other_outputs(sample_for(found[0]).dev, found) == others.split()
 
 
 def test_a_missing_package_is_said_once(tmp_path, monkeypatch):
