@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from geval_py.errors import DataError, SchemeError
 from geval_py.evaluation import GUESSES_OF_TEST, Evaluation, interval_ends, locate_scored
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.sources import Memory
+from geval_py.reading.sources import VirtualFile
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import evaluations_of, signature_lines
 from geval_py.text import suggesting, visible
@@ -92,7 +92,7 @@ class Evaluations(list[Evaluation]):
         from geval_py.explaining.documents import choose_documents
 
         places = [one.split.expected for one in self]
-        sets = [(place.state if isinstance(place, Memory) else place, one.scores[0].scheme.text)
+        sets = [(place.state if isinstance(place, VirtualFile) else place, one.scores[0].scheme.text)
                 for place, one in zip(places, self, strict=True)]  # fmt: skip
         documents = {
             same: choose_documents([one for one, of in zip(self, sets, strict=True) if of == same], None)[0]

@@ -50,13 +50,11 @@ from geval_py.checking.places import Place
 from geval_py.checking.rules import Problem, Report, Rule
 from geval_py.errors import DataError, MissingFileError, TooLargeError, UsageError
 from geval_py.reading import compression
-from geval_py.reading.answer_files import INFO_FILE, STATE_FILE
-from geval_py.reading.answers import FOLDER, answers_in, find_answers, is_usual_name
+from geval_py.reading.answers import FOLDER, INFO_FILE, STATE_FILE, answers_in, find_answers, is_usual_name
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.file_lines import FileLines
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import find_file, names_in
+from geval_py.reading.sources import VirtualFile, find_file, names_in
 from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, read_header
 from geval_py.scoring.blocks import ProgressOf, no_progress
 from geval_py.text import visible
@@ -491,7 +489,7 @@ def _search_public(
         keys.append(AnswerKey(files.part, answers, vocabulary))
         if files.expected is not None and files.expected not in in_public:
             originals.add(sha256("\n".join(read_lines(files.expected)).encode()).digest())
-            stored = files.expected.files if isinstance(files.expected, FileLines) else ()
+            stored = files.expected.files if isinstance(files.expected, VirtualFile) else ()
             for file in stored:
                 if os.path.basename(file) not in (STATE_FILE, INFO_FILE):
                     with open(file, "rb") as stream:

@@ -33,7 +33,6 @@ from geval_py.board.site import build, files
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
 from geval_py.reading.answers import find_answers
-from geval_py.reading.file_lines import FileLines
 from geval_py.scoring.metrics import find_metric
 from geval_py.tables.escapes import json_text
 from geval_py.text import named, visible
@@ -87,7 +86,7 @@ def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
 
     def add(place: str, path: str) -> None:
         """Add a file, or all files that it consists of: its parts, or those of a folder with answers."""
-        paths = path.files if isinstance(path, FileLines) else sources.parts_of(path)
+        paths = path.files if isinstance(path, sources.VirtualFile) else sources.parts_of(path)
         folder = os.path.dirname(path)
         members.update({f"{place}/{os.path.relpath(one, folder).replace(os.sep, '/')}": one for one in paths})
 

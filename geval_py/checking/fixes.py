@@ -9,7 +9,6 @@ without its stray spaces; E118: with spaces for TABs). Fixing a fixed line again
 from __future__ import annotations
 
 import re
-import stat
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,13 +17,13 @@ from dataclasses import dataclass
 from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import rewriting, schemes, sources, wordprobs
+from geval_py.reading.formats import FORMAT_ENDINGS
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.scoring import kernel
 from geval_py.scoring.kernel import backends, reference
 from geval_py.text import named
 
 DIFF_LINES = 1000
-TEMPORARY_BEGINNING = ".geval-fix-"
 FIXABLE = frozenset(rule.code for rule in RULES if rule.fixable)
 _TAB_AFTER_ENTRY = re.compile(rb"(:[-+.0-9eE]*[0-9])\t")
 UNCHANGED: frozenset[str] = frozenset()  # the codes of the rules applied: none
@@ -202,7 +201,7 @@ def fix_file(
     (0, 1); UnreadableFileError or CorruptFileError if the file cannot be read. The file is then unchanged.
     """
     check_rest_mass(rest_mass)
-    if sources.name_of(path).endswith(sources.FORMAT_ENDINGS):
+    if sources.name_of(path).endswith(FORMAT_ENDINGS):
         raise UsageError(message=f"Cannot mend {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="mend")
     has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
@@ -218,15 +217,16 @@ def fix_file(
             for _ in fixes.fix_blocks(reader):
                 pass
     else:
-        permissions = stat.S_IMODE(original.st_mode)
-        with rewriting.replacement(
-            path, permissions, original=original, verb="mend", beginning=TEMPORARY_BEGINNING
-        ) as new:
-            with LineReader(path) as reader, new.writer(reader.source.compression) as file:
+        with LineReader(path) as reader:
+            compression = reader.source.compression
+            replacing = rewriting.written_whole(
+                path, compression=compression, original=original, backup=backup, verb="mend"
+            )
+            with replacing as file:
                 for block in fixes.fix_blocks(reader):
                     file.write(block)
-            if fixes.changes:
-                backup_path = new.take_place(backup=backup)
+                file.is_wanted = bool(fixes.changes)
+        backup_path = file.backup_path
     return FixedFile(
         path=path,
         lines=fixes.lines,

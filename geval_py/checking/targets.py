@@ -23,6 +23,7 @@ from geval_py.errors import (
 )
 from geval_py.reading import compression, config, sources, splits, wordprobs
 from geval_py.reading.answers import find_answers
+from geval_py.reading.formats import FORMAT_ENDINGS
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import OUTPUT_FILE, find_outputs, output_at
 from geval_py.scoring.evaluate import preparation_for, select_schemes
@@ -221,7 +222,7 @@ def _no_such_file(path: str) -> str:
 def _notes_on(path: str) -> tuple[str, ...]:
     """Return a note on an output whose name says that it is JSON, but whose lines are read as they are."""
     name = sources.name_of(path)
-    if not name.endswith(".json") or name.endswith(sources.FORMAT_ENDINGS):
+    if not name.endswith(".json") or name.endswith(FORMAT_ENDINGS):
         return ()
     return (
         f"{named(path)} is read as text, a line an item; the formats {READ_ENDINGS} are known by their endings, and "

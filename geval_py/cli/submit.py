@@ -22,7 +22,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.cli import commands, terminal
 from geval_py.errors import DataError, MissingFileError, UsageError
-from geval_py.reading.sources import OUTPUT_NAME
+from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.tables.escapes import json_text
 from geval_py.tables.numbers import counted
 from geval_py.text import named, shows_colours, visible, width_of

@@ -477,7 +477,7 @@ def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
     path, lines = evaluation.split.input, evaluation.file_lines
     if path is None or not sources.can_be_reread(path):
         return
-    if not isinstance(path, sources.Memory) and os.path.getsize(path) > MOST_INPUT_BYTES:
+    if not isinstance(path, sources.VirtualFile) and os.path.getsize(path) > MOST_INPUT_BYTES:
         return
     try:
         text = b"".join(evaluation.input.blocks())

@@ -1,43 +1,48 @@
 """Expected answers in other formats than TSV: JSON lines, Parquet, and the folders of Hugging Face's ``datasets``.
 
 A row is a line, and one column has the answers: the only one, or ``expected`` or ``answer``. Another one is named
-after the path: ``expected.parquet#word``.
+after the path: ``expected.parquet#word``. The folders are read as Arrow's streams, without importing datasets.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from stat import S_ISREG
+from typing import Any, TypeAlias, TypeVar
 
-from geval_py.errors import UsageError
-from geval_py.reading.file_lines import FileLines
-from geval_py.reading.sources import find_file, is_address, is_remote, name_of, names_in, part_of
-from geval_py.text import named
+from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.reading import parquet, rows
+from geval_py.reading.rows import KEYS, PROBABILITIES, WORDS
+from geval_py.reading.sources import (
+    VirtualFile,
+    find_file,
+    is_address,
+    is_remote,
+    name_of,
+    names_in,
+    naming,
+    part_of,
+    parts_of,
+)
+from geval_py.text import named, some_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+Typed = TypeVar("Typed")
+Answer: TypeAlias = tuple[rows.Row, str, Any]  # a row, its column, and the value there
 
 EXPECTED = "expected.tsv"
 OTHER_FILES, FOLDER = ("expected.jsonl", "expected.parquet"), "expected"
 OTHER_NAMES = (*OTHER_FILES, FOLDER)  # where there is no expected.tsv
 OTHER_ENDINGS = (".jsonl", ".parquet")
+DEFAULT_COLUMNS = ("expected", "answer")
+STATE_FILE, INFO_FILE, SPLITS_FILE = "state.json", "dataset_info.json", "dataset_dict.json"
+DATA_FILES = "_data_files"  # of state.json
+METADATA_KEY = b"huggingface"  # of a Parquet file: what INFO_FILE has, as datasets writes it
+MAX_INFO_BYTES = 1 << 24
 
 
-class Answers(FileLines):
-    """The answers of a file or folder in another format, in the place of its path; a column is the only option."""
-
-    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
-        from geval_py.reading.answer_files import encoded_answers
-
-        return encoded_answers(str(self), *self.options, max_bytes=max_bytes)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        if not os.path.isdir(self):
-            return super().files
-        from geval_py.reading.answer_files import files_of_dataset
-
-        return files_of_dataset(str(self))
+# Finding answers
 
 
 def find_answers(path: str) -> str | None:
@@ -46,36 +51,34 @@ def find_answers(path: str) -> str | None:
     In the place of answers in another format are their lines. The path may end in ``#`` and a column. If there is no
     expected.tsv, a file with one of OTHER_NAMES is taken. Raises as find_file, and UsageError for CSV.
     """
-    found = _found(path)
-    if found is not None and name_of(found).endswith(".csv"):
-        raise UsageError(
-            message=f"{named(found)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
-        )
-    return found
-
-
-def _found(path: str) -> str | None:
-    if is_address(path) or is_remote(path):
-        found = path if is_address(path) else find_file(path)
-        return Answers(found) if found is not None and name_of(found).endswith(OTHER_ENDINGS) else found
     folder, name = os.path.split(path)
-    found = find_file(path)
-    if found is None and "#" in name:
-        place, _, column = path.rpartition("#")
-        found = find_file(place)
-        if found is not None and not _is_other(found):
-            raise UsageError(message=f"{named(found)} has no columns: it is neither JSON lines nor Parquet")
-        return None if found is None else Answers(found, column)
-    if found is None and name == EXPECTED:
-        places = (find_file(os.path.join(folder, other)) for other in OTHER_NAMES)
-        found = next((place for place in places if place is not None and _is_other(place)), None)
-    return Answers(found) if found is not None and _is_other(found) else found
+    column = ""
+    place = path if is_address(path) else find_file(path)
+    if place is None and not is_remote(path) and "#" in name:
+        stem, _, column = path.rpartition("#")
+        place = find_file(stem)
+        if place is not None and not _is_in_other_format(place):
+            raise UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
+    elif place is None and not is_remote(path) and name == EXPECTED:
+        others = (find_file(os.path.join(folder, other)) for other in OTHER_NAMES)
+        place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
+    if place is None:
+        return None
+    if name_of(place).endswith(".csv"):
+        message = f"{named(place)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
+        raise UsageError(message=message)
+    return answers_at(place, column) if _is_in_other_format(place) else place
+
+
+def answers_at(path: str, column: str = "") -> VirtualFile:
+    """Return the answers of a file or folder in another format, in the place of its path."""
+    return VirtualFile(path, read_answers, (column,) if column else (), files_of)
 
 
 def answers_in(folder: str) -> list[str]:
     """Return the paths of all answers in a folder with usual names: of all formats, compressed or in parts."""
     names = [name for name in names_in(folder, "file") if is_usual_name(name)]
-    if FOLDER in names_in(folder, "directory") and _is_other(os.path.join(folder, FOLDER)):
+    if FOLDER in names_in(folder, "directory") and _is_in_other_format(os.path.join(folder, FOLDER)):
         names.append(FOLDER)
     return [os.path.join(folder, name) for name in sorted(names)]
 
@@ -90,9 +93,203 @@ def is_usual_name(name: str) -> bool:
     return (name_of(name) if part is None else part.whole) in (EXPECTED, *OTHER_FILES)
 
 
-def _is_other(path: str) -> bool:
-    if os.path.isdir(path):
-        from geval_py.reading.answer_files import SPLITS_FILE, STATE_FILE
-
+def _is_in_other_format(path: str) -> bool:
+    if not is_address(path) and not is_remote(path) and os.path.isdir(path):
         return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
     return name_of(path).endswith(OTHER_ENDINGS)
+
+
+def files_of(path: str) -> tuple[str, ...]:
+    """Return the paths of the files that answers consist of.
+
+    Those of a dataset are state.json, dataset_info.json and Arrow's streams. Raises UnreadableFileError for a folder
+    that is no dataset, and for files that are not regular or lie elsewhere.
+    """
+    if not os.path.isdir(path):
+        return parts_of(path)
+    return tuple(_file_in(path, name) for name in (STATE_FILE, INFO_FILE, *_streams(path)))
+
+
+# Reading answers
+
+
+def read_answers(path: str, column: str = "", *, max_bytes: int | None = None) -> Iterator[str]:
+    """Yield the answers of a file or folder as lines.
+
+    Raises UnreadableFileError, and TooLargeError for a file that unpacks to more than ``max_bytes``.
+    """
+    for row, name, value in _answers(path, column, max_bytes):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield str(rows.finite_number(value, row, name) if isinstance(value, float) else value)
+            continue
+        if not isinstance(value, str):
+            raise row.error(name, f"a text or a number is wanted, not {rows.kind_of(value)}")
+        if "\n" in value or "\r" in value:
+            raise row.error(name, f"the answer {rows.quoted(value)} has a line end in it")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise row.error(name, f"the answer cannot be written as UTF-8: {error.reason}") from None
+        yield value
+
+
+def _answers(path: str, column: str, max_bytes: int | None) -> Iterator[Answer]:
+    """Yield each row with its answer, a text or a number; whole rows if they are distributions."""
+
+    def choose(names: Sequence[str]) -> str:
+        """Choose the column with the answers; "" if the columns are those of an output."""
+        is_output = not column and {WORDS, PROBABILITIES} <= {*names} <= {*KEYS}
+        return "" if is_output else _choose_column(path, names, column)
+
+    if os.path.isdir(path):
+        yield from _dataset_answers(path, column)
+    elif name_of(path).endswith(".parquet"):
+        with parquet.opened_columns(path, choose, max_bytes) as columns:
+            if len(columns.names) > 1:
+                for number, line in enumerate(parquet.lines_of_batches(path, columns.batches), 1):
+                    yield rows.Row(path, number), PROBABILITIES, line
+                return
+            (name,) = columns.names
+            info: Any = _json_map(columns.metadata.get(METADATA_KEY, b""))
+            for key in ("info", "features", name):
+                info = info.get(key) if isinstance(info, dict) else None
+            place = f"{METADATA_KEY.decode()}, features, {name}"
+            classes = _class_names(info, path, place) if isinstance(info, dict) else []
+            yield from _column_values(path, name, columns.batches, classes)
+    else:
+        chosen = None
+        for row, values in rows.json_rows(path, max_bytes):
+            if chosen is None:
+                chosen = choose(list(values))
+            elif chosen and chosen not in values:
+                wanted = f"it has no {rows.quoted(chosen)}, the column of the answers in the first row"
+                raise row.error("", wanted)
+            yield row, chosen, values[chosen] if chosen else rows.line_of(row, values)
+
+
+def _choose_column(path: str, names: Sequence[str], column: str) -> str:
+    """Return the column that is asked for, or the one with the answers; raises UnreadableFileError."""
+    if column:
+        if column in names:
+            return column
+        reason = f"it has no column {rows.quoted(column)}; there are {some_of(map(rows.quoted, names))}"
+        raise UnreadableFileError(path=path, reason=reason)
+    chosen = [name for name in DEFAULT_COLUMNS if name in names] or list(names)
+    if len(chosen) == 1 or chosen[0] in DEFAULT_COLUMNS[:1]:
+        return chosen[0]
+    there = some_of(map(rows.quoted, names)) or "none"
+    reason = f"which column has the answers? there are {there}; write {os.path.basename(path)}#COLUMN"
+    raise UnreadableFileError(path=path, reason=reason)
+
+
+def _column_values(path: str, column: str, batches: Iterable[Any], classes: Sequence[str]) -> Iterator[Answer]:
+    """Yield the values of batches of one column; numbers stand for ``classes``, if there are any."""
+    number = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, parquet.ROWS_OF_TEXT):
+            with parquet.pyarrow_errors(path):
+                values = batch.column(0).slice(start, parquet.ROWS_OF_TEXT).to_pylist()
+            for value in values:
+                number += 1
+                row = rows.Row(path, number)
+                if classes and isinstance(value, int):
+                    if not 0 <= value < len(classes):
+                        raise row.error(column, f"there is no class {value}; there are {len(classes)}")
+                    value = classes[value]
+                yield row, column, value
+
+
+# Folders that Dataset.save_to_disk wrote
+
+
+def _dataset_answers(folder: str, column: str) -> Iterator[Answer]:
+    """Read Arrow's streams in the order that state.json names them.
+
+    The numbers of a ClassLabel become the names of the classes.
+    """
+    pa = parquet.import_pyarrow()
+    streams = _streams(folder)
+    info = os.path.join(folder, INFO_FILE)
+    features = _typed(_json_file(folder, INFO_FILE).get("features"), dict, info, "features")
+    name = _choose_column(folder, list(features), column)
+    feature = _typed(features[name], dict, info, f"features, {name}")
+
+    def batches() -> Iterator[Any]:
+        for stream_name in streams:
+            path = _file_in(folder, stream_name)
+            with (
+                naming(path),
+                open(path, "rb") as raw,
+                parquet.pyarrow_errors(path, "no well-formed stream of Arrow"),
+            ):
+                stream = pa.ipc.open_stream(raw)
+                parquet.check_column(path, stream.schema, name)
+                for batch in stream:
+                    batch.validate(full=True)
+                    yield batch.select([name])
+
+    yield from _column_values(folder, name, batches(), _class_names(feature, info, f"features, {name}"))
+
+
+def _class_names(feature: Mapping[str, Any], path: str, place: str) -> list[str]:
+    """Return the names of the classes of a ClassLabel; none for another feature. Raises UnreadableFileError."""
+    if feature.get("_type") != "ClassLabel":
+        return []
+    place = f"{place}, names"
+    return [_typed(name, str, path, place) for name in _typed(feature.get("names"), list, path, place)]
+
+
+def _streams(folder: str) -> list[str]:
+    """Return the names of a dataset's files with rows, in order; raises UnreadableFileError."""
+    place = os.path.join(folder, STATE_FILE)
+    if not os.path.exists(place):
+        place = os.path.join(folder, SPLITS_FILE)
+        splits = _typed(_json_file(folder, SPLITS_FILE).get("splits"), list, place, "splits")
+        there = some_of(map(rows.quoted, splits))
+        reason = f"it is a dataset of several splits: {there}; name the folder of one of them"
+        raise UnreadableFileError(path=folder, reason=reason)
+    state = _json_file(folder, STATE_FILE)
+    files = _typed(state.get(DATA_FILES), list, place, DATA_FILES)
+    names = [_typed(_typed(one, dict, place, DATA_FILES).get("filename"), str, place, "filename") for one in files]
+    if not names or state.get("_indices_data_files") or any(os.path.basename(name) != name for name in names):
+        raise UnreadableFileError(path=folder, reason=f"{STATE_FILE} names no files of this folder alone")
+    return names
+
+
+def _typed(value: Any, kind: type[Typed], path: str, key: str) -> Typed:
+    """Return a value of JSON that is of a type; raises UnreadableFileError for another."""
+    if not isinstance(value, kind):
+        wanted = rows.kind_of(kind())
+        raise UnreadableFileError(path=path, reason=f"{key}: {wanted} is wanted, not {rows.kind_of(value)}")
+    return value
+
+
+def _json_file(folder: str, name: str) -> dict[str, Any]:
+    path = _file_in(folder, name)
+    with naming(path), open(path, "rb") as file:
+        value = _json_map(file.read(MAX_INFO_BYTES + 1))
+    if value is None:
+        raise UnreadableFileError(path=path, reason="it is not JSON as datasets writes it")
+    return value
+
+
+def _json_map(data: bytes) -> dict[str, Any] | None:
+    """Parse a map; None for anything else."""
+    try:
+        value = json.loads(data) if len(data) <= MAX_INFO_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _file_in(folder: str, name: str) -> str:
+    """Return the path of a file in a folder; raises UnreadableFileError unless it is a regular file there."""
+    path = os.path.join(folder, name)
+    with naming(path):
+        is_regular = S_ISREG(os.stat(path).st_mode)
+        real = os.path.realpath(path)
+    if not is_regular:
+        raise UnreadableFileError(path=path, reason="it is not a regular file")
+    if os.path.dirname(real) != os.path.realpath(folder):
+        raise UnreadableFileError(path=path, reason="it is a link to a file that is not in this folder")
+    return path

@@ -1,76 +1,73 @@
-r"""Outputs in other formats than TSV, read as the lines of an output and written from them: ``FORMATS_IN``.
+r"""Formats of outputs beside TSV: read as the lines of an output, and written from them (``FORMATS``).
 
     {"words": ["the", "a", ""], "probabilities": [0.5, 0.25, 0.25]}    JSON lines      the:0.5 a:0.25 :0.25
     {"probabilities": {"the": 0.5, "a": 0.25, "": 0.25}}               the same, as a map
 
-:func:`geval_py.reading.outputs.output_at` puts a :class:`Converted` in the place of the path of such a file, so that
-whatever reads an output reads its lines. To score Parquet, nothing of it is read here, so the modules that read the
-formats are imported where they are used.
+:func:`as_lines` puts a :class:`geval_py.reading.sources.VirtualFile` in the place of the path of such a file, so that
+whatever reads an output reads its lines.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from itertools import islice
+from dataclasses import dataclass
 
 from geval_py.errors import EmptyFileError, MissingFileError, UsageError
+from geval_py.reading import parquet, rewriting, rows, tool_files
 from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.file_lines import FileLines
 from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import STANDARD_INPUT, find_file, is_address, name_of
+from geval_py.reading.rows import Lines, Parsed
+from geval_py.reading.sources import STANDARD_INPUT, ListedRows, VirtualFile, find_file, is_address, name_of
+from geval_py.reading.wordprobs import WordProbs
 from geval_py.text import named
-from geval_py.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.reading.rewriting import Writable
-    from geval_py.reading.rows import Lines, Parsed
-    from geval_py.reading.sources import ListedRows
-    from geval_py.reading.wordprobs import WordProbs
-
-LINES_AT_ONCE = 64
-CHARACTERS_AT_ONCE = 1 << 21
 
 
-class FormatIn(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
     """A format of outputs: the ending of its files, and the functions that read and write its lines.
 
-    ``read`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a compressed file
-    that unpacks to more bytes than its second argument, and for any file of a binary format. ``write`` writes rows
-    (their lines, parsed). Without ``write`` the format is only read. ``read_rows`` yields rows in buffers, or lines
-    where they are in another form, for a format that has them so. ``is_binary`` means that the format compresses
-    by itself.
+    ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a
+    file that unpacks to more bytes. ``write`` writes rows (their lines, parsed); without it the format is only read.
+    ``read_rows`` yields rows in buffers, or text where they are in another form, for a format that has them so.
+    ``is_binary`` means that the format compresses by itself.
     """
 
     name: str
     ending: str
-    read: Callable[[str, int | None], Lines]
-    write: Callable[[Parsed, Writable], None] | None
+    read: Callable[..., Lines]
+    write: Callable[[Parsed, rewriting.Writable], None] | None = None
     read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None = None
     is_binary: bool = False
 
 
-class Converted(FileLines):
-    """The lines of an output in another format, in the place of its path."""
+FORMATS = (
+    Format(name="jsonl", ending=".jsonl", read=tool_files.read_json_lines, write=rows.write_json_lines),
+    Format(
+        name="parquet",
+        ending=".parquet",
+        read=parquet.read_parquet,
+        write=parquet.write_parquet,
+        read_rows=parquet.read_parquet_rows,
+        is_binary=True,
+    ),
+    Format(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv),
+    Format(name="words of n-best lists", ending=".words.nbest", read=tool_files.read_nbest_words),
+    Format(name="n-best lists", ending=".nbest", read=tool_files.read_best),
+    Format(name="BabyLM", ending=".predictions.json", read=tool_files.read_predictions),
+)
+FORMAT_ENDINGS = tuple(format.ending for format in FORMATS)
 
-    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
-        return encoded_lines(str(self), max_bytes)
 
-    def rows(self) -> Iterator[ListedRows | bytes] | None:
-        format = format_of(str(self))
-        return format.read_rows(str(self)) if format is not None and format.read_rows is not None else None
-
-
-def format_of(path: str) -> FormatIn | None:
+def format_of(path: str) -> Format | None:
     """Return the format of the file at a path by its ending; None for TSV.
 
     >>> format_of("out-lr=0.1.jsonl.xz").name
     'jsonl'
     """
     name = name_of(path)
-    return next((known for known in FORMATS_IN if name.endswith(known.ending)), None)
+    return next((format for format in FORMATS if name.endswith(format.ending)), None)
 
 
 def format_ending(name: str) -> str:
@@ -79,28 +76,14 @@ def format_ending(name: str) -> str:
     >>> format_ending("out-lr=0.1.jsonl.xz"), format_ending("out.tsv")
     ('.jsonl', '')
     """
-    return next((known.ending for known in FORMATS_IN if name_of(name).endswith(known.ending)), "")
+    format = format_of(name)
+    return "" if format is None else format.ending
 
 
-def encoded_lines(path: str, max_bytes: int | None = None) -> Iterator[bytes]:
-    """Yield the lines of a file in another format, encoded and ended by LF, several in a piece.
-
-    Raises TooLargeError for a file that unpacks to more than ``max_bytes``.
-    """
-    (format,) = (known for known in FORMATS_IN if known is format_of(path))
-    with closing(format.read(path, max_bytes)) as lines:
-        while piece := list(_some_of(lines)):
-            yield "".join([f"{line}\n" for line in piece]).encode()
-
-
-def _some_of(lines: Iterator[str]) -> Iterator[str]:
-    """Yield the next lines: no more than one, if it is long."""
-    size = 0
-    for line in islice(lines, LINES_AT_ONCE):
-        yield line
-        size += len(line)
-        if size >= CHARACTERS_AT_ONCE:
-            return
+def as_lines(path: str) -> str:
+    """Return the path of an output or, in the place of one in another format, its lines."""
+    format = format_of(path)
+    return path if format is None else VirtualFile(path, format.read, read_rows=format.read_rows)
 
 
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
@@ -111,9 +94,7 @@ def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> I
     other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
     format.
     """
-    from geval_py.reading import rows
-
-    name = _found(os.fspath(path))
+    name = _find_output(os.fspath(path))
     with closing(read_lines(name, header=header)) as lines:
         for _, row in rows.rows_of_lines(name, lines):
             yield row
@@ -125,11 +106,9 @@ def convert(source: str, target: str) -> int:
     The file is compressed by its ending. Raises EmptyFileError, MissingFileError and other DataErrors of the source,
     MalformedLineError, and UsageError for a file that cannot be written, or not in that format.
     """
-    from geval_py.reading import rewriting, rows
+    path, format, count = _find_output(source), format_of(target), 0
 
-    path, format, count = _found(source), format_of(target), 0
-
-    def counted(lines: Iterable[str]) -> Lines:
+    def counted(lines: Iterable[str]) -> Generator[str]:
         nonlocal count
         for line in lines:
             count += 1
@@ -141,7 +120,7 @@ def convert(source: str, target: str) -> int:
     if target == STANDARD_INPUT:
         raise UsageError(message="name a file to write: its ending is the format")
     if format is None and not name_of(target).endswith(".tsv"):
-        endings = ", ".join(known.ending for known in FORMATS_IN if known.write is not None)
+        endings = ", ".join(other.ending for other in FORMATS if other.write is not None)
         raise UsageError(message=f"{named(target)} has no ending of a format: .tsv, {endings}")
     if format is not None and format.write is None:
         raise UsageError(message=f"{format.ending} is only read: it cannot be written")
@@ -156,74 +135,11 @@ def convert(source: str, target: str) -> int:
     return count
 
 
-def _found(name: str) -> str:
+def _find_output(name: str) -> str:
     """Complete an output's path; in the place of one in another format are its lines. Raises MissingFileError."""
     if name == STANDARD_INPUT or is_address(name):
         return name
-    found = find_file(name)
-    if found is None:
+    path = find_file(name)
+    if path is None:
         raise MissingFileError(what="No file with the test results", path=name)
-    return found if format_of(found) is None else Converted(found)
-
-
-def _read_parquet(path: str, max_bytes: int | None) -> Lines:
-    from geval_py.reading.parquet import read_parquet
-
-    return read_parquet(path, max_bytes)
-
-
-def _read_parquet_rows(path: str) -> Iterator[ListedRows | bytes]:
-    from geval_py.reading.parquet import read_parquet_rows
-
-    return read_parquet_rows(path)
-
-
-def _write_parquet(parsed: Parsed, file: Writable) -> None:
-    from geval_py.reading.parquet import write_parquet
-
-    write_parquet(parsed, file)
-
-
-def _read_csv(path: str, max_bytes: int | None) -> Lines:
-    from geval_py.reading.rows import read_csv
-
-    return read_csv(path, max_bytes)
-
-
-def _write_csv(parsed: Parsed, file: Writable) -> None:
-    from geval_py.reading.rows import write_csv
-
-    write_csv(parsed, file)
-
-
-def _write_json_lines(parsed: Parsed, file: Writable) -> None:
-    from geval_py.reading.rows import write_json_lines
-
-    write_json_lines(parsed, file)
-
-
-def _read_by(name: str) -> Callable[[str, int | None], Lines]:
-    def read(path: str, max_bytes: int | None) -> Lines:
-        from geval_py.reading import tool_files
-
-        found: Lines = getattr(tool_files, name)(path, max_bytes)
-        return found
-
-    return read
-
-
-FORMATS_IN = (
-    FormatIn(name="jsonl", ending=".jsonl", read=_read_by("read_json_lines"), write=_write_json_lines),
-    FormatIn(
-        name="parquet",
-        ending=".parquet",
-        read=_read_parquet,
-        write=_write_parquet,
-        read_rows=_read_parquet_rows,
-        is_binary=True,
-    ),
-    FormatIn(name="csv", ending=".csv", read=_read_csv, write=_write_csv),
-    FormatIn(name="words of n-best lists", ending=".words.nbest", read=_read_by("read_nbest_words"), write=None),
-    FormatIn(name="n-best lists", ending=".nbest", read=_read_by("read_best"), write=None),
-    FormatIn(name="BabyLM", ending=".predictions.json", read=_read_by("read_predictions"), write=None),
-)
+    return as_lines(path)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from geval_py.errors import EmptyFileError, TooLargeError, UnreadableFileError, UsageError
-from geval_py.reading.sources import Memory, Source, changed, is_remote, naming, parts_of, state_at, unreadable
+from geval_py.reading.sources import Source, VirtualFile, changed, is_remote, naming, parts_of, state_at, unreadable
 from geval_py.text import visible
 from geval_py.values import Value
 
@@ -180,8 +180,8 @@ class LineReader:
 
         None for a file that is read as lines alone. A byte order mark at the start of the first word is dropped.
         """
-        rows = self.path.rows() if isinstance(self.path, Memory) else None
-        return None if rows is None else without_byte_order_mark(rows)
+        read_rows = self.path.read_rows if isinstance(self.path, VirtualFile) else None
+        return None if read_rows is None else without_byte_order_mark(read_rows(str(self.path)))
 
     def take(self, lines: int) -> bytes:
         """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""

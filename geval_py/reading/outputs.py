@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, count
 
-from geval_py import errors, values
+from geval_py import errors
 from geval_py.reading import sources
+from geval_py.reading.formats import FORMAT_ENDINGS, as_lines
 from geval_py.text import natural_order, nearest, some_of, visible
 
 OUTPUT_FILE = "out.tsv"
+_ANY_FORMAT = "|".join((".tsv", *FORMAT_ENDINGS)).replace(".", r"\.")
+_ANY_COMPRESSION = r"(?:\.(?:xz|gz|bz2|zst))?"
+# An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
+OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT})){_ANY_COMPRESSION}"
 
 
-class Output(values.Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
     """One output to score: its path, its name and the parameters in the name (``out-epochs=10,lr=0.01.tsv``).
 
     ``fault`` is the error, if it is known before the file is opened: a broken link, or several compressed files.
@@ -29,11 +36,7 @@ class Output(values.Value):
 def output_at(path: str) -> Output:
     """Return the output at a path; its name lacks the ending of a compression and the numbers of parts."""
     name = sources.name_of(os.path.basename(path))
-    if name.endswith(sources.FORMAT_ENDINGS):
-        from geval_py.reading.formats import Converted
-
-        path = Converted(path)
-    return Output(path=path, name=name, parameters=parse_parameters(name))
+    return Output(path=as_lines(path), name=name, parameters=parse_parameters(name))
 
 
 def find_outputs(directory: str) -> tuple[Output, ...]:
@@ -45,22 +48,21 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
     entries = sources.names_in(directory)
     wholes = sources.wholes_among(entries)
     alone = (*wholes, *(name for name in entries if sources.part_of(name) is None))
-    matches = (re.fullmatch(sources.OUTPUT_NAME, name) for name in alone)
-    names = sorted({match[1] for match in matches if match}, key=natural_order)
-    return tuple(output for name in names for output in _found(directory, name, wholes.get(name)))
-
-
-def _found(directory: str, name: str, whole: str | None) -> Iterator[Output]:
-    """Yield the output, unless it was removed meanwhile; ``whole`` is its name with a star if it is in parts."""
-    fault, place = None, os.path.join(directory, name)
-    try:
-        path = sources.find_file(place)
-        if path == place and whole is not None:
-            raise errors.AmbiguousFileError(path=place, candidates=(place, os.path.join(directory, whole)))
-    except errors.DataError as error:
-        path, fault = error.path, error
-    if path is not None:
-        yield output_at(path).replace(fault=fault)
+    matches = (re.fullmatch(OUTPUT_NAME, name) for name in alone)
+    outputs: list[Output] = []
+    for name in sorted({match[1] for match in matches if match}, key=natural_order):
+        place, fault = os.path.join(directory, name), None
+        path: str | None
+        try:
+            path = sources.find_file(place)
+            if path == place and name in wholes:
+                candidates = (place, os.path.join(directory, wholes[name]))
+                raise errors.AmbiguousFileError(path=place, candidates=candidates)
+        except errors.DataError as error:
+            path, fault = error.path, error
+        if path is not None:  # otherwise it was removed meanwhile
+            outputs.append(replace(output_at(path), fault=fault))
+    return tuple(outputs)
 
 
 def parse_parameters(name: str) -> dict[str, str]:
@@ -71,7 +73,7 @@ def parse_parameters(name: str) -> dict[str, str]:
     """
     if "=" not in name:
         return {}
-    match = re.fullmatch(rf"[^-]+-(.*?)(?:{sources.ANY_FORMAT})?(?:\.(?:xz|gz|bz2|zst))?", name, re.DOTALL)
+    match = re.fullmatch(rf"[^-]+-(.*?)(?:{_ANY_FORMAT})?{_ANY_COMPRESSION}", name, re.DOTALL)
     pairs = [pair.partition("=") for pair in match[1].split(",")] if match else []
     if not all(key.strip() and equals for key, equals, _ in pairs):
         return {}
@@ -97,16 +99,21 @@ def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[s
     """
     pairs = [[f"{key}={value}" for key, value in output.parameters.items()] for output in outputs]
     listed = [list(output.parameters.values()) for output in outputs]
-    called: dict[str, list[int]] = {}
+    stems = [re.sub(rf"(?:{_ANY_FORMAT})$", "", output.name) for output in outputs]
+    accepted: dict[str, list[int]] = {}
     for kind in (
         [{name} for name in names],
         [{output.path, os.path.normpath(output.path)} for output in outputs],
-        [_file_names(output) for output in outputs],
+        [
+            {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
+            for output, stem in zip(outputs, stems, strict=True)
+        ],
         [{",".join(p), ",".join([*v[:1], *p[1:]]), ",".join(v)} - {""} for p, v in zip(pairs, listed, strict=True)],
         [{*p, *v} - {""} for p, v in zip(pairs, listed, strict=True)],
     ):
-        called = {name: [n for n, known in enumerate(kind) if name in known] for name in set().union(*kind)} | called
-    return called
+        new = {name: [n for n, one in enumerate(kind) if name in one] for name in set().union(*kind)}
+        accepted = new | accepted
+    return accepted
 
 
 def own_names(given: Mapping[str, str], names: Sequence[str], outputs: Sequence[Output], what: str) -> dict[str, str]:
@@ -119,21 +126,16 @@ def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what
 
     Raises UsageError if none or several are meant.
     """
-    called = by_accepted_names(names, outputs)
-    found = called.get(name) or called.get(os.path.normpath(name), [])
-    if len(found) == 1:
-        return found[0]
-    if found:
-        what = f"{len(found)} of the outputs {what}\n  {some_of(names[n] for n in found)}"
+    accepted = by_accepted_names(names, outputs)
+    meant = accepted.get(name) or accepted.get(os.path.normpath(name), [])
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        what = f"{len(meant)} of the outputs {what}\n  {some_of(names[n] for n in meant)}"
         raise errors.UsageError(message=f"`{visible(name)}` names {what}")
-    close = nearest(name, (known for known, indices in called.items() if len(indices) == 1))
+    close = nearest(name, (other for other, indices in accepted.items() if len(indices) == 1))
     advice = f"{f'did you mean {visible(close)}? ' if close else ''}there are {some_of(names)}"
     raise errors.UsageError(message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}")
-
-
-def _file_names(output: Output) -> set[str]:
-    stem = re.sub(rf"(?:{sources.ANY_FORMAT})$", "", output.name)
-    return {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
 
 
 def only_output(outputs: Sequence[Output]) -> Output:

@@ -16,19 +16,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
+from geval_py.reading.rewriting import Writable
 from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
 from geval_py.reading.sources import ListedRows, is_regular, is_remote, naming
 from geval_py.text import shorten
 from geval_py.version import installs
-
-if TYPE_CHECKING:
-    from geval_py.reading.rewriting import Writable
 
 DOC, CHOICES, RESPONSE = "doc", "choices", "model_response"  # lighteval's columns, and a field of the first
 MAX_FOOTER_TEXT, MAX_FOOTER_LIST = 1 << 24, 1 << 17  # bytes of a text, and entries of a list, in the footer
@@ -199,7 +197,7 @@ def _output_columns(path: str, schema: Any) -> list[str]:
     return names
 
 
-def read_parquet(path: str, max_bytes: int | None = None) -> Generator[str]:
+def read_parquet(path: str, *, max_bytes: int | None = None) -> Generator[str]:
     """Yield the lines of an output in Parquet; raises as :func:`opened_columns`, with the row and column."""
     with opened_columns(path, max_bytes=max_bytes) as columns:
         yield from lines_of_batches(path, columns.batches)
@@ -268,7 +266,7 @@ def _lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
         with pyarrow_errors(path):
             some = batch.slice(start, ROWS_OF_TEXT).to_pylist()
         for values in some:
-            row = rows.Row(path=path, number=number)
+            row = rows.Row(path, number)
             if DOC in values:
                 choices = values[DOC] and values[DOC][CHOICES]
                 words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices or ())

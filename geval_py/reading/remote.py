@@ -6,20 +6,16 @@ fsspec's drivers have their own time-outs and retries; after the last one an Unr
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any, Literal, TypeAlias
 
 from geval_py.errors import GevalError, UnreadableFileError, UsageError
 from geval_py.text import without_credentials
 from geval_py.version import installs
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, Literal, TypeAlias
-
-    Kind: TypeAlias = Literal["file", "directory"]
-
+Kind: TypeAlias = Literal["file", "directory"]
 _STATE = ("size", "ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "md5Hash", "created")
 
 
@@ -57,8 +53,8 @@ def state_of(path: str) -> tuple[object, object, int, object]:
     """Return a file's path, size and the properties that change with it; raises as :class:`RemoteFile`."""
     with _guarded(path) as (system, place):
         system.invalidate_cache()
-        found = system.info(place)
-    return "", path, int(found["size"] or 0), tuple(str(found.get(name)) for name in _STATE)
+        info = system.info(place)
+    return "", path, int(info["size"] or 0), tuple(str(info.get(name)) for name in _STATE)
 
 
 def kind_at(path: str) -> Kind | None:
@@ -74,9 +70,9 @@ def kind_at(path: str) -> Kind | None:
 def names_in(folder: str, kind: Kind | None = None) -> list[str]:
     """Return the names in a folder: all, or only files or folders; raises as :class:`RemoteFile`."""
     with _guarded(folder) as (system, place):
-        found = system.ls(place, detail=True)
-    names = ((entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in found)
-    return [name for name, its_kind in names if name and kind in (None, its_kind)]
+        entries = system.ls(place, detail=True)
+    names = ((entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in entries)
+    return [name for name, entry_kind in names if name and kind in (None, entry_kind)]
 
 
 def read_bytes(path: str, start: int, stop: int) -> bytes:
@@ -89,8 +85,22 @@ def read_bytes(path: str, start: int, stop: int) -> bytes:
 @contextmanager
 def _guarded(path: str) -> Iterator[tuple[Any, str]]:
     """Yield the driver's file system and the path in it; turn the driver's errors into UnreadableFileError."""
+    scheme = path.partition("://")[0]
     try:
-        yield _file_system(path)
+        url_to_fs = import_module("fsspec.core").url_to_fs
+        implementations = import_module("fsspec.registry").known_implementations
+    except ModuleNotFoundError as error:
+        message = f"{scheme}:// is read by fsspec, of the extra cluster: {installs('cluster')}"
+        raise UsageError(message=message) from error
+    if scheme not in implementations:
+        raise UsageError(message=f"no file system is known as {scheme}://")
+    try:
+        try:
+            system, place = url_to_fs(path)
+        except ImportError as error:
+            package = _PACKAGES.get(scheme) or (error.name or "").partition(".")[0] or str(error)
+            raise UsageError(message=f"{scheme}:// needs a driver: pip install {package}") from error
+        yield system, place
     except GevalError:
         raise
     except FileNotFoundError as error:
@@ -98,25 +108,6 @@ def _guarded(path: str) -> Iterator[tuple[Any, str]]:
     except Exception as error:  # drivers raise errors of botocore, paramiko, …, with no common base
         reason = without_credentials(" ".join(str(error).split())) or type(error).__name__
         raise UnreadableFileError(path=path, reason=reason) from error
-
-
-def _file_system(path: str) -> tuple[Any, str]:
-    scheme = path.partition("://")[0]
-    try:
-        url_to_fs = import_module("fsspec.core").url_to_fs
-        known = import_module("fsspec.registry").known_implementations
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            message=f"{scheme}:// is read by fsspec, of the extra cluster: {installs('cluster')}"
-        ) from error
-    if scheme not in known:
-        raise UsageError(message=f"no file system is known as {scheme}://")
-    try:
-        found: tuple[Any, str] = url_to_fs(path)
-    except ImportError as error:
-        package = _PACKAGES.get(scheme) or (error.name or "").partition(".")[0] or str(error)
-        raise UsageError(message=f"{scheme}:// needs a driver: pip install {package}") from error
-    return found
 
 
 # The packages with fsspec's drivers, by scheme (fsspec's documentation, "Other known implementations").

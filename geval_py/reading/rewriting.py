@@ -5,70 +5,162 @@ r"""Write files and folders whole or not at all.
 
 A new file is written beside the one that it replaces, which exists at every moment. If an error comes before the end,
 the old file is unchanged, and nothing is left beside it. A signal may come between any two steps of Python, also
-during the cleaning up: a program that ends by a signal calls :func:`remove_unfinished`. Nothing can clean up after
-SIGKILL or a power cut: the next file that is written into the folder removes what was left, see
-:func:`remove_leftovers`.
+during the cleaning up: a program that ends by a signal calls :func:`remove_unfinished`. After SIGKILL or a power cut
+a file may be left whose name begins with TEMPORARY_BEGINNING.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
+import shutil
 import stat
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedIOBase
+from typing import IO, Protocol
 
 from geval_py.errors import ExistingFileError, MissingFileError, UsageError
 from geval_py.reading.compression import compressor
 from geval_py.reading.sources import STANDARD_INPUT, is_address, is_remote, naming
 from geval_py.text import named, visible
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import IO, Protocol
-
-    class Writable(Protocol):
-        """A stream that takes bytes."""
-
-        def write(self, data: bytes, /) -> object: ...
-
-
 BACKUP_ENDING = ".orig"
-TEMPORARY_BEGINNING = ".geval-"
-LEFT_AFTER, SURELY_LEFT_AFTER = 60, 24 * 60 * 60  # seconds without a change, of a temporary file
+TEMPORARY_BEGINNING = ".geval-unfinished-"
 GITIGNORE_FILE = ".gitignore"
 GITIGNORE = "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
 Files = Mapping[str, bytes]  # contents, by the path inside a folder, with slashes
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _unfinished: set[str] = set()  # temporary files that may exist
 
 
+class Writable(Protocol):
+    """A stream that takes bytes."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class Draft:
+    """A file that is being written; it takes its place at the end if it ``is_wanted``.
+
+    ``backup_path`` is then where the file that it replaced is kept, if it is.
+    """
+
+    def __init__(self, stream: IO[bytes] | BufferedIOBase) -> None:
+        self.write = stream.write
+        self.is_wanted = True
+        self.backup_path: str | None = None
+
+
 @contextmanager
-def written_whole(path: str, *, compression: str | None = None) -> Iterator[Writable]:
+def written_whole(
+    path: str,
+    *,
+    compression: str | None = None,
+    original: os.stat_result | None = None,
+    backup: bool = False,
+    verb: str = "write",
+) -> Iterator[Draft]:
     """Write a file, new or replaced, by the compression of that name; it appears when all is written.
 
-    A replaced file keeps its permissions, and a symbolic link to it stays. Raises UsageError for standard input, an
-    address, anything but a regular file, and a file that cannot be written.
+    A replaced file keeps its permissions, and a symbolic link to it stays. With its status as ``original``, it is
+    replaced only if it is unchanged; with ``backup``, it is kept as ``PATH.orig``, or ``PATH.orig.1`` …. ``verb`` is
+    for messages. Raises UsageError for standard input, an address, anything but a regular file, and a file that
+    cannot be written.
     """
     if path == STANDARD_INPUT:  # a message would call it "standard input"
-        raise UsageError(message="Cannot write `-`: it is not a file")
-    _check_is_path(path, "write")
-    with _refusing(path, "write"):
+        raise UsageError(message=f"Cannot {verb} `-`: it is not a file")
+    _check_is_path(path, verb)
+    with _refusing(path, verb):
         target = os.path.realpath(path) if os.path.islink(path) else path
     if os.path.lexists(target):
-        permissions = stat.S_IMODE(check_replaceable(target).st_mode)
+        permissions = stat.S_IMODE(check_replaceable(target, verb=verb).st_mode)
     else:
         mask = os.umask(0o077)  # reading it needs setting it
         os.umask(mask)
         permissions = 0o666 & ~mask
-    with replacement(target, permissions) as new:
-        with new.writer(compression) as file:
-            yield file
-        new.take_place()
+    temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY_BEGINNING}{os.urandom(8).hex()}")
+    file = None
+    _unfinished.add(temporary)
+    try:
+        with _refusing(target, verb):
+            file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
+            stream = compressor(file, compression)
+        draft = Draft(stream)
+        try:
+            yield draft
+        except BaseException as error:
+            with suppress(OSError):
+                stream.close()
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                raise _refusal(target, verb, str(error.strerror)) from error
+            raise
+        with _refusing(target, verb):
+            stream.close()
+            file.close()
+            os.chmod(temporary, permissions)
+            if draft.is_wanted:
+                _take_place(temporary, target, draft, original, verb, backup=backup)
+    finally:
+        with suppress(OSError):
+            if file is not None:
+                file.close()
+        _remove(temporary)
+
+
+def _take_place(
+    temporary: str, path: str, draft: Draft, original: os.stat_result | None, verb: str, *, backup: bool
+) -> None:
+    """Move a file to its place; raises OSError, and UsageError if the original was changed."""
+    backup_path = _back_up(path) if backup else None
+    try:
+        if original is not None:
+            now = os.lstat(path)
+            same = (now.st_size, now.st_mtime_ns) == (original.st_size, original.st_mtime_ns)
+            if not same or not os.path.samestat(now, original):
+                raise _refusal(path, verb, "it was changed meanwhile; run it again")
+        os.replace(temporary, path)
+    except BaseException:
+        if backup_path is not None and os.path.lexists(temporary):  # a signal may also come when all is done
+            os.unlink(backup_path)
+        raise
+    draft.backup_path = backup_path
+
+
+def _back_up(path: str) -> str:
+    """Link a second, unused name to a file; copy it if the file system has no links."""
+    number = 0
+    while True:
+        backup_path = f"{path}{BACKUP_ENDING}" + (f".{number}" if number else "")
+        try:
+            try:
+                os.link(path, backup_path)
+            except FileExistsError:
+                raise
+            except OSError:
+                with open(path, "rb") as original, open(backup_path, "xb") as copy:
+                    try:
+                        shutil.copyfileobj(original, copy)
+                        shutil.copystat(path, backup_path)
+                    except BaseException:
+                        os.unlink(backup_path)
+                        raise
+            return backup_path
+        except FileExistsError:
+            number += 1
+
+
+def _remove(temporary: str) -> None:
+    with suppress(OSError):  # it took its place, or was never created
+        os.unlink(temporary)
+    _unfinished.discard(temporary)
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files that are left when a signal interrupts their removal."""
+    for temporary in tuple(_unfinished):
+        _remove(temporary)
 
 
 def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:
@@ -106,189 +198,6 @@ def _refusing(path: str, verb: str = "write", *, several: bool = False) -> Itera
         raise _refusal(at_fault, verb, getattr(error, "strerror", None) or str(error)) from error
 
 
-@contextmanager
-def replacement(
-    path: str,
-    permissions: int,
-    *,
-    original: os.stat_result | None = None,
-    verb: str = "write",
-    beginning: str = TEMPORARY_BEGINNING,
-) -> Iterator[Replacement]:
-    """Create a file in the same folder whose name has a certain beginning; remove it unless it took its place.
-
-    With the status of an ``original``, the file at ``path`` is replaced only if it is unchanged. ``verb`` is for the
-    message. Raises UsageError for a file that cannot be written.
-    """
-    remove_leftovers(os.path.dirname(path), beginning)
-    temporary = os.path.join(os.path.dirname(path), f"{beginning}{os.urandom(8).hex()}")
-    _unfinished.add(temporary)
-    try:
-        with _refusing(path, verb):
-            file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
-            with suppress(OSError):
-                _lock(file.fileno())
-        try:
-            yield Replacement(path, permissions, original, verb, temporary, file)
-        finally:
-            with suppress(OSError):
-                file.close()
-    finally:
-        _remove(temporary)
-
-
-def _remove(temporary: str) -> None:
-    with suppress(OSError):  # it took its place, or was never created
-        os.unlink(temporary)
-    _unfinished.discard(temporary)
-
-
-def remove_unfinished() -> None:
-    """Remove the temporary files that are left when a signal interrupts their removal."""
-    for temporary in tuple(_unfinished):
-        _remove(temporary)
-
-
-def remove_leftovers(folder: str, beginning: str) -> None:
-    """Remove the temporary files that killed programs left in a folder.
-
-    A program locks its temporary file as long as it lives. One that was changed in the last minute stays: its writer
-    may be about to lock it, or to move it. Where there are no locks, one that was changed in the last day stays.
-    """
-    with suppress(OSError), os.scandir(folder or os.curdir) as entries:
-        for entry in entries:
-            if re.fullmatch(f"{re.escape(beginning)}[0-9a-f]{{16}}", entry.name):
-                with suppress(OSError):
-                    age = time.time() - entry.stat(follow_symlinks=False).st_mtime
-                    if entry.is_file(follow_symlinks=False) and age > LEFT_AFTER and _is_left(entry.path, age):
-                        os.unlink(entry.path)
-
-
-def _is_left(path: str, age: float) -> bool:
-    """Whether no living program holds the lock of a file, changed so many seconds ago; raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    try:
-        _lock(descriptor)
-    except BlockingIOError:
-        return False
-    except OSError:  # no locks here
-        return age > SURELY_LEFT_AFTER
-    finally:
-        os.close(descriptor)
-    return True
-
-
-def _lock(descriptor: int) -> None:
-    """Lock an open file until it is closed; raises BlockingIOError if it is locked, OSError if there are no locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        raise OSError(errno.ENOTSUP, "no locks") from None
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-class Replacement:
-    """A temporary file that is to replace the one at ``path``."""
-
-    def __init__(
-        self,
-        path: str,
-        permissions: int,
-        original: os.stat_result | None,
-        verb: str,
-        temporary: str,
-        file: IO[bytes],
-    ) -> None:
-        self.path = path
-        self._permissions, self._original, self._verb = permissions, original, verb
-        self._temporary, self._file = temporary, file
-
-    @contextmanager
-    def writer(self, compression: str | None) -> Iterator[Writable]:
-        """Write the whole file by the compression of that name; raises UsageError."""
-        with _refusing(self.path, self._verb):
-            stream = compressor(self._file, compression)
-        try:
-            yield _RefusingWriter(stream, self.path, self._verb)
-        except BaseException:
-            with suppress(OSError):
-                stream.close()
-            raise
-        with _refusing(self.path, self._verb):
-            stream.close()
-            self._file.close()
-
-    def take_place(self, *, backup: bool = False) -> str | None:
-        """Move the file, written and closed, to its place; raises UsageError.
-
-        With ``backup``, keep the original and return its new name: ``PATH.orig``, or ``PATH.orig.1`` ….
-        """
-        with _refusing(self.path, self._verb):
-            os.chmod(self._temporary, self._permissions)
-            if not backup:
-                self._replace()
-                return None
-            backup_path = _back_up(self.path)
-            try:
-                self._replace()
-            except BaseException:
-                if os.path.lexists(self._temporary):  # a signal may also come when all is done
-                    os.unlink(backup_path)
-                raise
-            return backup_path
-
-    def _replace(self) -> None:
-        old = self._original
-        if old is not None:
-            new = os.lstat(self.path)
-            if not os.path.samestat(new, old) or (new.st_size, new.st_mtime_ns) != (old.st_size, old.st_mtime_ns):
-                raise _refusal(self.path, self._verb, "it was changed meanwhile; run it again")
-        os.replace(self._temporary, self.path)
-
-
-class _RefusingWriter:
-    """Writes to a stream; raises UsageError with the path."""
-
-    def __init__(self, stream: IO[bytes] | BufferedIOBase, path: str, verb: str) -> None:
-        self._write, self._path, self._verb = stream.write, path, verb
-
-    def write(self, data: bytes, /) -> None:
-        try:
-            self._write(data)
-        except OSError as error:
-            raise _refusal(self._path, self._verb, error.strerror or str(error)) from error
-
-
-def _back_up(path: str) -> str:
-    """Link a second, unused name to a file; copy it if the file system has no links."""
-    number = 0
-    while True:
-        backup_path = f"{path}{BACKUP_ENDING}" + (f".{number}" if number else "")
-        try:
-            try:
-                os.link(path, backup_path)
-            except FileExistsError:
-                raise
-            except OSError:
-                _copy(path, backup_path)
-        except FileExistsError:
-            number += 1
-        else:
-            return backup_path
-
-
-def _copy(path: str, backup_path: str) -> None:
-    import shutil
-
-    with open(path, "rb") as original, open(backup_path, "xb") as copy:
-        try:
-            shutil.copyfileobj(original, copy)
-            shutil.copystat(path, backup_path)
-        except BaseException:
-            os.unlink(backup_path)
-            raise
-
-
 def write_files(folder: str, files: Files) -> None:
     """Write new files into a folder and folders below it, which are created if only their last part is missing.
 
@@ -300,11 +209,19 @@ def write_files(folder: str, files: Files) -> None:
     if existing:
         raise ExistingFileError(path=existing[0], others=tuple(existing[1:]))
     made: list[str] = []
+
+    def make(above: str) -> None:
+        if not os.path.isdir(above):
+            if not os.path.isdir(os.path.dirname(os.path.abspath(above))):
+                raise MissingFileError(what="No folder to make it in", path=os.path.dirname(above))
+            os.mkdir(above)
+            made.append(above)
+
     with _refusing(folder, several=True):
         try:
-            _make_folder(folder, made)
+            make(folder)
             for path, content in paths.items():
-                _make_folder(os.path.dirname(path), made)
+                make(os.path.dirname(path))
                 with open(path, "xb") as file:
                     made.append(path)
                     file.write(content)
@@ -313,15 +230,6 @@ def write_files(folder: str, files: Files) -> None:
                 with suppress(OSError):
                     os.rmdir(path) if os.path.isdir(path) else os.unlink(path)
             raise
-
-
-def _make_folder(folder: str, made: list[str]) -> None:
-    if os.path.isdir(folder):
-        return
-    if not os.path.isdir(os.path.dirname(os.path.abspath(folder))):
-        raise MissingFileError(what="No folder to make it in", path=os.path.dirname(folder))
-    os.mkdir(folder)
-    made.append(folder)
 
 
 def check_new_folder(folder: str) -> None:
@@ -336,16 +244,14 @@ def new_folder(folder: str) -> Iterator[None]:
 
     Raises ExistingFileError, and UsageError for a file that cannot be written.
     """
-    import shutil
-
     check_new_folder(folder)
-    known = os.path.isdir(folder)
+    was_there = os.path.isdir(folder)
     with _refusing(folder, several=True):
         os.makedirs(folder, exist_ok=True)
         try:
             yield
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
-            if known:
+            if was_there:
                 os.mkdir(folder)
             raise

@@ -6,38 +6,36 @@ raises UnreadableFileError with its number and the key or column.
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines, is_utf8
+from geval_py.reading.rewriting import Writable
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.text import shorten, some_of, visible
-from geval_py.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
-    from geval_py.reading.rewriting import Writable
-
-    Lines: TypeAlias = Generator[str]
-    Parsed: TypeAlias = Iterable[tuple["Row", WordProbs]]
+Lines: TypeAlias = Generator[str]
+Parsed: TypeAlias = Iterable[tuple["Row", WordProbs]]
 
 # The keys of a row, in all formats.
 WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs", "buckets"
 UNITS, KEYS = (PROBABILITIES, LOGARITHMS), (WORDS, PROBABILITIES, LOGARITHMS, BUCKETS)
 ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
 _NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
-MOST_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
-MOST_ENTRIES = 1 << 22  # rows of CSV that are one line
-MOST_IN_A_ROW = 1.1  # the sum of a row's probabilities, which may be rounded
+MAX_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
+MAX_ENTRIES = 1 << 22  # rows of CSV that are one line
+MAX_SUM = 1.1  # of a row's probabilities, which may be rounded
 
 
-class Row(Value):
+class Row(NamedTuple):
     """A row of a file, numbered from 1, for the errors in it."""
 
     path: str
@@ -53,7 +51,7 @@ def rows_of_lines(path: str, lines: Iterable[str]) -> Iterator[tuple[Row, WordPr
     """Parse the lines of an output; raises MalformedLineError."""
     for number, line in enumerate(lines, 1):
         try:
-            yield Row(path=path, number=number), parse_line(line, number)
+            yield Row(path, number), parse_line(line, number)
         except MalformedLineError as error:
             error.path = path
             raise
@@ -165,8 +163,8 @@ def finite_number(value: Any, row: Row, key: str) -> float:
 
 def kind_of(value: object) -> str:
     """Name the kind of a value of JSON, for errors."""
-    known = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
-    return "nothing" if value is None else known.get(type(value), type(value).__name__)
+    kinds = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    return "nothing" if value is None else kinds.get(type(value), type(value).__name__)
 
 
 def quoted(word: object) -> str:
@@ -192,57 +190,53 @@ def json_rows(
 
     ``hooks`` are arguments of json.JSONDecoder.
     """
-    import json
-
     decode = json.JSONDecoder(object_pairs_hook=map_of, **hooks).decode
-    with LineReader(path, max_bytes=max_bytes) as reader:
-        for number, text in enumerate(_texts(reader), 1):
-            row = Row(path=path, number=number)
-            if not text.strip():
-                raise row.error("", "the line is empty")
-            if len(text) > MOST_ROW_BYTES:
-                raise row.error("", f"it has more than {MOST_ROW_BYTES} characters")
-            try:
-                value = decode(text)
-            except RecursionError:
-                raise row.error("", "its lists and maps are nested too deeply") from None
-            except json.JSONDecodeError as error:
-                raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
-            except ValueError as error:
-                is_long = str(error).startswith("Exceeds the limit")
-                raise row.error("", "a number has too many digits" if is_long else str(error)) from None
-            if not isinstance(value, dict):
-                raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
-            yield row, value
+    for row, text in _texts(path, max_bytes):
+        if not text.strip():
+            raise row.error("", "the line is empty")
+        if len(text) > MAX_ROW_BYTES:
+            raise row.error("", f"it has more than {MAX_ROW_BYTES} characters")
+        try:
+            value = decode(text)
+        except RecursionError:
+            raise row.error("", "its lists and maps are nested too deeply") from None
+        except json.JSONDecodeError as error:
+            raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
+        except ValueError as error:
+            is_long = str(error).startswith("Exceeds the limit")
+            raise row.error("", "a number has too many digits" if is_long else str(error)) from None
+        if not isinstance(value, dict):
+            raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
+        yield row, value
 
 
-def _texts(reader: LineReader) -> Iterator[str]:
+def _texts(path: str, max_bytes: int | None) -> Iterator[tuple[Row, str]]:
     """Yield decoded lines; raises UnreadableFileError for one that is not in UTF-8."""
     number = 0
-    while block := reader.block():
-        stored: list[bytes] = []
-        for of_block, text in enumerate(decode_lines(block)):
-            number += 1
-            if "\ufffd" in text:  # it may stand for other bytes
-                stored = stored or block.split(b"\n")
-                if not is_utf8(stored[of_block]):
-                    raise Row(path=reader.path, number=number).error("", "it is not in UTF-8")
-            yield text
+    with LineReader(path, max_bytes=max_bytes) as reader:
+        while block := reader.block():
+            stored: list[bytes] = []
+            for place, text in enumerate(decode_lines(block)):
+                number += 1
+                row = Row(path, number)
+                if "\ufffd" in text:  # it may stand for other bytes
+                    stored = stored or block.split(b"\n")
+                    if not is_utf8(stored[place]):
+                        raise row.error("", "it is not in UTF-8")
+                yield row, text
 
 
 def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a map of JSON (an ``object_pairs_hook``); raises ValueError if two keys are equal."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         times = Counter(key for key, _ in pairs)
         raise ValueError(f"the key {quoted(next(key for key in times if times[key] > 1))} is there twice")
-    return found
+    return values
 
 
 def write_json_lines(rows: Parsed, file: Writable) -> None:
     """Write rows as JSON lines."""
-    import json
-
     for _, row in rows:
         file.write((json.dumps(values_of(row), ensure_ascii=False) + "\n").encode())
 
@@ -250,13 +244,13 @@ def write_json_lines(rows: Parsed, file: Writable) -> None:
 # CSV of class probabilities
 
 
-def read_csv(path: str, max_bytes: int | None = None) -> Lines:
+def read_csv(path: str, *, max_bytes: int | None = None) -> Lines:
     """Yield the lines of a CSV with a header: ``id,label,p``, or a column for each label.
 
     With ``id,label,p``, or ``id,label,logprob``, the rows of one id, which follow each other, are a line. With a
     column for each label, as pandas writes scikit-learn's ``predict_proba``, a row is a line; a first column with the
-    name id, in capitals or not, or without a name, is left out. A row whose sum is above MOST_IN_A_ROW is refused: it
-    may have a column that is of no label.
+    name id, in capitals or not, or without a name, is left out. A row whose sum is above MAX_SUM is refused: it may
+    have a column that is of no label.
     """
     rows = _csv_rows(path, max_bytes)
     row, header = next(rows, (None, None))
@@ -267,74 +261,66 @@ def read_csv(path: str, max_bytes: int | None = None) -> Lines:
         return
     first = int(not header or header[0].lower() in ("", ID))  # an empty line is a header without columns
     labels = header[first:]
-    if (reason := _header_fault(header, labels)) is not None:
-        raise row.error("", reason)
+    separator = next((one for one in ";\t" if one in header[0]), None) if len(header) == 1 else None
+    twice = next((label for label, count in Counter(labels).items() if count > 1), None)
+    if separator is not None:
+        raise row.error("", f"the columns are separated by {quoted(separator)}; commas are wanted")
+    if {ID, LABEL} <= {*header}:
+        wanted = f"`{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
+        raise row.error("", f"the header is {quoted(','.join(header))}; {wanted}")
+    if not labels or not all(map(str.strip, labels[1:])):
+        raise row.error("", f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
+    if twice is not None:
+        raise row.error("", f"there are two columns {quoted(twice)}")
+    keys = [f"column {quoted(label)}" for label in labels]
     for row, fields in rows:
         if len(fields) != len(header):
             raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")
-        numbers = [
-            parsed_number(field, row, f"column {quoted(label)}")
-            for field, label in zip(fields[first:], labels, strict=True)
-        ]
-        line = line_of_entries(row, labels, numbers, PROBABILITIES, lambda n: f"column {quoted(labels[n])}")
-        if (total := math.fsum(numbers)) > MOST_IN_A_ROW:
+        numbers = [parsed_number(field, row, key) for field, key in zip(fields[first:], keys, strict=True)]
+        line = line_of_entries(row, labels, numbers, PROBABILITIES, keys.__getitem__)
+        if (total := math.fsum(numbers)) > MAX_SUM:
             reason = "a column may be of no label: leave it out; or divide the row by its sum"
             raise row.error("", f"the probabilities sum to {total:.4g}; {reason}")
         yield line
 
 
-def _header_fault(header: Sequence[str], labels: Sequence[str]) -> str | None:
-    """Return why a header cannot be of a CSV with a column for each label; None if it can."""
-    if len(header) == 1 and (separator := next((one for one in ";\t" if one in header[0]), None)):
-        return f"the columns are separated by {quoted(separator)}; commas are wanted"
-    if {ID, LABEL} <= {*header}:
-        return f"the header is {quoted(','.join(header))}; `{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
-    if not labels or not all(map(str.strip, labels[1:])):
-        return f"the header is `{ID},{LABEL},{P}`, or names a column for each label"
-    twice = next((label for label, count in Counter(labels).items() if count > 1), None)
-    return None if twice is None else f"there are two columns {quoted(twice)}"
-
-
-def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], of_number: str) -> Lines:
-    unit = PROBABILITIES if of_number == P else LOGARITHMS
+def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], number_column: str) -> Lines:
+    """Yield a line for the rows of each id."""
+    unit = PROBABILITIES if number_column == P else LOGARITHMS
     seen: set[int] = set()  # hashes, since strangers' ids may be long
 
-    def checked(item: tuple[Row, list[str]]) -> str:
+    def identity(item: tuple[Row, list[str]]) -> str:
         row, fields = item
         if len(fields) != 3:
             raise row.error("", f"{len(fields)} columns, but the header has 3")
         return fields[0]
 
-    for identity, of_id in groupby(rows, key=checked):
-        group = list(islice(of_id, MOST_ENTRIES + 1))
-        row = group[0][0]
-        if hash(identity) in seen:
-            raise row.error(f"column {ID}", f"the rows of {quoted(identity)} do not follow each other")
-        if len(group) > MOST_ENTRIES:
-            raise row.error(f"column {ID}", f"more than {MOST_ENTRIES} rows are of {quoted(identity)}")
-        seen.add(hash(identity))
-        numbers = [parsed_number(fields[2], of, f"column `{of_number}`") for of, fields in group]
-        yield line_of_entries(
-            row, [fields[1] for _, fields in group], numbers, unit, lambda n: f"entry {n + 1}, column {of_number}"
-        )
+    for name, group in groupby(rows, key=identity):
+        entries = list(islice(group, MAX_ENTRIES + 1))
+        row = entries[0][0]
+        if hash(name) in seen:
+            raise row.error(f"column {ID}", f"the rows of {quoted(name)} do not follow each other")
+        if len(entries) > MAX_ENTRIES:
+            raise row.error(f"column {ID}", f"more than {MAX_ENTRIES} rows are of {quoted(name)}")
+        seen.add(hash(name))
+        words = [fields[1] for _, fields in entries]
+        numbers = [parsed_number(fields[2], entry, f"column `{number_column}`") for entry, fields in entries]
+        yield line_of_entries(row, words, numbers, unit, lambda n: f"entry {n + 1}, column {number_column}")
 
 
 def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]]]:
     """Yield the header and the rows of a CSV; raises UnreadableFileError."""
-    import csv
-
-    with LineReader(path, max_bytes=max_bytes) as reader:
-        rows, number = csv.reader((f"{text}\n" for text in _texts(reader)), strict=True), 0
-        while True:
-            row = Row(path=path, number=number + 1)
-            try:
-                fields = next(rows, None)
-            except csv.Error as error:
-                raise row.error("", f"it is not CSV: {error}") from None
-            if fields is None:
-                return
-            number = rows.line_num
-            yield row, fields
+    rows, number = csv.reader((f"{text}\n" for _, text in _texts(path, max_bytes)), strict=True), 0
+    while True:
+        row = Row(path, number + 1)
+        try:
+            fields = next(rows, None)
+        except csv.Error as error:
+            raise row.error("", f"it is not CSV: {error}") from None
+        if fields is None:
+            return
+        number = rows.line_num
+        yield row, fields
 
 
 def parsed_number(field: str, row: Row, key: str) -> float:
@@ -347,23 +333,19 @@ def parsed_number(field: str, row: Row, key: str) -> float:
 
 def write_csv(rows: Parsed, file: Writable) -> None:
     """Write rows as CSV, ``id,label,p``; raises UsageError for buckets, and for both units in one file."""
-    import csv
-    import io
-
     unit = None
     for row, parsed in rows:
         values = values_of(parsed)
         if BUCKETS in values:
             raise UsageError(message=f"line {row.number} is a line of buckets, which CSV has no labels for")
-        of_row = next(iter(values.keys() - {WORDS}))
+        row_unit = next(iter(values.keys() - {WORDS}))
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if unit is None:
-            unit = of_row
+            unit = row_unit
             writer.writerow([ID, LABEL, P if unit == PROBABILITIES else LOG_P])
-        elif of_row != unit:
-            raise UsageError(
-                message=f"line {row.number} has {of_row}, those before it {unit}: CSV has one column for both"
-            )
+        elif row_unit != unit:
+            message = f"line {row.number} has {row_unit}, those before it {unit}: CSV has one column for both"
+            raise UsageError(message=message)
         writer.writerows([row.number, word, repr(n)] for word, n in zip(values[WORDS], values[unit], strict=True))
         file.write(text.getvalue().encode())

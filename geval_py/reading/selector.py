@@ -7,8 +7,9 @@ The keys of a selector lead from map to map. What is found is written as compact
 (GEval.Selector of 1.42.2, with the libraries aeson and aeson-pretty). The items of a list are the words of a line.
 White space inside an item becomes U+2423, so that it remains one word.
 
-:func:`selected_split` puts a :class:`Selected` in the place of the path of each file of JSON lines, so that whatever
-reads the file reads these lines.
+
+:func:`selected_split` puts a :class:`geval_py.reading.sources.VirtualFile` in the place of the path of each file of
+JSON lines, so that whatever reads the file reads these lines.
 """
 
 from __future__ import annotations
@@ -16,73 +17,49 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from typing import Any, TypeVar
 
 from geval_py.errors import UsageError
 from geval_py.reading import rows
-from geval_py.reading.file_lines import FileLines
-from geval_py.reading.sources import name_of
+from geval_py.reading.sources import VirtualFile, name_of
 from geval_py.text import SPACES, named, shorten
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    Of = TypeVar("Of")  # a Split, whose module imports this one
+AnySplit = TypeVar("AnySplit")  # a Split, whose module imports this one
 
 ENDING = ".jsonl"
 SPACE = "\u2423"  # OPEN BOX, in the place of white space inside an item
 REPLACEMENT = "\ufffd"
-LINES_AT_ONCE = 64
+MAX_EXPONENT = 1_000_000  # a greater one is not a number that anyone means
 _NUMBER = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
-_MOST_EXPONENT = 1_000_000  # a greater one is not a number that anyone means
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "<": "\\u003c", ">": "\\u003e"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(r'["\\<>\x00-\x1f]')
 
 
-class Selected(FileLines):
-    """The parts that a selector, its only option, finds in a file of JSON lines, in the place of its path."""
-
-    def pieces(self, max_bytes: int | None) -> Iterator[bytes]:
-        (selector,) = self.options
-        return _encoded_lines(str(self), selector, max_bytes)
-
-
-def selected_split(split: Of, selector: str) -> Of:
+def selected_split(split: AnySplit, selector: str) -> AnySplit:
     """Return a Split whose answers and outputs, and input if it is of JSON lines, are what a selector finds in them.
 
     Raises UsageError for answers and outputs that are no JSON lines.
     """
     files: Any = split
-    outputs = tuple(of.replace(path=selected_file(of.path, selector)) for of in files.outputs)
-    given = files.input
-    if given is not None and _is_of_json(given):
-        given = selected_file(given, selector)
-    selected: Of = replace(files, expected=selected_file(files.expected, selector), outputs=outputs, input=given)
+    outputs = tuple(replace(output, path=selected_file(output.path, selector)) for output in files.outputs)
+    inputs = files.input
+    if inputs is not None and name_of(inputs).endswith(ENDING):
+        inputs = selected_file(inputs, selector)
+    selected: AnySplit = replace(
+        files, expected=selected_file(files.expected, selector), outputs=outputs, input=inputs
+    )
     return selected
 
 
-def selected_file(path: str, selector: str) -> str:
+def selected_file(path: str, selector: str) -> VirtualFile:
     """Return what is read in place of a file of JSON lines; raises UsageError for another file."""
-    if isinstance(path, Selected):
+    if isinstance(path, VirtualFile) and path.read is read_selected:
         return path
-    if not _is_of_json(path):
+    if not name_of(path).endswith(ENDING):
         hint = f"--selector names parts of JSON lines, in files that end in {ENDING}"
         raise UsageError(message=f"selectors not handled for TSVs\n  {named(path)}: {hint}")
-    return Selected(str(path), selector)
-
-
-def _is_of_json(path: str) -> bool:
-    return name_of(path).endswith(ENDING)
-
-
-def _encoded_lines(path: str, selector: str, max_bytes: int | None) -> Iterator[bytes]:
-    """Yield the selected parts, encoded and ended by LF, several lines in a piece."""
-    keys = selector.split("/")
-    found = rows.json_rows(path, max_bytes, _HOOKS)
-    while piece := list(islice(found, LINES_AT_ONCE)):
-        yield "".join([f"{_selected(row, value, keys)}\n" for row, value in piece]).encode()
+    return VirtualFile(str(path), read_selected, (selector,))
 
 
 class _Number(str):
@@ -98,22 +75,24 @@ def _refused(name: str) -> None:
 _HOOKS = {"parse_float": _Number, "parse_int": _Number, "parse_constant": _refused}
 
 
-def _selected(row: rows.Row, value: Any, keys: list[str]) -> str:
-    for place, key in enumerate(keys, 1):
-        if not isinstance(value, dict) or key not in value:
-            raise row.error("", f"selector failed: there is no {rows.quoted('/'.join(keys[:place]))}")
-        value = value[key]
-    try:
-        return " ".join(map(_item, value)) if isinstance(value, list) else _written(value)
-    except RecursionError:
-        raise row.error("", "its lists and maps are nested too deeply") from None
-    except ValueError as error:
-        raise row.error("", str(error)) from None
-
-
-def _item(value: object) -> str:
-    text = _written(value).replace(SPACE, f"\\u{ord(SPACE):04x}")
-    return re.sub(f"[{SPACES}]", SPACE, text)
+def read_selected(path: str, selector: str, *, max_bytes: int | None = None) -> Iterator[str]:
+    """Yield the parts that a selector finds in a file of JSON lines, each as a line; raises UnreadableFileError."""
+    keys = selector.split("/")
+    for row, value in rows.json_rows(path, max_bytes, _HOOKS):
+        for place, key in enumerate(keys, 1):
+            if not isinstance(value, dict) or key not in value:
+                raise row.error("", f"selector failed: there is no {rows.quoted('/'.join(keys[:place]))}")
+            value = value[key]
+        try:
+            if isinstance(value, list):
+                words = (_written(item).replace(SPACE, f"\\u{ord(SPACE):04x}") for item in value)
+                yield " ".join([re.sub(f"[{SPACES}]", SPACE, word) for word in words])
+            else:
+                yield _written(value)
+        except RecursionError:
+            raise row.error("", "its lists and maps are nested too deeply") from None
+        except ValueError as error:
+            raise row.error("", str(error)) from None
 
 
 def _written(value: object) -> str:
@@ -130,7 +109,7 @@ def _written(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = _ESCAPED.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}", text)
+    escaped = _ESCAPED.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04x}", text)
     return '"' + _SURROGATE.sub(REPLACEMENT, escaped) + '"'
 
 
@@ -142,7 +121,7 @@ def _written_number(written: str) -> str:
     """
     match = _NUMBER.fullmatch(written)
     sign, whole, fraction, power = match.groups() if match else ("", "0", None, None)
-    if power is not None and len(power) > len(str(_MOST_EXPONENT)):
+    if power is not None and len(power) > len(str(MAX_EXPONENT)):
         raise ValueError(f"the exponent of {shorten(written)} is too far from 0")
     exponent = int(power or 0) - len(fraction or "")
     coefficient = (whole + (fraction or "")).lstrip("0")

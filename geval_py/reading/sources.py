@@ -1,7 +1,7 @@
 """Sources: paths, standard input, addresses and files in parts, found and opened.
 
 A source is a path, ``-`` (standard input), ``http(s)://``, an address that fsspec reads
-(:mod:`geval_py.reading.remote`), or lines in memory (:class:`Memory`). A compressed source is decompressed
+(:mod:`geval_py.reading.remote`), or a :class:`VirtualFile`. A compressed source is decompressed
 (:mod:`geval_py.reading.compression`).
 
 Jobs on many machines may write a file in parts: ``out-00003-of-00064.tsv.zst`` is the fourth of 64. Parts are
@@ -16,38 +16,28 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import filter as matching
+from glob import escape, glob
+from itertools import chain
+from typing import Any, TypeAlias
+from uuid import uuid4
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
+from geval_py.reading import remote
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
+from geval_py.reading.remote import Kind
 from geval_py.text import named, natural_order
-from geval_py.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, TypeAlias
-
-    from geval_py.reading.compression import Readable
-    from geval_py.reading.remote import Kind
-
-    # Device, inode, size in bytes, and modification time in ns; for a remote file, what its driver reports.
-    FileState: TypeAlias = tuple[object, object, int, object]
+# Device, inode, size in bytes, and modification time in ns; for a remote file, what its driver reports.
+FileState: TypeAlias = tuple[object, object, int, object]
 
 STANDARD_INPUT = "-"
-FORMAT_ENDINGS = (
-    ".jsonl",
-    ".parquet",
-    ".csv",
-    ".words.nbest",
-    ".nbest",
-    ".predictions.json",
-)  # of formats.FORMATS_IN
-ANY_FORMAT = "|".join((".tsv", *FORMAT_ENDINGS)).replace(".", r"\.")
-# An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
-OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{ANY_FORMAT}))(?:\.(?:xz|gz|bz2|zst))?"
-MOST_NAMED = 5  # missing parts in a message
+MAX_NAMED_PARTS = 5  # missing ones, in a message
+CHUNK_BYTES = 1 << 16  # read at once from a pipe
+ENCODED_CHARACTERS = 1 << 16  # of lines that are encoded together
 _ANY_COMPRESSION = "|".join(COMPRESSED_ENDINGS).replace(".", r"\.")
 _REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
 _PART = rf"(?s)(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)"
@@ -72,43 +62,76 @@ class ListedRows:
     lines: Callable[[int], bytes]
 
 
-class Memory(str):
-    """Lines in memory in the place of a path; messages show the text as the path.
+class VirtualFile(str):
+    """What is read as lines in the place of a path: a file in another format than TSV, or lines in memory.
 
-    ``read`` returns the encoded lines, each ended by LF, as often as it is called.
+    Messages show the text as the path. ``read(path, *options, max_bytes=…)`` yields the lines of a file, as often as
+    it is called; it raises TooLargeError for a file that unpacks to more than ``max_bytes``. ``options`` are what
+    else the lines depend on. ``list_files`` returns the paths of the files that are read. ``read_rows``, if the
+    format has it, yields the lines as rows in buffers, or as text where they are in another form.
+    :func:`memory_file` makes lines in memory.
     """
 
-    read: Callable[[], Iterable[bytes]]
-    _state: FileState
+    read: Callable[..., Iterable[Any]]
+    options: tuple[str, ...]
+    list_files: Callable[[str], tuple[str, ...]] | None
+    read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None
+    token: str  # what tells lines in memory from others; empty for a file
 
-    def __new__(cls, name: str, read: Callable[[], Iterable[bytes]]) -> Memory:
-        from uuid import uuid4
-
-        self = super().__new__(cls, name)
-        self.read = read
-        self._state = (uuid4().hex, None, 0, None)
+    def __new__(
+        cls,
+        path: str,
+        read: Callable[..., Iterable[Any]],
+        options: tuple[str, ...] = (),
+        list_files: Callable[[str], tuple[str, ...]] | None = None,
+        read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None = None,
+        token: str = "",
+    ) -> VirtualFile:
+        self = super().__new__(cls, path)
+        self.read, self.options, self.list_files, self.read_rows, self.token = (
+            read, options, list_files, read_rows, token,
+        )  # fmt: skip
         return self
 
-    def pieces(self, max_bytes: int | None) -> Iterable[bytes]:
-        """Read the lines; raises TooLargeError if they are unpacked from a file, to more than ``max_bytes``."""
-        del max_bytes
-        return self.read()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return VirtualFile, (str(self), self.read, self.options, self.list_files, self.read_rows, self.token)
 
-    def rows(self) -> Iterator[ListedRows | bytes] | None:
-        """Read the lines as rows in buffers, or as text where they are in another form; None if there are no rows."""
-        return None
+    def pieces(self, max_bytes: int | None = None) -> Iterator[bytes]:
+        """Yield the lines, encoded and ended by LF, several in a piece; raises as ``read``."""
+        if self.token:
+            yield from self.read()
+            return
+        lines: list[str] = []
+        size = 0
+        for line in self.read(str(self), *self.options, max_bytes=max_bytes):
+            lines.append(line)
+            size += len(line)
+            if size >= ENCODED_CHARACTERS:
+                yield "".join([f"{line}\n" for line in lines]).encode()
+                lines, size = [], 0
+        yield "".join([f"{line}\n" for line in lines]).encode()
 
-    def absolute(self) -> Memory:
-        """Return the same lines, in the place of a path that does not depend on the current folder."""
-        return self
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the files that are read, in order; raises as :func:`parts_of`."""
+        if self.token:
+            return ()
+        return parts_of(str(self)) if self.list_files is None else self.list_files(str(self))
 
     @property
     def state(self) -> FileState:
         """A value that differs once the lines do."""
-        return self._state
+        if self.token or is_address(self):
+            return self.token or (str(self), *self.options), None, 0, None
+        states = tuple(map(state_at, self.files))
+        if len(states) == 1 and not self.options:
+            return states[0]
+        return (states, *self.options), None, sum(state[2] for state in states), None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Memory, (str(self), self.read), {"_state": self._state}
+
+def memory_file(name: str, read: Callable[[], Iterable[bytes]]) -> VirtualFile:
+    """Return lines in memory in the place of a path; ``read`` returns them encoded, several in a piece."""
+    return VirtualFile(name, read, token=uuid4().hex)
 
 
 class Source:
@@ -123,25 +146,28 @@ class Source:
 
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
-        if isinstance(path, Memory):
-            self.stream = self._file = _Pieces(path.pieces(max_bytes))
-            self.is_here, self.state, self.size, self.compression = False, path.state, None, None
+        self.is_here, self.size, self.compression = False, None, None
+        if isinstance(path, VirtualFile):
+            self.stream = self._file = _PieceStream(path.pieces(max_bytes))
+            self.state = path.state
             return
-        self._file, regular = _open_raw(path)
-        self.is_here = regular and not is_remote(path)
-        self.state = self._state_now() if regular else None
+        self._file, can_seek = _opened(path)
+        self.is_here = can_seek and not is_remote(path)
+        self.state = self._state_now() if can_seek else None
         self.size = self.state[2] if self.state else None
+        head = b""
         try:
-            head = b""
             with naming(path):
                 while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
                     head += more
         except BaseException:
             self.close()
             raise
-        if regular:
+        if can_seek:
             self._file.seek(0)
-        raw = self._file if regular else _Chained(head, self._file)
+            raw = self._file
+        else:
+            raw = _PieceStream(chain([head], iter(lambda: self._file.read(CHUNK_BYTES) or b"", b"")))
         compression = compression_of(head)
         self.compression = compression.name if compression else None
         self.stream = Decompressed(raw, compression, path, max_bytes) if compression else raw
@@ -169,22 +195,22 @@ class Source:
             self._file.close()
 
 
-def _open_raw(path: str) -> tuple[Any, bool]:
+def _opened(path: str) -> tuple[Any, bool]:
     """Open the stored bytes; the second value tells whether they can be sought."""
     if path == STANDARD_INPUT:
         if sys.stdin is None:
             raise UnreadableFileError(path=path, reason="it is closed")
         return sys.stdin.buffer, False
-    if is_address(path) or is_remote(path):
-        from geval_py.reading import remote
-
-        return (remote.HttpBody(path), False) if is_address(path) else (remote.RemoteFile(path), True)
+    if is_address(path):
+        return remote.HttpBody(path), False
+    if is_remote(path):
+        return remote.RemoteFile(path), True
     with naming(path):
         file = open(path, "rb", buffering=0)
     return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
 
-class _Pieces(io.RawIOBase):
+class _PieceStream(io.RawIOBase):
     """A stream of pieces of bytes."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -194,7 +220,7 @@ class _Pieces(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Any) -> int:  # a writable buffer; typeshed has no public name for it
         while not self._left:
             piece = next(self._pieces, None)
             if piece is None:
@@ -205,34 +231,15 @@ class _Pieces(io.RawIOBase):
         return len(data)
 
 
-class _Chained(io.RawIOBase):
-    """A stream whose first bytes were already read, to find out its compression."""
-
-    def __init__(self, head: bytes, rest: Readable) -> None:
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # a writable buffer; typeshed has no public name for it
-        size = len(buffer)
-        data = self._head[:size] or self._rest.read(size) or b""
-        self._head = self._head[size:]
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _state_of(found: os.stat_result) -> FileState:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _state_of(status: os.stat_result) -> FileState:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def state_at(path: str) -> FileState:
     """Return a file's state, which differs once it was changed or replaced; raises UnreadableFileError."""
-    if isinstance(path, Memory):
+    if isinstance(path, VirtualFile):
         return path.state
     if is_remote(path):
-        from geval_py.reading import remote
-
         return remote.state_of(path)
     with naming(path):
         return _state_of(os.stat(path))
@@ -269,12 +276,13 @@ def is_address(path: str) -> bool:
 
 def can_be_reread(path: str) -> bool:
     """Whether a source can be read a second time: a file can, a pipe or an http address cannot."""
-    return isinstance(path, Memory) or (path != STANDARD_INPUT and not is_address(path) and is_file(path))
+    return isinstance(path, VirtualFile) or (path != STANDARD_INPUT and not is_address(path) and is_file(path))
 
 
 def is_file(path: str) -> bool:
     """Whether a path is that of a regular file or of a file in parts."""
-    return is_regular(path) or _is_whole(path)
+    part = part_of(os.path.basename(path))
+    return is_regular(path) or (part is not None and part.number is None)
 
 
 def find_file(path: str) -> str | None:
@@ -342,37 +350,30 @@ def join(folder: str, path: str) -> str:
 
 def absolute(path: str) -> str:
     """Return a path that does not depend on the current folder; one with a scheme, also http(s), stays as it is."""
-    if isinstance(path, Memory):
-        return path.absolute()
+    if isinstance(path, VirtualFile):
+        place = path if path.token else absolute(str(path))
+        return VirtualFile(place, path.read, path.options, path.list_files, path.read_rows, path.token)
     return path if is_address(path) or is_remote(path) else os.path.abspath(path)
 
 
 def is_folder(path: str) -> bool:
     """Whether a folder exists; raises UnreadableFileError if a remote file system does not answer."""
-    return _remote_kind(path) == "directory" if is_remote(path) else os.path.isdir(path)
+    return remote.kind_at(path) == "directory" if is_remote(path) else os.path.isdir(path)
 
 
 def is_regular(path: str) -> bool:
     """Whether a regular file exists; raises as :func:`is_folder`."""
-    return _remote_kind(path) == "file" if is_remote(path) else os.path.isfile(path)
+    return remote.kind_at(path) == "file" if is_remote(path) else os.path.isfile(path)
 
 
 def exists(path: str) -> bool:
     """Whether anything exists at a path; raises as :func:`is_folder`."""
-    return _remote_kind(path) is not None if is_remote(path) else os.path.exists(path)
-
-
-def _remote_kind(path: str) -> Kind | None:
-    from geval_py.reading import remote
-
-    return remote.kind_at(path)
+    return remote.kind_at(path) is not None if is_remote(path) else os.path.exists(path)
 
 
 def names_in(folder: str, kind: Kind | None = None) -> list[str]:
     """Return the names in a folder: all, or only files or folders; raises UnreadableFileError."""
     if is_remote(folder):
-        from geval_py.reading import remote
-
         return remote.names_in(folder, kind)
     with naming(folder):
         if kind is None:
@@ -387,11 +388,7 @@ def matching_files(folder: str, pattern: str) -> list[str]:
     In a remote path only the last part may be a pattern.
     """
     if not is_remote(join(folder, pattern)):
-        from glob import escape, glob
-
         return [path for path in glob(os.path.join(escape(folder), pattern)) if os.path.isfile(path)]
-    from fnmatch import filter as matching
-
     place, last = os.path.split(join(folder, pattern))
     if not is_folder(place):
         return []
@@ -401,7 +398,8 @@ def matching_files(folder: str, pattern: str) -> list[str]:
 # Files in parts.
 
 
-class Part(Value):
+@dataclass(frozen=True, slots=True)
+class Part:
     """The meaning of a part's name: the name of the whole file, the part's number, and the number of parts.
 
     ``pattern`` is the name with a star for the number; the ``number`` of the pattern itself is None.
@@ -430,18 +428,13 @@ def part_of(name: str) -> Part | None:
     )
 
 
-def _is_whole(path: str) -> bool:
-    part = part_of(os.path.basename(path))
-    return part is not None and part.number is None
-
-
 def is_part_of(path: str, whole: str) -> bool:
     """Whether one path is that of a part of the file in parts at another path."""
-    (folder, name), (of_folder, of_name) = os.path.split(path), os.path.split(whole)
-    part, of = part_of(name), part_of(of_name)
-    if part is None or of is None or of.number is not None:
+    (folder, name), (whole_folder, pattern) = os.path.split(path), os.path.split(whole)
+    part, parts = part_of(name), part_of(pattern)
+    if part is None or parts is None or parts.number is not None:
         return False
-    return folder == of_folder and part.whole == of.whole
+    return folder == whole_folder and part.whole == parts.whole
 
 
 def name_of(name: str) -> str:
@@ -465,8 +458,8 @@ def wholes_among(names: Iterable[str]) -> dict[str, str]:
 
 
 def _numbered_parts(names: Iterable[str]) -> list[tuple[Part, str]]:
-    found = ((part_of(name), name) for name in names)
-    parts = [(part, name) for part, name in found if part is not None and part.number is not None]
+    named_parts = ((part_of(name), name) for name in names)
+    parts = [(part, name) for part, name in named_parts if part is not None and part.number is not None]
     return sorted(parts, key=lambda part: natural_order(part[1]))
 
 
@@ -477,17 +470,17 @@ def parts_of(path: str) -> tuple[str, ...]:
     """
     folder, name = os.path.split(path)
     wanted = part_of(name)
-    if isinstance(path, Memory) or wanted is None or wanted.number is not None or _exists(path):
+    if isinstance(path, VirtualFile) or wanted is None or wanted.number is not None or _exists(path):
         return (path,)
-    found = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == wanted.whole]
-    counts = {part.count: other for part, other in found}
+    parts = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == wanted.whole]
+    counts = {part.count: other for part, other in parts}
     if len(counts) > 1:
         *others, last = sorted(counts)
         reason = f"there are parts of {', '.join(map(str, others))} and of {last}"
         raise PartsError(path=path, reason=reason, names=tuple(counts.values()))
     count = next(iter(counts), wanted.count)
     by_number: dict[int, list[str]] = {}
-    for part, other in found:
+    for part, other in parts:
         by_number.setdefault(part.number or 0, []).append(other)
     for number, same in sorted(by_number.items()):
         if number >= count:
@@ -495,16 +488,12 @@ def parts_of(path: str) -> tuple[str, ...]:
             raise PartsError(path=path, reason=reason, names=tuple(same))
         if len(same) > 1:
             raise PartsError(path=path, reason=f"part {number} of {count} is there twice", names=tuple(same))
-    if len(by_number) < count:
-        raise PartsError(path=path, reason=_missing_parts(by_number, count))
-    return tuple(os.path.join(folder, by_number[number][0]) for number in sorted(by_number))
-
-
-def _missing_parts(by_number: dict[int, list[str]], count: int) -> str:
-    first = range(min(count, len(by_number) + MOST_NAMED))  # a stranger's file name may give any count
-    numbers = [number for number in first if number not in by_number][:MOST_NAMED]
     missing = count - len(by_number)
-    if missing == 1:
-        return f"part {numbers[0]} of {count} is missing"
-    more = f" and {missing - MOST_NAMED} more" if missing > MOST_NAMED else ""
-    return f"parts {', '.join(map(str, numbers))}{more} of {count} are missing"
+    if missing:
+        first = range(min(count, len(by_number) + MAX_NAMED_PARTS))  # a stranger's file name may give any count
+        numbers = [number for number in first if number not in by_number][:MAX_NAMED_PARTS]
+        more = f" and {missing - MAX_NAMED_PARTS} more" if missing > MAX_NAMED_PARTS else ""
+        named_ones = f"parts {', '.join(map(str, numbers))}{more} of {count} are missing"
+        one = f"part {numbers[0]} of {count} is missing"
+        raise PartsError(path=path, reason=one if missing == 1 else named_ones)
+    return tuple(os.path.join(folder, by_number[number][0]) for number in sorted(by_number))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from geval_py import errors
 from geval_py.reading import sources
-from geval_py.reading.answers import Answers, find_answers
+from geval_py.reading.answers import find_answers, read_answers
 from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
@@ -311,5 +311,5 @@ def training_answers(split: Split) -> str | None:
     """Return the answers of the training set beside a test set; None without them, or if its own are in no folder."""
     path = split.expected
     beside = os.path.join(os.path.dirname(path), os.pardir, TRAINING_SET, EXPECTED_FILE)
-    is_in_folder = type(path) in (str, Answers) and not sources.is_address(path)  # not Memory, nor Selected
-    return find_answers(beside) if is_in_folder else None
+    is_elsewhere = isinstance(path, sources.VirtualFile) and path.read is not read_answers  # in memory, or selected
+    return None if is_elsewhere or sources.is_address(path) else find_answers(beside)

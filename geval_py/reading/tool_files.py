@@ -6,28 +6,24 @@ Moses and Marian, and predictions of BabyLM's evaluation, have endings of their 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
+from typing import Any
 
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.rows import LOGARITHMS
+from geval_py.reading.rows import LOGARITHMS, Lines
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from geval_py.reading.rows import Lines
-
-MOST_HYPOTHESES = 1 << 20  # of a list
+MAX_HYPOTHESES = 1 << 20  # of a list
 SEPARATOR = "|||"
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what UTF-8 cannot encode
 PREDICTIONS, PREDICTION = "predictions", "pred"
 
 
-def read_json_lines(path: str, max_bytes: int | None = None) -> Lines:
+def read_json_lines(path: str, *, max_bytes: int | None = None) -> Lines:
     """Yield the lines of JSON lines: distributions, or rows that other tools log, as their keys show."""
     for row, values in rows.json_rows(path, max_bytes):
         write = next((LOGGED[key] for key in LOGGED if key in values), rows.line_of)
@@ -68,19 +64,30 @@ def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
     Chats have ``choices[0].logprobs.content[0].top_logprobs``, completions ``choices[0].logprobs.top_logprobs[0]``.
     Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
     """
-    place, found = OPENAI, response[OPENAI]
-    chat = ("0", "logprobs", "content", "0", "top_logprobs")
-    logged = _inside(_inside(found, ("0", "logprobs")), ("content",)) is not None
-    path = chat if logged else ("0", "logprobs", "top_logprobs", "0")
-    found = _inside(found, path)
-    place += "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in path)
-    if isinstance(found, dict):
-        found = [{"token": token, "logprob": number} for token, number in found.items()]
-    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+
+    def inside(value: Any, path: Sequence[str]) -> Any:
+        """Return what stands in maps and lists, by keys and places; None if it is not there."""
+        for step in path:
+            if isinstance(value, dict):
+                value = value.get(step)
+            elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+                value = value[int(step)]
+            else:
+                return None
+        return value
+
+    choices = response[OPENAI]
+    is_chat = inside(choices, ("0", "logprobs", "content")) is not None
+    path = ("0", "logprobs", *(("content", "0", "top_logprobs") if is_chat else ("top_logprobs", "0")))
+    place = OPENAI + "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in path)
+    tokens = inside(choices, path)
+    if isinstance(tokens, dict):
+        tokens = [{"token": token, "logprob": number} for token, number in tokens.items()]
+    if not isinstance(tokens, list) or not tokens or not all(isinstance(one, dict) for one in tokens):
         raise row.error(place, "the alternatives of the first token are wanted: ask the server for top_logprobs")
     words: list[Any] = []
     numbers: list[Any] = []
-    for one in found:
+    for one in tokens:
         token = one.get("token")
         word = token.strip() if isinstance(token, str) else token
         if word != "":
@@ -97,18 +104,6 @@ def line_of_batch_api(row: rows.Row, values: Mapping[str, Any]) -> str:
     raise row.error(BATCH_API, reason)
 
 
-def _inside(value: Any, path: Sequence[str]) -> Any:
-    """Return what stands in maps and lists, by keys and places; None if it is not there."""
-    for step in path:
-        if isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return None
-    return value
-
-
 LM_EVAL, OPENAI, BATCH_API = "filtered_resps", "choices", "custom_id"
 LOGGED: dict[str, Callable[[rows.Row, Mapping[str, Any]], str]] = {  # by the key that only such rows have
     LM_EVAL: line_of_lm_eval,
@@ -120,18 +115,18 @@ LOGGED: dict[str, Callable[[rows.Row, Mapping[str, Any]], str]] = {  # by the ke
 # N-best lists: a hypothesis a line, as Moses (-n-best-list) and Marian (--n-best) write them
 
 
-def read_best(path: str, max_bytes: int | None = None) -> Lines:
+def read_best(path: str, *, max_bytes: int | None = None) -> Lines:
     """Yield the hypothesis with the highest score of each list; of equal ones the first."""
     for _, hypotheses in _nbest_lists(path, max_bytes):
         yield max(hypotheses, key=lambda one: one[2])[1]
 
 
-def read_nbest_words(path: str, max_bytes: int | None = None) -> Lines:
+def read_nbest_words(path: str, *, max_bytes: int | None = None) -> Lines:
     """Yield each list as a line: the hypotheses are words, and their scores are logarithms."""
     for row, hypotheses in _nbest_lists(path, max_bytes):
-        for of_word, word, _ in hypotheses:
+        for word_row, word, _ in hypotheses:
             if (reason := rows.word_fault(word)) is not None:
-                raise of_word.error("", f"{reason}; a list of texts ends in .nbest, without .words")
+                raise word_row.error("", f"{reason}; a list of texts ends in .nbest, without .words")
         words, numbers = [word for _, word, _ in hypotheses], [number for _, _, number in hypotheses]
         yield rows.line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"hypothesis {n + 1}")
 
@@ -141,82 +136,71 @@ def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[rows.Row, l
 
     Lists are numbered from 0; one without hypotheses is missing, which is an error.
     """
-    for wanted, (number, group) in enumerate(groupby(_hypotheses(path, max_bytes), key=lambda one: one[0])):
-        hypotheses = [one[1:] for one in islice(group, MOST_HYPOTHESES + 1)]
-        row = hypotheses[0][0]
-        if number != str(wanted):
-            raise row.error("number", f"{wanted} is wanted, not {rows.quoted(number)}: lists are numbered from 0")
-        if len(hypotheses) > MOST_HYPOTHESES:
-            raise row.error("", f"the list has more than {MOST_HYPOTHESES} hypotheses")
-        yield row, hypotheses
 
-
-def _hypotheses(path: str, max_bytes: int | None) -> Iterator[tuple[str, rows.Row, str, float]]:
-    number = 0
-    with LineReader(path, max_bytes=max_bytes) as reader:
-        while block := reader.block():
-            for line in decode_lines(block):
-                number += 1
-                row = rows.Row(path=path, number=number)
-                fields = line.split(SEPARATOR)
+    def hypotheses() -> Iterator[tuple[str, tuple[rows.Row, str, float]]]:
+        with LineReader(path, max_bytes=max_bytes) as reader:
+            texts = chain.from_iterable(map(decode_lines, iter(reader.block, b"")))
+            for number, line in enumerate(texts, 1):
+                row = rows.Row(path, number)
+                fields = [field.strip() for field in line.split(SEPARATOR)]
                 if len(fields) < 4:
                     raise row.error("", "`number ||| text ||| features ||| score` is wanted")
-                yield fields[0].strip(), row, fields[1].strip(), rows.parsed_number(fields[3].strip(), row, "score")
+                yield fields[0], (row, fields[1], rows.parsed_number(fields[3], row, "score"))
+
+    for wanted, (number, group) in enumerate(groupby(hypotheses(), key=lambda one: one[0])):
+        members = [one for _, one in islice(group, MAX_HYPOTHESES + 1)]
+        row = members[0][0]
+        if number != str(wanted):
+            raise row.error("number", f"{wanted} is wanted, not {rows.quoted(number)}: lists are numbered from 0")
+        if len(members) > MAX_HYPOTHESES:
+            raise row.error("", f"the list has more than {MAX_HYPOTHESES} hypotheses")
+        yield row, members
 
 
 # Predictions of BabyLM's evaluation (evaluation-pipeline-2025, --save_predictions, and its collated submissions)
 
 
-def read_predictions(path: str, max_bytes: int | None = None) -> Lines:
+def read_predictions(path: str, *, max_bytes: int | None = None) -> Lines:
     """Yield the predictions of all tasks, in the order of the file, as texts without the spaces around them.
 
     ``{TASK: {"predictions": [{"id": "TASK_0", "pred": …}, …]}}``, or such maps in a map of benchmarks. A prediction
     is a text, or the number of a class.
     """
-    import json
-
     with LineReader(path, max_bytes=max_bytes) as reader:
         text = bytearray()
         while block := reader.block():
             text += block
-            if len(text) > rows.MOST_ROW_BYTES:
-                raise TooLargeError(path=path, max_bytes=rows.MOST_ROW_BYTES)
+            if len(text) > rows.MAX_ROW_BYTES:
+                raise TooLargeError(path=path, max_bytes=rows.MAX_ROW_BYTES)
     try:
-        found = json.loads(text, object_pairs_hook=rows.map_of)
+        tasks = json.loads(text, object_pairs_hook=rows.map_of)
     except (ValueError, RecursionError) as error:
         reason = "its maps are nested too deeply" if isinstance(error, RecursionError) else f"it is not JSON: {error}"
         raise UnreadableFileError(path=path, reason=reason) from None
-    for task, predictions in _tasks(path, found):
-        for n, one in enumerate(predictions):
-            place = f"{task}, {PREDICTIONS}[{n}]"
+
+    def is_task(value: Any) -> bool:
+        return isinstance(value, dict) and isinstance(value.get(PREDICTIONS), list)
+
+    if isinstance(tasks, dict) and not any(map(is_task, tasks.values())):  # they are of benchmarks
+        tasks = {task: value for one in tasks.values() if isinstance(one, dict) for task, value in one.items()}
+    if not isinstance(tasks, dict) or not tasks:
+        raise UnreadableFileError(path=path, reason=f"a map of tasks is wanted, each with {PREDICTIONS}")
+    for task, value in tasks.items():
+        if not is_task(value):
+            raise UnreadableFileError(path=path, reason=f"{rows.quoted(task)}: a list of {PREDICTIONS} is wanted")
+        for n, one in enumerate(value[PREDICTIONS]):
+            place = f"{rows.quoted(task)}, {PREDICTIONS}[{n}]"
             identity = one.get("id") if isinstance(one, dict) else None
             if not isinstance(identity, str) or not identity.endswith(f"_{n}"):
                 raise UnreadableFileError(path=path, reason=f"{place}.id: an id that ends in _{n} is wanted")
-            yield _prediction(path, f"{place}.{PREDICTION}", one.get(PREDICTION))
-
-
-def _tasks(path: str, found: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the name of each task, visible, and its predictions."""
-    if isinstance(found, dict) and not any(_is_task(value) for value in found.values()):
-        found = {task: value for of in found.values() if isinstance(of, dict) for task, value in of.items()}
-    if not isinstance(found, dict) or not found:
-        raise UnreadableFileError(path=path, reason=f"a map of tasks is wanted, each with {PREDICTIONS}")
-    for task, value in found.items():
-        if not _is_task(value):
-            raise UnreadableFileError(path=path, reason=f"{rows.quoted(task)}: a list of {PREDICTIONS} is wanted")
-        yield rows.quoted(task), value[PREDICTIONS]
-
-
-def _is_task(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get(PREDICTIONS), list)
-
-
-def _prediction(path: str, place: str, value: Any) -> str:
-    if isinstance(value, str):
-        text = value.strip()
-        if "\n" not in text and "\r" not in text and not _SURROGATE.search(text):
-            return text
-        raise UnreadableFileError(path=path, reason=f"{place}: {rows.quoted(value)} is not a line of text")
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UnreadableFileError(path=path, reason=f"{place}: a text or a whole number is wanted")
-    return str(value)
+            prediction, place = one.get(PREDICTION), f"{place}.{PREDICTION}"
+            if isinstance(prediction, str):
+                line = prediction.strip()
+                if "\n" in line or "\r" in line or _SURROGATE.search(line):
+                    reason = f"{place}: {rows.quoted(prediction)} is not a line of text"
+                    raise UnreadableFileError(path=path, reason=reason)
+                yield line
+            elif isinstance(prediction, bool) or not isinstance(prediction, int):
+                raise UnreadableFileError(path=path, reason=f"{place}: a text or a whole number is wanted")
+            else:
+                yield str(prediction)

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeVar
 
 from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader, Range, RangeReader, end_of_lines, opened_anywhere
-from geval_py.reading.sources import Memory, absolute, changed, is_remote, state_at
+from geval_py.reading.sources import VirtualFile, absolute, changed, is_remote, state_at
 from geval_py.scoring.blocks import Block, CountedLines, Number, Threads, Work, Workers, available_cores, in_order
 from geval_py.scoring.kernel import backends
 from geval_py.text import named, without_credentials
@@ -171,7 +171,7 @@ class Cluster:
 
     def _counted(self, outputs: LineReader) -> Iterator[CountedLines]:
         """Yield the lines of an output that workers count, each with their piece and the Future that counted it."""
-        size = state_at(outputs.path)[2] or None if isinstance(outputs.path, Memory) else outputs.size
+        size = state_at(outputs.path)[2] or None if isinstance(outputs.path, VirtualFile) else outputs.size
         if size is None:
             raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: give a file")
         shares = self.threads * max(min(MAX_SHARES // self.threads, SHARES_A_THREAD), 1)
@@ -253,7 +253,7 @@ def _shares(outputs: LineReader, share_bytes: int) -> Iterator[list[Piece]]:
     while True:
         source = outputs.source
         file_size = source.size or state_at(source.path)[2]
-        is_whole = source.compression is not None or isinstance(source.path, Memory)
+        is_whole = source.compression is not None or isinstance(source.path, VirtualFile)
         first = 0 if is_whole else outputs.offset
         step = max(file_size, 1) if is_whole else min(share_bytes, MAX_PIECE_BYTES)
         for start in range(first, max(file_size, 1) if is_whole else file_size, step):

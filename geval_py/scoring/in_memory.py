@@ -1,7 +1,7 @@
 """Scores without files: of lists of predictions, of distributions in arrays, and of batches as they come.
 
-Lists and arrays take the place of files (:class:`geval_py.reading.sources.Memory`), so whatever explains a score can
-read them again.
+Lists and arrays take the place of files (:func:`geval_py.reading.sources.memory_file`), so whatever explains a score
+can read them again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from geval_py.reading.config import checked_schemes
 from geval_py.reading.items import InputText, Texts
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
-from geval_py.reading.sources import Memory
+from geval_py.reading.sources import memory_file
 from geval_py.reading.splits import Split
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics import column_of, find_metric
@@ -79,9 +79,9 @@ def split_of(predictions: Any, expected: Any, inputs: Inputs | None = None, name
     called = "predictions" if name is None else name
     return Split(
         name="expected",
-        expected=Memory("expected", partial(iter, answers)),
-        outputs=(Output(path=Memory(called, lines), name=called, parameters={}),),
-        input=None if rows is None else Memory("inputs", partial(iter, _pieces(rows))),
+        expected=memory_file("expected", partial(iter, answers)),
+        outputs=(Output(path=memory_file(called, lines), name=called, parameters={}),),
+        input=None if rows is None else memory_file("inputs", partial(iter, _pieces(rows))),
         in_header=header,
     )
 

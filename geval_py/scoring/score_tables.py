@@ -10,7 +10,7 @@ from itertools import chain
 
 from geval_py.reading import config
 from geval_py.reading.outputs import own_names, unique_names
-from geval_py.reading.sources import Memory
+from geval_py.reading.sources import VirtualFile
 from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.text import display_width, visible
@@ -381,7 +381,7 @@ def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, n
 def _style(evaluation: ScoredOutput) -> tuple[int | None, bool]:
     """Return the precision in a challenge's config.txt, None for all digits, and whether scores are percentages."""
     split = evaluation.split
-    if isinstance(split.expected, Memory) or split.name == split.expected:  # lists, or a pair of files
+    if isinstance(split.expected, VirtualFile) or split.name == split.expected:  # lists, or a pair of files
         return None, False
     values = config.config_values(_folder(evaluation))
     return values.get("precision"), values.get("percentage", False)

@@ -12,7 +12,7 @@ from geval_py.errors import DataError, LineCountError, MalformedLineError, Missi
 from geval_py.reading.items import InputText, ItemColumns, ScoredItem, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.sources import Memory, state_at
+from geval_py.reading.sources import VirtualFile, state_at
 from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.text import named, shown, visible
@@ -337,9 +337,9 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
 def _have_same_answers(first: ScoredOutput, other: ScoredOutput) -> bool:
     """Whether the answers are in one file; answers in memory are compared line by line."""
     paths = first.split.expected, other.split.expected
-    if not any(isinstance(path, Memory) for path in paths):
+    if not any(isinstance(path, VirtualFile) for path in paths):
         return os.path.realpath(paths[0]) == os.path.realpath(paths[1])
-    if all(isinstance(path, Memory) for path in paths) and state_at(paths[0]) == state_at(paths[1]):
+    if all(isinstance(path, VirtualFile) for path in paths) and state_at(paths[0]) == state_at(paths[1]):
         return True
     both = zip(first.kept_texts().expected.read(), other.kept_texts().expected.read(), strict=False)
     return all(one == another for one, another in both)  # another number of lines is another error

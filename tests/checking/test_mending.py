@@ -309,7 +309,7 @@ def test_an_error_half_way_leaves_all_as_it_was(output, kind, monkeypatch):
     with pytest.raises(InterruptionError):
         fix_file(str(path))
     assert len(seen) == 2
-    assert seen[0].startswith(".geval-fix-")
+    assert seen[0].startswith(".geval-unfinished-")
     assert names(path) == ["out.tsv"]
     assert path.read_bytes() == data
 

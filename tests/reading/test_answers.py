@@ -17,7 +17,7 @@ from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading import parquet
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.sources import state_at
+from geval_py.reading.sources import absolute, state_at
 
 DATASETS = Path(__file__).parents[1] / "data" / "datasets"
 WORDS = ["blue", "green"]
@@ -326,8 +326,8 @@ def test_answers_are_a_value(tmp_path):
     place = str(tmp_path / "expected.parquet")
     answers, texts = find_answers(place), find_answers(f"{place}#text")
     assert answers.state != texts.state
-    for one in (pickle.loads(pickle.dumps(texts)), texts.absolute()):
-        assert (one, one.options, one.state, list(one.read())) == (place, ("text",), texts.state, [b"x\ny\n"])
+    for one in (pickle.loads(pickle.dumps(texts)), absolute(texts)):
+        assert (one, one.options, one.state, list(one.pieces())) == (place, ("text",), texts.state, [b"x\ny\n"])
 
 
 def test_compressed_answers_that_unpack_to_too_much(tmp_path):

@@ -16,7 +16,8 @@ from profiles import examples
 from geval_py import Challenge, evaluate
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.selector import SPACE, Selected, selected_file
+from geval_py.reading.selector import SPACE, selected_file
+from geval_py.reading.sources import absolute
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 SIMPLE = {  # GEval's own test "handling jsonl format", test/jsonl-simple
@@ -167,8 +168,8 @@ def test_compressed_files(challenge, geval):
 def test_a_compressed_file_that_unpacks_to_too_much(tmp_path):
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"a": 1}\n' * 10_000))
-    assert len(list(read_lines(Selected(str(path), "a")))) == 10_000
-    with pytest.raises(TooLargeError), LineReader(Selected(str(path), "a"), max_bytes=50_000) as reader:
+    assert len(list(read_lines(selected_file(str(path), "a")))) == 10_000
+    with pytest.raises(TooLargeError), LineReader(selected_file(str(path), "a"), max_bytes=50_000) as reader:
         reader.count_rest()
 
 
@@ -210,12 +211,12 @@ def test_commands_that_do_not_know_it_refuse_it(challenge, geval):
 
 
 def test_what_is_selected_is_a_value(challenge):
-    path = Selected("test-A/out.jsonl", "root/items")
+    path = selected_file("test-A/out.jsonl", "root/items")
     again = pickle.loads(pickle.dumps(path))
     assert (again, again.state) == (path, path.state)
-    assert list(again.read()) == list(path.read())
-    assert path.state != Selected("test-A/out.jsonl", "root/foo").state
-    whole = path.absolute()
-    assert (whole, whole.options, list(whole.read())) == (str(challenge / path), path.options, list(path.read()))
+    assert list(again.pieces()) == list(path.pieces())
+    assert path.state != selected_file("test-A/out.jsonl", "root/foo").state
+    whole = absolute(path)
+    assert (whole, whole.options, list(whole.pieces())) == (str(challenge / path), path.options, list(path.pieces()))
     with pytest.raises(UsageError):
         selected_file("out.tsv", "a")

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from geval_py.errors import CorruptFileError, UnreadableFileError
 from geval_py.reading import remote as http
 from geval_py.reading import sources
-from geval_py.reading.answers import Answers
+from geval_py.reading.answers import answers_at
 from geval_py.reading.compression import compression_of
-from geval_py.reading.formats import Converted
+from geval_py.reading.formats import as_lines
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
-from geval_py.reading.selector import Selected
-from geval_py.reading.sources import Source, is_address
+from geval_py.reading.selector import read_selected
+from geval_py.reading.sources import Source, VirtualFile, is_address
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -801,9 +801,9 @@ def test_an_address_is_absolute(address, tmp_path, monkeypatch):
     """It stays as it is, also where lines in another format stand in its place, and in no folder."""
     monkeypatch.chdir(tmp_path)
     assert sources.absolute(address) == sources.join("dev-0", address) == address
-    for lines in (Converted(address), Answers(address, "word"), Selected(address, "root/word")):
+    for lines in (VirtualFile(address, read_selected, ("root/word",)), answers_at(address, "word")):
         whole = sources.absolute(lines)
         assert (whole, type(whole), whole.options) == (address, type(lines), lines.options)
     for path in ("runs/out.jsonl", "http:runs/out.jsonl"):
-        assert sources.absolute(Converted(path)) == sources.absolute(path) == str(tmp_path / path)
+        assert sources.absolute(as_lines(path)) == sources.absolute(path) == str(tmp_path / path)
         assert sources.join("dev-0", path) == f"dev-0/{path}"

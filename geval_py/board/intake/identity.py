@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from geval_py.board.submission import RejectedError
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.reading.sources import OUTPUT_NAME
+from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.text import natural_order, shorten, visible
 
 TABLE = os.path.join(os.path.dirname(__file__), "confusables.txt")

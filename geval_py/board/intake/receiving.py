@@ -18,8 +18,7 @@ from geval_py.board.intake.sources import (
     refused,
 )
 from geval_py.board.submission import Parcel, ReceivedFile, ReceivedOutput, RejectedError, digest_of
-from geval_py.reading.outputs import parse_parameters
-from geval_py.reading.sources import OUTPUT_NAME
+from geval_py.reading.outputs import OUTPUT_NAME, parse_parameters
 from geval_py.reading.splits import OUT_HEADER_FILE
 from geval_py.text import visible
 
