@@ -52,7 +52,7 @@ class WritableModel(Protocol):
     def sections(self) -> Iterable[Iterable[ArpaRows]]: ...
 
 
-class _Rows(NamedTuple):
+class _ParsedRows(NamedTuple):
     words: list[bytes]  # of all n-grams of the rows, concatenated
     log_probabilities: Doubles
     log_backoffs: Doubles
@@ -65,7 +65,7 @@ def read_arpa(path: str) -> BackoffModel:
     context, or probabilities sum to more than 1; and as LineReader.
     """
     with LineReader(path) as reader:
-        lines = _Lines(reader)
+        lines = _ArpaLines(reader)
         while (line := lines.next()) != b"\\data\\":
             if line is None:
                 raise ModelError(path=path, message="This is no ARPA file: it has no line \\data\\")
@@ -89,7 +89,7 @@ def read_arpa(path: str) -> BackoffModel:
     return model
 
 
-class _Lines:
+class _ArpaLines:
     """The lines of an ARPA file, with their numbers."""
 
     def __init__(self, reader: LineReader) -> None:
@@ -125,7 +125,7 @@ class _Lines:
         )
 
 
-def _read_unigrams(lines: _Lines, counts: Sequence[int], numbering: Numbering | NativeNumbering) -> BackoffModel:
+def _read_unigrams(lines: _ArpaLines, counts: Sequence[int], numbering: Numbering | NativeNumbering) -> BackoffModel:
     """Read the 1-grams, which number the words."""
     ids, own_logs, own_backoffs = _read_section(lines, 1, counts, numbering)
     words = numbering.words
@@ -148,7 +148,7 @@ def _read_unigrams(lines: _Lines, counts: Sequence[int], numbering: Numbering | 
 
 
 def _with_ngrams(
-    model: BackoffModel, lines: _Lines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
+    model: BackoffModel, lines: _ArpaLines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
 ) -> BackoffModel:
     """Read the n-grams of the next order, find their contexts, and sort them."""
     if lines.next_text() != b"\\%d-grams:" % order:
@@ -183,7 +183,7 @@ def _contexts(model: BackoffModel, columns: Ids) -> Ids:
 
 
 def _read_section(
-    lines: _Lines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
+    lines: _ArpaLines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
 ) -> tuple[Ids, Doubles, Doubles]:
     """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
     left, width = counts[order - 1], 2 if order == len(counts) else 3
@@ -215,7 +215,7 @@ def _read_section(
     return all_ids, probabilities, backoffs
 
 
-def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
+def _read_rows(block: bytes, rows: int, order: int, width: int) -> _ParsedRows | None:
     """Read rows with the same number of fields, all at once; None if a row is different or malformed."""
     if block.count(b"\t") != rows * (width - 1) or block.count(b" ") != rows * (order - 1):
         return None
@@ -231,10 +231,10 @@ def _read_rows(block: bytes, rows: int, order: int, width: int) -> _Rows | None:
         return None
     if not ((logs <= 0).all() and (backoffs < np.inf).all()):  # NaN is neither
         return None
-    return _Rows(words, logs, backoffs)
+    return _ParsedRows(words, logs, backoffs)
 
 
-def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) -> _Rows:
+def _read_rows_one_by_one(block: bytes, lines: _ArpaLines, order: int, left: int) -> _ParsedRows:
     """Read rows that may lack a back-off; raises MalformedLineError."""
     ngrams: list[bytes] = []
     logs: list[float] = []
@@ -256,7 +256,7 @@ def _read_rows_one_by_one(block: bytes, lines: _Lines, order: int, left: int) ->
         backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
         if logs[-1] > 0:
             raise lines.error("a probability above 1", "expected a log10 probability, which is 0 or less", text=line)
-    return _Rows(ngrams, np.array(logs), np.array(backoffs))
+    return _ParsedRows(ngrams, np.array(logs), np.array(backoffs))
 
 
 def _column(fields: Sequence[bytes], index: int) -> int:
@@ -264,7 +264,7 @@ def _column(fields: Sequence[bytes], index: int) -> int:
     return sum(len(field.decode(errors="replace")) + 1 for field in fields[:index]) + 1
 
 
-def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _Lines) -> float:
+def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _ArpaLines) -> float:
     try:
         value = float(fields[index])
     except ValueError:

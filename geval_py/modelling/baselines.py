@@ -79,7 +79,7 @@ def unigram_shares(texts: Iterable[corpus.Sentence]) -> tuple[dict[bytes, float]
     return {word: count / total * (1 - rest) for word, count in counts.most_common()}, rest
 
 
-class FrequentWords:
+class FrequentWordScorer:
     """An n-gram model in a file, ARPA or KenLM's, which scores the ``top`` most frequent words of train (0: all).
 
     A word's probability in a gap is that of the word behind the left context and of the right context behind it.
@@ -127,7 +127,7 @@ class WordModel(Protocol):
 def baseline(name: str, *, top: int = TOP) -> WordModel:
     """Make a baseline by its name; raises UsageError for an unknown name."""
     if name.startswith("kenlm:"):
-        return FrequentWords(name.removeprefix("kenlm:"), top)
+        return FrequentWordScorer(name.removeprefix("kenlm:"), top)
     if name not in BASELINES:
         close = nearest(name, BASELINES)
         advice = "" if close is None else f"did you mean {close}? "

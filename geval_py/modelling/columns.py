@@ -39,12 +39,12 @@ class Sizes:
         left = memory - MIN_MEMORY // 2
         return cls(tokens=left // 112, rows=min(left // 256, MAX_ROWS), picked=left // 32, folder=folder)
 
-    def column(self, kind: type[np.generic]) -> Column:
+    def column(self, kind: type[np.generic]) -> NumberColumn:
         """Return a new column."""
-        return Column(kind, self.folder)
+        return NumberColumn(kind, self.folder)
 
 
-class Column:
+class NumberColumn:
     """Numbers of one type, in memory at first, then in a temporary file, which goes however the process ends."""
 
     def __init__(self, kind: type[np.generic], folder: str | None = None) -> None:

@@ -41,7 +41,7 @@ SHARED = 5  # words in a row
 OVERLAPPING = 0.05  # of all windows, above which windows are joined
 
 
-class Gap(NamedTuple):
+class GapContext(NamedTuple):
     """The words on both sides of a gap, and its document: the first column, unless that is a context."""
 
     left: Sentence
@@ -59,12 +59,12 @@ def words_in(text: str) -> Sentence:
     return split_as_lmplz(spaced.encode(errors="surrogatepass"))
 
 
-def gap_of(item: Item) -> Gap:
+def gap_of(item: Item) -> GapContext:
     """Find the contexts of an item (:func:`geval_py.reading.gap_columns.find_contexts`); raises UsageError."""
     names = list(item.columns)
     left, right = find_contexts(names)
     document = item.columns[names[0]] if names and names[0] not in (left, right) else ""
-    return Gap(words_in(item.columns.get(left, "")), words_in(item.columns.get(right, "")), document)
+    return GapContext(words_in(item.columns.get(left, "")), words_in(item.columns.get(right, "")), document)
 
 
 def with_contexts(items: Iterable[Item], left: str, right: str) -> Iterator[Item]:

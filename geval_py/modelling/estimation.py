@@ -28,7 +28,7 @@ import numpy as np
 
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.backoff import ArpaRows, BackoffModel, Ngrams, key_of
-from geval_py.modelling.columns import DEFAULT_MEMORY, Array, Column, Sizes
+from geval_py.modelling.columns import DEFAULT_MEMORY, Array, NumberColumn, Sizes
 from geval_py.modelling.corpus import (
     MARKS,
     START,
@@ -41,8 +41,7 @@ from geval_py.modelling.corpus import (
     depths_of,
     sorted_with_ranks,
 )
-from geval_py.tables.table import Column as TableColumn
-from geval_py.tables.table import Table
+from geval_py.tables.table import Column, Table
 
 FALLBACK = (0.5, 1.0, 1.5)
 MAX_ORDER = 100
@@ -117,14 +116,14 @@ class Level:
     which n-grams are ``kept``.
     """
 
-    contexts: Column
-    words: Column
-    suffixes: Column
-    counts: Column
-    from_start: Column
-    probabilities: Column
-    log_backoffs: Column
-    kept: Column
+    contexts: NumberColumn
+    words: NumberColumn
+    suffixes: NumberColumn
+    counts: NumberColumn
+    from_start: NumberColumn
+    probabilities: NumberColumn
+    log_backoffs: NumberColumn
+    kept: NumberColumn
     last: int | None = None
 
     def __len__(self) -> int:
@@ -186,7 +185,7 @@ class Estimated:
 
 def training_table(estimated: Estimated) -> Table:
     """Return a table with a row for each order: n-grams, kept n-grams, discounts."""
-    columns = [TableColumn(name=name) for name in ("order", "n-grams", "kept", "D1", "D2", "D3+")]
+    columns = [Column(name=name) for name in ("order", "n-grams", "kept", "D1", "D2", "D3+")]
     rows = [
         (order, count, kept, *(f"{amount:.6g}" for amount in discounts.amounts))
         for order, (count, kept, discounts) in enumerate(
@@ -260,7 +259,7 @@ def estimate(corpus: Corpus, how: Estimation, tokens: StoredTokens | None = None
     )
 
 
-def _adjusted_counts(level: Level, above: Level, sizes: Sizes) -> Column:
+def _adjusted_counts(level: Level, above: Level, sizes: Sizes) -> NumberColumn:
     """Return the number of different words in front of each n-gram; the count for those that begin with <s>."""
     adjusted = sizes.column(np.int64)
     for start in range(0, len(level), sizes.picked):
@@ -274,7 +273,7 @@ def _adjusted_counts(level: Level, above: Level, sizes: Sizes) -> Column:
 
 
 def _find_discounts(
-    level: Level, adjusted: Column, length: int, how: Estimation, path: str, sizes: Sizes
+    level: Level, adjusted: NumberColumn, length: int, how: Estimation, path: str, sizes: Sizes
 ) -> Discounts:
     """Compute the discounts of one order; raises ModelError if there are none, and no fall-back.
 
@@ -312,7 +311,9 @@ def _find_discounts(
     return Discounts(amounts=(one, two, three), fell_back=True)
 
 
-def _weigh(levels: Sequence[Level], adjusted: Column, discounts: Discounts, how: Estimation, sizes: Sizes) -> None:
+def _weigh(
+    levels: Sequence[Level], adjusted: NumberColumn, discounts: Discounts, how: Estimation, sizes: Sizes
+) -> None:
     """Compute the probabilities of the highest of some orders, and the back-offs of their contexts."""
     level = levels[-1]
     table = np.array((0.0, *discounts.amounts))
@@ -436,7 +437,9 @@ def _new_level(sizes: Sizes, last: int | None = None) -> Level:
     return Level(**ids, **flags, **numbers, counts=sizes.column(np.int64), last=last)
 
 
-def _count_longer(stored: StoredTokens, rows: Column, by_word: Column, length: int) -> tuple[Level, Column]:
+def _count_longer(
+    stored: StoredTokens, rows: NumberColumn, by_word: NumberColumn, length: int
+) -> tuple[Level, NumberColumn]:
     """Count the n-grams of a length; return them, and the row of the n-gram that ends at each token.
 
     ``rows`` are those of the n-grams of the length below. ``by_word`` has the places of each chunk, sorted by word.
@@ -474,7 +477,7 @@ def _count_longer(stored: StoredTokens, rows: Column, by_word: Column, length: i
     return level, of_tokens
 
 
-def _merge(runs: Sequence[Column], bounds: Sequence[int], sizes: Sizes) -> tuple[Level, Column]:
+def _merge(runs: Sequence[NumberColumn], bounds: Sequence[int], sizes: Sizes) -> tuple[Level, NumberColumn]:
     """Merge sorted runs, which follow each other; return the n-grams, and the row of each row of a run."""
     level, merged = _new_level(sizes), sizes.column(np.int32)
     starts, stops = list(bounds[:-1]), bounds[1:]

@@ -83,9 +83,9 @@ class GapModel:
         self._taken = np.zeros(len(counts), np.bool_)
         self._places = np.zeros(len(counts), np.int64)
 
-    def answers(self, gaps: Iterable[corpus.Gap]) -> Iterator[Answer]:
+    def answers(self, gaps: Iterable[corpus.GapContext]) -> Iterator[Answer]:
         """Yield the answer to each gap."""
-        block: list[corpus.Gap] = []
+        block: list[corpus.GapContext] = []
         for gap in gaps:
             block.append(gap)
             if len(block) == AT_A_TIME:
@@ -93,7 +93,7 @@ class GapModel:
                 block = []
         yield from self._answers(block)
 
-    def _answers(self, gaps: Sequence[corpus.Gap]) -> Iterator[Answer]:
+    def _answers(self, gaps: Sequence[corpus.GapContext]) -> Iterator[Answer]:
         contexts = ([gap.left for gap in gaps], [gap.right[: ORDER - 1][::-1] for gap in gaps])
         seen = [side.followers(of_side) for side, of_side in zip(self._sides, contexts, strict=False)]
         for of_item in zip(*seen, strict=True):

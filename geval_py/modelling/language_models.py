@@ -10,7 +10,8 @@ import copy
 import ctypes
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import groupby
 from typing import Any, TypeAlias, TypeVar
@@ -46,7 +47,9 @@ class Prefixed:
         """Return what comes next behind a prefix with each continuation."""
 
         def answer(_: Tokens, logits: Sequence[Logits]) -> NextTokens:
-            return NextTokens(None, _softmax(logits[-1]))
+            shares: Logits = np.exp(logits[-1] - logits[-1].max())
+            shares /= shares.sum()
+            return NextTokens(None, shares)
 
         return self._answers(prefix, continuations, answer, last=True)
 
@@ -54,7 +57,11 @@ class Prefixed:
         """Return the natural logarithm of the probability of each token of each continuation."""
 
         def answer(tokens: Tokens, logits: Sequence[Logits]) -> Doubles:
-            return np.array([_log_probability(row, token) for row, token in zip(logits, tokens, strict=True)])
+            values = []
+            for row, token in zip(logits, tokens, strict=True):
+                greatest = row.max()
+                values.append(float(row[token]) - float(greatest) - float(np.log(np.exp(row - greatest).sum())))
+            return np.array(values)
 
         return self._answers(prefix, continuations, answer, last=False)
 
@@ -75,11 +82,15 @@ class Prefixed:
         by_length = sorted(range(len(continuations)), key=lambda place: len(continuations[place]))
         for length, of_length in groupby(by_length, key=lambda place: len(continuations[place])):
             places, computed = list(of_length), length if last else length - 1
-            for block in _blocks(places, max(1, computed), 1 if last else max(1, computed), len(self.texts)):
+            tokens_of_row = max(1, computed)
+            logits_of_row = len(self.texts) * (1 if last else tokens_of_row)
+            size = max(1, min(AT_A_TIME, MOST_TOKENS // tokens_of_row, MOST_LOGITS // logits_of_row))
+            for start in range(0, len(places), size):
+                block = places[start : start + size]
                 rows = [continuations[place] for place in block]
                 tokens = [row[:computed] for row in rows]
-                found = self._behind(tokens, last=last) if computed > 0 else [[]] * len(rows)
-                for place, row, logits in zip(block, rows, found, strict=True):
+                behind = self._behind(tokens, last=last) if computed > 0 else [[]] * len(rows)
+                for place, row, logits in zip(block, rows, behind, strict=True):
                     before = [] if last and computed else [self._first]
                     answers[place] = answer(row, [*before, *logits])
         return [answers[place] for place in range(len(continuations))]
@@ -91,23 +102,6 @@ class Prefixed:
     def _behind(self, rows: Sequence[Tokens], *, last: bool) -> Sequence[Sequence[Logits]]:
         """Return the logits behind each token, or the last one, of rows of equal length behind the prefix."""
         raise NotImplementedError
-
-
-def _blocks(places: list[int], tokens: int, outputs: int, size: int) -> Iterable[list[int]]:
-    """Divide the places of rows that have so many tokens and, of the size of the vocabulary, so many outputs."""
-    most = max(1, min(AT_A_TIME, MOST_TOKENS // tokens, MOST_LOGITS // (outputs * size)))
-    return (places[start : start + most] for start in range(0, len(places), most))
-
-
-def _softmax(logits: Logits) -> Logits:
-    shares: Logits = np.exp(logits - logits.max())
-    shares /= shares.sum()
-    return shares
-
-
-def _log_probability(logits: Logits, token: int) -> float:
-    most = logits.max()
-    return float(logits[token]) - float(most) - float(np.log(np.exp(logits - most).sum()))
 
 
 class LlamaCpp(Prefixed):
@@ -272,23 +266,18 @@ def token_texts(tokenizer: Any) -> list[bytes]:
     special = {added["id"] for added in written["added_tokens"] if added["special"]}
     plain = {added["id"]: added["content"] for added in written["added_tokens"] if not added["special"]}
     if "ByteLevel" in json.dumps([written["decoder"], written["pre_tokenizer"]]):
-        byte_of = {letter: byte for byte, letter in _letters_of_bytes().items()}
+        # A byte is written by itself if it is printed, else by a letter from U+0100 on.
+        printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        others = [byte for byte in range(256) if byte not in printed]
+        byte_of = {chr(byte): byte for byte in printed} | {chr(256 + n): byte for n, byte in enumerate(others)}
         texts = [bytes(byte_of.get(letter, 63) for letter in piece or "") for piece in pieces]
     else:
-        texts = [_text_of_piece(piece or "") for piece in pieces]
+        texts = [
+            bytes([int(piece[3:5], 16)])
+            if re.fullmatch("<0x[0-9A-Fa-f]{2}>", piece)
+            else piece.replace("\u2581", " ").encode()
+            for piece in (piece or "" for piece in pieces)
+        ]
     for token, text in plain.items():
         texts[token] = text.replace("\u2581", " ").encode()
     return [b"" if token in special else text for token, text in enumerate(texts)]
-
-
-def _text_of_piece(piece: str) -> bytes:
-    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
-        return bytes([int(piece[3:5], 16)])
-    return piece.replace("\u2581", " ").encode()
-
-
-def _letters_of_bytes() -> dict[int, str]:
-    """Return the letter by which byte-level tokens write each byte: itself if it is printed, else one from U+0100."""
-    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printed]
-    return {byte: chr(byte) for byte in printed} | {byte: chr(256 + n) for n, byte in enumerate(others)}

@@ -34,18 +34,20 @@ class Masked:
         texts = token_texts(self._tokenizer.backend_tokenizer)
         self._pieces = any(text.startswith(PIECE.encode()) for text in texts)
         self._texts = [text.removeprefix(PIECE.encode()) if self._pieces else text for text in texts]
-        self._begin: Flags = np.array([self._begins(text) for text in texts], np.bool_)
-        self._go_on: Flags = np.array([self._goes_on(text) for text in texts], np.bool_)
-
-    def _begins(self, text: bytes) -> bool:
-        if self._pieces:
-            return text != b"" and not text.startswith(PIECE.encode())
-        return text[:1] == b" " and len(text.split()) == 1
-
-    def _goes_on(self, text: bytes) -> bool:
-        if self._pieces and not text.startswith(PIECE.encode()):  # WordPiece marks no punctuation
-            return text != b"" and all(unicodedata.category(of)[0] == "P" for of in text.decode(errors="ignore"))
-        return text != b"" and not text[:1].isspace() and len(text.split()) == 1
+        begin, go_on = [], []  # whether a token begins a word, or goes on with one
+        for text in texts:
+            one_word = text != b"" and len(text.split()) == 1
+            if self._pieces:
+                is_piece = text.startswith(PIECE.encode())
+                begin.append(text != b"" and not is_piece)
+                signs = text.decode(errors="ignore")  # WordPiece marks no punctuation
+                is_punctuation = text != b"" and all(unicodedata.category(sign)[0] == "P" for sign in signs)
+                go_on.append(one_word if is_piece else is_punctuation)
+            else:
+                begin.append(text[:1] == b" " and one_word)
+                go_on.append(one_word and not text[:1].isspace())
+        self._begin: Flags = np.array(begin, np.bool_)
+        self._go_on: Flags = np.array(go_on, np.bool_)
 
     def fit(self, words: Iterable[str]) -> None:
         """Learn how many tokens the answers of a train have."""
@@ -70,8 +72,8 @@ class Masked:
         return Words([word for word, _ in best], [probability for _, probability in best], rest)
 
     def _ids(self, text: str) -> list[int]:
-        found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return found
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
 
     def _spelt(self, word: str) -> Tokens:
         return tuple(self._ids(word if self._pieces else f" {word}"))
@@ -88,7 +90,9 @@ class Masked:
             most = self._count if place == size - 1 else BEAM
             wanted = {tokens[: place + 1] for tokens in given}
             for (tokens, so_far), logits in zip(beams, self._logits(rows, len(start) + place), strict=True):
-                shares = _softmax_of(logits, self._go_on if place else self._begin)
+                flags = self._go_on if place else self._begin
+                shares = np.where(flags, np.exp(logits - logits[flags].max()), 0.0).astype(np.float64)
+                shares /= shares.sum()
                 for token in np.argsort(-shares, kind="stable")[:most].tolist():
                     grown[*tokens, token] = so_far * float(shares[token])
                 for path in wanted:
@@ -104,10 +108,3 @@ class Masked:
             found = self._model(input_ids=torch.tensor(rows, device=self._model.device)).logits[:, column]
         logits: Logits = found.float().cpu().numpy()
         return logits[:, : len(self._texts)]
-
-
-def _softmax_of(logits: Logits, flags: Flags) -> Logits:
-    """Return the probabilities of the tokens that have a flag, if it has to be one of them."""
-    shares = np.where(flags, np.exp(logits - logits[flags].max()), 0.0).astype(np.float64)
-    found: Logits = shares / shares.sum()
-    return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -68,26 +68,36 @@ class Served:
         before = self._text(prefix) or EMPTY
         prompts = [before + self._text(tokens) for tokens in continuations]
         found = self._all({"max_tokens": 1, "logprobs": self._alternatives}, prompts)
-        return [self._numbered(self._alternatives_of(logs)) for logs in found]
+        answers = []
+        for logs in found:
+            pairs = [(self._number(text), math.exp(log)) for text, log in self._alternatives_of(logs)]
+            tokens = np.array([token for token, _ in pairs], np.int64)
+            answers.append(NextTokens(tokens, np.array([share for _, share in pairs], np.float64)))
+        return answers
 
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
         """Return the natural logarithm of the probability of each continuation, as that of one token."""
         before = self._text(prefix) or EMPTY
         prompts = [before + self._text(tokens) for tokens in continuations]
         found = self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts)
-        pairs = zip(found, prompts, strict=True)
-        return [np.array([self._echoed(logs, len(before), len(prompt))]) for logs, prompt in pairs]
+        answers = []
+        for logs, prompt in zip(found, prompts, strict=True):
+            try:
+                echoed = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
+                inside = range(len(before), len(prompt))
+                parts = [float(log) for offset, log in echoed if offset in inside and log is not None]
+            except (LookupError, TypeError, ValueError):
+                parts = []
+            if not parts:
+                raise self._failed(NO_ECHO)
+            answers.append(np.array([math.fsum(parts)]))
+        return answers
 
     def _number(self, text: bytes) -> int:
         if text not in self._numbers:
             self._numbers[text] = len(self.texts)
             self.texts.append(text)
         return self._numbers[text]
-
-    def _numbered(self, found: Iterable[tuple[bytes, float]]) -> NextTokens:
-        pairs = [(self._number(text), math.exp(log)) for text, log in found]
-        tokens = np.array([token for token, _ in pairs], np.int64)
-        return NextTokens(tokens, np.array([share for _, share in pairs], np.float64))
 
     def _text(self, tokens: Sequence[int]) -> str:
         return b"".join(self.texts[token] for token in tokens).decode(errors="replace")
@@ -102,21 +112,10 @@ class Served:
                 pairs = [(text.encode(errors="replace"), float(log)) for text, log in logs["top_logprobs"][0].items()]
             else:
                 listed = logs["content"][0]["top_logprobs"]
-                pairs = [(bytes(of.get("bytes") or of["token"].encode()), float(of["logprob"])) for of in listed]
+                pairs = [(bytes(one.get("bytes") or one["token"].encode()), float(one["logprob"])) for one in listed]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise self._failed("lists no alternatives (top_logprobs) in its answer") from error
         return [(b"" if SPECIAL.fullmatch(text) else text, log) for text, log in pairs if log <= 1e-3]
-
-    def _echoed(self, logs: dict[str, Any], start: int, end: int) -> float:
-        """Return the logarithm of the probability of a part of the prompt, which the server has echoed."""
-        try:
-            pairs = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
-            parts = [float(log) for offset, log in pairs if start <= offset < end and log is not None]
-        except (LookupError, TypeError, ValueError):
-            parts = []
-        if not parts:
-            raise self._failed(NO_ECHO)
-        return math.fsum(parts)
 
     def _all(self, settings: dict[str, Any], prompts: Sequence[str]) -> list[dict[str, Any]]:
         """Return the log probabilities that the server answers to each prompt, several asked at once."""

@@ -89,7 +89,7 @@ class _Kinds:
         spaced = [text[:1] == b" " and not end.match(text, 1) for text in texts]
         self.begin_spaced: Flags = np.array(spaced, np.bool_)
         self.go_on: Flags = np.array(
-            [text != b"" and not of for text, of in zip(texts, ended, strict=True)], np.bool_
+            [text != b"" and not ends_word for text, ends_word in zip(texts, ended, strict=True)], np.bool_
         )
         self.stop: Flags = np.array([token in ends for token in range(len(texts))], np.bool_)
         self.end: Flags = self.stop | np.array(ended, np.bool_)
@@ -116,9 +116,9 @@ class WordSearch:
 
     def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> Words:
         """Return the likeliest words behind a text, or between two texts; ``candidates`` are words to try as well."""
-        gap = Gap(self._model, left)
+        gap = TokenContext(self._model, left)
         shares, total = self._search(gap)
-        more = [of for of in dict.fromkeys(candidates) if of not in shares and 0 < len(of) <= LONGEST_WORD]
+        more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= LONGEST_WORD]
         if total > 0:
             shares |= dict(zip(more, self._spelt(gap, more) / total, strict=True))
         shares = {word: share for word, share in shares.items() if share > 0 and is_listable(word)}
@@ -138,27 +138,24 @@ class WordSearch:
 
         In the place of a word, the text could have ended, too.
         """
-        return [self._surprisal(Gap(self._model, " ".join(words[:place])), word) for place, word in enumerate(words)]
-
-    def _surprisal(self, gap: Gap, word: str) -> float:
-        tokens = gap.tokens_of(word)
-        (logs,) = self._model.log_probabilities(gap.prefix, [tokens])
-        before, behind = self._model.next_tokens(gap.prefix, [(), tokens])
-        kinds = self._kinds()
-        begin = kinds.begin(gap.lead) | kinds.stop
-        parts = (math.exp(logs.sum()), _mass(behind, kinds.end), 1 / max(LEAST, _mass(before, begin)))
-        return -math.log2(max(math.prod(parts), LEAST_SHARE))
-
-    def _space(self, right: str) -> str:
-        """Return what stands between a word and the text behind it."""
-        return "" if right.lstrip(" ").startswith(("\n", *self._after)) else " "
+        surprisals = []
+        for place, word in enumerate(words):
+            gap = TokenContext(self._model, " ".join(words[:place]))
+            tokens = gap.tokens_of(word)
+            (logs,) = self._model.log_probabilities(gap.prefix, [tokens])
+            before, behind = self._model.next_tokens(gap.prefix, [(), tokens])
+            kinds = self._kinds()
+            begin = kinds.begin(gap.lead) | kinds.stop
+            parts = (math.exp(logs.sum()), _mass(behind, kinds.end), 1 / max(LEAST, _mass(before, begin)))
+            surprisals.append(-math.log2(max(math.prod(parts), LEAST_SHARE)))
+        return surprisals
 
     def _kinds(self) -> _Kinds:
         if self._known.size != len(self._model.texts):
             self._known = _Kinds(self._model.texts, self._model.ends, self._end)
         return self._known
 
-    def _search(self, gap: Gap) -> tuple[dict[str, float], float]:
+    def _search(self, gap: TokenContext) -> tuple[dict[str, float], float]:
         """Return the words found with their probabilities, and the probability that a word follows."""
         search = _BestFirst(self._count, self._end)
         start = self._model.next_tokens(gap.prefix, [()])[0]
@@ -181,7 +178,7 @@ class WordSearch:
         words = ((text.decode(errors="ignore"), text, share) for text, share in search.found.items())
         return {word: share / total for word, text, share in words if word.encode() == text}, total
 
-    def _spelt(self, gap: Gap, words: Sequence[str]) -> Doubles:
+    def _spelt(self, gap: TokenContext, words: Sequence[str]) -> Doubles:
         """Return the probability of each word, as the model spells it, and of its end."""
         spellings = [gap.tokens_of(word) for word in words]
         logs = self._model.log_probabilities(gap.prefix, spellings) if words else []
@@ -191,7 +188,7 @@ class WordSearch:
         return np.array([math.exp(log.sum()) * end for log, end in zip(logs, ends, strict=True)])
 
     def _with_right(
-        self, gap: Gap, right: str, shares: dict[str, float], rest: float, candidates: Sequence[str]
+        self, gap: TokenContext, right: str, shares: dict[str, float], rest: float, candidates: Sequence[str]
     ) -> tuple[dict[str, float], float]:
         """Weigh probabilities by that of the right context behind each word; return them, and the rest.
 
@@ -201,7 +198,9 @@ class WordSearch:
         tried = dict.fromkeys(sorted(shares, key=lambda word: (-shares[word], word))[: self._rescored])
         tried |= dict.fromkeys(word for word in candidates if word in shares)
         words = list(tried)
-        behind = gap.tokens_behind(words, self._space(right) + right.strip(" "), min(self._right, MOST_BEHIND))
+        text = right.strip(" ")
+        space = "" if text.startswith(("\n", *self._after)) else " "
+        behind = gap.tokens_behind(words, space + text, min(self._right, MOST_BEHIND))
         logs = np.array([log.sum() for log in self._model.log_probabilities(gap.prefix, behind)])
         joint = np.exp(logs - logs.max())
         left = np.array([shares[word] for word in words])
@@ -214,7 +213,7 @@ class WordSearch:
         return {word: share / total for word, share in weighed.items()}, rest / total
 
 
-class Gap:
+class TokenContext:
     """What stands before a word, as tokens; ``lead`` is the space between."""
 
     def __init__(self, model: TokenModel, left: str) -> None:
@@ -237,21 +236,17 @@ class Gap:
 
     def tokens_behind(self, words: Sequence[str], right: str, count: int) -> list[Tokens]:
         """Return the tokens of each word and of the beginning of the text behind it, ``count`` tokens or words."""
-        found, beginning = [], _first_words(right, count)
+        match = re.match(rf"(?:\s*\S+){{0,{count}}}", right)  # so many words have as many tokens or more
+        beginning = match.group()[: LONGEST_WORD * count] if match else ""
+        spellings = []
         for word in words:
             tokens = self.tokens_of(word + beginning)
             size, covered = 0, 0
             while size < len(tokens) and covered < len((self.lead + word).encode()):
                 covered += len(self._model.texts[tokens[size]])
                 size += 1
-            found.append(tokens[: size + count])
-        return found
-
-
-def _first_words(text: str, count: int) -> str:
-    """Return the beginning of a text with so many words, which have as many tokens or more."""
-    found = re.match(rf"(?:\s*\S+){{0,{count}}}", text)
-    return found.group()[: LONGEST_WORD * count] if found else ""
+            spellings.append(tokens[: size + count])
+        return spellings
 
 
 class _BestFirst:

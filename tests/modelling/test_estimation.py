@@ -11,7 +11,7 @@ from kenlm_golden import RUNS, estimation_of
 
 from geval_py.errors import ModelError
 from geval_py.modelling.arpa import write_arpa
-from geval_py.modelling.columns import Column, Sizes
+from geval_py.modelling.columns import NumberColumn, Sizes
 from geval_py.modelling.corpus import CorpusParts, read_corpus
 from geval_py.modelling.estimation import Estimation, StoredTokens, estimate
 from geval_py.reading.lines import blocks_of_files
@@ -80,7 +80,7 @@ def test_any_text_and_any_sizes(path, lines, how, sizes):
 
 
 def test_a_column():
-    column = Column(np.int32)
+    column = NumberColumn(np.int32)
     assert column.read(0, 5).tolist() == []
     for values in ([3, 1, 4], [], [1, 5]):
         column.append(np.array(values))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py.errors import ModelError
-from geval_py.modelling.corpus import Gap, gap_of, join_windows, texts_of
+from geval_py.modelling.corpus import GapContext, gap_of, join_windows, texts_of
 from geval_py.modelling.gap_models import GapModel, learn
 from geval_py.reading.items import Item
 
@@ -37,12 +37,15 @@ def test_windows_of_one_text_give_the_text(starts):
 
 
 COLUMNS = {
-    "by their names": ({"Id": "d", "RightContext": "c", "LeftContext": "a\\nb"}, Gap([b"a", b"b"], [b"c"], "d")),
-    "the last two": ({"1": "d", "2": "a", "3": "b"}, Gap([b"a"], [b"b"], "d")),
-    "two": ({"1": "a", "2": "b"}, Gap([b"a"], [b"b"], "")),
-    "one": ({"1": "a b\\n"}, Gap([b"a", b"b"], [], "")),
-    "left alone": ({"Id": "d", "left": "a"}, Gap([b"a"], [], "d")),
-    "none": ({}, Gap([], [], "")),
+    "by their names": (
+        {"Id": "d", "RightContext": "c", "LeftContext": "a\\nb"},
+        GapContext([b"a", b"b"], [b"c"], "d"),
+    ),
+    "the last two": ({"1": "d", "2": "a", "3": "b"}, GapContext([b"a"], [b"b"], "d")),
+    "two": ({"1": "a", "2": "b"}, GapContext([b"a"], [b"b"], "")),
+    "one": ({"1": "a b\\n"}, GapContext([b"a", b"b"], [], "")),
+    "left alone": ({"Id": "d", "left": "a"}, GapContext([b"a"], [], "d")),
+    "none": ({}, GapContext([], [], "")),
 }
 
 
@@ -96,7 +99,7 @@ CONTEXT = st.lists(st.one_of(WORDS, st.just(b"unseen")), max_size=4)
 def test_answers_are_those_of_the_formula(texts, left, right, sides, top):
     """A word that no n-gram of the item names scores scale x base: nothing of the vocabulary need be touched."""
     learnt = learn(texts, sides)
-    gap = Gap(left, right, "")
+    gap = GapContext(left, right, "")
     wanted = by_formula(learnt, gap)
     (answer,) = GapModel(learnt, top).answers([gap])
     assert answer.probabilities == pytest.approx(wanted[answer.words], rel=1e-9)
@@ -108,13 +111,13 @@ def test_answers_are_those_of_the_formula(texts, left, right, sides, top):
 
 def test_equal_words_come_in_the_order_of_train():
     learnt = learn([[b"c"], [b"b"], [b"a"]], 2)
-    (answer,) = GapModel(learnt, 2).answers([Gap([], [], "")])
+    (answer,) = GapModel(learnt, 2).answers([GapContext([], [], "")])
     assert [learnt.sides[0].words[word] for word in answer.words] == [b"c", b"b"]
 
 
 def test_an_item_gets_the_same_answer_in_any_company():
     learnt = learn([b"a b c d a b d c".split(), b"c b a".split()], 2)
-    gaps = [Gap([b"a"], [b"c"], ""), Gap([b"x"], [], ""), Gap([b"b", b"c"], [b"a"], "")]
+    gaps = [GapContext([b"a"], [b"c"], ""), GapContext([b"x"], [], ""), GapContext([b"b", b"c"], [b"a"], "")]
     together = list(GapModel(learnt, 0).answers(gaps))
     alone = [next(GapModel(learnt, 0).answers([gap])) for gap in gaps]
     assert [answer.words.tolist() for answer in together] == [answer.words.tolist() for answer in alone]

@@ -8,7 +8,7 @@ import pytest
 from tiny_models import PIECES, Markov, word_probability
 
 from geval_py.modelling import word_search
-from geval_py.modelling.word_search import Gap, WordSearch
+from geval_py.modelling.word_search import TokenContext, WordSearch
 
 SEEDS = range(3)
 
@@ -96,7 +96,7 @@ def test_the_right_context_weighs_words_by_its_probability(seed):
     before = dict(zip(*WordSearch(model, 40).words(left)[:2], strict=True))
     words, shares, rest = WordSearch(model, 40, right=2, rescored=40).words(left, "c ab")
     after = dict(zip(words, shares, strict=True))
-    gap = Gap(model, left)
+    gap = TokenContext(model, left)
     weights = {}
     for word in before:
         tokens = gap.tokens_behind([word], " c ab", 2)[0]
@@ -109,7 +109,7 @@ def test_the_right_context_weighs_words_by_its_probability(seed):
 
 def test_a_right_context_takes_as_many_tokens_behind_each_word():
     model = Markov(0)
-    gap = Gap(model, "ab")
+    gap = TokenContext(model, "ab")
     for tokens, word in zip(gap.tokens_behind(["a", "abab", "b"], " a\nb c", 3), ("a", "abab", "b"), strict=True):
         assert b"".join(model.texts[token] for token in tokens).startswith(f" {word} a\nb".encode())
 
@@ -129,7 +129,7 @@ def test_what_is_long_is_cut():
 
 
 def test_a_long_context_is_cut():
-    gap = Gap(Markov(0), "a " * 3000 + "b")
+    gap = TokenContext(Markov(0), "a " * 3000 + "b")
     assert len(gap.prefix) == word_search.MOST_CONTEXT + 1
     assert gap.tokens_of("a") == (1,)
 
