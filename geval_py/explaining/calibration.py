@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.explaining import reliability, significance
-from geval_py.explaining.documents import choose_documents
+from geval_py.explaining.documents import choose_documents, notes_on_documents
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.metrics import base, hashed
@@ -24,7 +24,7 @@ from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.documents import Dependence, Documents, DocumentsBy
+    from geval_py.explaining.documents import Documents, DocumentsBy
 
 
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
@@ -255,6 +255,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
     gaps = statistics.column("loss") - statistics.column("entropy")
     of_file, dependence = choose_documents([evaluation], documents, values=[gaps])
     grouped = of_file and of_file.of_score(evaluation.scores[0]).several()
+    wider = "" if dependence is None else dependence.wider
     vectors = statistics.column("vector") > 0
     lists = statistics.column("words") > 0
     guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
@@ -268,7 +269,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         signature=None if evaluation.signature is None else str(evaluation.signature),
         claim=_claim(statistics, grouped),
         documents=None if grouped is None else grouped.column,
-        notes=tuple(_notes(of_file, dependence)),
+        notes=tuple(notes_on_documents(of_file, dependence, f"the claim's interval is by document, {wider}")),
         words=reliability.words_reliability(statistics),
         guess=None if guess is None else reliability.reliability_of(guess),
         guess_error=None if guess is None else reliability.calibration_error(guess),
@@ -283,13 +284,6 @@ def _forecasts(
     probabilities: significance.Array, outcomes: significance.Array, of: significance.Flags
 ) -> reliability.Forecasts | None:
     return reliability.Forecasts(probabilities[of], outcomes[of]) if of.any() else None
-
-
-def _notes(documents: Documents | None, dependence: Dependence | None) -> Iterator[str]:
-    if documents is not None and documents.are_lines:
-        yield documents.nothing_gained
-    if dependence is not None:
-        yield from dependence.notes(f"the claim's interval is by document, {dependence.wider}")
 
 
 def _claim(statistics: hashed.ProfileStatistics, documents: Documents | None) -> Claim:

@@ -71,7 +71,7 @@ def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: 
     """Deal the lines of evaluations of one test set into folds, keeping documents whole; return folds and notes.
 
     Raises UsageError if there is one line, all lines are of one document or the number of documents is not the number
-    of lines, and the errors of :func:`documents_of` for a column.
+    of lines, and the errors of :func:`geval_py.explaining.documents.documents_in` for a column.
     """
     if evaluations[0].line_count < 2:
         raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")

@@ -11,26 +11,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import combinations, count, zip_longest
+from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from geval_py.errors import DataError, MissingFileError, UsageError
-from geval_py.explaining.significance import (
-    LEAST_TESTED,
-    LEVEL,
-    Array,
-    Integers,
-    Interval,
-    beta_cdf,
-    combined_p,
-    holm,
-)
+from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, beta_cdf, combined_p, holm
 from geval_py.explaining.statistics import Spread, centred_ranks, interval, sample_of, spread_of_mean
 from geval_py.reading import features, sources
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
@@ -39,32 +28,28 @@ from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from geval_py.explaining.significance import Interval
-    from geval_py.reading.splits import Split
     from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 
-LEAST_DOCUMENTS = 10  # if all have as many lines: with fewer, an interval is very wide
-LEAST_WIDENING = 1.05  # below which it does not matter that lines are alike
+MIN_DOCUMENTS = 10  # if all have as many lines: with fewer, an interval is very wide
+MIN_WIDENING = 1.05  # below which it does not matter that lines are alike
 FEW_LINES = 40  # with fewer, no interval of the mean of skewed losses is wide enough
 FEW_DEGREES = 4  # with fewer, some large documents decide
 LOOKED_AT = 500  # lines, to find the columns that may name documents
-MOST_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
+MAX_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 
 # A column of the input, by its name or its number from 1; None: find one; False: no documents.
 DocumentsBy: TypeAlias = "str | int | Literal[False] | None"
-MakeFigures: TypeAlias = "Callable[[], Iterator[_Figures]]"  # those of one kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Documents:
-    """The documents of the scored lines.
+    """The documents of some lines.
 
-    ``column`` is the name or the number of the input's column; ``of_line`` has the document of each scored line,
-    numbered from 0 in order of appearance; ``count`` is the number of documents.
+    ``column`` is the name or the number of the input's column; ``of_line`` has the document of each line, numbered
+    from 0; ``count`` is the number of documents.
     """
 
     column: str
@@ -73,9 +58,9 @@ class Documents:
 
     @classmethod
     def of(cls, column: str, values: Iterable[Hashable]) -> Documents:
-        """Make documents from the values of a column, one a line."""
-        numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
-        of_line = np.fromiter(map(numbers.__getitem__, values), np.int64)
+        """Make documents from the values of a column, one a line, in order of appearance."""
+        numbers: dict[Hashable, int] = {}
+        of_line = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
         return cls(column=column, of_line=of_line, count=len(numbers))
 
     @property
@@ -164,10 +149,10 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
             )
         return
     for score in all_scores:
-        column, kept = _figures_of(score), documents.of_score(score)
-        if column is not None and kept.count > 1 and np.isfinite(column).all():
+        figures, kept = _figures_of(score), documents.of_score(score)
+        if figures is not None and kept.count > 1 and np.isfinite(figures).all():
             least = min(FEW_DEGREES, (kept.count - 1) / 2)  # there are more if documents have about as many lines
-            if spread_of_mean(column, kept.of_line).degrees < least:
+            if spread_of_mean(figures, kept.of_line).degrees < least:
                 sizes = f"of the {kept.count} documents, a few large ones decide"
                 yield f"{sizes}: an interval by them is wide, and unsure"
                 return
@@ -178,16 +163,15 @@ def _without_interval(score: MetricScore) -> str | None:
     lines, unknown = score.statistics.lines, "how far the true score may be is not known, and no interval is shown"
     if lines == 1:
         return f"there is 1 line: {unknown}"
-    column = _figures_of(score)
-    if column is None or not np.isfinite(column).all() or not np.allclose(column, column[0], rtol=NOISE, atol=0.0):
+    figures = _figures_of(score)
+    if (
+        figures is None
+        or not np.isfinite(figures).all()
+        or not np.allclose(figures, figures[0], rtol=NOISE, atol=0.0)
+    ):
         return None
     what = "loss" if score.metric.measure.of_losses else "score"
     return f"where all {lines} lines have the same {what}, {unknown}"
-
-
-def documents_of(evaluation: ScoredOutput, column: str | int) -> Documents:
-    """Find the documents of the lines that the first metric scored; see :func:`documents_in`."""
-    return documents_in(evaluation, column).of_score(evaluation.scores[0])
 
 
 def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
@@ -199,46 +183,29 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
     Raises MissingFileError if there is no input file, UsageError if there is no such column, or no input of lines in
     memory, and LineCountError for an input with another number of lines.
     """
-    if evaluation.split.input is None:
-        raise _no_input(evaluation.split)
-    header = evaluation.split.in_header
+    split = evaluation.split
+    if split.input is None:
+        what = "documents are given by a column of the input"
+        if not split.input_place:
+            raise UsageError(message=f"{what}, and there is none: name no documents, or give inputs=…")
+        hint = f"{what}: put the file there, or name no documents"
+        raise MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
+    message = f"Unknown column `{visible(str(column))}'\n  {features.columns_there_are(str(column), split.in_header)}"
     try:
-        field = features.Fields(header).find(str(column))
+        field = features.Fields(split.in_header).find(str(column))
     except KeyError:
-        raise _no_column(str(column), header) from None
+        raise UsageError(message=message) from None
     evaluation.input.check_lines(evaluation.file_lines)
-    cells = _Cells(field)
-    documents = Documents.of(field.column_name, map(cells.of_line, evaluation.input.lines()))
-    if not cells.found:
-        raise _no_column(str(column), header)
-    return documents
+    text = b"".join(evaluation.input.blocks())
+    if all(row.count(b"\t") < field.column for row in text.split(b"\n")):
+        raise UsageError(message=message)
+    return _documents_of_column(text, field)
 
 
-def _no_input(split: Split) -> MissingFileError | UsageError:
-    what = "documents are given by a column of the input"
-    if not split.input_place:
-        return UsageError(message=f"{what}, and there is none: name no documents, or give inputs=…")
-    hint = f"{what}: put the file there, or name no documents"
-    return MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
-
-
-class _Cells:
-    """A column of the lines of an input; ``found`` is whether some line has it."""
-
-    def __init__(self, field: features.Field) -> None:
-        self.column = field.column
-        self.found = False
-
-    def of_line(self, line: str) -> str:
-        cells = line.split("\t", self.column + 1)
-        if len(cells) <= self.column:
-            return ""
-        self.found = True
-        return cells[self.column]
-
-
-def _no_column(name: str, header: Sequence[str]) -> UsageError:
-    return UsageError(message=f"Unknown column `{visible(name)}'\n  {features.columns_there_are(name, header)}")
+def _documents_of_column(text: bytes, field: features.Field) -> Documents:
+    table = backends.TokenTable()
+    _, of_line = table.number(backends.take_column(text, field.column), b"")
+    return Documents(column=field.column_name, of_line=np.array(of_line, np.int64), count=len(table))
 
 
 # The documents of an interval or a test
@@ -299,6 +266,14 @@ def choose_documents(
     return found.documents, found
 
 
+def notes_on_documents(documents: Documents | None, dependence: Dependence | None, consequence: str) -> Iterator[str]:
+    """Yield notes on documents that are single lines, and on the columns by which lines are alike."""
+    if documents is not None and documents.are_lines:
+        yield documents.nothing_gained
+    if dependence is not None:
+        yield from dependence.notes(consequence)
+
+
 def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Array] = ()) -> Dependence:
     """Find the column of the input by whose documents lines are alike; all evaluations are of one test set.
 
@@ -310,42 +285,99 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     found if finding out would be costly or impossible: few lines, a metric without figures of lines, or no input file
     of moderate size with as many lines.
     """
-    kinds = _kinds(evaluations, values)
-    has_figures = any(True for _ in kinds[0]())  # without them, a pair has none either
-    possible = list(_possible_documents(evaluations[0])) if has_figures else []
-    fine = [of for of in possible if of.effective >= LEAST_DOCUMENTS]
-    tests = _tests(fine, kinds)
+    first = evaluations[0]
+    has_figures = any(np.isfinite(figures).sum() >= LEAST_TESTED for figures in _figures(evaluations, values)[0])
+    possible = list(possible_documents(first)) if has_figures else []
+    fine = [documents for documents in possible if documents.effective >= MIN_DOCUMENTS]
+    tests = _test_columns(fine, _figures(evaluations, values))
     corrected = holm([p for p, _ in tests])
-    passed = [(wider, of) for p, (_, wider), of in zip(corrected, tests, fine, strict=True) if p < LEVEL]
-    wider, chosen = max(passed, key=lambda one: one[0], default=(1.0, None))
-    if wider < LEAST_WIDENING:
-        wider, chosen = 1.0, None
-    rest = [of for of in possible if of.effective < LEAST_DOCUMENTS]
+    passed = [(wider, n) for n, (p, (_, wider)) in enumerate(zip(corrected, tests, strict=True)) if p < LEVEL]
+    wider, place = max(passed, key=lambda one: one[0], default=(1.0, 0))
+    chosen = fine[place] if wider >= MIN_WIDENING else None
+
+    # Columns with few values, whose lines may be alike too. Where whole documents of the chosen column have a value,
+    # they are what is dealt out, by the means of their lines.
+    rest = [documents for documents in possible if documents.effective < MIN_DOCUMENTS]
+    of_documents = [None if chosen is None else _of_documents(column, chosen) for column in rest]
+    by_line = [n for n, of in enumerate(of_documents) if of is None]
+    dealt = [(n, of) for n, of in enumerate(of_documents) if of is not None]
+    p_values = dict(
+        zip(by_line, _test_columns([rest[n] for n in by_line], _figures(evaluations, values)), strict=True)
+    )
+    if chosen is not None and dealt:
+        means = [(_means(figures, chosen) for figures in kind) for kind in _figures(evaluations, values)]
+        p_values |= zip((n for n, _ in dealt), _test_columns([of for _, of in dealt], means), strict=True)
+    corrected = holm([p_values[n][0] for n in range(len(rest))])
     return Dependence(
         documents=chosen,
-        widening=wider,
-        coarse=tuple(_coarse(rest, chosen, kinds)),
-        tested=tuple(of.column for of in fine),
-        missing=evaluations[0].split.input_place if has_figures and evaluations[0].split.input is None else "",
+        widening=1.0 if chosen is None else wider,
+        coarse=tuple((one.column, one.count) for one, p in zip(rest, corrected, strict=True) if p < LEVEL),
+        tested=tuple(documents.column for documents in fine),
+        missing=first.split.input_place if has_figures and first.split.input is None else "",
     )
 
 
-def _coarse(
-    columns: Sequence[Documents], chosen: Documents | None, kinds: Sequence[MakeFigures]
-) -> Iterator[tuple[str, int]]:
-    """Yield the names of columns with few values whose lines are alike, and how many values they have.
+def possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
+    """Yield the documents by each column of the input with two values or more, some of them on several lines."""
+    path, lines = evaluation.split.input, evaluation.file_lines
+    if path is None or not sources.can_be_reread(path):
+        return
+    if not isinstance(path, sources.VirtualFile) and os.path.getsize(path) > MAX_INPUT_BYTES:
+        return
+    try:
+        text = b"".join(evaluation.input.blocks())
+    except DataError:
+        return
+    if text.count(b"\n") != lines:
+        return
+    # A column of texts, which take longest, repeats no value even in the first lines.
+    rows = (row.split(b"\t") for row in text.split(b"\n", LOOKED_AT)[: min(lines, LOOKED_AT)])
+    fields = features.Fields(evaluation.split.in_header)
+    for index, cells in enumerate(zip_longest(*rows, fillvalue=b"")):
+        if len(set(cells)) < len(cells):
+            documents = _documents_of_column(text, fields.column(index))
+            if 2 <= documents.count < lines:
+                yield documents
 
-    Where whole documents of the chosen column have a value, they are what is dealt out, by the means of their lines.
+
+def _figures(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> list[Iterator[Array]]:
+    """Return the figures of each evaluation, and the differences of each two; or other values.
+
+    They are of all lines of the file, not finite where a line has none, and are made one by one: those of all pairs
+    together may be larger than memory.
     """
-    dealt = [None if chosen is None else _of_documents(column, chosen) for column in columns]
-    means = [partial(_means, kind, chosen) for kind in kinds if chosen is not None]
-    by_line = {n: columns[n] for n, of in enumerate(dealt) if of is None}
-    by_document = {n: of for n, of in enumerate(dealt) if of is not None}
-    tests = dict(zip(by_line, _tests([*by_line.values()], kinds), strict=True))
-    tests |= zip(by_document, _tests([*by_document.values()], means), strict=True)
-    for p_value, column in zip(holm([tests[n][0] for n in range(len(columns))]), columns, strict=True):
-        if p_value < LEVEL:
-            yield column.column, column.count
+
+    def of_file(figures: Array, score: MetricScore) -> Array:
+        if score.line_numbers is None:
+            return figures
+        whole = np.full(evaluations[0].file_lines, np.nan)
+        whole[np.array(score.line_numbers, np.int64) - 1] = figures
+        return whole
+
+    first = evaluations[0].scores[0]
+    if values:
+        return [(of_file(column, first) for column in values)]
+    columns = ((one.scores[0], _figures_of(one.scores[0])) for one in evaluations)
+    found = [(score, column) for score, column in columns if column is not None]
+
+    def differences() -> Iterator[Array]:
+        for (score, column), (other_score, other) in combinations(found, 2):
+            if score.line_numbers == other_score.line_numbers:
+                with np.errstate(invalid="ignore"):  # of infinite lines
+                    yield of_file(column - other, score)
+
+    return [(of_file(column, score) for score, column in found), differences()]
+
+
+def _means(figures: Array, documents: Documents) -> Array:
+    """Return the mean figure of each document; NaN where it has none."""
+    finite = np.isfinite(figures)
+    of_line = documents.of_line[finite]
+    with np.errstate(invalid="ignore"):
+        means: Array = np.bincount(of_line, figures[finite], documents.count) / np.bincount(
+            of_line, minlength=documents.count
+        )
+    return means
 
 
 def _of_documents(column: Documents, chosen: Documents) -> Documents | None:
@@ -357,88 +389,34 @@ def _of_documents(column: Documents, chosen: Documents) -> Documents | None:
     return Documents(column=column.column, of_line=of_document, count=column.count)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Figures:
-    """Figures of lines, or differences of two systems, with the lines' places in the file, and their ranks."""
-
-    places: Integers
-    values: Array
-    ranks: Array
-
-    @classmethod
-    def of(cls, values: Array, score: MetricScore | None = None) -> _Figures | None:
-        """Take the finite values, of the lines that a metric scored or of all; None if they are few."""
-        finite = np.flatnonzero(np.isfinite(values))
-        numbers = None if score is None else score.line_numbers
-        places = finite if numbers is None else np.array(numbers, np.int64)[finite] - 1
-        few = len(finite) < LEAST_TESTED
-        return None if few else cls(places, values[finite], centred_ranks(values[finite]))
-
-    def means(self, documents: Documents) -> Array:
-        """Return the mean of each document; NaN where it has no figure."""
-        of_line = documents.of_line[self.places]
-        lines = np.bincount(of_line, minlength=documents.count)
-        with np.errstate(invalid="ignore"):
-            means: Array = np.bincount(of_line, self.values, documents.count) / lines
-        return means
-
-
-def _kinds(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> list[MakeFigures]:
-    """Return what makes the figures of the finite lines of each evaluation, and of each two; or of other values.
-
-    They are made again when they are wanted again: those of all pairs together may be larger than memory.
-    """
-    first = evaluations[0].scores[0]
-    if values:
-        return [lambda: _enough(_Figures.of(column, first) for column in values)]
-    columns = ((of.scores[0], _figures_of(of.scores[0])) for of in evaluations)
-    known = [(score, column) for score, column in columns if column is not None]
-    pairs = [two for two in combinations(known, 2) if two[0][0].line_numbers == two[1][0].line_numbers]
-    return [
-        lambda: _enough(_Figures.of(column, score) for score, column in known),
-        lambda: _enough(_Figures.of(_difference(column, other), score) for (score, column), (_, other) in pairs),
-    ]
-
-
-def _enough(figures: Iterable[_Figures | None]) -> Iterator[_Figures]:
-    return (of for of in figures if of is not None)
-
-
-def _difference(column: Array, other: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # of infinite lines, which are left out
-        return column - other
-
-
-def _means(kind: MakeFigures, documents: Documents) -> Iterator[_Figures]:
-    """Yield the means of documents instead of the figures of lines."""
-    return _enough(_Figures.of(figures.means(documents)) for figures in kind())
-
-
-def _tests(columns: Sequence[Documents], kinds: Sequence[MakeFigures]) -> list[tuple[float, float]]:
+def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]) -> list[tuple[float, float]]:
     """Return the p-value of some kinds of figures for each column, and how much wider their interval is, at most.
 
-    All kinds count alike, however many figures they have. The figures are looked at one by one.
+    All kinds count alike, however many figures they have; few finite figures are left out.
     """
-    found = [[[_test(column, figures) for column in columns] for figures in kind()] for kind in kinds if columns]
-    known = [kind for kind in found if kind]
-    tests = []
+    tests: list[list[list[tuple[float, float]]]] = []  # by kind, figures and column
+    for kind in kinds if columns else ():
+        tests.append([])
+        for figures in kind:
+            places = np.flatnonzero(np.isfinite(figures))
+            if len(places) >= LEAST_TESTED:
+                values = figures[places]
+                ranks, row = centred_ranks(values), []
+                for documents in columns:
+                    of_line = (documents if len(values) == len(figures) else documents.only(places)).of_line
+                    p_value = alike_p(ranks, of_line)
+                    row.append((p_value, widening(values, of_line) if p_value < LEVEL else 1.0))
+                tests[-1].append(row)
+    tested, results = [kind for kind in tests if kind], []
     for n in range(len(columns)):
         least, widest = 1.0, 1.0
-        for kind in known:
-            p_value = min(1.0, len(known) * combined_p([of_figures[n][0] for of_figures in kind]))
+        for kind_tests in tested:
+            p_value = min(1.0, len(tested) * combined_p([row[n][0] for row in kind_tests]))
             if p_value < LEVEL:
-                widest = max(widest, *(of_figures[n][1] for of_figures in kind))
+                widest = max(widest, *(row[n][1] for row in kind_tests))
             least = min(least, p_value)
-        tests.append((least, widest))
-    return tests
-
-
-def _test(documents: Documents, figures: _Figures) -> tuple[float, float]:
-    """Return the p-value of figures and, if it is small, how much wider their interval is, else 1."""
-    are_all = len(figures.places) == len(documents.of_line)
-    of_line = (documents if are_all else documents.only(figures.places)).of_line
-    p_value = alike_p(figures.ranks, of_line)
-    return p_value, widening(figures.values, of_line) if p_value < LEVEL else 1.0
+        results.append((least, widest))
+    return results
 
 
 def widening(values: Array, of_line: Integers) -> float:
@@ -470,33 +448,3 @@ def alike_p(ranks: Array, of_line: Integers) -> float:
         return 1.0
     both = share * (1 - share) * greatest**2 / variance - 1
     return beta_cdf(1 - statistic / greatest, both * (1 - share), both * share) if both > 0.0 else 1.0
-
-
-def _possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
-    """Yield the documents by each column of the input with two values or more, some of them on several lines."""
-    path, lines = evaluation.split.input, evaluation.file_lines
-    if path is None or not sources.can_be_reread(path):
-        return
-    if not isinstance(path, sources.VirtualFile) and os.path.getsize(path) > MOST_INPUT_BYTES:
-        return
-    try:
-        text = b"".join(evaluation.input.blocks())
-    except DataError:
-        return
-    if text.count(b"\n") != lines:
-        return
-    # A column of texts, which take longest, repeats no value even in the first lines.
-    first = zip_longest(
-        *(row.split(b"\t") for row in text.split(b"\n", LOOKED_AT)[: min(lines, LOOKED_AT)]), fillvalue=b""
-    )
-    fields = features.Fields(evaluation.split.in_header)
-    for index, cells in enumerate(first):
-        if len(set(cells)) == len(cells):
-            continue
-        table = backends.TokenTable()
-        _, of_line = table.number(backends.take_column(text, index), b"")
-        documents = Documents(
-            column=fields.column(index).column_name, of_line=np.array(of_line, np.int64), count=len(table)
-        )
-        if 2 <= documents.count < lines:
-            yield documents

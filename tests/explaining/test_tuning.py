@@ -27,7 +27,7 @@ from geval_py import (
 )
 from geval_py.explaining import cross_validation as folds_module
 from geval_py.explaining.cross_validation import Folds, change_of, fit
-from geval_py.explaining.documents import documents_of
+from geval_py.explaining.documents import documents_in
 from geval_py.explaining.guesses import read_guesses
 from geval_py.reading.derived import FrequentWords, Parameters, frequent_words
 from geval_py.reading.schemes import LEAST_BITS, MOST_BITS
@@ -314,7 +314,7 @@ def test_what_is_no_use_is_not_taken():
 
 def test_documents_by_a_column(gazette):
     by_name = tune(gazette, words=0, documents="FileId")
-    numbers = documents_of(gazette, "FileId").of_line
+    numbers = documents_in(gazette, "FileId").of_line
     assert by_name.documents == numbers.max() + 1 == 36
     assert tune(gazette, words=0, documents=numbers) == tune(gazette, words=0, documents=1) == by_name
 
