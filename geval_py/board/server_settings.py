@@ -12,89 +12,26 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated
 
 import yaml
 
 from geval_py.board import strict_yaml
-from geval_py.board.strict_yaml import Document, Fields, WrongValueError, one_of, read_mapping, several, some_text
+from geval_py.board.strict_yaml import (
+    Document,
+    WrongValueError,
+    number,
+    one_of,
+    read_mapping,
+    read_object,
+    readers_of,
+    several,
+    some_text,
+)
 
 OPENID, GITHUB = PROVIDER_KINDS = ("openid", "github")
 ANYBODY = "*"
 JSON, SLACK, DISCORD = WEBHOOK_KINDS = ("json", "slack", "discord")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """A site that says who somebody is: of OpenID Connect by its ``issuer``, or GitHub.
-
-    ``client`` is the server's name there; ``secret`` is the environment variable with the client's secret.
-    """
-
-    name: str
-    issuer: str
-    client: str
-    secret: str
-    kind: str = OPENID
-
-    @property
-    def key(self) -> str:
-        """The name in addresses.
-
-        >>> Provider(name="Our GitLab", issuer="https://gitlab.com", client="x", secret="Y").key
-        'our-gitlab'
-        """
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
-    """An address that is told what happens; ``url`` and ``secret`` are environment variables: both are secret."""
-
-    name: str
-    url: str
-    kind: str = JSON
-    secret: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
-    """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
-
-    host: str
-    sender: str
-    port: int = 587
-    user: str = ""
-    password: str = ""
-    tls: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings:
-    """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour.
-
-    ``webhooks`` are told what happens, accounts by ``mail`` what became of their uploads. Accounts of the providers
-    ``sign_in`` may sign in. Who has no account and no invitation makes one if the domain of their e-mail address is
-    in ``open``.
-    """
-
-    upload: int = 200_000_000
-    uploads_an_hour: int = 60
-    sign_in: tuple[Provider, ...] = ()
-    open: tuple[str, ...] = ()
-    webhooks: tuple[Webhook, ...] = ()
-    mail: Mail | None = None
-
-    def is_open_to(self, email: str) -> bool:
-        """Whether an address that a provider has verified may make an account.
-
-        >>> ServerSettings(open=("uni.example",)).is_open_to("anna@Uni.example")
-        True
-        """
-        return bool(email) and any(one in (ANYBODY, email.rpartition("@")[2].lower()) for one in self.open)
-
-
-SERVER = ServerSettings()
 
 
 def _site(node: yaml.Node, document: Document) -> str:
@@ -120,33 +57,6 @@ def _domain(node: yaml.Node, document: Document) -> str:
     return domain
 
 
-def _provider(node: yaml.Node, document: Document) -> Provider:
-    return Provider(**_complete(node, document, PROVIDER_FIELDS, PROVIDER_NEEDS, "of each provider"))
-
-
-def _providers(node: yaml.Node, document: Document) -> tuple[Provider, ...]:
-    providers = several(node, document, read=_provider)
-    keys = [one.key for one in providers if one.name]
-    if len(set(keys)) < len(keys) or "" in keys:
-        raise WrongValueError("gives each provider a name of its own, with a letter or digit from a to z or 0 to 9")
-    return providers
-
-
-def _webhook(node: yaml.Node, document: Document) -> Webhook:
-    return Webhook(**_complete(node, document, WEBHOOK_FIELDS, WEBHOOK_NEEDS, "of each webhook"))
-
-
-def _webhooks(node: yaml.Node, document: Document) -> tuple[Webhook, ...]:
-    webhooks = several(node, document, read=_webhook)
-    if len({one.name for one in webhooks}) < len(webhooks):
-        raise WrongValueError("gives each webhook a name of its own")
-    return webhooks
-
-
-def _mail(node: yaml.Node, document: Document) -> Mail:
-    return Mail(**_complete(node, document, MAIL_FIELDS, MAIL_NEEDS, "for mail"))
-
-
 def _address(node: yaml.Node, document: Document) -> str:
     address = strict_yaml.text(node, document)
     if re.fullmatch(r"[\w.+-]+@[\w.-]+", address, re.ASCII) is None:
@@ -154,50 +64,101 @@ def _address(node: yaml.Node, document: Document) -> str:
     return address
 
 
-def _complete(
-    node: yaml.Node, document: Document, fields: Fields, needs: dict[str, Any], what: str
-) -> dict[str, Any]:
-    """Read a mapping that has at least the keys of ``needs``, whose values stand for those with an error."""
-    before = len(document.problems)
-    values = read_mapping(node, document, fields)
-    if not values.keys() >= needs.keys() and len(document.problems) == before:
-        raise WrongValueError(f"needs {', '.join(needs)} {what}")
-    return needs | values
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A site that says who somebody is: of OpenID Connect by its ``issuer``, or GitHub.
+
+    ``client`` is the server's name there; ``secret`` is the environment variable with the client's secret.
+    """
+
+    name: Annotated[str, some_text]
+    issuer: Annotated[str, _site]
+    client: Annotated[str, some_text]
+    secret: Annotated[str, _variable]
+    kind: Annotated[str, one_of(PROVIDER_KINDS)] = OPENID
+
+    @property
+    def slug(self) -> str:
+        """The name in addresses.
+
+        >>> Provider(name="Our GitLab", issuer="https://gitlab.com", client="x", secret="Y").slug
+        'our-gitlab'
+        """
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
-PROVIDER_NEEDS: dict[str, Any] = dict.fromkeys(("name", "issuer", "client", "secret"), "")
-PROVIDER_FIELDS: Fields = {
-    "name": some_text,
-    "issuer": _site,
-    "client": some_text,
-    "secret": _variable,
-    "kind": partial(one_of, choices=PROVIDER_KINDS),
-}
-WEBHOOK_NEEDS: dict[str, Any] = dict.fromkeys(("name", "url"), "")
-WEBHOOK_FIELDS: Fields = {
-    "name": some_text,
-    "url": _variable,
-    "kind": partial(one_of, choices=WEBHOOK_KINDS),
-    "secret": _variable,
-}
-MAIL_NEEDS: dict[str, Any] = dict.fromkeys(("host", "sender"), "")
-MAIL_FIELDS: Fields = {
-    "host": some_text,
-    "sender": _address,
-    "port": partial(strict_yaml.number, least=1, most=65535),
-    "user": some_text,
-    "password": _variable,
-    "tls": strict_yaml.flag,
-}
-FIELDS: Fields = {
-    **dict.fromkeys(("upload", "uploads_an_hour"), partial(strict_yaml.number, least=1)),
-    "sign_in": _providers,
-    "open": partial(several, read=_domain),
-    "webhooks": _webhooks,
-    "mail": _mail,
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """An address that is told what happens; ``url`` and ``secret`` are environment variables: both are secret."""
+
+    name: Annotated[str, some_text]
+    url: Annotated[str, _variable]
+    kind: Annotated[str, one_of(WEBHOOK_KINDS)] = JSON
+    secret: Annotated[str, _variable] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
+
+    host: Annotated[str, some_text]
+    sender: Annotated[str, _address]
+    port: Annotated[int, number(1, 65535)] = 587
+    user: Annotated[str, some_text] = ""
+    password: Annotated[str, _variable] = ""
+    tls: Annotated[bool, strict_yaml.flag] = True
+
+
+def _providers(node: yaml.Node, document: Document) -> tuple[Provider, ...]:
+    needs = "needs name, issuer, client, secret of each provider"
+    providers: tuple[Provider, ...] = several(partial(read_object, kind=Provider, needs=needs))(node, document)
+    slugs = [one.slug for one in providers]
+    if len(set(slugs)) < len(slugs) or "" in slugs:
+        raise WrongValueError("gives each provider a name of its own, with a letter or digit from a to z or 0 to 9")
+    return providers
+
+
+def _webhooks(node: yaml.Node, document: Document) -> tuple[Webhook, ...]:
+    needs = "needs name, url of each webhook"
+    webhooks: tuple[Webhook, ...] = several(partial(read_object, kind=Webhook, needs=needs))(node, document)
+    if len({one.name for one in webhooks}) < len(webhooks):
+        raise WrongValueError("gives each webhook a name of its own")
+    return webhooks
+
+
+def _mail(node: yaml.Node, document: Document) -> Mail | None:
+    mail: Mail | None = read_object(node, document, Mail, "needs host, sender for mail")
+    return mail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour.
+
+    ``webhooks`` are told what happens, accounts by ``mail`` what became of their uploads. Accounts of the providers
+    ``sign_in`` may sign in. Who has no account and no invitation makes one if the domain of their e-mail address is
+    in ``open``.
+    """
+
+    upload: Annotated[int, number(1)] = 200_000_000
+    uploads_an_hour: Annotated[int, number(1)] = 60
+    sign_in: Annotated[tuple[Provider, ...], _providers] = ()
+    open: Annotated[tuple[str, ...], several(_domain)] = ()
+    webhooks: Annotated[tuple[Webhook, ...], _webhooks] = ()
+    mail: Annotated[Mail | None, _mail] = None
+
+    def is_open_to(self, email: str) -> bool:
+        """Whether an address that a provider has verified may make an account.
+
+        >>> ServerSettings(open=("uni.example",)).is_open_to("anna@Uni.example")
+        True
+        """
+        return bool(email) and any(one in (ANYBODY, email.rpartition("@")[2].lower()) for one in self.open)
+
+
+SERVER = ServerSettings()
 
 
 def server_settings(node: yaml.Node, document: Document) -> ServerSettings:
     """Read the settings of a server."""
-    return ServerSettings(**read_mapping(node, document, FIELDS))
+    return ServerSettings(**read_mapping(node, document, readers_of(ServerSettings)))

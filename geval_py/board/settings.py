@@ -9,7 +9,7 @@
     phases:
       - {name: main, until: 2027-01-31T23:59:00+01:00}
 
-:data:`FIELDS`, :data:`TEST_FIELDS`, :data:`PHASE_FIELDS` and :data:`LIMIT_FIELDS` list all keys.
+The fields of :class:`Settings`, :class:`Test`, :class:`Phase` and :class:`Limits` are all keys.
 """
 
 from __future__ import annotations
@@ -17,17 +17,26 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime, tzinfo
-from functools import partial
-from typing import Any
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import yaml
 
 from geval_py.board import strict_yaml
 from geval_py.board.server_settings import SERVER, ServerSettings, server_settings
-from geval_py.board.strict_yaml import Document, Fields, WrongValueError, one_of, read_mapping, several, some_text
+from geval_py.board.strict_yaml import (
+    Document,
+    WrongValueError,
+    number,
+    one_of,
+    read_mapping,
+    read_object,
+    readers_of,
+    several,
+    some_text,
+)
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
@@ -41,11 +50,62 @@ TIES = ("shared", "plain")  # "1=" and "1=", or "1" and "1"
 TRANSPORTS = ("https", "ssh", "git", "http", "file")
 AFTER = "post-deadline"  # the phase after the last deadline
 PUBLIC, PRIVATE = "public", "private"  # the parts of a test that is split
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 VARIANTS = 5  # the default number of outputs for one test
 DIGITS = 4  # the default number of significant digits of a score
 STEP = 0.1  # nats: 10 % of a perplexity
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
+
+
+def _metric(node: yaml.Node, document: Document) -> str:
+    written = some_text(node, document)
+    try:
+        schemes = parse_schemes(written)
+    except SchemeError as error:
+        raise WrongValueError(f"is no metric: {str(error).partition(chr(10))[0]}") from error
+    if len(schemes) != 1:
+        raise WrongValueError("names several metrics; the others stand in `also`")
+    return written
+
+
+def _zone(node: yaml.Node, document: Document) -> tzinfo:
+    try:
+        return ZoneInfo(some_text(node, document))
+    except (OSError, ValueError) as error:
+        raise WrongValueError("is a time zone, such as Europe/Warsaw or UTC") from error
+
+
+def moment_of(written: str) -> datetime:
+    """Parse a moment with its zone, and convert it to UTC; the text of a ValueError shows three correct forms."""
+    day, _, zone = written.strip().rpartition(" ")
+    try:
+        named = ZoneInfo(zone) if "/" in zone or zone == "UTC" else None
+    except (OSError, ValueError):
+        named = None
+    try:
+        moment = datetime.fromisoformat(written.strip() if named is None else day)
+    except ValueError:
+        moment = None
+    if moment is None or (moment.tzinfo is None) == (named is None):
+        what = "is no moment" if moment is None else "has no time zone" if named is None else "has two time zones"
+        raise ValueError(f"`{visible(written)}` {what}; write it as {_MOMENTS}")
+    return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
+
+
+def _moment(node: yaml.Node, document: Document) -> datetime:
+    try:
+        return moment_of(strict_yaml.text(node, document))
+    except ValueError as error:
+        raise WrongValueError(f"is wrong: {error}") from error
+
+
+def _share(node: yaml.Node, document: Document) -> float:
+    """Read a percentage, such as 30 %."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", strict_yaml.text(node, document))
+    share = float(found[1]) / 100 if found else 0.0
+    if not 0 < share < 1:
+        raise WrongValueError("is a percentage between 0 % and 100 %, such as 30 %")
+    return share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +125,15 @@ class Test:
     __test__ = False  # pytest: this is no test of ours
 
     name: str
-    visible: bool = False
-    disclosed: int = DIGITS
-    disclosed_after: int = DIGITS
-    ladder: bool = False
-    clip: float = 20.0
-    step: float = STEP
-    show: str = BEST
-    split: float = 0.0
-    documents: str = ""
+    visible: Annotated[bool, strict_yaml.flag] = False
+    disclosed: Annotated[int, number(most=MAX_DIGITS)] = DIGITS
+    disclosed_after: Annotated[int, number(most=MAX_DIGITS)] = DIGITS
+    ladder: Annotated[bool, strict_yaml.flag] = False
+    clip: Annotated[float, strict_yaml.positive] = 20.0
+    step: Annotated[float, strict_yaml.not_negative] = STEP
+    show: Annotated[str, one_of((BEST, ALL))] = BEST
+    split: Annotated[float, _share] = 0.0
+    documents: Annotated[str, some_text] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +155,13 @@ class Phase:
     submissions that arrive in this phase; None leaves them as they are.
     """
 
-    name: str
-    until: datetime
-    tests: tuple[str, ...] = ()
-    submissions_a_day: int | None = None
-    disclosed: int | None = None
-    ladder: bool | None = None
-    variants: int | None = None
+    name: Annotated[str, some_text]
+    until: Annotated[datetime, _moment]
+    tests: Annotated[tuple[str, ...], several(some_text)] = ()
+    submissions_a_day: Annotated[int | None, number()] = None
+    disclosed: Annotated[int | None, number(most=MAX_DIGITS)] = None
+    ladder: Annotated[bool | None, strict_yaml.flag] = None
+    variants: Annotated[int | None, number(1)] = None
 
     def of_test(self, test: Test) -> Test:
         """Return a test with this phase's settings; digits that are shown before the last deadline stay after it."""
@@ -118,11 +178,40 @@ class Limits:
     ``listed`` is the number of entries that its folder or its repository may have, whether they are taken or not.
     """
 
-    bytes: int = 2_000_000_000
-    files: int = 200
-    listed: int = 10_000
-    seconds: int = 600
-    memory: int = 4_000_000_000
+    bytes: Annotated[int, number(1)] = 2_000_000_000
+    files: Annotated[int, number(1)] = 200
+    listed: Annotated[int, number(1)] = 10_000
+    seconds: Annotated[int, number(1)] = 600
+    memory: Annotated[int, number(1)] = 4_000_000_000
+
+
+def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
+    if not isinstance(node, yaml.MappingNode) or not node.value:
+        raise WrongValueError("names the test sets: test-A: {disclosed: 4}")
+    tests: dict[str, Test] = {}
+    for key, value in node.value:
+        name = str(key.value)
+        empty = isinstance(value, yaml.ScalarNode) and not value.value
+        values = {} if empty else read_mapping(value, document, readers_of(Test))
+        values.setdefault("disclosed_after", values.get("disclosed", 0) or DIGITS)
+        values.setdefault("show", ALL if values.get("visible") else BEST)
+        if name in tests or os.path.basename(name) != name or name.startswith("."):
+            document.blame(key, f"`{visible(name)}` is no name of a test set, or stands here twice")
+        if values.get("split") and values.get("visible"):
+            document.blame(key, "`split` is for hidden answers: leave out `split` or `visible`")
+        if "documents" in values and "split" not in values:
+            document.blame(key, "`documents` is for `split`: lines of one document are in the same part")
+        tests[name] = Test(name=name, **values)
+    return tuple(tests.values())
+
+
+def _phase(node: yaml.Node, document: Document) -> Phase | None:
+    phase: Phase | None = read_object(node, document, Phase, "need name and until each")
+    return phase
+
+
+def _limits(node: yaml.Node, document: Document) -> Limits:
+    return Limits(**read_mapping(node, document, readers_of(Limits)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,28 +230,28 @@ class Settings:
     A phase may have its own tests, quota and so on: :meth:`in_phase` returns the settings that hold in it.
     """
 
-    title: str
-    challenge: str
-    answers: str
-    database: str = "board.sqlite"
-    metric: str
-    also: tuple[str, ...] = ()
-    tests: tuple[Test, ...]
-    phases: tuple[Phase, ...] = ()
-    zone: tzinfo = UTC
-    submissions_a_day: int = 0
-    variants: int = VARIANTS
-    finals: int = 0
-    entries: str = BEST
-    ties: str = TIES[0]
-    seed: int = DEFAULT_SEED
-    samples: int = DEFAULT_SAMPLES
-    transports: tuple[str, ...] = ("https",)
-    limits: Limits = Limits()
-    url: str = ""
-    submit: str = ""
-    cite: str = ""
-    server: ServerSettings = SERVER
+    title: Annotated[str, some_text]
+    challenge: Annotated[str, strict_yaml.folder]
+    answers: Annotated[str, strict_yaml.folder]
+    database: Annotated[str, some_text] = "board.sqlite"
+    metric: Annotated[str, _metric]
+    also: Annotated[tuple[str, ...], several(_metric)] = ()
+    tests: Annotated[tuple[Test, ...], _tests]
+    phases: Annotated[tuple[Phase, ...], several(_phase)] = ()
+    zone: Annotated[tzinfo, _zone] = UTC
+    submissions_a_day: Annotated[int, number()] = 0
+    variants: Annotated[int, number(1)] = VARIANTS
+    finals: Annotated[int, number()] = 0
+    entries: Annotated[str, one_of(ENTRIES)] = BEST
+    ties: Annotated[str, one_of(TIES)] = TIES[0]
+    seed: Annotated[int, number()] = DEFAULT_SEED
+    samples: Annotated[int, number(1)] = DEFAULT_SAMPLES
+    transports: Annotated[tuple[str, ...], several(one_of(TRANSPORTS))] = ("https",)
+    limits: Annotated[Limits, _limits] = Limits()
+    url: Annotated[str, strict_yaml.text] = ""
+    submit: Annotated[str, strict_yaml.text] = ""
+    cite: Annotated[str, strict_yaml.text] = ""
+    server: Annotated[ServerSettings, server_settings] = SERVER
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -256,10 +345,10 @@ def settings_of(path: str, content: str) -> Settings:
     root = strict_yaml.compose(content, path)
     if root is None:
         raise ConfigError(path=path, message="the file is empty")
-    values = read_mapping(root, document, FIELDS)
-    for field in NEEDED:
-        if field not in values and not document.problems:
-            document.blame(root, f"`{field}` is missing")
+    values = read_mapping(root, document, readers_of(Settings))
+    for field in fields(Settings):
+        if field.default is MISSING and field.name not in values and not document.problems:
+            document.blame(root, f"`{field.name}` is missing")
     document.check()
     settings = Settings(**values)
     phases = settings.phases
@@ -273,13 +362,6 @@ def settings_of(path: str, content: str) -> Settings:
         if unknown or len(set(phase.tests)) < len(phase.tests):
             wrong = f"names `{visible(unknown[0])}`, which is not in `tests`" if unknown else "names a test set twice"
             document.blame(root, f"the phase `{visible(phase.name)}` {wrong}")
-    _check_parts(settings, root, document)
-    document.check()
-    return settings
-
-
-def _check_parts(settings: Settings, root: yaml.Node, document: Document) -> None:
-    """Add the problems of settings for the public and private parts of tests."""
     split = [test for test in settings.tests if test.split]
     if split and not can_be_split(settings.metric):
         name = visible(settings.metric)
@@ -288,139 +370,8 @@ def _check_parts(settings: Settings, root: yaml.Node, document: Document) -> Non
         document.blame(root, f"`split` needs a secret `seed`: by {DEFAULT_SEED}, anyone can compute the public lines")
     if settings.finals and not split:
         document.blame(root, "`finals` needs a test with `split`, whose private part the final submissions decide")
-
-
-def _metric(node: yaml.Node, document: Document) -> str:
-    written = some_text(node, document)
-    try:
-        schemes = parse_schemes(written)
-    except SchemeError as error:
-        raise WrongValueError(f"is no metric: {str(error).partition(chr(10))[0]}") from error
-    if len(schemes) != 1:
-        raise WrongValueError("names several metrics; the others stand in `also`")
-    return written
-
-
-def _zone(node: yaml.Node, document: Document) -> tzinfo:
-    try:
-        return ZoneInfo(some_text(node, document))
-    except (OSError, ValueError) as error:
-        raise WrongValueError("is a time zone, such as Europe/Warsaw or UTC") from error
-
-
-def moment_of(written: str) -> datetime:
-    """Parse a moment with its zone, and convert it to UTC; the text of a ValueError shows three correct forms."""
-    day, _, zone = written.strip().rpartition(" ")
-    try:
-        named = ZoneInfo(zone) if "/" in zone or zone == "UTC" else None
-    except (OSError, ValueError):
-        named = None
-    try:
-        moment = datetime.fromisoformat(written.strip() if named is None else day)
-    except ValueError:
-        moment = None
-    if moment is None or (moment.tzinfo is None) == (named is None):
-        what = "is no moment" if moment is None else "has no time zone" if named is None else "has two time zones"
-        raise ValueError(f"`{visible(written)}` {what}; write it as {_MOMENTS}")
-    return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
-
-
-def _moment(node: yaml.Node, document: Document) -> datetime:
-    try:
-        return moment_of(strict_yaml.text(node, document))
-    except ValueError as error:
-        raise WrongValueError(f"is wrong: {error}") from error
-
-
-def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
-    if not isinstance(node, yaml.MappingNode) or not node.value:
-        raise WrongValueError("names the test sets: test-A: {disclosed: 4}")
-    tests: dict[str, Test] = {}
-    for key, value in node.value:
-        name = str(key.value)
-        empty = isinstance(value, yaml.ScalarNode) and not value.value
-        values = {} if empty else read_mapping(value, document, TEST_FIELDS)
-        values.setdefault("disclosed_after", values.get("disclosed", 0) or DIGITS)
-        values.setdefault("show", ALL if values.get("visible") else BEST)
-        if name in tests or os.path.basename(name) != name or name.startswith("."):
-            document.blame(key, f"`{visible(name)}` is no name of a test set, or stands here twice")
-        if values.get("split") and values.get("visible"):
-            document.blame(key, "`split` is for hidden answers: leave out `split` or `visible`")
-        if "documents" in values and "split" not in values:
-            document.blame(key, "`documents` is for `split`: lines of one document are in the same part")
-        tests[name] = Test(name=name, **values)
-    return tuple(tests.values())
-
-
-def _share(node: yaml.Node, document: Document) -> float:
-    """Read a percentage, such as 30 %."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", strict_yaml.text(node, document))
-    share = float(found[1]) / 100 if found else 0.0
-    if not 0 < share < 1:
-        raise WrongValueError("is a percentage between 0 % and 100 %, such as 30 %")
-    return share
-
-
-def _phase(node: yaml.Node, document: Document) -> Phase:
-    before = len(document.problems)
-    values = read_mapping(node, document, PHASE_FIELDS)
-    if not values.keys() >= PHASE_NEEDS.keys() and len(document.problems) == before:
-        raise WrongValueError(f"need {' and '.join(PHASE_NEEDS)} each")
-    return Phase(**PHASE_NEEDS | values)
-
-
-_digits = partial(strict_yaml.number, most=MOST_DIGITS)
-_least_one = partial(strict_yaml.number, least=1)
-TEST_FIELDS: Fields = {
-    "visible": strict_yaml.flag,
-    "disclosed": _digits,
-    "disclosed_after": _digits,
-    "ladder": strict_yaml.flag,
-    "clip": strict_yaml.positive,
-    "step": strict_yaml.not_negative,
-    "show": partial(one_of, choices=(BEST, ALL)),
-    "split": _share,
-    "documents": some_text,
-}
-PHASE_FIELDS: Fields = {
-    "name": some_text,
-    "until": _moment,
-    "tests": partial(several, read=some_text),
-    "submissions_a_day": strict_yaml.number,
-    "disclosed": _digits,
-    "ladder": strict_yaml.flag,
-    "variants": _least_one,
-}
-PHASE_NEEDS: dict[str, Any] = {
-    "name": "",
-    "until": datetime.max.replace(tzinfo=UTC),
-}  # what stands for a value with an error
-LIMIT_FIELDS: Fields = dict.fromkeys(("bytes", "files", "listed", "seconds", "memory"), _least_one)
-FIELDS: Fields = {
-    "title": some_text,
-    "challenge": strict_yaml.folder,
-    "answers": strict_yaml.folder,
-    "database": some_text,
-    "metric": _metric,
-    "also": partial(several, read=_metric),
-    "tests": _tests,
-    "phases": partial(several, read=_phase),
-    "zone": _zone,
-    "submissions_a_day": strict_yaml.number,
-    "variants": _least_one,
-    "finals": strict_yaml.number,
-    "entries": partial(one_of, choices=ENTRIES),
-    "ties": partial(one_of, choices=TIES),
-    "seed": strict_yaml.number,
-    "samples": _least_one,
-    "transports": partial(several, read=partial(one_of, choices=TRANSPORTS)),
-    "limits": lambda node, document: Limits(**read_mapping(node, document, LIMIT_FIELDS)),
-    "url": strict_yaml.text,
-    "submit": strict_yaml.text,
-    "cite": strict_yaml.text,
-    "server": server_settings,
-}
-NEEDED = ("title", "challenge", "answers", "metric", "tests")
+    document.check()
+    return settings
 
 
 def measure_of(metric: str) -> Measure:

@@ -1,14 +1,16 @@
 """Strict reading of small YAML files: unknown keys are errors, and all errors are reported at once, with their lines.
 
-The keys of a mapping are a dictionary: each key with the function that reads its value.
+The keys of a mapping are a dictionary: each key with the function that reads its value. That of a dataclass is made
+from its annotations by :func:`readers_of`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_type_hints
 
 import yaml
 
@@ -17,6 +19,7 @@ from geval_py.text import nearest, visible
 
 Reader: TypeAlias = "Callable[[yaml.Node, Document], Any]"
 Fields: TypeAlias = Mapping[str, Reader]
+MAX_NUMBER = 10**15
 
 
 class WrongValueError(ValueError):
@@ -40,9 +43,11 @@ class Document:
             lines = [f"line {line}: {message}" for line, message in sorted(self.problems)]
             raise ConfigError(path=self.path, message="\n  ".join(lines))
 
-    def resolve(self, folder: str) -> str:
-        """Return the absolute path of a folder given relative to the file."""
-        return os.path.abspath(os.path.join(os.path.dirname(self.path), folder))
+
+def readers_of(kind: type[Any]) -> Fields:
+    """Return the readers of a dataclass's fields, which are in their annotations: Annotated[int, number()]."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
 
 
 def compose(text: str, path: str) -> yaml.Node | None:
@@ -78,6 +83,20 @@ def read_mapping(node: yaml.Node, document: Document, fields: Fields) -> dict[st
     return values
 
 
+def read_object(node: yaml.Node, document: Document, kind: type[Any], needs: str) -> Any:
+    """Read a mapping as a dataclass; None if it has problems, which are added to the document's.
+
+    Raises WrongValueError, with the text ``needs``, if a value that has no default is missing.
+    """
+    before = len(document.problems)
+    values = read_mapping(node, document, readers_of(kind))
+    if len(document.problems) > before:
+        return None
+    if any(one.default is dataclasses.MISSING and one.name not in values for one in dataclasses.fields(kind)):
+        raise WrongValueError(needs)
+    return kind(**values)
+
+
 def text(node: yaml.Node, _: Document) -> str:
     """Read a single value as written."""
     if not isinstance(node, yaml.ScalarNode):
@@ -95,7 +114,7 @@ def some_text(node: yaml.Node, document: Document) -> str:
 
 def folder(node: yaml.Node, document: Document) -> str:
     """Read the path of a folder, relative to the file; return an absolute path."""
-    return document.resolve(some_text(node, document))
+    return os.path.abspath(os.path.join(os.path.dirname(document.path), some_text(node, document)))
 
 
 def flag(node: yaml.Node, _: Document) -> bool:
@@ -105,12 +124,16 @@ def flag(node: yaml.Node, _: Document) -> bool:
     return str(node.value).lower() in ("true", "yes", "on")
 
 
-def number(node: yaml.Node, document: Document, *, least: int = 0, most: int = 10**15) -> int:
-    """Read a whole number within bounds; _ is allowed between digits."""
-    digits = text(node, document).replace("_", "")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and least <= int(digits) <= most):
-        raise WrongValueError(f"is a whole number from {least}" + (f" to {most}" if most < 10**15 else ""))
-    return int(digits)
+def number(least: int = 0, most: int = MAX_NUMBER) -> Reader:
+    """Return a reader of a whole number within bounds; _ is allowed between digits."""
+
+    def read(node: yaml.Node, document: Document) -> int:
+        digits = text(node, document).replace("_", "")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and least <= int(digits) <= most):
+            raise WrongValueError(f"is a whole number from {least}" + (f" to {most}" if most < MAX_NUMBER else ""))
+        return int(digits)
+
+    return read
 
 
 def positive(node: yaml.Node, document: Document) -> float:
@@ -138,16 +161,25 @@ def _finite(node: yaml.Node, document: Document) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def one_of(node: yaml.Node, document: Document, *, choices: Sequence[str]) -> str:
-    """Read one of some words."""
-    word = text(node, document)
-    if word not in choices:
-        raise WrongValueError(f"is one of {', '.join(choices)}")
-    return word
+def one_of(choices: Sequence[str]) -> Reader:
+    """Return a reader of one of some words."""
+
+    def read(node: yaml.Node, document: Document) -> str:
+        word = text(node, document)
+        if word not in choices:
+            raise WrongValueError(f"is one of {', '.join(choices)}")
+        return word
+
+    return read
 
 
-def several(node: yaml.Node, document: Document, *, read: Reader) -> tuple[Any, ...]:
-    """Read a list of values, each by ``read``."""
-    if not isinstance(node, yaml.SequenceNode):
-        raise WrongValueError("takes a list: [one, another]")
-    return tuple(read(one, document) for one in node.value)
+def several(read: Reader) -> Reader:
+    """Return a reader of a list of values, each by ``read``; objects with problems are left out."""
+
+    def read_all(node: yaml.Node, document: Document) -> tuple[Any, ...]:
+        if not isinstance(node, yaml.SequenceNode):
+            raise WrongValueError("takes a list: [one, another]")
+        values = (read(one, document) for one in node.value)
+        return tuple(value for value in values if value is not None)
+
+    return read_all

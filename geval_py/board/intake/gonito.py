@@ -208,7 +208,8 @@ def _list(node: yaml.Node, document: Document, *, read: Reader, most: int) -> tu
     """Read a list, unless it is too long."""
     if isinstance(node, yaml.SequenceNode) and len(node.value) > most:
         raise WrongValueError(f"has {len(node.value)} entries; at most {most} are taken")
-    return strict_yaml.several(node, document, read=read)
+    values: tuple[Any, ...] = strict_yaml.several(read)(node, document)
+    return values
 
 
 def _pattern(node: yaml.Node, document: Document) -> str:

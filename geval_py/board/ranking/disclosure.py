@@ -36,7 +36,7 @@ from geval_py.board.database.store import Board, is_copy, mark_changed
 from geval_py.board.ranking import order
 from geval_py.board.settings import (
     BEST,
-    MOST_DIGITS,
+    MAX_DIGITS,
     NO_DIGITS,
     PUBLIC,
     Digits,
@@ -85,7 +85,7 @@ class Ladder:
     [0, 0, 2]
     """
 
-    def __init__(self, bound: float, *, fall: float = 0.0, digits: int = MOST_DIGITS) -> None:
+    def __init__(self, bound: float, *, fall: float = 0.0, digits: int = MAX_DIGITS) -> None:
         self.bound, self.fall, self.digits = bound, fall, digits
         self._rung: _Rung | None = None
 
@@ -235,7 +235,7 @@ def _final_submissions(connection: Connection, settings: Settings, public: Itera
     }
     by_climber: dict[int, dict[int, tuple[bool, bool, float]]] = {}
     for output in public:
-        of, rank = by_climber.setdefault(output.climber, {}), _rank(settings, MOST_DIGITS, output)
+        of, rank = by_climber.setdefault(output.climber, {}), _rank(settings, MAX_DIGITS, output)
         of[output.submission] = min(rank, of.get(output.submission, rank))
     final: set[int] = set()
     for of in by_climber.values():
@@ -307,7 +307,7 @@ def _rank(settings: Settings, digits: int, output: _Output) -> tuple[bool, bool,
 
     Scores are compared as they are shown, so that which variant is the best tells no more than its figure.
     """
-    score = significant(output.score, digits or MOST_DIGITS)
+    score = significant(output.score, digits or MAX_DIGITS)
     if score is None:
         return True, True, 0.0
     return False, math.isinf(score), _badness(settings, score)

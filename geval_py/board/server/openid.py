@@ -47,10 +47,10 @@ async def start(request: Request) -> Response:
     await run_in_threadpool(server.count_try, request, "sign-ins", STARTS_AN_HOUR)
     kept: dict[str, Any] = {}
     request.scope["session"] = kept
-    back = server.own_address(request, f"/sign-in/by/{provider.key}/back")
+    back = server.own_address(request, f"/sign-in/by/{provider.slug}/back")
     answer: Response = await _asked(server, provider, lambda client: client.authorize_redirect(request, back))
     current = await run_in_threadpool(server.current, request)
-    data = {"provider": provider.key, "session": kept, "account": current.id if current else None}
+    data = {"provider": provider.slug, "session": kept, "account": current.id if current else None}
     return await run_in_threadpool(_keep, server, answer, data)
 
 
@@ -58,7 +58,7 @@ async def come_back(request: Request) -> Response:
     """Receive a browser that comes back from the provider, and sign in who it is."""
     server, provider = server_of(request), _provider(request)
     data = await run_in_threadpool(_take, request)
-    if data.get("provider") != provider.key:
+    if data.get("provider") != provider.slug:
         raise RefusedError(reason="you were away for too long, or began in another browser; sign in again")
     request.scope["session"] = data["session"]
     who = await _asked(server, provider, lambda client: _identity(client, provider, request))
@@ -134,7 +134,7 @@ def _forget(server: ServerContext, answer: Response) -> Response:
 
 def _provider(request: Request) -> Provider:
     providers = server_of(request).board().settings.server.sign_in
-    provider = next((one for one in providers if one.key == request.path_params["provider"]), None)
+    provider = next((one for one in providers if one.slug == request.path_params["provider"]), None)
     if provider is None:
         raise HTTPException(404, NOT_FOUND)
     return provider
@@ -177,7 +177,7 @@ def _new_client(provider: Provider, secret: str) -> Any:
     else:
         more["scope"] = "openid email profile"
         settings["server_metadata_url"] = f"{provider.issuer}/.well-known/openid-configuration"
-    return OAuth().register(provider.key, client_kwargs=more, **settings)
+    return OAuth().register(provider.slug, client_kwargs=more, **settings)
 
 
 async def _identity(client: Any, provider: Provider, request: Request) -> Identity:

@@ -1,13 +1,14 @@
 """``geval board init``: what is written, and what is refused."""
 
 import re
+from dataclasses import fields
 
 import pytest
 from sqlalchemy import text
 
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.operations import creation as creating
-from geval_py.board.settings import FIELDS, Settings, Test, settings_of
+from geval_py.board.settings import Settings, Test, settings_of
 from geval_py.errors import ConfigError, MissingFileError, UsageError
 
 
@@ -55,7 +56,7 @@ def test_the_digits_after_the_deadline_are_as_the_comment_says(sqlite_board, tmp
 
 def test_each_key_stands_below_a_comment_in_the_order_of_the_settings(sqlite_board, tmp_path):
     content = (tmp_path / "board" / "board.yaml").read_text()
-    assert re.findall(r"^(\w+):", content, re.MULTILINE) == list(FIELDS)
+    assert re.findall(r"^(\w+):", content, re.MULTILINE) == [one.name for one in fields(Settings)]
     blocks = [block.splitlines() for block in content.split("\n\n")]
     assert [block for block in blocks if not block[0].startswith("# ")] == []
 

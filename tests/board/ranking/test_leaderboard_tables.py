@@ -13,7 +13,7 @@ from rows import KEYS, Rows
 
 import geval_py
 from geval_py.board.ranking.leaderboard import group_label, place_text
-from geval_py.cli.board import pages
+from geval_py.cli import commands
 from geval_py.errors import UsageError
 
 HEAVY = ("numpy", "pandas", "alembic", "jinja2", "rich", "psycopg")
@@ -41,7 +41,7 @@ def write_settings(folder, **keys):
 
 
 def shown(capsys, *words):
-    assert pages.run_show(list(words)) == 0
+    assert commands.run(["board", "show", *words]) == 0
     return capsys.readouterr().out
 
 
@@ -174,7 +174,7 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
     keys = {"phases": "[{name: main, until: 2000-01-01T00:00:00Z}, {name: last, until: 2001-01-01T00:00:00Z}]"}
     Rows(tmp_path, **keys)
     write_settings(tmp_path, **keys)
-    assert pages.run_show([str(tmp_path)]) == 0
+    assert commands.run(["board", "show", str(tmp_path)]) == 0
     assert capsys.readouterr().err == (
         "geval: note: there is no entry for test-A in post-deadline; --phase main or last shows another\n"
     )
@@ -191,7 +191,7 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
 )
 def test_words_that_are_wrong(board, words, message):
     with pytest.raises(UsageError) as error:
-        pages.run_show([board, *words])
+        commands.run(["board", "show", board, *words])
     assert str(error.value).removesuffix("\n  geval board show --help shows the options") == message
 
 
@@ -216,7 +216,7 @@ def test_groups_have_letters_as_long_as_there_are_some():
 
 def test_it_imports_nothing_heavy(board):
     code = (
-        "import sys\nfrom geval_py.cli.board.pages import run_show\nstatus = run_show(sys.argv[1:])\n"
+        "import sys\nfrom geval_py.cli.commands import run\nstatus = run(['board', 'show', *sys.argv[1:]])\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
     run = subprocess.run([sys.executable, "-I", "-c", code, board], capture_output=True, text=True, check=True)
