@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Types that stand in signatures, but that a user neither makes nor looks into.
 INTERNAL = (
-    "reading.derived.Derived",
+    "explaining.derived.Derived",
     "reading.items.ItemColumns",
     "reading.items.ScoredItem",
     "reading.items.Texts",

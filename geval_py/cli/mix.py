@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from geval_py.cli import commands, new_outputs, options, score, terminal
 from geval_py.errors import UsageError
-from geval_py.explaining import cross_validation, mixing
-from geval_py.reading import config, derived, splits
+from geval_py.explaining import cross_validation, derived, mixing
+from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import own_names, unique_names
 from geval_py.scoring import evaluate, scores

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from geval_py.cli import commands, score, terminal
 from geval_py.errors import ExistingFileError, UsageError
-from geval_py.reading import config, derived
+from geval_py.explaining import derived
+from geval_py.reading import config
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import Output
 from geval_py.tables.formats import FOR_PEOPLE, Tabular

@@ -421,7 +421,7 @@ def _on_place(evaluation: ScoredOutput) -> Iterator[str]:
         answers = f"other answers than {named(evaluation.split.expected)}, with which it was scored"
         yield f"{named(output.path)} lies beside {answers}; was -t {visible(test)} meant?"
     if {"tuned", "mix"} & output.parameters.keys():
-        from geval_py.reading.derived import set_tuned_on
+        from geval_py.explaining.derived import set_tuned_on
 
         if set_tuned_on(output) == evaluation.split.name:
             how = "tuned" if "tuned" in output.parameters else "mixed"

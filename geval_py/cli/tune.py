@@ -8,9 +8,10 @@ from typing import Any
 
 from geval_py.cli import commands, new_outputs, options, score, terminal
 from geval_py.errors import UsageError
+from geval_py.explaining import derived
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.tuning import tune
-from geval_py.reading import config, derived, splits
+from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import only_output
 from geval_py.scoring import evaluate, scores

@@ -1,6 +1,6 @@
 """The masses that an output's lines give to the buckets of their expected words: all that tuning needs of an output.
 
-The mass of an expected word's bucket under parameters (:mod:`geval_py.reading.derived`), where B is the number of
+The mass of an expected word's bucket under parameters (:mod:`geval_py.explaining.derived`), where B is the number of
 buckets, U the sum of the frequent words' shares, and U_b the sum of the shares of frequent words in the bucket:
 
     m = (1 - lambda) A(T) + r' (nu U_b + (1 - nu U) / B),   r' = (1 - lambda) r + lambda
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.reading import derived, sources, splits
+from geval_py.explaining import derived
+from geval_py.reading import sources, splits
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.kernel import backends
@@ -86,7 +87,7 @@ class Guesses:
 
     @cached_property
     def figures(self) -> Array:
-        """What lambda and nu of lines depend on, as :func:`geval_py.reading.derived.line_figures`: 4 x lines."""
+        """What lambda and nu of lines depend on, as :func:`geval_py.explaining.derived.line_figures`: 4 x lines."""
         logs = np.log(self.rests + derived.LEAST_REST)
         return np.array([logs, self.greatest, np.log1p(self.listed_entries), self.listed_entries == 0])
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
+from geval_py.explaining.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
 from geval_py.reading import config
-from geval_py.reading.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations
 from geval_py.tables import formats, numbers

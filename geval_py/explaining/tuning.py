@@ -2,9 +2,9 @@
 
     evaluation ──> guesses ──> trials, one parameter after the other ──> parameters ──> tuned outputs
 
-The parameters and their formulas are in :mod:`geval_py.reading.derived`. Each is tried on top of the parameters taken
-before it: all are fitted on nine tenths of the lines and tried on the last tenth, in turn. A parameter is taken if
-the change is surely for the better (:func:`geval_py.explaining.cross_validation.change_of`). By the mean alone, a
+The parameters and their formulas are in :mod:`geval_py.explaining.derived`. Each is tried on top of the parameters
+taken before it: all are fitted on nine tenths of the lines and tried on the last tenth, in turn. A parameter is taken
+if the change is surely for the better (:func:`geval_py.explaining.cross_validation.change_of`). By the mean alone, a
 useless parameter would be taken in a tenth of cases or more.
 """
 
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from geval_py import errors, version
-from geval_py.explaining import cross_validation
+from geval_py.explaining import cross_validation, derived
+from geval_py.explaining.derived import BY_LINE
 from geval_py.explaining.guesses import read_guesses
-from geval_py.reading import config, derived
-from geval_py.reading.derived import BY_LINE
+from geval_py.reading import config
 from geval_py.scoring import blocks, scores
 from geval_py.tables.formats import Tabular
 from geval_py.tables.table import Column, Table

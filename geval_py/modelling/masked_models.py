@@ -15,7 +15,7 @@ import numpy as np
 from geval_py.modelling.corpus import Flags
 from geval_py.modelling.language_models import Logits, loaded, needed, token_texts
 from geval_py.modelling.word_search import Tokens, Words
-from geval_py.reading.derived import is_listable
+from geval_py.reading.wordprobs import is_listable
 
 LENGTHS = (0.7, 0.2, 0.07, 0.03)  # shares of words of one token, of two and so on, before a train is seen
 BEAM = 20  # beginnings of a word that are continued

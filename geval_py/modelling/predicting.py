@@ -25,7 +25,7 @@ from geval_py.modelling import (
     served_models,
     word_search,
 )
-from geval_py.reading import derived, gap_columns, wordprobs
+from geval_py.reading import gap_columns, wordprobs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.text import named, nearest, visible
@@ -191,7 +191,7 @@ class LeftModel:
             left = [word.decode(errors="replace") for word in corpus.gap_of(item).left]
             found = self._model.next_words(left, self._words + len(MARKS))
             end = found.get("</s>", 0.0)  # where a word follows, the text does not end
-            words = [word for word in found if word not in MARKS and derived.is_listable(word)]
+            words = [word for word in found if word not in MARKS and wordprobs.is_listable(word)]
             yield _line(words[: self._words], [found[word] / max(FLOOR, 1 - end) for word in words[: self._words]])
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.modelling.corpus import Doubles, Flags
-from geval_py.reading.derived import is_listable
+from geval_py.reading.wordprobs import is_listable
 
 Tokens: TypeAlias = "tuple[int, ...]"
 WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts

@@ -372,6 +372,18 @@ def bucket_masses(distribution: Distribution, bits: int, line: int) -> array[flo
     return array("d", [mass + share for mass in masses])
 
 
+# Words that would split a line, or that geval check takes for a mistake: an odd character, two entries in one.
+_UNWRITABLE = re.compile(
+    r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which UTF-8 cannot write
+
+
+def is_listable(word: str) -> bool:
+    """Whether an output can list a word without a warning."""
+    return word != "" and not _UNWRITABLE.search(word) and not _SURROGATE.search(word)
+
+
 # Writing masses as a line
 
 LEAST_LOG = -745.0  # of a bucket without mass: the least whole logarithm whose exp is not 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining import losses, reliability, worst_features
+from geval_py.explaining import derived, losses, reliability, worst_features
 from geval_py.explaining.calibration import Calibration, calibration_of, calibration_schemes
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
@@ -22,7 +22,7 @@ from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.significance import LEAST_TESTED, Interval
 from geval_py.explaining.statistics import interval, interval_of_mean
 from geval_py.explaining.tuning import Tuning, tune
-from geval_py.reading import config, derived, splits
+from geval_py.reading import config, splits
 from geval_py.reading.items import ItemColumns, ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
 from geval_py.reports.charts import Row

@@ -27,9 +27,9 @@ from geval_py import (
 )
 from geval_py.explaining import cross_validation as folds_module
 from geval_py.explaining.cross_validation import Folds, change_of, fit
+from geval_py.explaining.derived import FrequentWords, Parameters, frequent_words
 from geval_py.explaining.documents import documents_in
 from geval_py.explaining.guesses import read_guesses
-from geval_py.reading.derived import FrequentWords, Parameters, frequent_words
 from geval_py.reading.schemes import LEAST_BITS, MOST_BITS
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -466,7 +466,7 @@ def test_nothing_to_apply(tmp_path):
 
 
 def test_the_number_of_lines_of_what_is_mixed(tmp_path):
-    from geval_py.reading.derived import Derived
+    from geval_py.explaining.derived import Derived
 
     (tmp_path / "a").write_text("a:1\n")
     (tmp_path / "b").write_text("a:1\na:1\n")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from geval_py import UnreadableFileError, evaluate, tune
 from geval_py.explaining.cross_validation import change_of, fit
+from geval_py.explaining.derived import ByLine, FrequentWords, Parameters, frequent_words, read_parameters
 from geval_py.explaining.guesses import read_guesses
-from geval_py.reading.derived import ByLine, FrequentWords, Parameters, frequent_words, read_parameters
 
 LINES = 300
 LISTED = 8

@@ -37,14 +37,6 @@ OUTPUT_ENDING = ".tsv"
 KEPT_ENDING = ".tuning.json"
 MOST_LABEL = 100  # characters of the names of mixed outputs
 
-# Words that would split a line, or that geval check takes for a mistake: an odd character, two entries in one.
-_UNWRITABLE = re.compile(
-    r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
-)
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which UTF-8 cannot write
-
 
 class FrequentWords(values.Value):
     """Words, the most frequent first, and their shares of all answers, each in (0, 1] and together at most 1."""
@@ -74,13 +66,8 @@ def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
     """
     counts = Counter(answers)
     total = counts.total()
-    words = sorted(filter(is_listable, counts), key=lambda word: (-counts[word], word))[:count]
+    words = sorted(filter(wordprobs.is_listable, counts), key=lambda word: (-counts[word], word))[:count]
     return FrequentWords(words=tuple(words), shares=tuple(counts[word] / total for word in words))
-
-
-def is_listable(word: str) -> bool:
-    """Whether an output can list a word without a warning."""
-    return word != "" and not _UNWRITABLE.search(word) and not _SURROGATE.search(word)
 
 
 def frequent_words_of_train(split: splits.Split, count: int) -> FrequentWords | None:
@@ -284,7 +271,7 @@ class Parameters(values.Value):
         )
         if not (made.temperature > 0.0 and 0.0 <= made.lambda_ <= 1.0 and 0.0 <= made.nu <= 1.0):
             raise ValueError("a parameter is out of range")
-        if not (schemes.LEAST_BITS <= made.bits <= schemes.MOST_BITS and all(map(is_listable, frequent))):
+        if not (schemes.LEAST_BITS <= made.bits <= schemes.MOST_BITS and all(map(wordprobs.is_listable, frequent))):
             raise ValueError("the bits, or a word, cannot be used")
         if not (0.0 <= made.frequent.total <= 1.0 + 1e-9 and all(share >= 0.0 for share in made.frequent.shares)):
             raise ValueError("the shares of the frequent words are out of range")
