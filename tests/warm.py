@@ -29,6 +29,7 @@ import traceback
 from pathlib import Path
 
 from geval_py.board.intake import sandbox
+from geval_py.board.intake.fork_server import ERROR_FILE
 from geval_py.reading.compression import zstd_module
 
 LIBRARIES = (
@@ -46,9 +47,7 @@ NOT_IMPORTED = (  # run by Alembic alone; needs gigabytes of libraries
     "geval_py.integrations.torchmetrics",
 )
 MOST_REQUEST = 1 << 20
-CHILD = (
-    "import os, sys, geval_py.board.intake.sandbox_child as child; sys.exit(child.main(sys.argv[1], os.getppid()))"
-)
+CHILD = "import os, sys, geval_py.board.intake.child as child; sys.exit(child.main(sys.argv[1], os.getppid()))"
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, sys
@@ -86,39 +85,38 @@ class Warm:
         shutil.rmtree(self.folder)
 
 
-def warm_children(address):
-    """Return what stands for the sandbox's start of a child."""
-    return functools.partial(WarmChild, address)
+class WarmRunner:
+    """What runs the sandbox's children, each a child of the server at an address."""
 
+    def __init__(self, address):
+        self._address = address
+        self._pid = None
 
-class WarmChild:
-    """A child of the server that does a job of the sandbox, with what that needs of a Popen."""
-
-    def __init__(self, address, place):
-        self.returncode = None
-        self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(address)
-        environment = sandbox._environment(place)
-        request = {"words": ["-c", place], "code": CHILD, "folder": place, "environment": environment}
-        end, start = os.pipe()
-        null = os.open(os.devnull, os.O_RDWR)
+    def run(self, place, seconds):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._address)
+        request = {"words": ["-c", place], "code": CHILD, "folder": place, "environment": sandbox.environment(place)}
+        null, errors = os.open(os.devnull, os.O_RDWR), os.open(f"{place}/{ERROR_FILE}", os.O_WRONLY | os.O_CREAT)
         content = json.dumps(request | {"session": True}).encode() + b"\n"
-        socket.send_fds(self._connection, [content], [null, null, start])
-        for descriptor in (null, start):
+        socket.send_fds(connection, [content], [null, null, errors])
+        for descriptor in (null, errors):
             os.close(descriptor)
-        self.stderr = open(end, "rb")
-        self._answers = self._connection.makefile()
-        self.pid = int(self._answers.readline())
-
-    def wait(self):
-        if self.returncode is None:
-            self.returncode = int(self._answers.readline())
-            self._answers.close()
-            self._connection.close()
-        return self.returncode
+        with connection, connection.makefile() as answers:
+            self._pid = int(answers.readline())
+            timer = threading.Timer(seconds, self.kill)
+            timer.start()
+            status = int(answers.readline())
+            timer.cancel()
+            self._pid, ended = None, self._pid
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(ended, signal.SIGKILL)  # what it has left running
+            return status
 
     def kill(self):
-        os.kill(self.pid, signal.SIGKILL)
+        if self._pid is not None:
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(ProcessLookupError):
+                    kill(self._pid, signal.SIGKILL)
 
 
 def serve(address):
@@ -131,7 +129,7 @@ def serve(address):
     for module in pkgutil.walk_packages([folder], "geval_py."):
         if module.name not in NOT_IMPORTED:
             importlib.import_module(module.name)
-    sandbox.start_child, sandbox.get_ready = warm_children(address), lambda: None
+    sandbox.start_runner, sandbox.get_ready = functools.partial(WarmRunner, address), lambda: None
     gc.collect()
     gc.set_threshold(100_000, 20, 100)
     gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on

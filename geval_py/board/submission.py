@@ -1,4 +1,4 @@
-"""The values of a board: a submission with its files, outputs, findings and scores, and a leaderboard's entries.
+"""The values of a board: a submission with its files, outputs and scores, and a leaderboard's entries.
 
 After the values, how they are written: line statistics as bytes, for the database, and all that a board and its child
 processes tell each other as JSON.
@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any, TypeAlias
 
 from geval_py.errors import DataError
@@ -95,7 +96,10 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One output scored with one metric; ``losses`` are packed by :func:`pack`, for the ranking metric only."""
+    """One output scored with one metric: ``file`` is its submitted name, ``output_sha256`` is of its lines, unpacked.
+
+    ``losses`` are packed by :func:`pack`, for the ranking metric only.
+    """
 
     test: str
     output_sha256: str
@@ -103,9 +107,27 @@ class Scored:
     signature: str
     lines: int
     score: float | None
+    file: str = ""
     low: float | None = None
     high: float | None = None
     losses: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a child process made of a submission: its state and, if it is rejected or failed, the reason.
+
+    ``parcel`` is None if it could not be received. ``aside`` explains the reason to the organiser alone. ``problems``
+    are as in the JSON of ``geval check``, under the names of the submitted files. ``scored`` has an entry for each
+    wanted output and metric.
+    """
+
+    parcel: Parcel | None = None
+    state: str = SCORED
+    reason: str = ""
+    aside: str = ""
+    problems: tuple[Mapping[str, Any], ...] = ()
+    scored: tuple[Scored, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +212,10 @@ def digest_of(files: Sequence[ReceivedFile]) -> str:
 
 def pack(columns: Iterable[array[float]]) -> bytes:
     """Compress columns of equal length."""
-    return bytes(zstd_module().compress(b"".join(_little_endian(array("d", column)).tobytes() for column in columns)))
+    values = array("d", chain.from_iterable(columns))
+    if sys.byteorder == "big":
+        values.byteswap()
+    return bytes(zstd_module().compress(values.tobytes()))
 
 
 def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
@@ -201,20 +226,15 @@ def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
         raise ValueError(str(error)) from error
     if not lines or not values or len(values) % lines:
         raise ValueError(f"{len(values)} values are no columns of {lines} lines")
-    values = _little_endian(values)
+    if sys.byteorder == "big":
+        values.byteswap()
     return tuple(values[start : start + lines] for start in range(0, len(values), lines))
 
 
-def _little_endian(values: array[float]) -> array[float]:
-    if sys.byteorder == "big":
-        values.byteswap()
-    return values
+# JSON documents between a board and its child processes (intake.sandbox and intake.child).
 
 
-# JSON documents between a board and its child processes (board.intake.sandbox and worker).
-
-
-JOB_FILE, ANSWER_FILE, REPORT_FILE = "job.json", "answer.json", "report.html"
+JOB_FILE, PARCEL_FILE, ANSWER_FILE, REPORT_FILE = "job.json", "parcel.json", "answer.json", "report.html"
 PASSED_VARIABLES = (  # of the environment: to find programs and certificates, a proxy, the agent with the ssh keys
     "PATH",
     "SSL_CERT_FILE",
@@ -231,28 +251,8 @@ PASSED_VARIABLES = (  # of the environment: to find programs and certificates, a
 Document: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """The checker's problems and the scores of a submission.
-
-    ``problems`` are as in the JSON of ``geval check``, under the names of the submitted files. ``reason`` is one line
-    if the submission is rejected, so not scored, else "". ``digests`` are the sha256 of the decompressed outputs, by
-    file name; ``scored`` has an entry for each wanted test, digest and metric.
-    """
-
-    problems: tuple[Document, ...] = ()
-    reason: str = ""
-    digests: Mapping[str, str]
-    scored: tuple[Scored, ...] = ()
-
-
-def parcel_document(parcel: Parcel) -> Document:
-    """Convert a parcel to a JSON document."""
-    return asdict(parcel)
-
-
 def parcel_of(document: Document) -> Parcel:
-    """Convert a JSON document to a parcel."""
+    """Convert the document of a parcel, which asdict made, to the parcel."""
     details = dict(document["details"])
     details["tags"] = tuple(details["tags"])
     details["links"] = tuple((title, url) for title, url in details["links"])
@@ -265,26 +265,15 @@ def parcel_of(document: Document) -> Parcel:
     )
 
 
-def findings_document(findings: Findings) -> Document:
-    """Convert findings to a JSON document; losses are bytes, written in base 64."""
-    document = asdict(findings)
-    for one in document["scored"]:
-        one["losses"] = None if one["losses"] is None else b64encode(one["losses"]).decode("ascii")
-    return document
+def scored_document(scored: Scored) -> Document:
+    """Convert a score to a document; losses are bytes, written in base 64."""
+    return asdict(scored) | {"losses": None if scored.losses is None else b64encode(scored.losses).decode("ascii")}
 
 
-def findings_of(document: Document) -> Findings:
-    """Convert a JSON document to findings."""
-    scored = []
-    for one in document["scored"]:
-        losses = one["losses"]
-        scored.append(Scored(**one | {"losses": None if losses is None else b64decode(losses)}))
-    return Findings(
-        problems=tuple(document["problems"]),
-        reason=str(document["reason"]),
-        digests=dict(document["digests"]),
-        scored=tuple(scored),
-    )
+def scored_of(document: Document) -> Scored:
+    """Convert a document to a score."""
+    losses = document["losses"]
+    return Scored(**document | {"losses": None if losses is None else b64decode(losses)})
 
 
 def write_document(path: str, document: Document) -> None:

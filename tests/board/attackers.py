@@ -18,7 +18,7 @@ from sqlalchemy import func, select
 
 from geval_py.board import site
 from geval_py.board.database.schema import SCORED, disclosures, outputs, submissions, submitters
-from geval_py.board.intake import sandbox_child
+from geval_py.board.intake import child
 from geval_py.board.operations.receipts import QuotaError
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking import disclosure, leaderboard
@@ -95,10 +95,12 @@ def undefended(board, patch, *, ladder=False, rejects=False):
     test = replace(board.settings.tests[0], disclosed=4, ladder=ladder, show=ALL, step=0.0)
     if rejects:
         patch.setattr(rules, "RULES", tuple(rule.replace(needs_answers=False) for rule in rules.RULES))
-        target = sandbox_child._target
-        patch.setattr(sandbox_child, "_target", lambda *of: target(*of).replace(words_are_plain=True))
+        target, check = child.target_of, child.check
+        patch.setattr(child, "target_of", lambda *words: target(*words).replace(words_are_plain=True))
         patch.setattr(
-            sandbox_child, "_reason", lambda problems: "".join({one["rule"] for one in problems} & {"W301"})
+            child,
+            "check",
+            lambda *words: [{**one, "severity": "error"} for one in check(*words) if one["rule"] == "W301"],
         )
     settings = replace(board.settings, tests=(test,), submissions_a_day=0, variants=1000)
     return replace(board, settings=settings)

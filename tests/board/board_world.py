@@ -20,7 +20,7 @@ from board_model import HIDDEN, SEED, VISIBLE, Content
 from crashes import Crashes
 from samples import NOW, write
 from sqlalchemy import delete, insert, pool, select, text, update
-from story import run_here
+from story import UNSCORED, run_here, will_be_scored
 
 from geval_py.board.database import schema, store
 from geval_py.board.database.schema import METADATA
@@ -28,9 +28,9 @@ from geval_py.board.database.store import Board, create_tables
 from geval_py.board.exports import import_board
 from geval_py.board.intake import sandbox
 from geval_py.board.intake.identity import fingerprint, unopened_digest
-from geval_py.board.operations import creation, pipeline, rescoring, submissions
+from geval_py.board.operations import creation, pipeline, scheduler
 from geval_py.board.references import references_of
-from geval_py.board.server import delivery, worker
+from geval_py.board.server import delivery
 from geval_py.board.submission import FailedError, ReceivedFile, digest_of
 
 WORDS = ("ant", "bee", "cat", "dog")
@@ -120,13 +120,11 @@ class World:
         for database in (*databases, other or ""):
             if "://" in database:
                 create_tables(Board("", None, database).engine)
-        for module in (submissions, rescoring, worker):
-            self._patches.enter_context(patch.object(module, "ThreadPoolExecutor", Inline))
+        self._patches.enter_context(patch.object(scheduler, "ThreadPoolExecutor", Inline))
         self._patches.enter_context(patch.object(sandbox, "run_in_sandbox", self._run))
         self._patches.enter_context(patch.object(delivery, "_call", self._call))
         self._patches.enter_context(patch.object(tempfile, "tempdir", str(self.temporary)))
         self._patches.enter_context(patch.object(os, "cpu_count", lambda: 1))
-        self._patches.enter_context(patch.object(worker, "IDLE_SECONDS", 0))
         quiet = classmethod(lambda *_, **__: None)  # the folders of killed runs are left
         self._patches.enter_context(patch.object(tempfile.TemporaryDirectory, "_cleanup", quiet))
 
@@ -299,11 +297,18 @@ class World:
         if self.interlude is not None:
             act, self.interlude = self.interlude, None
             act()
-        if self.jam == job == "receive":
+        if self.jam == "receive" and "source" in arguments:
             raise FailedError(path=place, reason="it took more than 600 seconds")
-        if self.jam == job == "score" and arguments["parcel"]["digest"] in self.heavy:
-            self.failed.add(arguments["parcel"]["digest"])
+        if self.jam != "score":
+            return run_here(job, arguments, limits=limits, place=place)
+        digest = will_be_scored(run_here, job, arguments, limits=limits, place=place)
+        if digest in self.heavy:
+            self.failed.add(digest)
             raise FailedError(path=place, reason="it needs more than 4000000000 bytes of memory")
+        if digest is None:
+            return UNSCORED
+        for entry in os.scandir(place):
+            shutil.rmtree(entry) if entry.is_dir() else os.remove(entry)
         return run_here(job, arguments, limits=limits, place=place)
 
     def _call(self, _, __, row, ___):

@@ -18,8 +18,8 @@ import pytest
 from processes import is_alive
 from samples import submission_in, without_limits, write_challenge
 from sqlalchemy import Engine, event, inspect
-from story import run_here
-from warm import warm_children
+from story import Jobs, run_here
+from warm import WarmRunner
 
 from geval_py.board.database import migrations
 from geval_py.board.database.store import DATABASE_VARIABLE, engine_at
@@ -108,8 +108,17 @@ def children(warm):
     """In the modules that ask for it, jobs are run by children, as they are for users; these are the warm server's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "run_in_sandbox", RUN)
-        patch.setattr(sandbox, "start_child", warm_children(warm.address))
+        patch.setattr(sandbox, "_idle", [])
+        patch.setattr(sandbox, "start_runner", lambda: WarmRunner(warm.address))
         yield
+
+
+@pytest.fixture
+def sandbox_jobs(monkeypatch):
+    """The jobs of the sandbox in this test, some of which may be let fail."""
+    jobs = Jobs(sandbox.run_in_sandbox)
+    monkeypatch.setattr(sandbox, "run_in_sandbox", jobs.run)
+    return jobs
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,8 +9,6 @@ import sys
 import pytest
 from samples import without_limits, words_of, write
 
-from geval_py.board.operations import pipeline
-from geval_py.board.submission import FailedError
 from geval_py.cli.commands import SUBCOMMANDS
 
 MINE = ("init", "add", "scan", "status", "withdraw", "note", "rescore", "export", "import")
@@ -206,16 +204,13 @@ def test_late_submissions_are_marked(there, submission, tmp_path):
     assert there("board", "show", "board", "--phase", "post-deadline")[2] == ""
 
 
-def test_status_says_how_to_try_again_what_failed(there, submission, monkeypatch):
+def test_status_says_how_to_try_again_what_failed(there, submission, sandbox_jobs):
     submission("ann")
     submission("bob", seed=1)
 
-    def score_in_sandbox(*_, **__):
-        raise FailedError(reason="it took more than 600 seconds")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "score_in_sandbox", score_in_sandbox)
-        status, out, err = there("board", "scan", "board", "uploads")
+    sandbox_jobs.unscored |= {"ann", "bob"}
+    status, out, err = there("board", "scan", "board", "uploads")
+    sandbox_jobs.unscored.clear()
     assert (status, err) == (1, "geval: note: 2 failed\n")
     codes = [line.partition("\t")[0] for line in out.splitlines()]
     advice = f"failed: {', '.join(codes)}; geval board scan --again or rescore --again tries them again\n"

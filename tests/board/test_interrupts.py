@@ -24,8 +24,8 @@ import sys
 from geval_py.board.intake import fork_server
 fork_server.PROGRAM = '''
 import os, subprocess, time
-from geval_py.board.intake import sandbox_child
-main = sandbox_child.main
+from geval_py.board.intake import child
+main = child.main
 def sleep(*_):
     sleeper = subprocess.Popen(["sleep", "600"])
     with open({pids!r} + "/" + str(os.getpid()), "w") as file:
@@ -36,9 +36,9 @@ def stalling(place, parent):
         sleep()
     return main(place, parent)
 if {slow}:
-    sandbox_child.JOBS["receive"] = sleep
+    child.JOBS["process"] = sleep
 else:
-    sandbox_child.main = stalling
+    child.main = stalling
 ''' + fork_server.PROGRAM
 from geval_py.__main__ import main
 sys.exit(main())

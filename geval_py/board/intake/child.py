@@ -1,4 +1,4 @@
-"""The child process of the sandbox: receives a submission, or checks and scores its outputs.
+"""The child process of the sandbox: receives a submission, checks its outputs and scores them, or reports on one.
 
 Its answers reveal no more of the hidden answers than scores, losses, and whether the number of lines is right.
 """
@@ -9,22 +9,14 @@ import math
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from geval_py.board import submission
 from geval_py.board.references import expected_of
-from geval_py.board.submission import (
-    REPORT_FILE,
-    Document,
-    FailedError,
-    Findings,
-    Parcel,
-    ReceivedOutput,
-    RejectedError,
-    Scored,
-)
+from geval_py.board.submission import Document, FailedError, Parcel, RejectedError, Scored
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError, UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import output_at
@@ -35,7 +27,6 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from geval_py.checking.targets import Target
 
-
 NICENESS = 10
 WATCH_SECONDS = 1  # between two looks at whether the parent lives
 
@@ -43,14 +34,15 @@ WATCH_SECONDS = 1  # between two looks at whether the parent lives
 def main(place: str, parent: int) -> int:
     """Do the job in a place and write the answer; return the exit status 0. ``parent`` is the id of the parent."""
     document = submission.read_document(os.path.join(place, submission.JOB_FILE))
-    limits = document["limits"]
     _watch_parent(parent)
-    _set_limits(limits)
-    submission.write_document(os.path.join(place, submission.ANSWER_FILE), _answer(document, limits, place))
+    _set_limits(document["limits"])
+    submission.write_document(os.path.join(place, submission.ANSWER_FILE), answer(document, place))
     return 0
 
 
-def _answer(document: Document, limits: Document, place: str) -> Document:
+def answer(document: Document, place: str) -> Document:
+    """Do a job, and return the result or the reason why there is none."""
+    limits = document["limits"]
     try:
         return {"result": JOBS[document["job"]](document["arguments"], limits, place)}
     except RejectedError as error:
@@ -97,37 +89,44 @@ def _set_limits(limits: Document) -> None:
         resource.setrlimit(what, (most, most))
 
 
-def _receive(arguments: Document, limits: Document, place: str) -> Document:
-    from geval_py.board.intake.receiving import receive
-    from geval_py.board.intake.sources import Budget
+def process(arguments: Document, limits: Document, place: str) -> Document:
+    """Receive a submission unless its ``parcel`` is given, check its outputs, and score those that are ``wanted``.
 
-    ends = time.monotonic() + limits["seconds"]
-    budget = Budget(bytes=limits["bytes"], files=limits["files"], listed=limits["listed"], ends=ends)
-    named = {name: arguments[name] for name in ("tests", "variants", "transports")}
-    return submission.parcel_document(receive(arguments["source"], place, budget, **named))
+    What was received is written into the place before anything is scored. Scoring is left out if the digest is one of
+    ``known``, or if the submission counts as more than are ``left`` of a quota. Raises RejectedError, FailedError.
+    """
+    if "parcel" in arguments:
+        parcel, wanted = submission.parcel_of(arguments["parcel"]), arguments["wanted"]
+    else:
+        from geval_py.board.intake.receiving import receive
+        from geval_py.board.intake.sources import Budget
+
+        ends = time.monotonic() + limits["seconds"]
+        budget = Budget(bytes=limits["bytes"], files=limits["files"], listed=limits["listed"], ends=ends)
+        named = {name: arguments[name] for name in ("tests", "variants", "transports")}
+        parcel = receive(arguments["source"], place, budget, **named)
+        submission.write_document(os.path.join(place, submission.PARCEL_FILE), asdict(parcel))
+        hidden = Counter(output.test for output in parcel.outputs if output.test in arguments["hidden"])
+        left = arguments["left"]
+        if parcel.digest in arguments["known"] or (left is not None and max(hidden.values(), default=1) > left):
+            return {"problems": [], "reason": "", "scored": []}
+        wanted = [(output.test, output.file, arguments["metrics"]) for output in parcel.outputs]
+    problems = check(parcel, arguments["challenge"], arguments["answers"], limits["bytes"])
+    errors = [problem for problem in problems if problem["severity"] == "error"]
+    if errors:
+        first, *others = errors
+        more = f" (and {len(others)} more)" if others else ""
+        reason = f"`{visible(first['path'])}`: {first['summary']} [{first['rule']}]{more}"
+        return {"problems": problems, "reason": reason, "scored": []}
+    paths = {file.name: file.path for file in parcel.files}
+    scored = [
+        one for test, name, metrics in wanted if metrics for one in score(paths[name], name, test, metrics, arguments)
+    ]
+    return {"problems": problems, "reason": "", "scored": [submission.scored_document(one) for one in scored]}
 
 
-def _check_and_score(arguments: Document, limits: Document, _: str) -> Document:
-    parcel = submission.parcel_of(arguments["parcel"])
-    problems: list[Document] = []
-    if arguments["check"]:
-        problems = check(parcel, arguments["challenge"], arguments["answers"], limits["bytes"])
-        reason = _reason(problems)
-        if reason:
-            return submission.findings_document(Findings(problems=tuple(problems), reason=reason, digests={}))
-    digests: dict[str, str] = {}
-    scored: list[Scored] = []
-    for test, name, metrics in arguments["wanted"]:
-        (file,) = (file for file in parcel.files if file.name == name)
-        found = _scored(file.path, name, test, metrics, arguments)
-        digests[name] = found[0].output_sha256
-        scored += found
-    findings = Findings(problems=tuple(problems), digests=digests, scored=tuple(scored))
-    return submission.findings_document(findings)
-
-
-def _report(arguments: Document, _: Document, place: str) -> Document:
-    """Write the page that ``geval report`` makes of an output, and name it."""
+def report(arguments: Document, _: Document, place: str) -> Document:
+    """Write the page that ``geval report`` makes of an output, and name it; raises FailedError."""
     from geval_py.reading.challenge import Challenge
     from geval_py.reports.page import page
     from geval_py.reports.report import Report
@@ -139,12 +138,12 @@ def _report(arguments: Document, _: Document, place: str) -> Document:
         text = page(Report(evaluation), Challenge.open(challenge).title)
     except GevalError as error:
         raise FailedError(reason=visible(str(error).partition("\n")[0].replace(path, arguments["name"]))) from error
-    with open(os.path.join(place, REPORT_FILE), "w", encoding="utf-8") as file:
+    with open(os.path.join(place, submission.REPORT_FILE), "w", encoding="utf-8") as file:
         file.write(text)
-    return {"page": REPORT_FILE}
+    return {"page": submission.REPORT_FILE}
 
 
-JOBS = {"receive": _receive, "score": _check_and_score, "report": _report}
+JOBS = {"process": process, "report": report}
 
 
 def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[Document]:
@@ -157,71 +156,78 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
     paths = {file.name: file.path for file in parcel.files}
     problems: list[Document] = []
     for output in parcel.outputs:
-        target = _target(output, paths[output.file], challenge, answers)
         try:
-            report = check_targets([target], rules, max_bytes=max_bytes)
+            expected = expected_of(challenge, answers, output.test)
+        except DataError as error:
+            raise _challenge_fault(error, output.test) from error
+        try:
+            target = target_of(paths[output.file], expected, challenge)
+            checked = check_targets([target], rules, max_bytes=max_bytes)
         except UsageError as error:  # this machine lacks what reads the format
-            raise FailedError(
-                reason=f"`{visible(output.file)}` cannot be read here: {visible(str(error))}"
-            ) from error
-        if report.unreadable:
-            raise _challenge_fault(report.unreadable[0], output.test)
-        problems += (problem_document(replace(one, path=output.file)) for one in report.problems)
+            reason = f"`{visible(output.file)}` cannot be read here: {visible(str(error))}"
+            raise FailedError(reason=reason) from error
+        if checked.unreadable:
+            raise _challenge_fault(checked.unreadable[0], output.test)
+        problems += (problem_document(replace(one, path=output.file)) for one in checked.problems)
     return problems
 
 
-def _target(output: ReceivedOutput, path: str, challenge: str, answers: str) -> Target:
+def target_of(path: str, expected: str, challenge: str) -> Target:
     """Return the target of the checks; of the answers only the number of lines is used."""
     from geval_py.checking.targets import Target, with_options
 
-    try:
-        expected = expected_of(challenge, answers, output.test)
-    except DataError as error:
-        raise _challenge_fault(error, output.test) from error
     target = Target(output=output_at(path).path, expected=expected)
     return replace(with_options(target, challenge), words_are_plain=False)
 
 
-def _reason(problems: Sequence[Document]) -> str:
-    """Describe in one line why a submission is rejected; "" if no problem is an error."""
-    errors = [problem for problem in problems if problem["severity"] == "error"]
-    if not errors:
-        return ""
-    first = errors[0]
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"`{visible(first['path'])}`: {first['summary']} [{first['rule']}]{more}"
+def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Document) -> list[Scored]:
+    """Score an output; a metric other than the ranking one has no value if its filter selects no line.
 
-
-def _scored(path: str, name: str, test: str, metrics: Sequence[str], arguments: Document) -> list[Scored]:
-    """Score an output; a metric other than the ranking one has no value if its filter selects no line."""
-    try:
-        evaluation, kept = _evaluate_kept(path, test, metrics, arguments)
-    except GevalError as error:
-        if isinstance(error, DataError | SchemeError) and error.path == path:
-            raise RejectedError(reason=f"`{visible(name)}`: {_without_path(error, path, name)}") from error
-        if isinstance(error, DataError):
-            raise _challenge_fault(error, test) from error
-        raise FailedError(reason=f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
-    found = _scores(evaluation, test, kept, arguments["metric"], arguments["seed"])
-    of = {one.metric: one for one in found}
-    none = replace(found[0], signature="", lines=0, score=None, low=None, high=None, losses=None)
-    return [of.get(metric) or replace(none, metric=metric) for metric in metrics]
-
-
-def _evaluate_kept(
-    path: str, test: str, metrics: Sequence[str], arguments: Document
-) -> tuple[scores.ScoredOutput, Sequence[str]]:
-    """Score by the metrics whose filters select a line, at least by the ranking one; return these metrics too."""
-    ranking, left = arguments["metric"], list(metrics)
+    Raises RejectedError for a fault of the output, FailedError for others.
+    """
+    ranking, kept = arguments["metric"], list(metrics)
     while True:
-        kept = left or [ranking]
         try:
-            return _evaluate(path, test, kept, arguments), kept
-        except SchemeError as error:
-            others = [one for one in left if one == ranking or parse_schemes(one)[0].text != error.scheme]
-            if error.path != path or len(others) == len(left):
-                raise
-            left = others
+            evaluation = _evaluate(path, test, kept or [ranking], arguments)
+            break
+        except GevalError as error:
+            if isinstance(error, DataError | SchemeError) and error.path == path:
+                if isinstance(error, SchemeError):
+                    others = [one for one in kept if one == ranking or parse_schemes(one)[0].text != error.scheme]
+                    if len(others) < len(kept):
+                        kept = others
+                        continue
+                text = error.message if isinstance(error, SchemeError) else str(error).replace(path, visible(name))
+                lines = "; ".join(line.strip() for line in text.splitlines()[:2])
+                raise RejectedError(reason=f"`{visible(name)}`: {lines}") from error
+            if isinstance(error, DataError):
+                raise _challenge_fault(error, test) from error
+            raise FailedError(reason=f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
+    signature = evaluation.signature
+    if signature is None or signature.output is None:
+        raise FailedError(reason=f"{test} was scored without a signature")
+    scored: dict[str, Scored] = {}
+    for metric, one in zip(kept or [ranking], evaluation.scores, strict=True):
+        scored[metric] = Scored(
+            test=test,
+            file=name,
+            output_sha256=signature.output,
+            metric=metric,
+            signature=str(_signature_of(one, signature)),
+            lines=one.statistics.lines,
+            score=None if math.isnan(one.value) else one.value,
+        )
+        if metric == ranking and one.metric.measure.of_sums and not one.statistics.classes:
+            scored[metric] = replace(scored[metric], losses=submission.pack(one.statistics.columns))
+        elif metric == ranking:  # a metric that is no function of sums has no losses, so its interval is made here
+            from geval_py.board.ranking.uncertainty import SAMPLES
+            from geval_py.explaining.statistics import interval
+
+            low, high = interval(one.metric, one.statistics, samples=SAMPLES, seed=arguments["seed"]).ends
+            scored[metric] = replace(scored[metric], low=low, high=high)
+    first = next(iter(scored.values()))
+    none = replace(first, signature="", lines=0, score=None, low=None, high=None, losses=None)
+    return [scored.get(metric) or replace(none, metric=metric) for metric in metrics]
 
 
 def _evaluate(
@@ -246,36 +252,6 @@ def _evaluate(
     return evaluate.evaluate_output(split, split.outputs[0], schemes, vocabulary, sign=True, keep_texts=keep_texts)
 
 
-def _without_path(error: GevalError, path: str, name: str) -> str:
-    """Return the error of an output on one line, with the submitted name in place of the path."""
-    message = error.message if isinstance(error, SchemeError) else str(error).replace(path, visible(name))
-    return "; ".join(line.strip() for line in message.splitlines()[:2])
-
-
-def _challenge_fault(error: DataError, test: str) -> FailedError:
-    """Return an error that blames the challenge, and quotes nothing of its answers."""
-    where = f", line {error.line}, column {error.column}" if isinstance(error, MalformedLineError) else ""
-    return FailedError(reason=f"the challenge's files for {test} cannot be used ({type(error).__name__}{where})")
-
-
-def _scores(evaluation: scores.ScoredOutput, test: str, metrics: Sequence[str], main: str, seed: int) -> list[Scored]:
-    signature = evaluation.signature
-    if signature is None or signature.output is None:
-        raise FailedError(reason=f"{test} was scored without a signature")
-    scored = []
-    for metric, score in zip(metrics, evaluation.scores, strict=True):
-        one = Scored(
-            test=test,
-            output_sha256=signature.output,
-            metric=metric,
-            signature=str(_signature_of(score, signature)),
-            lines=score.statistics.lines,
-            score=None if math.isnan(score.value) else score.value,
-        )
-        scored.append(_with_losses(one, score, seed) if metric == main else one)
-    return scored
-
-
 def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> scores.Signature:
     """Return the signature of one of the scores, without the parts that it does not depend on."""
     needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
@@ -291,12 +267,7 @@ def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> sco
     )
 
 
-def _with_losses(scored: Scored, score: scores.MetricScore, seed: int) -> Scored:
-    """Add the line statistics or, for a metric that is no function of their sums, the 95 % interval."""
-    if score.metric.measure.of_sums and not score.statistics.classes:
-        return replace(scored, losses=submission.pack(score.statistics.columns))
-    from geval_py.board.ranking.uncertainty import SAMPLES
-    from geval_py.explaining.statistics import interval
-
-    low, high = interval(score.metric, score.statistics, samples=SAMPLES, seed=seed).ends
-    return replace(scored, low=low, high=high)
+def _challenge_fault(error: DataError, test: str) -> FailedError:
+    """Return an error that blames the challenge, and quotes nothing of its answers."""
+    where = f", line {error.line}, column {error.column}" if isinstance(error, MalformedLineError) else ""
+    return FailedError(reason=f"the challenge's files for {test} cannot be used ({type(error).__name__}{where})")

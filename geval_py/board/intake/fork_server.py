@@ -1,6 +1,7 @@
-"""A process that has loaded what the sandbox's children need, and forks each of them: a child is there at once.
+"""A process that has loaded what the sandbox's children need, and forks one for each place: it is there at once.
 
-    sandbox -- a folder, its environment, two descriptors --> fork server -- fork --> child
+    seconds place  ──>  fork server  ──fork──>  child
+    id, status     <──
 
 It is started as a child would be, with nothing of the board's environment. It opens no stranger's file, and ends
 with the process that started it. It works on Linux only. The fork server of :mod:`multiprocessing` does not fit: it
@@ -12,179 +13,117 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
-from typing import IO, Any, NoReturn
+from collections.abc import Mapping
+from typing import IO, NoReturn, cast
 
 from geval_py.reading.compression import zstd_module
 
-PROGRAM = "import sys, geval_py.board.intake.fork_server as server; server.main(int(sys.argv[1]))"
-LOADED = ("geval_py.board.intake.sandbox_child", "geval_py.board.intake.receiving", "geval_py.checking.check")
-MOST_REQUEST = 1 << 17  # bytes; an environment has a few hundred
-LOOK_SECONDS = 0.01  # between two looks at whether a killed child is gone
+PROGRAM = "import geval_py.board.intake.fork_server as server; server.main()"
+LOADED = ("geval_py.board.intake.child", "geval_py.board.intake.receiving", "geval_py.checking.check")
+ERROR_FILE = "errors.txt"  # in its place, what a child writes to standard error
+KILL = b"kill\n"
 
 
 class ForkServer:
-    """The server, as the process that starts it sees it; several threads may start children."""
+    """The server, as the process that starts it sees it; it runs one child at a time."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Start it, without waiting until it has loaded anything."""
-        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", PROGRAM, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env=dict(environment),
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
+            env=dict(environment),
+            start_new_session=True,
+        )
 
-    def start(self, place: str, environment: Mapping[str, str]) -> ForkedChild:
-        """Start a child that does the job in a place; raises OSError, ConnectionError if the server is gone."""
-        request = json.dumps({"place": place, "environment": dict(environment)}).encode()
-        reading, writing = os.pipe()
-        stderr = open(reading, "rb", buffering=0)
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs, open(writing, "wb", buffering=0):
-                socket.send_fds(self._requests, [request], [writing, theirs.fileno()])
-            pid = _number(ours)
-            if pid < 0:
-                raise OSError(-pid, os.strerror(-pid))
-        except BaseException:
-            ours.close()
-            stderr.close()
-            raise
-        return ForkedChild(pid, stderr, ours)
+    def run(self, place: str, seconds: float) -> int:
+        """Do the job in a place, in a child that is killed after some seconds; return the status as Popen does.
 
-    def close(self) -> None:
-        """End the server, and with it the children that are left."""
-        self._requests.close()
-        self._process.wait()
-
-
-class ForkedChild:
-    """A child of the server, with what the sandbox needs of a Popen."""
-
-    def __init__(self, pid: int, stderr: IO[bytes], connection: socket.socket) -> None:
-        self.pid = pid
-        self.stderr = stderr
-        self.returncode = 0
-        self._connection = connection
-
-    def wait(self) -> int:
-        """Return the status as Popen does. Until then no other process can have the child's id."""
-        with self._connection:
-            try:
-                self._connection.sendall(b"?")
-                self.returncode = _number(self._connection)
-            except ConnectionError:
-                self.returncode = -signal.SIGKILL  # the server was killed, and so is its child
-        return self.returncode
+        Raises OSError if the child cannot be forked, ConnectionError if the server was killed before.
+        """
+        requests, answers = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
+        requests.write(f"{seconds} {place}\n".encode("utf-8", "surrogateescape"))
+        forked = answers.readline()
+        if not forked:
+            raise ConnectionResetError
+        if int(forked) < 0:
+            raise OSError(-int(forked), os.strerror(-int(forked)))
+        status = answers.readline()
+        return int(status) if status else -signal.SIGKILL  # the server was killed, and so is its child
 
     def kill(self) -> None:
-        """Send SIGKILL."""
-        os.kill(self.pid, signal.SIGKILL)
+        """Kill the child that runs, with its own children."""
+        with contextlib.suppress(OSError):
+            cast(IO[bytes], self._process.stdin).write(KILL)
+
+    def close(self) -> None:
+        """End the server, and with it the child that runs."""
+        cast(IO[bytes], self._process.stdin).close()
+        self._process.wait()
+        cast(IO[bytes], self._process.stdout).close()
 
 
-def _number(connection: socket.socket) -> int:
-    answer = connection.recv(16)
-    if not answer:
-        raise ConnectionResetError
-    return int(answer)
+def main() -> None:
+    """Fork a child for each request on standard input, until that is closed, and answer with its id and status.
 
-
-# What follows runs in the server.
-
-
-def main(descriptor: int) -> None:
-    """Fork a child for each request, and answer with its status when asked, until the other end is closed."""
+    A child and all that it has started are killed when its time is over, when that is asked for, and when it has
+    ended. It is not waited for before, so no other process can have its id.
+    """
     for name in LOADED:
         importlib.import_module(name)
     zstd_module()
     gc.collect()
     gc.freeze()  # else a child's first collection would visit all that was loaded, and copy its pages
-    children: dict[socket.socket, int] = {}
-    asked: list[socket.socket] = []  # for the status of a child that has not ended yet
-    requests = socket.socket(fileno=descriptor)
-    while True:
-        waiting = [requests, *(one for one in children if one not in asked)]
-        for one in select.select(waiting, [], [], LOOK_SECONDS if asked else None)[0]:
-            if one is not requests:
-                asked.append(one)
-                continue
-            request, descriptors, *_ = socket.recv_fds(requests, MOST_REQUEST, 2)
-            if not request:
-                _kill(children.values())
-                return
-            _fork(request, descriptors, [requests, *children], children)
-        asked = [one for one in asked if not _is_answered(one, children)]
-
-
-def _fork(
-    request: bytes, descriptors: list[int], inherited: list[socket.socket], children: dict[socket.socket, int]
-) -> None:
-    """Fork a child, and answer with its id, or with the negative number of the error."""
-    stderr, connection, parent = descriptors[0], socket.socket(fileno=descriptors[1]), os.getpid()
-    try:
-        pid = os.fork()
-    except OSError as error:
-        pid = -(error.errno or 1)
-    if pid == 0:
-        for one in (connection, *inherited):
-            one.close()
-        _be_child(json.loads(request), stderr, parent)
-    os.close(stderr)
-    if pid > 0:
-        children[connection] = pid
-    with contextlib.suppress(ConnectionError):
-        connection.sendall(b"%d" % pid)
-    if pid < 0:
-        connection.close()
-
-
-def _is_answered(connection: socket.socket, children: dict[socket.socket, int]) -> bool:
-    """Answer with the status of a child if it has ended; who asked may be gone."""
-    pid, status = os.waitpid(children[connection], os.WNOHANG)
-    if not pid:
-        return False
-    del children[connection]
-    with connection, contextlib.suppress(ConnectionError):
-        connection.sendall(b"%d" % os.waitstatus_to_exitcode(status))
-    return True
-
-
-def _kill(pids: Iterable[int]) -> None:
-    """Kill children and what they have started."""
-    for pid in pids:
+    requests, parent = open(0, "rb", buffering=0, closefd=False), os.getpid()
+    while request := requests.readline():
+        if request == KILL:  # the child had ended
+            continue
+        seconds, _, place = request.decode("utf-8", "surrogateescape").rstrip("\n").partition(" ")
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.write(1, b"%d\n" % -(error.errno or 1))
+            continue
+        if pid == 0:
+            _be_child(place, parent)
+        os.write(1, b"%d\n" % pid)
+        ended = os.pidfd_open(pid)
+        select.select([ended, 0], [], [], float(seconds))
+        os.close(ended)
         for kill in (os.killpg, os.kill):  # its session may not have begun
             with contextlib.suppress(ProcessLookupError):
                 kill(pid, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        with contextlib.suppress(BrokenPipeError):
+            os.write(1, b"%d\n" % status)
 
 
-def _be_child(request: dict[str, Any], stderr: int, parent: int) -> NoReturn:
+def _be_child(place: str, parent: int) -> NoReturn:
     """Do the job as a process of its own would, and end without a look back."""
-    from geval_py.board.intake import sandbox_child
+    from geval_py.board.intake import child
 
     status = 1
     try:
         os.setsid()
-        os.dup2(stderr, 2)
-        os.close(stderr)
-        os.chdir(request["place"])
-        os.environ.clear()
-        os.environ.update(request["environment"])
-        status = sandbox_child.main(request["place"], parent)
+        null = os.open(os.devnull, os.O_RDWR)
+        errors = os.open(os.path.join(place, ERROR_FILE), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        for number, descriptor in enumerate((null, null, errors)):
+            os.dup2(descriptor, number)
+        os.close(null)
+        os.close(errors)
+        os.chdir(place)
+        os.environ.update(HOME=place, TMPDIR=place)
+        status = child.main(place, parent)
     except BaseException:
         traceback.print_exc()
     finally:

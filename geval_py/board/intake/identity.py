@@ -28,9 +28,9 @@ from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.text import natural_order, shorten, visible
 
 TABLE = os.path.join(os.path.dirname(__file__), "confusables.txt")
-MOST_NAME = 100  # characters
-MOST_MARKS = 2  # combining marks in a row
-MOST_SHOWN = 60  # characters of a name in a message
+MAX_NAME_LENGTH = 100  # characters
+MAX_MARKS = 2  # combining marks in a row
+MAX_SHOWN = 60  # characters of a name in a message
 _INVISIBLE = {"Cc", "Cf", "Cs"}  # control and format characters, and surrogates
 
 # The rest of Unicode's Default_Ignorable_Code_Point, and the letters that are drawn as a blank.
@@ -50,9 +50,9 @@ def folded(name: str) -> str:
     >>> folded("  Anna\u00a0Nowak "), folded("anna \u200bNOWAK")
     ('anna nowak', 'anna nowak')
     """
-    if len(name) > MOST_NAME:
+    if len(name) > MAX_NAME_LENGTH:
         shown = visible(shorten(name))
-        raise RejectedError(reason=f"the name `{shown}` has more than {MOST_NAME} characters")
+        raise RejectedError(reason=f"the name `{shown}` has more than {MAX_NAME_LENGTH} characters")
     key = name
     for _ in range(3):  # folding may compose characters that fold again; nothing changes after two rounds
         key = unicodedata.normalize("NFKC", visible_part(unicodedata.normalize("NFKC", key)).casefold())
@@ -79,7 +79,7 @@ def check_name(name: str) -> None:
     change the direction of text, and at most two combining marks in a row.
     """
     folded(name)
-    shown = visible(shorten(name, MOST_SHOWN))
+    shown = visible(shorten(name, MAX_SHOWN))
     control = next((one for one in name if unicodedata.category(one) in _LINE_ENDS), None)
     if control is not None:
         raise RejectedError(reason=f"the name `{shown}` has a control character, {_code(control)}")
@@ -91,8 +91,8 @@ def check_name(name: str) -> None:
     marks = 0
     for one in unicodedata.normalize("NFD", name):
         marks = marks + 1 if unicodedata.category(one) in _MARKS else 0
-        if marks > MOST_MARKS:
-            raise RejectedError(reason=f"the name `{shown}` has more than {MOST_MARKS} combining marks in a row")
+        if marks > MAX_MARKS:
+            raise RejectedError(reason=f"the name `{shown}` has more than {MAX_MARKS} combining marks in a row")
 
 
 def skeleton(text: str) -> str:
@@ -138,16 +138,6 @@ def looks(name: str) -> frozenset[tuple[str, str]]:
     replaced = _skeleton(name, keep_ascii=True)
     small = skeleton(unicodedata.normalize("NFKC", replaced).casefold())
     return frozenset({("small", skeleton(folded(name))), ("written", skeleton(name)), ("replaced", small)})
-
-
-def differing(one: str, other: str) -> str:
-    """Name the first character of ``one`` that ``other`` has not, for two names that look alike; "" if there is none.
-
-    >>> differing("\N{CYRILLIC SMALL LETTER A}nn", "ann")
-    'U+0430 CYRILLIC SMALL LETTER A'
-    """
-    found = next((character for character in one if not character.isascii() and character not in other), None)
-    return "" if found is None else _code(found)
 
 
 def _code(character: str) -> str:
@@ -224,10 +214,10 @@ def submissions_in(folder: str) -> list[str]:
 # Names and addresses of submissions.
 
 
-MOST_ENTRIES = 10_000  # files and folders of a folder that are looked at
+MAX_ENTRIES = 10_000  # files and folders of a folder that are looked at
 CHUNK_BYTES = 1 << 20
-MOST_OF_AN_ADDRESS = 60  # characters of one that names a submitter
-MOST_HASHED = 2_000_000_000  # bytes of an archive or a folder
+MAX_ADDRESS_LENGTH = 60  # characters of one that names a submitter
+MAX_HASHED = 2_000_000_000  # bytes of an archive or a folder
 DIGITS = 8  # of the digest of a longer one
 HIDDEN = "…"  # stands for parts of an address that may be a password
 Mark: TypeAlias = "Callable[[str, os.stat_result], object]"  # of a file in a listing
@@ -258,9 +248,9 @@ def submitter_of(source: str) -> str:
     if not source.startswith(GIT):
         return own_name(source)
     name = _repository(without_password(address_in(source)[0])).partition("://")[2].lstrip("/")
-    if len(name) <= MOST_OF_AN_ADDRESS:
+    if len(name) <= MAX_ADDRESS_LENGTH:
         return name
-    kept = MOST_OF_AN_ADDRESS // 2 - DIGITS
+    kept = MAX_ADDRESS_LENGTH // 2 - DIGITS
     return f"{name[:kept]}…{sha256(_bytes(name)).hexdigest()[:DIGITS]}…{name[-kept:]}"
 
 
@@ -386,14 +376,14 @@ def unopened_digest(source: str) -> str:
     if os.path.isfile(source):
         with open(source, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            is_whole = size <= MOST_HASHED
+            is_whole = size <= MAX_HASHED
             found.update(b"" if is_whole else b"%d\n" % size)
             for chunk in _beginning(file, size if is_whole else CHUNK_BYTES):
                 found.update(chunk)
     else:
         is_folder = os.path.isdir(source)
         content = _Contents().mark
-        found.update(_listing(source, MOST_ENTRIES, content) if is_folder else _bytes(shown_source(source)))
+        found.update(_listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source)))
     return found.hexdigest()
 
 
@@ -408,7 +398,7 @@ class _Contents:
     """The digests of a folder's files, as long as they are no more bytes than a submission may have."""
 
     def __init__(self) -> None:
-        self._left = MOST_HASHED
+        self._left = MAX_HASHED
 
     def mark(self, path: str, status: os.stat_result) -> str:
         """Return the digest of a file; "0" if it is not a regular file, cannot be read, or would be too much."""
@@ -432,7 +422,7 @@ def open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def fingerprint(source: str, most: int = MOST_ENTRIES) -> str:
+def fingerprint(source: str, most: int = MAX_ENTRIES) -> str:
     """Digest the names, sizes and times of a submission's files: with the same fingerprint nothing has changed.
 
     Only so many entries are looked at. Raises OSError if there is no such path.

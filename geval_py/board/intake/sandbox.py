@@ -1,216 +1,295 @@
-"""The sandbox: strangers' files are opened only in a child process under limits, here or by a worker elsewhere.
+"""The sandbox: strangers' files are opened only in a child process under limits.
 
-    parcel = receive_in_sandbox(source, place, settings)
-    findings = score_in_sandbox(parcel, place, settings, [("test-A", "test-A/out.tsv", ("LogLossHashed",))])
+    result = process_source(source, place, settings, settings.metrics)
+    result = process_parcel(parcel, place, settings, [("test-A", "test-A/out.tsv", ("LogLossHashed",))])
 
-``place`` is an empty folder that the caller removes; it holds the copies of a parcel's files. Both functions raise
-RejectedError for a fault of the submitter, FailedError for a possible fault of the board, with one sentence each, and
-other GevalErrors for a fault of the caller, before any child is started. Children may run at once, also from threads,
-each with its own place.
+``place`` is an empty folder that the caller removes; it holds the copies of a parcel's files. Children may run at
+once, also from threads, each with its own place.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
-import selectors
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict, replace
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from geval_py.board import submission
-from geval_py.board.intake.fork_server import ForkedChild, ForkServer
+from geval_py.board.intake.fork_server import ERROR_FILE, ForkServer
 from geval_py.board.intake.identity import GIT, check_source
-from geval_py.board.intake.workspace import workspace
-from geval_py.board.references import References, references_of
 from geval_py.board.settings import Limits, Settings
-from geval_py.errors import ClusterError, DataError
-from geval_py.text import named
-
-if TYPE_CHECKING:
-    from geval_py.scoring.blocks import Workers
-
+from geval_py.board.submission import (
+    ANSWER_FILE,
+    FAILED,
+    JOB_FILE,
+    PARCEL_FILE,
+    PASSED_VARIABLES,
+    REJECTED,
+    SCORED,
+    Document,
+    FailedError,
+    Parcel,
+    RejectedError,
+    Result,
+    SubmissionError,
+    parcel_of,
+    read_document,
+    scored_of,
+    write_document,
+)
 
 Wanted: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"  # tests, names of files, metrics
-Child: TypeAlias = "subprocess.Popen[bytes] | ForkedChild"
-Scorer: TypeAlias = "Callable[[submission.Parcel, str, Settings, Wanted], submission.Findings]"
 
 FORKS = sys.platform == "linux"
 # It starts faster than with -m.
-PROGRAM = (
-    "import sys, geval_py.board.intake.sandbox_child as child; sys.exit(child.main(sys.argv[1], int(sys.argv[2])))"
-)
+PROGRAM = "import sys, geval_py.board.intake.child as child; sys.exit(child.main(sys.argv[1], int(sys.argv[2])))"
 STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
-MOST_KEPT = 2000  # bytes at the end of a child's standard error
+MAX_ERROR_BYTES = 2000  # at the end of a child's standard error
+CRASHES = (
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGILL",
+    "SIGSEGV",
+    "SIGSYS",
+    "SIGTRAP",
+)  # that a program dies of by itself
 
 
-def receive_in_sandbox(source: str, place: str, settings: Settings) -> submission.Parcel:
-    """Copy the submission's files from a folder, an archive or ``git+URL@BRANCH`` into a place.
+def process_source(
+    source: str,
+    place: str,
+    settings: Settings,
+    metrics: Sequence[str],
+    *,
+    known: Collection[str] = (),
+    left: int | None = None,
+) -> Result:
+    """Copy a submission's files from a folder, an archive or git+URL@BRANCH into a place, check and score them.
 
-    ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests.
-    Raises RejectedError and FailedError; MissingFileError for a missing source, UsageError for a source of another
-    kind, and for a transport that board.yaml does not allow.
+    ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests. Nothing
+    is scored if its digest is one of ``known``, or if it counts as more submissions than are ``left`` of a quota.
+    Raises MissingFileError for a missing source, UsageError for a source of another kind, and for a transport that
+    board.yaml does not allow, before any child is started.
     """
     check_source(source, settings.transports)
     arguments = {
         "source": source if source.startswith(GIT) else os.path.abspath(source),
         "tests": [test.name for test in settings.tests],
+        "hidden": [test.name for test in settings.tests if not test.visible],
         "variants": settings.variants,
         "transports": list(settings.transports),
+        "metrics": list(metrics),
+        "known": list(known),
+        "left": left,
     }
-    return submission.parcel_of(run_in_sandbox("receive", arguments, limits=settings.limits, place=place))
+    return _process(arguments, place, settings, None)
 
 
-def score_in_sandbox(
-    parcel: submission.Parcel, place: str, settings: Settings, wanted: Wanted, *, check: bool = True
-) -> submission.Findings:
+def process_parcel(parcel: Parcel, place: str, settings: Settings, wanted: Wanted) -> Result:
     """Check all outputs of a parcel, by the rules that need no answers, and score the wanted ones.
 
     ``wanted`` are tests, each with the name of a file and metrics as in board.yaml. If a rule finds an error, nothing
-    is scored. Without ``check`` the outputs count as checked. The score by the ranking metric has an interval and
-    the losses of the lines. Raises RejectedError, FailedError.
+    is scored. The score by the ranking metric has an interval and the losses of the lines.
     """
     arguments = {
-        "parcel": submission.parcel_document(parcel),
+        "parcel": asdict(parcel),
         "wanted": [[test, file, list(metrics)] for test, file, metrics in wanted],
-        "check": check,
-        "challenge": settings.challenge,
-        "answers": settings.answers,
-        "metric": settings.metric,
-        "seed": settings.seed,
     }
-    findings = submission.findings_of(run_in_sandbox("score", arguments, limits=settings.limits, place=place))
-    if all(one.losses is None for one in findings.scored):
-        return findings
-    from geval_py.board.ranking.uncertainty import with_interval
+    return _process(arguments, place, settings, parcel)
 
-    return replace(findings, scored=tuple(with_interval(one, settings.seed) for one in findings.scored))
+
+def _process(arguments: Document, place: str, settings: Settings, parcel: Parcel | None) -> Result:
+    names = ("challenge", "answers", "metric", "seed")
+    arguments |= {name: getattr(settings, name) for name in names}
+    try:
+        answer = run_in_sandbox("process", arguments, limits=settings.limits, place=place)
+        scored = tuple(scored_of(document) for document in answer["scored"])
+        reason = str(answer["reason"])
+        state = REJECTED if reason else SCORED
+        result = Result(state=state, reason=reason, problems=tuple(answer["problems"]), scored=scored)
+    except SubmissionError as error:
+        state = REJECTED if isinstance(error, RejectedError) else FAILED
+        result = Result(state=state, reason=error.reason, aside=error.aside)
+    received = os.path.join(place, PARCEL_FILE)
+    if parcel is None and os.path.exists(received):
+        parcel = parcel_of(read_document(received))
+    if any(one.losses is not None for one in result.scored):  # intervals are made here, where resamples are shared
+        from geval_py.board.ranking.uncertainty import with_interval
+
+        result = replace(result, scored=tuple(with_interval(one, settings.seed) for one in result.scored))
+    return replace(result, parcel=parcel)
 
 
 def report_in_sandbox(path: str, test: str, settings: Settings, place: str) -> str:
     """Explain an output of a test whose answers are public, by the ranking metric; return the path of the page.
 
-    The hidden answers are not looked at. Raises FailedError.
+    The hidden answers are not looked at. Raises RejectedError, FailedError.
     """
     arguments = {"path": path, "name": os.path.basename(path), "test": test}
     arguments |= {"challenge": settings.challenge, "metric": settings.metric}
-    found = run_in_sandbox("report", arguments, limits=settings.limits, place=place)
-    return os.path.join(place, str(found["page"]))
+    answer = run_in_sandbox("report", arguments, limits=settings.limits, place=place)
+    return os.path.join(place, str(answer["page"]))
 
 
-def run_in_sandbox(job: str, arguments: submission.Document, *, limits: Limits, place: str) -> submission.Document:
-    """Run a job of :mod:`geval_py.board.intake.sandbox_child` in a child process; raises RejectedError, FailedError.
+def run_in_sandbox(job: str, arguments: Document, *, limits: Limits, place: str) -> Document:
+    """Run a job of :mod:`geval_py.board.intake.child` in a child process; raises RejectedError, FailedError.
 
     The child has limits on memory, processor time and the size of files; no input, no terminal; only the variables
     of the environment that it needs; and its own session, which is killed when the time is over.
     """
-    submission.write_document(
-        os.path.join(place, submission.JOB_FILE), {"job": job, "arguments": arguments, "limits": asdict(limits)}
-    )
-    answer = os.path.join(place, submission.ANSWER_FILE)
+    document = {"job": job, "arguments": arguments, "limits": asdict(limits)}
+    write_document(os.path.join(place, JOB_FILE), document)
+    answer = os.path.join(place, ANSWER_FILE)
     if os.path.exists(answer):
         os.remove(answer)
-    child = start_child(place)
-    with _lock:
-        _running[place] = child
-    error, in_time = _wait(child, place, limits.seconds + GRACE_SECONDS)
-    if not in_time:
-        raise submission.FailedError(path=place, reason=f"it took more than {limits.seconds} seconds")
-    return _result(answer, child.returncode, error)
-
-
-def start_child(place: str) -> Child:
-    """Start the child that does the job in a place: fork it or, where that is not possible, start an interpreter."""
-    environment = _environment(place)
-    if not FORKS:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-c", PROGRAM, place, str(os.getpid())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd=place,
-            env=environment,
-            start_new_session=True,
-        )
-    server = fork_server()
+    ends = time.monotonic() + limits.seconds + GRACE_SECONDS
+    status = _run_child(place, limits.seconds + GRACE_SECONDS)
+    if status and time.monotonic() >= ends:
+        raise FailedError(path=place, reason=f"it took more than {limits.seconds} seconds")
     try:
-        return server.start(place, environment)
-    except ConnectionError:  # the server was killed
-        with _lock:
-            _fork_servers.discard(server)  # not closed here: other threads may still find out
-        return fork_server().start(place, environment)
+        document = read_document(answer)
+        kind, value = next(iter(document.items()))
+    except (OSError, ValueError, StopIteration):
+        raise _death(status, _last_error(place)) from None
+    aside = str(document.get("aside", ""))
+    if kind == "rejected":
+        raise RejectedError(path=answer, reason=str(value), aside=aside)
+    if kind == "failed" or not isinstance(value, dict):
+        raise FailedError(path=answer, reason=str(value), aside=aside)
+    return value
 
 
-def get_ready() -> None:
-    """Start what makes the start of the first child quick, and do not wait for it."""
-    if FORKS:
-        fork_server()
+def _last_error(place: str) -> str:
+    """Return the last line of a child's standard error that is not blank."""
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(place, ERROR_FILE), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_ERROR_BYTES))
+        lines = file.read(MAX_ERROR_BYTES).decode("utf-8", "replace").split("\n")
+        return next((line for line in reversed(lines) if line.strip()), "")
+    return ""
 
 
-def fork_server() -> ForkServer:
-    """Return the server that forks children, which a first call starts; it is ready a little later."""
-    with _lock:
-        if not _fork_servers:
-            server = ForkServer(_environment("/"))
-            atexit.register(server.close)
-            _fork_servers.add(server)
-        (server,) = _fork_servers
-        return server
+def _death(status: int, error: str) -> SubmissionError:
+    """Describe how a child died, by the type of its error only: the message may quote the answers.
 
-
-def _environment(place: str) -> dict[str, str]:
-    """Return the environment of a child: a home without settings, and one thread for products of matrices."""
-    kept = {
-        name: os.environ[name] for name in (*submission.PASSED_VARIABLES, "GEVAL_PY_BACKEND") if name in os.environ
-    }
-    return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
-
-
-def _wait(process: Child, place: str, seconds: float) -> tuple[str, bool]:
-    """Wait for a child, at most some seconds, and kill what is left of its session.
-
-    Return the last line of its standard error, and whether it ended by itself.
+    A crash is the submission's fault: our own code is Python, which raises errors.
     """
-    deadline = time.monotonic() + seconds
-    try:
-        if process.stderr is None:
-            raise AssertionError("a child's standard error is a pipe")
-        with process.stderr:
-            last, ended = _last_bytes(process.stderr, deadline)
-    finally:
-        with _lock:
-            del _running[place]
-            _kill_session(process)
-        process.wait()
-    lines = last.decode("utf-8", "replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), ""), ended
+    if status >= 0:
+        kind = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", error)
+        ended = f"the sandbox process ended with status {status}"
+        return FailedError(reason=ended + (f" ({kind[0]})" if kind else ""))
+    name = next((one.name for one in signal.Signals if one == -status), str(-status))
+    if name == "SIGXCPU":
+        return FailedError(reason="it took more processor time than is allowed")
+    crashed = RejectedError if name in CRASHES else FailedError
+    return crashed(reason=f"the sandbox process was killed ({name})")
 
 
-def _last_bytes(pipe: IO[bytes], deadline: float) -> tuple[bytes, bool]:
-    """Read a pipe until its writers close it or the deadline; return its last bytes, and whether it was closed."""
-    last = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if selector.select(left):
-                data = os.read(pipe.fileno(), 1 << 16)
-                if not data:
-                    return last, True
-                last = (last + data)[-MOST_KEPT:]
-    return last, False
+# Children, forked by servers that are ready.
+
+
+class Runner(Protocol):
+    """What runs a child in a place, and kills it."""
+
+    def run(self, place: str, seconds: float) -> int:
+        """Do the job in a place, in a child that is killed after some seconds; return the status as Popen does."""
+
+    def kill(self) -> None:
+        """Kill the child that runs, with its own children."""
+
+
+class Interpreter:
+    """A new interpreter for each child, where processes cannot be forked."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, place: str, seconds: float) -> int:
+        """Do the job in a place; see :class:`Runner`."""
+        with open(os.path.join(place, ERROR_FILE), "wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", PROGRAM, place, str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd=place,
+                env=environment(place),
+                start_new_session=True,
+            )
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self._process.wait()
+
+    def kill(self) -> None:
+        """Kill the child that runs, with its own children."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        if sys.platform != "win32":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
 
 
 _lock = threading.Lock()
-_fork_servers: set[ForkServer] = set()  # at most one
-_running: dict[str, Child] = {}  # children that are not waited for yet, by their places
+_idle: list[Runner] = []  # servers that run no child
+_running: dict[str, Callable[[], None]] = {}  # functions that kill the children, by their places
+
+
+def environment(place: str) -> dict[str, str]:
+    """Return the environment of a child: a home without settings, and one thread for products of matrices."""
+    kept = {name: os.environ[name] for name in (*PASSED_VARIABLES, "GEVAL_PY_BACKEND") if name in os.environ}
+    return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def start_runner() -> Runner:
+    """Start what runs children: on Linux a server that forks them."""
+    if not FORKS:
+        return Interpreter()
+    server = ForkServer(environment("/"))
+    atexit.register(server.close)
+    return server
+
+
+def get_ready() -> None:
+    """Start a server in the background, so that the first child starts quickly."""
+    with _lock:
+        if not _idle:
+            _idle.append(start_runner())
+
+
+def _run_child(place: str, seconds: float) -> int:
+    """Run the child of a place, and return its status; if a server was killed, take a new one."""
+    with _lock:
+        runner = _idle.pop() if _idle else None
+    is_new = runner is None
+    while True:
+        runner = runner or start_runner()
+        with _lock:
+            _running[place] = runner.kill
+        try:
+            status = runner.run(place, seconds)
+        except ConnectionError:
+            if is_new:
+                raise
+            runner, is_new = None, True
+            continue
+        finally:
+            with _lock:
+                del _running[place]
+        with _lock:
+            _idle.append(runner)
+        return status
 
 
 def end_children(folder: str, waiting: Iterable[Future[Any]]) -> None:
@@ -221,100 +300,9 @@ def end_children(folder: str, waiting: Iterable[Future[Any]]) -> None:
     ends, left = time.monotonic() + STOP_SECONDS, set(waiting)
     while left := {one for one in left if not one.done()}:
         with _lock:
-            for place, process in _running.items():
+            for place, kill in _running.items():
                 if os.path.dirname(place) == folder:
-                    _kill_session(process)
+                    kill()
         if time.monotonic() > ends:
             return
         wait(left, timeout=STOP_SECONDS / 20)
-
-
-def _kill_session(process: Child) -> None:
-    """Kill a child and its children. The child is not waited for yet, so no other process can have its id."""
-    if sys.platform == "win32":
-        process.kill()
-        return
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # its session has not begun yet, or it is gone
-        process.kill()
-
-
-def _result(answer: str, status: int, error: str) -> submission.Document:
-    """Read a child's answer; raise the error that it raised."""
-    try:
-        document = submission.read_document(answer)
-        kind, value = next(iter(document.items()))
-        aside = str(document.get("aside", ""))
-    except (OSError, ValueError, StopIteration):
-        raise submission.FailedError(path=answer, reason=_death(status, error)) from None
-    if kind == "rejected":
-        raise submission.RejectedError(path=answer, reason=str(value), aside=aside)
-    if kind == "failed" or not isinstance(value, dict):
-        raise submission.FailedError(path=answer, reason=str(value), aside=aside)
-    return value
-
-
-def _death(status: int, error: str) -> str:
-    """Describe how a child died, by the type of its error only: the message may quote the answers."""
-    if status < 0:
-        if -status == getattr(signal, "SIGXCPU", None):
-            return "it took more processor time than is allowed"
-        name = next((one.name for one in signal.Signals if one == -status), str(-status))
-        return f"the sandbox process was killed ({name})"
-    kind = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", error)
-    return f"the sandbox process ended with status {status}" + (f" ({kind[0]})" if kind else "")
-
-
-# Workers elsewhere run the sandbox on their machines.
-
-
-def scorer_on(workers: Workers, references: References) -> Scorer:
-    """Return a :func:`score_in_sandbox` that runs on a worker; several threads may call it at once.
-
-    It also raises ClusterError, for one if a worker's files do not have the board's ``references``.
-    """
-
-    def score(parcel: submission.Parcel, _: str, settings: Settings, wanted: Wanted) -> submission.Findings:
-        known = replace(settings, database="")  # it may hold a password
-        found = workers.call(score_on_worker, parcel, known, list(wanted), dict(references))
-        if isinstance(found, str):
-            raise ClusterError(address=workers.address, reason=found)
-        if isinstance(found, submission.SubmissionError):
-            raise found
-        findings: submission.Findings = found
-        return findings
-
-    return score
-
-
-def score_on_worker(
-    parcel: submission.Parcel, settings: Settings, wanted: Wanted, references: References
-) -> submission.Findings | submission.SubmissionError | str:
-    """Score a parcel on this machine.
-
-    Errors are returned, since Dask would try again after a raised one; a string tells what this worker lacks.
-    """
-    fault = _worker_fault(parcel, settings, references)
-    if fault:
-        return fault
-    try:
-        with workspace() as place:
-            return score_in_sandbox(parcel, place, settings, wanted)
-    except submission.SubmissionError as error:
-        return error
-    except OSError as error:
-        return f"a worker cannot score a submission: {error.strerror or error}"
-
-
-def _worker_fault(parcel: submission.Parcel, settings: Settings, references: References) -> str:
-    """Describe what a worker lacks: a submitted file, or the board's version of the challenge; "" for nothing."""
-    names = {output.file for output in parcel.outputs}
-    for file in parcel.files:
-        if file.name in names and not os.path.isfile(file.path):
-            return f"a worker has no {named(file.path)}: TMPDIR has to be a folder that all share"
-    try:
-        is_same = references_of(settings) == references
-    except DataError as error:
-        return f"a worker has not all files of the challenge: {str(error).partition(chr(10))[0]}"
-    return "" if is_same else f"a worker has another challenge in {named(settings.challenge)}, or other answers"

@@ -1,323 +1,366 @@
-"""The pipeline of a submission, shared by ``geval board add``, ``scan`` and ``rescore``.
+"""The way of a submission into the board, the same for ``geval board add``, ``scan`` and the server's worker.
 
 prepare (outside of any transaction)
-    receive_in_sandbox   copy the files, or note why they cannot be copied
+    process_source       in a child process: copy the files, check all outputs, and score them
     find_same            the same submission may be stored already; else check the quota
     pack_file            compress the files for the database
-    check_and_score      check all outputs, and score the contents that were not scored before
-store (inside a transaction; see storing.py)
+store (inside a transaction)
+    store_evaluations    the scores, of contents
+    store_outputs        the outputs, each with the evaluations of its content
 
-Rescoring takes the files from the database instead, and begins at check_and_score.
+Rescoring takes the files from the database instead, and stores by the last two.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from geval_py.board.database import schema
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
-from geval_py.board.database.store import Board
-from geval_py.board.intake.identity import check_name, folded, looks, submitter_of, unopened_digest
-from geval_py.board.intake.sandbox import Scorer, receive_in_sandbox, score_in_sandbox
+from geval_py.board.database.store import Board, escape_unstorable
+from geval_py.board.intake.identity import (
+    check_name,
+    folded,
+    looks,
+    own_name,
+    shown_source,
+    submitter_of,
+    unopened_digest,
+)
+from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import receipts
-from geval_py.board.operations.receipts import check_quota, code_of
+from geval_py.board.operations.receipts import (
+    WITHDRAWN,
+    Receipt,
+    charge_of,
+    check_quota,
+    code_of,
+    quota_used,
+    receipt_of,
+)
 from geval_py.board.references import References
 from geval_py.board.settings import Settings
-from geval_py.board.submission import FailedError, Parcel, RejectedError, Scored, SubmissionError
+from geval_py.board.submission import Details, Parcel, RejectedError, Result, Scored
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
 Content: TypeAlias = tuple[str, str, str]  # a test, the sha256 of an output's file, a metric
-MOST_OF_A_NAME = 60  # characters shown of a name that cannot be a submitter's
+MAX_SHOWN = 60  # characters of a name that cannot be a submitter's
+KNOWN = "the same content was added before: this is its receipt"
+KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
+LOOKS_LIKE = "the name `{}` looks like `{}`, so it is the same submitter"
+MEANWHILE = "its submission was changed by another run meanwhile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The state of a submission in the pipeline.
-
-    ``evaluations`` are the ids of stored evaluations, ``scored`` the scores that are not stored yet. ``aside``
-    explains the reason to the organiser alone.
-    """
-
-    state: str = SCORED
-    reason: str = ""
-    aside: str = ""
-    problems: tuple[Mapping[str, Any], ...] = ()
-    evaluations: Mapping[Content, int] = field(default_factory=dict)
-    scored: Mapping[Content, Scored] = field(default_factory=dict)
-
-
-SomeOutcome = TypeVar("SomeOutcome", bound=Outcome)
-
-
-def after_error(outcome: SomeOutcome, error: SubmissionError) -> SomeOutcome:
-    """Return an outcome as rejected or failed, for the reason of the error."""
-    state = REJECTED if isinstance(error, RejectedError) else FAILED
-    return replace(outcome, state=state, reason=error.reason, aside=error.aside)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """A submission before it is received; without a ``submitter`` its own name is the submitter's.
+class Attempt:
+    """A submission on its way into the board; without a ``submitter`` its own name is the submitter's.
 
     ``arrived_by`` is what says when it arrived, one of receipts.WAYS. Unless ``again``, a content that failed before
-    counts as failed, and is not tried again. ``seconds`` may be fewer than board.yaml allows. ``origin`` is where it
-    came from, if not its source. The database holds the content whose digest is ``stored`` until the submission is.
+    counts as failed, and is not tried again. ``origin`` is where it came from, if not its source. The database holds
+    the content whose digest is ``stored`` until the submission is.
+
+    What follows is known once it is prepared: the submitter's ``name`` and its folded form, the ``key``; the digest
+    of the source as it stands; the ``result``; the paths of the compressed files, by digest. ``same`` is the id of a
+    stored submission with the same content; then it is not scored.
     """
 
     source: str
-    submitter: str | None
+    submitter: str | None = None
     arrived: datetime
     added: datetime
     baseline: bool = False
     arrived_by: str = receipts.NOW
     again: bool = True
-    seconds: int | None = None
     origin: str = ""
     stored: str = ""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared(Outcome):
-    """A submission that is ready to be stored.
-
-    ``key`` is the folded name of the submitter. ``unopened`` is the digest of the source as it stands, ``digest`` the
-    digest of the files or, if they could not be received, ``unopened`` again. ``packed`` are the paths of the
-    compressed files, by digest. ``same`` is the id of a stored submission with the same content; then all later steps
-    were left out.
-    """
-
-    arrival: Arrival
-    name: str
-    key: str
-    digest: str
-    unopened: str
-    parcel: Parcel | None = None
+    name: str = ""
+    key: str = ""
+    unopened: str = ""
     references: References = field(default_factory=dict)
+    result: Result = field(default_factory=Result)
     packed: Mapping[str, str] = field(default_factory=dict)
     same: int | None = None
 
+    @property
+    def digest(self) -> str:
+        """The digest of its files or, if they could not be received, of the source as it stands."""
+        return self.unopened if self.result.parcel is None else self.result.parcel.digest
 
-def prepare(board: Board, arrival: Arrival, references: References, place: str) -> Prepared:
+
+def prepare(
+    board: Board, attempt: Attempt, references: References, place: str, seconds: float | None = None
+) -> Attempt:
     """Receive, check and score a submission in an empty folder, which holds its files until it is stored.
 
-    Raises QuotaError; RejectedError for a given submitter's name that is not allowed; and as
-    :func:`receive_in_sandbox` for a missing source.
+    It may take so many ``seconds``, if these are fewer than board.yaml allows. Raises QuotaError before anything is
+    scored; RejectedError for a given submitter's name that is not allowed; and as :func:`process_source` for a
+    missing source.
     """
-    if arrival.submitter is not None:
-        check_name(arrival.submitter)
-    parcel, limited = None, _with_less_time(board, arrival)
-    prepared = replace(_identify(arrival), references=references)
-    failure = _failure_before(board, prepared)
-    try:
-        if failure is not None:
-            raise failure
-        parcel = receive_in_sandbox(arrival.source, place, limited.settings.at(arrival.arrived))
-        prepared = replace(prepared, digest=parcel.digest, parcel=parcel)
-        failure = _failure_before(board, prepared)
-    except SubmissionError as error:
-        prepared = after_error(prepared, error)
-    with board.reading() as connection:
-        same = find_same(connection, board.settings, prepared)
-    if same is not None or parcel is None:
-        return replace(prepared, same=same)
-    new = [file for file in parcel.files if file.sha256 != arrival.stored]
-    prepared = replace(prepared, packed={file.sha256: database.pack_file(file.path) for file in new})
-    if failure is not None:
-        return after_error(prepared, failure)
-    return check_and_score(limited, prepared, parcel, place, references) if prepared.state == SCORED else prepared
-
-
-def _with_less_time(board: Board, arrival: Arrival) -> Board:
-    limits = board.settings.limits
-    seconds = limits.seconds if arrival.seconds is None else min(limits.seconds, arrival.seconds)
-    return replace(board, settings=replace(board.settings, limits=replace(limits, seconds=seconds)))
-
-
-def _failure_before(board: Board, prepared: Prepared) -> FailedError | None:
-    """Return why the same content failed before, unless it is to be tried again or what that depends on has changed.
-
-    The content may be another submitter's. A source that is no archive is not known by its digest until it is
-    received, so that only its own submitter's failures count before.
-    """
-    arrival = prepared.arrival
-    if arrival.again or prepared.state != SCORED:
-        return None
-    query = select(submissions.c.checked_with, submissions.c.reason, submitters.c.key)
-    query = query.join_from(submissions, submitters).where(
-        submissions.c.state == FAILED, submissions.c.digest == prepared.digest
-    )
-    is_exact = prepared.parcel is not None or os.path.isfile(arrival.source)
-    tried = tried_with(board.settings, prepared.references)
-    with board.reading() as connection:
-        rows = [row for row in connection.execute(query) if is_exact or row.key == prepared.key]
-    return next((FailedError(reason=row.reason) for row in rows if row.checked_with == tried), None)
-
-
-def _identify(arrival: Arrival) -> Prepared:
-    """Find out who submits; if that name is not allowed, reject the submission under the visible part of it."""
-    name = submitter_of(arrival.source) if arrival.submitter is None else arrival.submitter
-    with naming(arrival.source):
-        digest = unopened_digest(arrival.source)
+    settings, limits = board.settings, board.settings.limits
+    name = submitter_of(attempt.source) if attempt.submitter is None else attempt.submitter
+    refusal = ""
     try:
         check_name(name)
-        return Prepared(arrival=arrival, name=name, key=folded(name), digest=digest, unopened=digest)
     except RejectedError as error:
-        name = shorten(visible(name), MOST_OF_A_NAME)
-        prepared = Prepared(arrival=arrival, name=name, key=folded(name), digest=digest, unopened=digest)
-        return after_error(prepared, error)
+        if attempt.submitter is not None:
+            raise
+        name, refusal = shorten(visible(name), MAX_SHOWN), error.reason
+    with naming(attempt.source):
+        unopened = unopened_digest(attempt.source)
+    attempt = replace(attempt, name=name, key=folded(name), unopened=unopened, references=references)
+    tried = tried_with(settings, references)
+    s = submissions.c
+    with board.reading() as connection:
+        submitter = find_submitter(connection, name, attempt.key)
+        own = None if submitter is None else int(submitter.id)
+        failed = s.state == FAILED, s.checked_with == tried
+        query = select(s.digest, s.reason, s.submitter_id).where(*failed)
+        failures = {(row.digest, row.submitter_id): row.reason for row in connection.execute(query)}
+        phase = settings.at(attempt.arrived)
+        rows = connection.execute(select(s.digest, s.arrived).where(s.submitter_id == own, s.state != FAILED))
+        known = {row.digest for row in rows if settings.at(row.arrived).tests == phase.tests}
+        left = phase.submissions_a_day or None
+        if left is not None and not attempt.baseline:
+            left -= quota_used(connection, settings, own, attempt.arrived, with_uploads=False)
+    failures = {} if attempt.again else failures
+    reasons = {digest: reason for (digest, _), reason in failures.items()}
+    # A folder or a branch may have changed since: before it is received, only failures of its submitter count.
+    failure = reasons.get(unopened) if os.path.isfile(attempt.source) else failures.get((unopened, own))
+    if failure is not None and not refusal:
+        result = Result(state=FAILED, reason=failure)
+    else:
+        allowed = limits.seconds if seconds is None else min(limits.seconds, int(seconds))
+        limited = replace(phase, limits=replace(limits, seconds=allowed))
+        result = process_source(
+            attempt.source,
+            place,
+            limited,
+            settings.metrics,
+            known={*known, *reasons},
+            left=0 if refusal else None if attempt.baseline else left,
+        )
+    if refusal and result.state == SCORED:
+        result = replace(result, state=REJECTED, reason=refusal)
+    attempt = replace(attempt, result=result)
+    with board.reading() as connection:
+        same = find_same(connection, settings, attempt)
+    if same is not None or result.parcel is None:
+        return replace(attempt, same=same)
+    if result.state == SCORED and not result.scored:
+        failure = reasons.get(attempt.digest, MEANWHILE)
+        attempt = replace(attempt, result=replace(result, state=FAILED, reason=failure))
+    new = [file for file in result.parcel.files if file.sha256 != attempt.stored]
+    return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
 
 
 def find_submitter(connection: Connection, name: str, key: str) -> Row[Any] | None:
     """Find the submitter with a name, whose folded form is ``key``; without any, the first whose name looks like it.
 
-    Looks are not stored but made from the stored names, so that those of an older board count too.
+    Looks are not stored but made from the stored names.
     """
-    found = connection.execute(select(submitters).where(submitters.c.key == key)).first()
-    if found is not None:
-        return found
+    submitter = connection.execute(select(submitters).where(submitters.c.key == key)).first()
+    if submitter is not None:
+        return submitter
     own = looks(name)
     rows = connection.execute(select(submitters).order_by(submitters.c.id))
     return next((row for row in rows if not own.isdisjoint(looks(row.name))), None)
 
 
-def find_same(connection: Connection, settings: Settings, prepared: Prepared) -> int | None:
+def find_same(connection: Connection, settings: Settings, attempt: Attempt) -> int | None:
     """Return the id of the same submission, unless it failed, or was not received before and is now.
 
     Without any, check the quota; raises QuotaError.
     """
-    submitter = find_submitter(connection, prepared.name, prepared.key)
+    submitter = find_submitter(connection, attempt.name, attempt.key)
     submitter_id = None if submitter is None else int(submitter.id)
-    same = stored_before(connection, settings, prepared, submitter_id)
+    parcel = attempt.result.parcel
+    same = _stored_before(connection, settings, attempt, submitter_id)
     if same is not None:
-        return None if same.state == FAILED or same.digest != prepared.digest else int(same.id)
-    if prepared.parcel is None:  # it may have been received before: the code stayed, the digest is another one
-        code = code_of(prepared.key, prepared.unopened, prepared.arrival.arrived)
+        return None if same.state == FAILED or same.digest != attempt.digest else int(same.id)
+    if parcel is None:  # it may have been received before: the code stayed, the digest is another one
+        code = code_of(attempt.key, attempt.unopened, attempt.arrived)
         known: int | None = connection.execute(select(submissions.c.id).where(submissions.c.code == code)).scalar()
         if known is not None:
             return known
-    if not prepared.arrival.baseline:
-        outputs = () if prepared.parcel is None else prepared.parcel.outputs
-        check_quota(connection, settings, submitter_id, prepared.name, prepared.arrival.arrived, outputs)
+    if not attempt.baseline:
+        own = () if parcel is None else parcel.outputs
+        check_quota(connection, settings, submitter_id, attempt.name, attempt.arrived, own)
     return None
 
 
-def stored_before(
-    connection: Connection, settings: Settings, prepared: Prepared, submitter_id: int | None
+def _stored_before(
+    connection: Connection, settings: Settings, attempt: Attempt, submitter_id: int | None
 ) -> Row[Any] | None:
     """Find the submission of the same submitter with the same content, or with the same source if not received.
 
     One that arrived in a phase with other tests is another one. The bytes of an archive identify it even if it was
     rejected; a folder or a branch may have changed since, so a rejected one does not count.
     """
-    is_same = submissions.c.digest == prepared.digest
-    retried = (FAILED, REJECTED) if os.path.isfile(prepared.arrival.source) else (FAILED,)
-    not_received = submissions.c.state.in_(retried) & (submissions.c.digest == prepared.unopened)
-    rows = connection.execute(
-        select(submissions)
-        .where(submissions.c.submitter_id == submitter_id, is_same | not_received)
-        .order_by(is_same.desc())
-    )
-    tests = settings.at(prepared.arrival.arrived).tests
+    is_same = submissions.c.digest == attempt.digest
+    retried = (FAILED, REJECTED) if os.path.isfile(attempt.source) else (FAILED,)
+    not_received = submissions.c.state.in_(retried) & (submissions.c.digest == attempt.unopened)
+    own = submissions.c.submitter_id == submitter_id
+    rows = connection.execute(select(submissions).where(own, is_same | not_received).order_by(is_same.desc()))
+    tests = settings.at(attempt.arrived).tests
     return next((row for row in rows if settings.at(row.arrived).tests == tests), None)
 
 
-# The step that rescoring shares: check and score.
+# The storing of a submission that was prepared, inside a transaction.
 
 
-def check_and_score(
-    board: Board,
-    outcome: SomeOutcome,
-    parcel: Parcel,
-    place: str,
-    references: References,
-    *,
-    scorer: Scorer | None = None,
-    from_database: bool = False,
-) -> SomeOutcome:
-    """Check all outputs of a parcel, and score the contents that have no evaluation with these references.
+def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
+    """Store a submission with its files, outputs and scores, unless the same one is stored; return the receipt.
 
-    ``scorer`` is by default the sandbox on this machine. If ``from_database``, the files of the outputs are written
-    to their paths first, and if all is scored already, nothing is checked again.
+    Raises QuotaError, as another process may have used up the quota.
     """
-    with board.reading() as connection:
-        known = dict(_known_evaluations(connection, parcel, references))
-        outcome = replace(outcome, evaluations=known)
-        wanted = list(_wanted(parcel, references, known))
-        if from_database and not wanted:
-            return outcome
-        names = {output.file for output in parcel.outputs} if from_database else ()
-        for file in parcel.files:
-            if file.name in names:
-                database.write_content(connection, file.sha256, file.path)
-    try:
-        findings = (scorer or score_in_sandbox)(parcel, place, board.settings, wanted)
-    except SubmissionError as error:
-        return after_error(outcome, error)
-    state = REJECTED if findings.reason else SCORED
-    scored = dict(by_file_digest(parcel, findings.digests, findings.scored))
-    return replace(outcome, state=state, reason=findings.reason, problems=findings.problems, scored=scored)
-
-
-def _known_evaluations(
-    connection: Connection, parcel: Parcel, references: References
-) -> Iterator[tuple[Content, int]]:
-    """Yield the stored evaluations, by this version and with these references, of the parcel's contents.
-
-    They include evaluations that no output has yet: after an interruption, or a dry run.
-    """
-    digests = {file.name: file.sha256 for file in parcel.files}
-    for output in parcel.outputs:
-        test, digest = output.test, digests[output.file]
-        unpacked = (
-            select(schema.evaluations.c.output_sha256)
-            .join_from(files, outputs, outputs.c.file_id == files.c.id)
-            .join(scores, scores.c.output_id == outputs.c.id)
-            .join(schema.evaluations, schema.evaluations.c.id == scores.c.evaluation_id)
-            .where(files.c.sha256 == digest, outputs.c.test == test)
+    settings, result, parcel = board.settings, attempt.result, attempt.result.parcel
+    if result.state == FAILED:
+        checked_with = tried_with(settings, attempt.references)
+    else:
+        checked_with = (
+            settings_digest(settings) if parcel is None else references_digest(settings, attempt.references)
         )
-        query = select(schema.evaluations.c.metric, schema.evaluations.c.reference, schema.evaluations.c.id).where(
-            schema.evaluations.c.output_sha256.in_(unpacked),
-            schema.evaluations.c.test == test,
-            schema.evaluations.c.version == __version__,
-        )
-        for metric, reference, number in connection.execute(query):
-            if references.get((test, metric)) == reference:
-                yield (test, digest, metric), number
+    same = find_same(connection, settings, attempt) if attempt.same is None else attempt.same
+    if same is not None:
+        receipt = receipt_of(connection, same, KNOWN)
+        if result.state == REJECTED and receipt.digest == attempt.unopened:  # again, under the settings of now
+            own = submissions.c.id == same
+            connection.execute(update(submissions).where(own).values(checked_with=checked_with))
+        return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
+    submitter = find_submitter(connection, attempt.name, attempt.key)
+    if submitter is None:
+        new = {"key": attempt.key, "name": escape_unstorable(attempt.name)}
+        submitter_id = connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one()
+    else:
+        submitter_id = int(submitter.id)
+    submission_id = _store_submission(connection, settings, attempt, submitter_id, checked_with)
+    known = file_ids(connection, submission_id)  # of one with the same content that failed before
+    for file in () if parcel is None else parcel.files:
+        name = escape_unstorable(file.name)
+        if name not in known:
+            database.store_content(connection, file.sha256, attempt.packed.get(file.sha256))
+            values = {"submission_id": submission_id, "name": name, "sha256": file.sha256, "bytes": file.bytes}
+            connection.execute(insert(files).values(values))
+    if result.state == SCORED and parcel is not None:
+        ids = store_evaluations(connection, parcel, result.scored, attempt.references, attempt.added)
+        rows = [
+            {"output_id": output_id, "metric": metric, "evaluation_id": ids[content]}
+            for (output_id, metric), content in store_outputs(
+                connection, submission_id, parcel, attempt.references
+            ).items()
+        ]
+        connection.execute(insert(scores), rows)
+    is_other = submitter is not None and submitter.key != attempt.key
+    note = LOOKS_LIKE.format(visible(attempt.name), visible(submitter.name)) if submitter and is_other else ""
+    return receipt_of(connection, submission_id, note)
 
 
-def _wanted(
-    parcel: Parcel, references: References, known: Mapping[Content, int]
-) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield tests, names of files, and the metrics by which they are not scored."""
+def _store_submission(
+    connection: Connection, settings: Settings, attempt: Attempt, submitter_id: int, checked_with: str
+) -> int:
+    """Store the row of a submission, replacing one that failed or was not received; return its id."""
+    result, parcel = attempt.result, attempt.result.parcel
+    details = Details() if parcel is None else parcel.details
+    own_outputs = () if parcel is None else parcel.outputs
+    cost, charge = charge_of(settings.at(attempt.arrived), result.state, own_outputs, baseline=attempt.baseline)
+    told = ("description", "author", "affiliation", "revision", "tags", "links")
+    texts = {
+        **{name: getattr(details, name) for name in told},
+        **{name: getattr(result, name) for name in ("state", "reason", "aside", "problems")},
+        "digest": attempt.digest,
+        "code": code_of(attempt.key, attempt.digest, attempt.arrived),
+        "name": own_name(attempt.source) if parcel is None else parcel.name,
+        "source": attempt.origin or (shown_source(attempt.source) if parcel is None else parcel.source),
+        "params": dict(details.params),
+        "charge": charge,
+        "scorer": __version__,
+    }
+    values = {key: escape_unstorable(value) for key, value in texts.items()} | {
+        "arrived": attempt.arrived.astimezone(UTC),
+        "arrived_by": attempt.arrived_by,
+        "added": attempt.added.astimezone(UTC),
+        "charged": cost > 0,
+        "cost": cost,
+        "baseline": attempt.baseline,
+        "submitter_id": submitter_id,
+        "checked_with": checked_with,
+    }
+    before = _stored_before(connection, settings, attempt, submitter_id)
+    if before is None:
+        return int(connection.execute(insert(submissions).values(values).returning(submissions.c.id)).scalar_one())
+    if before.digest != attempt.digest:
+        old_outputs = select(outputs.c.id).where(outputs.c.submission_id == before.id)
+        for table in (schema.history, scores, schema.disclosures):
+            connection.execute(delete(table).where(table.c.output_id.in_(old_outputs)))
+        for table in (outputs, files):
+            connection.execute(delete(table).where(table.c.submission_id == before.id))
+    # failing was not the submitter's fault
+    kept = {"code": before.code, "arrived": before.arrived, "arrived_by": before.arrived_by}
+    connection.execute(update(submissions).where(submissions.c.id == before.id).values(values | kept))
+    return int(before.id)
+
+
+def file_ids(connection: Connection, submission_id: int) -> dict[str, int]:
+    """Return the ids of a submission's stored files by their names."""
+    query = select(files.c.name, files.c.id).where(files.c.submission_id == submission_id)
+    return {row.name: row.id for row in connection.execute(query)}
+
+
+def store_evaluations(
+    connection: Connection, parcel: Parcel, scored: Iterable[Scored], references: References, now: datetime
+) -> dict[Content, int]:
+    """Store the evaluations of a parcel that are not stored yet; return the ids of all, by content."""
     digests = {file.name: file.sha256 for file in parcel.files}
-    for output in parcel.outputs:
-        test, digest = output.test, digests[output.file]
-        metrics = (metric for of, metric in references if of == test)
-        missing = tuple(metric for metric in metrics if (test, digest, metric) not in known)
-        if missing:
-            yield test, output.file, missing
+    ids: dict[Content, int] = {}
+    for one in scored:
+        key = {
+            "test": one.test,
+            "output_sha256": one.output_sha256,
+            "reference": references[one.test, one.metric],
+            "metric": one.metric,
+            "version": __version__,
+        }
+        is_same = (schema.evaluations.c[name] == value for name, value in key.items())
+        number = connection.execute(select(schema.evaluations.c.id).where(*is_same)).scalar()
+        if number is None:
+            names = ("signature", "lines", "score", "low", "high", "losses")
+            values = key | {name: getattr(one, name) for name in names} | {"made": now.astimezone(UTC)}
+            new = insert(schema.evaluations).values(values).returning(schema.evaluations.c.id)
+            number = connection.execute(new).scalar_one()
+        ids[one.test, digests[one.file], one.metric] = int(number)
+    return ids
 
 
-def by_file_digest(
-    parcel: Parcel, unpacked: Mapping[str, str], scored: tuple[Scored, ...]
-) -> Iterator[tuple[Content, Scored]]:
-    """Yield scores by the digests of the files; several files may have the same content, decompressed."""
-    of = {(one.test, one.output_sha256, one.metric): one for one in scored}
+def store_outputs(
+    connection: Connection, submission_id: int, parcel: Parcel, references: References
+) -> dict[tuple[int, str], Content]:
+    """Store the outputs of a parcel that are not stored yet; return the content of each output id and metric."""
+    ids = file_ids(connection, submission_id)
+    query = select(outputs.c.file_id, outputs.c.test, outputs.c.id).where(outputs.c.submission_id == submission_id)
+    known = {(row.file_id, row.test): row.id for row in connection.execute(query)}
     digests = {file.name: file.sha256 for file in parcel.files}
+    contents: dict[tuple[int, str], Content] = {}
     for output in parcel.outputs:
-        for (test, digest, metric), one in of.items():
-            if test == output.test and digest == unpacked.get(output.file):
-                yield (test, digests[output.file], metric), one
+        key = ids[escape_unstorable(output.file)], output.test
+        if key not in known:
+            values = {"submission_id": submission_id, "file_id": key[0], "test": output.test}
+            values |= {name: escape_unstorable(getattr(output, name)) for name in ("variant", "params")}
+            known[key] = connection.execute(insert(outputs).values(values).returning(outputs.c.id)).scalar_one()
+        for test, metric in references:
+            if test == output.test:
+                contents[known[key], metric] = (test, digests[output.file], metric)
+    return contents
 
 
 # What a check depends on.
@@ -332,7 +375,7 @@ def references_digest(settings: Settings, references: References) -> str:
 
 def settings_digest(settings: Settings) -> str:
     """Digest the part of board.yaml that decides which submissions can be received."""
-    own = [([test.name for test in of.tests], of.variants) for of in settings.by_phase.values()]
+    own = [([test.name for test in phase.tests], phase.variants) for phase in settings.by_phase.values()]
     return sha256(repr((__version__, own, settings.limits, settings.transports)).encode()).hexdigest()
 
 

@@ -1,50 +1,92 @@
 """``geval board rescore``: score again what is outdated, and replace the stored scores in one transaction.
 
-The files come from the database; the pipeline checks and scores them. Replaced scores go into the history, each with
-the reason. The last part finds the places that this moves.
+    outdated             the scores of an earlier challenge, answers, metrics, seed or geval-py
+    score_again          outside of any transaction: new evaluations of the stored files, which nobody sees yet
+    replace_scores       inside one transaction, for what is outdated still
+
+The files come from the database. Replaced scores go into the history, each with the reason. The last part finds the
+places that this moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from geval_py.board.database import schema
-from geval_py.board.database.schema import FAILED, SCORED, files, history, outputs, scores, submissions
+from geval_py.board.database import store as database
+from geval_py.board.database.schema import (
+    FAILED,
+    REJECTED,
+    SCORED,
+    evaluations,
+    files,
+    history,
+    outputs,
+    scores,
+    submissions,
+)
 from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
-from geval_py.board.intake.sandbox import Scorer, end_children, scorer_on
+from geval_py.board.intake.sandbox import process_parcel
 from geval_py.board.intake.sources import numbered_path
-from geval_py.board.intake.workspace import workspace
-from geval_py.board.operations import pipeline, storing
+from geval_py.board.operations import scheduler
+from geval_py.board.operations.pipeline import (
+    Content,
+    references_digest,
+    store_evaluations,
+    store_outputs,
+    tried_with,
+)
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
-from geval_py.board.operations.status import Outdated, outdated, tests_in
+from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import Settings
-from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError
-from geval_py.errors import ClusterError
-from geval_py.scoring.blocks import Threads
+from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
 from geval_py.version import __version__
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.scoring.blocks import Workers
-
-
-MOST_AT_ONCE = 32  # submissions whose files are unpacked, each with a connection to the database
-NOT_SCORED = "not all of its outputs could be scored again"
+NEW_METRIC = "it was not scored by this metric"
+NEW_TEST = "it came before this test was scored"
+OTHER_REFERENCE = "the challenge, its answers or the seed changed"
+TRIED_AGAIN = "it failed, and is tried again"
+CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py changed"
 Places: TypeAlias = "Mapping[leaderboard.EntryKey, int | None]"
-Key: TypeAlias = tuple[int, str]  # an output and a metric
-Progress: TypeAlias = "Callable[[int, int], None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outdated:
+    """A score to be replaced, and the reason; ``evaluation_id`` is the current evaluation, None if there is none.
+
+    ``output_id`` is None for a test that is newer than its submission. ``test`` and ``metric`` are "" if the
+    submission has no scores, and is to be checked again.
+    """
+
+    submission_id: int
+    code: str
+    reason: str
+    test: str = ""
+    metric: str = ""
+    output_id: int | None = None
+    evaluation_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceChange:
+    """A place in the table of a test and phase before and after; None for an entry that has none there."""
+
+    test: str
+    phase: str
+    submitter: str
+    entry: str
+    before: int | None
+    after: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,293 +105,343 @@ def rescore(
     dry_run: bool = False,
     again: bool = False,
     progress: Progress | None = None,
-    workers: Workers | None = None,
 ) -> Rescored:
     """Score again what is outdated, keep the old scores in the history with the reason, and rank anew.
 
     Rejected submissions are checked again if the challenge, answers or version changed; failed ones are tried again
     then, if the limits changed, or with ``again``. With ``dry_run`` nothing changes but for stored evaluations that
-    nobody sees. ``progress`` is called with the number of submissions done, and the number of all. ``workers`` of a
-    cluster check and score on their machines. An interrupt kills all children; what was scored is not scored again.
-    Raises StoreError, the DataErrors of the challenge, and ClusterError.
+    nobody sees. ``progress`` is called with the number of submissions done, and the number of all. An interrupt kills
+    all children; what was scored is not scored again. If the challenge changes meanwhile, all begins anew. Raises
+    StoreError, and the DataErrors of the challenge.
     """
-    references = references_of(board.settings)
-    with board.reading() as connection:
-        tried = "" if again else pipeline.tried_with(board.settings, references)
-        found = outdated(connection, board.settings, references, tried)
-    revisions = list(_revisions(board, found, references, now, progress, workers or Threads()))
+    settings = board.settings
+    while True:
+        references = references_of(settings)
+        tried = "" if again else tried_with(settings, references)
+        with board.reading() as connection:
+            old = outdated(connection, settings, references, tried)
+        revisions = _score_all(board, old, references, now, progress)
+        if references_of(settings) == references:
+            break
     with board.writing() as connection:
-        refresh(connection, board.settings, now)
-        before = places(connection, board.settings, now)
-        numbers = [number for one in revisions for number in replace_scores(connection, one, references, now)]
-        refresh(connection, board.settings, now)
-        changes = changed_places(before, places(connection, board.settings, now))
-        receipts = tuple(receipt_of(connection, number) for number in numbers)
+        refresh(connection, settings, now)
+        before = places(connection, settings, now)
+        still_old = {
+            number: list(group)
+            for number, group in groupby(
+                outdated(connection, settings, references, tried), key=lambda one: one.submission_id
+            )
+        }  # another run may have replaced some meanwhile
+        receipts = [
+            receipt_of(connection, revision.submission_id)
+            for revision in revisions
+            if revision.submission_id in still_old
+            and replace_scores(connection, settings, revision, still_old[revision.submission_id], references, now)
+        ]
+        refresh(connection, settings, now)
+        changes = changed_places(before, places(connection, settings, now))
         if dry_run:
             connection.rollback()
-    return Rescored(outdated=tuple(found), changes=tuple(changes), receipts=receipts)
+    return Rescored(outdated=tuple(old), changes=tuple(changes), receipts=tuple(receipts))
 
 
-def _revisions(
-    board: Board,
-    found: Sequence[Outdated],
-    references: References,
-    now: datetime,
-    progress: Progress | None,
-    workers: Workers,
-) -> Iterator[Revision]:
-    """Score outdated submissions, several at once; yield them in the order of their arrival."""
-    scorer = None if workers.is_local else scorer_on(workers, references)
-    groups = [tuple(group) for _, group in groupby(found, key=lambda one: one.submission_id)]
-    threads = ThreadPoolExecutor(min(workers.concurrency, MOST_AT_ONCE))
-    with workspace() as places:
-        futures = [threads.submit(score_again, board, group, references, now, scorer, places) for group in groups]
-        try:
-            for number, future in enumerate(as_completed(futures), 1):
-                if isinstance(future.exception(), ClusterError):
-                    future.result()  # the others would fail as well
-                if progress is not None:
-                    progress(number, len(groups))
-            yield from (future.result() for future in futures)
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-            end_children(places, futures)
+def outdated(connection: Connection, settings: Settings, references: References, tried: str = "") -> list[Outdated]:
+    """List the outdated scores by submission.
+
+    They are scores that were made with other references, or by another geval-py; of scored submissions, files for
+    tests that board.yaml named later, or ranks in their phase since; and submissions with files that were rejected
+    with other references, or failed. What failed with what is ``tried`` is left out.
+    """
+    s, old = submissions.c, []
+    by_output: dict[int, list[Any]] = {}
+    for row in connection.execute(
+        select(s.id, s.code, outputs.c.id.label("output_id"), outputs.c.test, scores.c.metric, scores.c.evaluation_id)
+        .add_columns(evaluations.c.reference, evaluations.c.version)
+        .join_from(submissions, outputs)
+        .outerjoin(scores, scores.c.output_id == outputs.c.id)
+        .outerjoin(evaluations, evaluations.c.id == scores.c.evaluation_id)
+        .where(s.state == SCORED)
+    ):
+        by_output.setdefault(row.output_id, []).append(row)
+    for rows in by_output.values():
+        first, by_metric = rows[0], {row.metric: row for row in rows}
+        for (test, metric), reference in references.items():
+            if test != first.test:
+                continue
+            scored = by_metric.get(metric)
+            if scored is None:
+                reason = NEW_METRIC
+            elif scored.reference != reference:
+                reason = OTHER_REFERENCE
+            elif scored.version != __version__:
+                reason = f"geval-py {scored.version} became {__version__}"
+            else:
+                continue
+            current = None if scored is None else scored.evaluation_id
+            own = {"submission_id": first.id, "code": first.code, "output_id": first.output_id}
+            old.append(Outdated(**own, reason=reason, test=test, metric=metric, evaluation_id=current))
+
+    now = references_digest(settings, references)
+    tests = {name: [test.name for test in phase.tests] for name, phase in settings.by_phase.items()}
+    for row in connection.execute(
+        select(s.id, s.code, s.arrived, files.c.name)
+        .join_from(submissions, files)
+        .outerjoin(outputs, outputs.c.file_id == files.c.id)
+        .where(s.state == SCORED, outputs.c.id.is_(None), s.checked_with.not_in((now, tried)))
+    ):
+        new_test = test_by_folder(row.name, tests[settings.phase_of(row.arrived)])
+        for test, metric in references:
+            if test == new_test:
+                old.append(Outdated(submission_id=row.id, code=row.code, reason=NEW_TEST, test=test, metric=metric))
+
+    has_files = select(files.c.id).where(files.c.submission_id == s.id).exists()
+    for state, checked_with, reason in ((FAILED, tried, TRIED_AGAIN), (REJECTED, now, CHECKED_AGAIN)):
+        query = select(s.id, s.code).where(s.state == state, s.checked_with != checked_with, has_files)
+        old += [Outdated(submission_id=row.id, code=row.code, reason=reason) for row in connection.execute(query)]
+    return sorted(old, key=lambda one: (one.submission_id, one.output_id or 0))
 
 
-# One submission, scored again.
+# Submissions, scored again.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision(pipeline.Outcome):
-    """A submission that was checked and scored again, with the settings of the phase in which it arrived.
+class Revision:
+    """A submission that is checked and scored again; ``parcel`` has its outputs, ``evaluations`` their ids.
 
-    ``tried`` is the digest of what a failure depends on. ``left_out`` has, by test, the revisions of outputs for
-    tests that are newer than the submission, and cannot be scored: they do not affect the other outputs.
+    ``left_out`` has, by test, the results of outputs for tests that are newer than the submission, and cannot be
+    scored: they do not affect the other outputs.
     """
 
     submission_id: int
-    settings: Settings
-    outdated: tuple[Outdated, ...]
+    arrived: datetime
     parcel: Parcel
-    tried: str
-    left_out: Mapping[str, Revision] = field(default_factory=dict)
-
-    def with_new_test(self, test: str, revision: Revision) -> Revision:
-        """Add the revision of the outputs for a test that is newer than the submission."""
-        problems = (*self.problems, *revision.problems)
-        if revision.state != SCORED:
-            return replace(self, problems=problems, left_out={**self.left_out, test: revision})
-        parcel = replace(self.parcel, outputs=(*self.parcel.outputs, *revision.parcel.outputs))
-        evaluations = {**self.evaluations, **revision.evaluations}
-        return replace(self, problems=problems, parcel=parcel, evaluations=evaluations)
+    result: Result = field(default_factory=Result)
+    evaluations: Mapping[Content, int] = field(default_factory=dict)
+    left_out: Mapping[str, Result] = field(default_factory=dict)
+    scored: tuple[Result, ...] = ()
 
 
-def score_again(
-    board: Board,
-    found: Sequence[Outdated],
-    references: References,
-    now: datetime,
-    scorer: Scorer | None = None,
-    places: str | None = None,
-) -> Revision:
-    """Score what is outdated of one submission, and store the new evaluations.
+def _score_all(
+    board: Board, old: Sequence[Outdated], references: References, now: datetime, progress: Progress | None
+) -> list[Revision]:
+    """Score outdated submissions, several at once, and store the evaluations; return them in order of their ids."""
+    waiting = sorted({one.submission_id for one in old}, reverse=True)
+    total, revisions = len(waiting), dict[int, Revision]()
 
-    Its outputs stay as they were stored, since a file's name may mean another test today. Outputs for new tests are
-    checked and scored apart, a test at a time. Their place is in the folder ``places``.
-    """
-    number, scored_tests = found[0].submission_id, tests_in(references)
-    with TemporaryDirectory(dir=places) as place:
-        with board.reading() as connection:
-            arrived = connection.execute(select(submissions.c.arrived).where(submissions.c.id == number)).scalar_one()
-            settings = board.settings.at(arrived)
-            parcel = _stored_parcel(connection, number, place)
-            stored = tuple(_stored_outputs(connection, number))
-        tests = [test for test in scored_tests if settings.test(test) is not None]
-        unscored = Revision(
-            submission_id=number,
-            settings=settings,
-            outdated=tuple(found),
-            parcel=parcel,
-            tried=pipeline.tried_with(board.settings, references),
-        )
+    def take(_: Sequence[Revision]) -> Revision | None:
+        return _stored(board, waiting.pop()) if waiting else None
 
-        def score(outputs: tuple[ReceivedOutput, ...]) -> Revision:
-            parcel = replace(unscored.parcel, outputs=outputs)
-            scored = pipeline.check_and_score(
-                board, unscored, parcel, place, references, scorer=scorer, from_database=True
+    def prepare(revision: Revision, place: str, _: float | None) -> Revision:
+        return score_again(board, revision, references, place)
+
+    def store(ready: Sequence[Revision], seconds: float | None) -> None:
+        with board.writing(seconds) as connection:
+            for one in ready:
+                ids = dict(one.evaluations)
+                for result in one.scored:
+                    if result.parcel is not None:
+                        ids |= store_evaluations(connection, result.parcel, result.scored, references, now)
+                revisions[one.submission_id] = replace(one, evaluations=ids, scored=())
+        if progress is not None:
+            for number in range(len(revisions) - len(ready), len(revisions)):
+                progress(number + 1, total)
+
+    scheduler.run(take, prepare, store)
+    return [revisions[number] for number in sorted(revisions)]
+
+
+def _stored(board: Board, number: int) -> Revision:
+    """Read a stored submission, with its outputs as they were stored: a file's name may mean another test today."""
+    with board.reading() as connection:
+        row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
+        own_files = connection.execute(
+            select(files).where(files.c.submission_id == number).order_by(files.c.id)
+        ).all()
+        query = select(outputs, files.c.name.label("file")).join(files, files.c.id == outputs.c.file_id)
+        own_outputs = connection.execute(query.where(outputs.c.submission_id == number).order_by(outputs.c.id)).all()
+    parcel = Parcel(
+        name=row.name,
+        source=row.source,
+        digest=row.digest,
+        files=tuple(
+            ReceivedFile(name=file.name, path="", sha256=file.sha256, bytes=file.bytes) for file in own_files
+        ),
+        outputs=tuple(
+            ReceivedOutput(
+                test=one.test,
+                file=one.file,
+                variant=one.variant,
+                params={str(name): str(value) for name, value in one.params.items()},
             )
-            if scored.state != SCORED:
-                return scored
-            with board.writing() as connection:
-                evaluations = storing.store_evaluations(connection, scored, references, now)
-            return replace(scored, parcel=parcel, evaluations=evaluations, scored={})
-
-        def score_found(files: Sequence[ReceivedFile], tests: Sequence[str]) -> Revision:
-            try:
-                outputs = outputs_of(files, tests, settings.variants)
-            except RejectedError as error:  # two files may be one variant, now that the tests are others
-                return pipeline.after_error(unscored, error)
-            return score(outputs)
-
-        if not stored:
-            return score_found(parcel.files, tests)
-        revision = score(tuple(output for output in stored if output.test in scored_tests))
-        known = {output.file for output in stored}
-        left = [file for file in parcel.files if file.name not in known and "/" in file.name]
-        new_tests = {test_by_folder(file.name, tests) for file in left}
-        for test in tests if revision.state == SCORED else ():
-            if test in new_tests:
-                revision = revision.with_new_test(test, score_found(left, [test]))
-        return revision
-
-
-def _stored_parcel(connection: Connection, number: int, place: str) -> Parcel:
-    """Read a stored submission as a parcel without outputs, with paths in a place for its files."""
-    row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
-    stored = connection.execute(select(files).where(files.c.submission_id == number).order_by(files.c.id)).all()
-    received = tuple(
-        ReceivedFile(name=file.name, path=numbered_path(place, n, file.name), sha256=file.sha256, bytes=file.bytes)
-        for n, file in enumerate(stored)
+            for one in own_outputs
+        ),
+        details=Details(),
     )
-    return Parcel(name=row.name, source=row.source, digest=row.digest, files=received, outputs=(), details=Details())
+    return Revision(submission_id=number, arrived=row.arrived, parcel=parcel)
 
 
-def _stored_outputs(connection: Connection, number: int) -> Iterator[ReceivedOutput]:
-    query = select(outputs, files.c.name.label("file")).join(files, files.c.id == outputs.c.file_id)
-    for row in connection.execute(query.where(outputs.c.submission_id == number).order_by(outputs.c.id)):
-        params = {str(name): str(value) for name, value in row.params.items()}
-        yield ReceivedOutput(test=row.test, file=row.file, variant=row.variant, params=params)
+def score_again(board: Board, revision: Revision, references: References, place: str) -> Revision:
+    """Check the outputs of a submission, and score the contents that have no evaluation with these references.
+
+    Outputs for tests that are newer than the submission are checked and scored apart, a test at a time.
+    """
+    settings, stored = board.settings.at(revision.arrived), revision.parcel.outputs
+    paths = (numbered_path(place, number, file.name) for number, file in enumerate(revision.parcel.files))
+    own_files = tuple(replace(file, path=path) for file, path in zip(revision.parcel.files, paths, strict=True))
+    parcel = replace(revision.parcel, files=own_files)
+    digests = {file.name: file for file in own_files}
+    known: dict[Content, int] = {}
+
+    def score(own: tuple[ReceivedOutput, ...]) -> Result:
+        part = replace(parcel, outputs=own)
+        with board.reading() as connection:
+            known.update(known_evaluations(connection, part, references))
+            wanted = []
+            for output in own:
+                metrics = [metric for test, metric in references if test == output.test]
+                content = output.test, digests[output.file].sha256
+                missing = tuple(metric for metric in metrics if (*content, metric) not in known)
+                wanted += [(output.test, output.file, missing)] if missing else []
+            if not wanted:
+                return Result(parcel=part)
+            for name in {output.file for output in own}:
+                database.write_content(connection, digests[name].sha256, digests[name].path)
+        return process_parcel(part, place, settings, wanted)
+
+    def score_files(own: Sequence[ReceivedFile], tests: Sequence[str]) -> Result:
+        try:
+            return score(outputs_of(own, tests, settings.variants))
+        except RejectedError as error:  # two files may be one variant, now that the tests are others
+            return Result(parcel=parcel, state=REJECTED, reason=error.reason)
+
+    tests = [test.name for test in settings.tests]
+    scored_tests = {test for test, _ in references}
+    if stored:
+        result = score(tuple(output for output in stored if output.test in scored_tests))
+    else:
+        result = score_files(own_files, tests)
+    results, left_out, problems = [result], {}, list(result.problems)
+    if stored and result.state == SCORED:
+        with_output = {output.file for output in stored}
+        left = [file for file in own_files if file.name not in with_output and "/" in file.name]
+        for test in tests:
+            if any(test_by_folder(file.name, tests) == test for file in left):
+                of_test = score_files(left, [test])
+                problems += of_test.problems
+                if of_test.state == SCORED:
+                    results.append(of_test)
+                else:
+                    left_out[test] = of_test
+    own_outputs = tuple(output for one in results if one.parcel for output in one.parcel.outputs)
+    return replace(
+        revision,
+        parcel=replace(parcel, outputs=own_outputs),
+        result=replace(result, problems=tuple(problems)),
+        evaluations=known,
+        left_out=left_out,
+        scored=tuple(results),
+    )
 
 
-# The scores of one submission, replaced.
+def known_evaluations(connection: Connection, parcel: Parcel, references: References) -> dict[Content, int]:
+    """Return the stored evaluations, by this version and with these references, of the parcel's contents.
+
+    They include evaluations that no output has yet: after an interruption, or a dry run.
+    """
+    digests = {file.name: file.sha256 for file in parcel.files}
+    known: dict[Content, int] = {}
+    for output in parcel.outputs:
+        test, digest = output.test, digests[output.file]
+        unpacked = (
+            select(evaluations.c.output_sha256)
+            .join_from(files, outputs, outputs.c.file_id == files.c.id)
+            .join(scores, scores.c.output_id == outputs.c.id)
+            .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
+            .where(files.c.sha256 == digest, outputs.c.test == test)
+        )
+        query = select(evaluations.c.metric, evaluations.c.reference, evaluations.c.id).where(
+            evaluations.c.output_sha256.in_(unpacked),
+            evaluations.c.test == test,
+            evaluations.c.version == __version__,
+        )
+        for metric, reference, number in connection.execute(query):
+            if references.get((test, metric)) == reference:
+                known[test, digest, metric] = number
+    return known
 
 
 def replace_scores(
-    connection: Connection, revision: Revision, references: References, now: datetime
-) -> Iterator[int]:
-    """Replace a submission's stored scores; yield its id if its state changed.
-
-    A submission fails if it lacks a score that it should have, so no old score stands beside new ones. But if only
-    outputs for new tests are at fault, its other scores stay, as do scores that another run has replaced meanwhile.
-    """
-    was = connection.execute(select(submissions).where(submissions.c.id == revision.submission_id)).one()
-    old = {(one.output_id, one.metric): one for one in revision.outdated if one.output_id is not None}
-    current = _current_evaluations(connection, revision.submission_id)
-    revision = _with_left_out(revision)
-    if not _is_still_outdated(connection, was.state, revision, old, current):
-        return
-    new: dict[Key, int | None] = {}
-    if revision.state == SCORED:
-        of = storing.store_outputs(connection, revision.submission_id, revision.parcel, references)
-        new = {key: revision.evaluations.get(content) for key, content in of.items()}
-        if not new or None in new.values() or old.keys() - new.keys():
-            revision = replace(revision, state=FAILED, reason=NOT_SCORED)
-            if not _is_still_outdated(connection, was.state, revision, old, current):
-                return
-    for key, one in old.items():
-        if one.evaluation_id is not None and current.get(key) == one.evaluation_id:
-            _store_history(connection, key, one.evaluation_id, one.reason, now)
-    if revision.state == SCORED:
-        for key, evaluation_id in new.items():
-            if current.get(key) == (old[key].evaluation_id if key in old else None):
-                output_id, metric = key
-                is_this = (scores.c.output_id == output_id) & (scores.c.metric == metric)
-                connection.execute(delete(scores).where(is_this))
-                row = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
-                connection.execute(insert(scores).values(row))
-    else:
-        for key in current.keys() - old.keys():
-            _store_history(connection, key, current[key], revision.reason, now)
-        of_submission = select(outputs.c.id).where(outputs.c.submission_id == revision.submission_id)
-        for table in (schema.disclosures, scores):
-            connection.execute(delete(table).where(table.c.output_id.in_(of_submission)))
-    _store_state(connection, revision, was)
-    has_failed = FAILED in (revision.state, *(one.state for one in revision.left_out.values()))
-    checked_with = revision.tried if has_failed else pipeline.references_digest(revision.settings, references)
-    own = submissions.c.id == revision.submission_id
-    connection.execute(update(submissions).where(own).values(checked_with=checked_with))
-    if (revision.state, revision.reason) != (was.state, was.reason):
-        yield revision.submission_id
-
-
-def _with_left_out(revision: Revision) -> Revision:
-    """Add to the reason which outputs are left out; if there are no others, the submission has their state."""
-    if revision.state != SCORED or not revision.left_out:
-        return revision
-    if not revision.parcel.outputs:
-        first, *_ = revision.left_out.values()
-        return replace(revision, state=first.state, reason=first.reason, left_out={})
-    reasons = (f"its outputs for {test} are left out: {one.reason}" for test, one in revision.left_out.items())
-    return replace(revision, reason="; ".join(reasons))
-
-
-def _store_state(connection: Connection, revision: Revision, was: Row[Any]) -> None:
-    cost, charge = charge_of(revision.settings, revision.state, revision.parcel.outputs, baseline=was.baseline)
-    values = {"state": revision.state, "reason": escape_unstorable(revision.reason), "scorer": __version__}
-    if revision.problems or (revision.state, revision.reason) != (was.state, was.reason):
-        values |= {"problems": escape_unstorable(list(revision.problems))}
-    if revision.state != was.state:
-        values |= {"charged": cost > 0, "cost": cost, "charge": charge}
-    connection.execute(update(submissions).where(submissions.c.id == revision.submission_id).values(values))
-
-
-def _current_evaluations(connection: Connection, submission_id: int) -> dict[Key, int]:
-    query = select(scores.c.output_id, scores.c.metric, scores.c.evaluation_id).join(outputs)
-    rows = connection.execute(query.where(outputs.c.submission_id == submission_id))
-    return {(row.output_id, row.metric): row.evaluation_id for row in rows}
-
-
-def _is_still_outdated(
     connection: Connection,
-    state: str,
+    settings: Settings,
     revision: Revision,
-    old: Mapping[Key, Outdated],
-    current: Mapping[Key, int],
+    old: Sequence[Outdated],
+    references: References,
+    now: datetime,
 ) -> bool:
-    """Whether some outdated score was not replaced by another run meanwhile.
+    """Replace the ``old`` scores of a submission; return whether its state or the reason changed.
 
-    A new test is still new as long as none of its outputs has a score. A revision that is not scored may replace
-    outdated scores only.
+    If it is rejected or failed now, all of its scores are taken away. But if only outputs for new tests are at fault,
+    its other scores stay, and the reason tells which outputs are left out.
     """
-    new_tests = {one.test for one in revision.outdated if one.output_id is None and one.test}
-    if not old and not new_tests:
-        return state != SCORED
-    still_old = any(current.get(key) == one.evaluation_id for key, one in old.items())
-    query = select(outputs.c.test).join(scores).where(outputs.c.submission_id == revision.submission_id)
-    still_new = bool(new_tests - set(connection.execute(query.distinct()).scalars()))
-    return state == SCORED and (still_old or (still_new and (revision.state == SCORED or not old)))
-
-
-def _store_history(connection: Connection, key: Key, evaluation_id: int, reason: str, now: datetime) -> None:
-    output_id, metric = key
-    values = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
-    moment = {"replaced": now.astimezone(UTC), "reason": escape_unstorable(reason)}
-    connection.execute(insert(history).values(values | moment))
+    own, result = submissions.c.id == revision.submission_id, revision.result
+    was = connection.execute(select(submissions).where(own)).one()
+    if result.state == SCORED and revision.left_out:
+        if revision.parcel.outputs:
+            reasons = (
+                f"its outputs for {test} are left out: {one.reason}" for test, one in revision.left_out.items()
+            )
+            result = replace(result, reason="; ".join(reasons))
+        else:
+            result = next(iter(revision.left_out.values()))
+    query = select(scores.c.output_id, scores.c.metric, scores.c.evaluation_id).join(outputs)
+    rows = connection.execute(query.where(outputs.c.submission_id == revision.submission_id))
+    current = {(row.output_id, row.metric): row.evaluation_id for row in rows}
+    reasons_by_key = {(one.output_id, one.metric): one.reason for one in old}
+    new: dict[tuple[int, str], int] = {}
+    if result.state == SCORED:
+        contents = store_outputs(connection, revision.submission_id, revision.parcel, references)
+        new = {key: revision.evaluations[content] for key, content in contents.items()}
+        replaced = {key: number for key, number in current.items() if new.get(key, number) != number}
+    else:
+        replaced = current
+        own_outputs = select(outputs.c.id).where(outputs.c.submission_id == revision.submission_id)
+        connection.execute(delete(schema.disclosures).where(schema.disclosures.c.output_id.in_(own_outputs)))
+    moment = now.astimezone(UTC)
+    for (output_id, metric), evaluation_id in replaced.items():
+        reason = escape_unstorable(reasons_by_key.get((output_id, metric), result.reason))
+        key = {"output_id": output_id, "metric": metric}
+        connection.execute(insert(history).values(**key, evaluation_id=evaluation_id, replaced=moment, reason=reason))
+        connection.execute(delete(scores).where(scores.c.output_id == output_id, scores.c.metric == metric))
+    for (output_id, metric), evaluation_id in new.items():
+        if current.get((output_id, metric)) != evaluation_id:
+            values = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
+            connection.execute(insert(scores).values(values))
+    has_failed = FAILED in (result.state, *(one.state for one in revision.left_out.values()))
+    checked_with = tried_with(settings, references) if has_failed else references_digest(settings, references)
+    values = {"state": result.state, "reason": escape_unstorable(result.reason), "scorer": __version__}
+    values |= {"checked_with": checked_with}
+    is_other = (result.state, result.reason) != (was.state, was.reason)
+    if is_other or revision.result.problems:
+        values |= {"problems": escape_unstorable(list(revision.result.problems))}
+    if result.state != was.state:
+        phase = settings.at(revision.arrived)
+        cost, charge = charge_of(phase, result.state, revision.parcel.outputs, baseline=was.baseline)
+        values |= {"charged": cost > 0, "cost": cost, "charge": charge}
+    connection.execute(update(submissions).where(own).values(values))
+    return is_other
 
 
 # Places that differ between two states of a board
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceChange:
-    """A place in the table of a test and phase before and after; None for an entry that has none there."""
-
-    test: str
-    phase: str
-    submitter: str
-    entry: str
-    before: int | None
-    after: int | None
-
-
 def places(connection: Connection, settings: Settings, now: datetime) -> Places:
     """Return all places in all leaderboards, computed from the disclosed scores."""
-    found: dict[leaderboard.EntryKey, int | None] = {}
-    for phase, of in settings.by_phase.items():
-        for test in of.tests:
+    ranks: dict[leaderboard.EntryKey, int | None] = {}
+    for phase, in_phase in settings.by_phase.items():
+        for test in in_phase.tests:
             table = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now)
-            found |= {leaderboard.entry_key(table, entry): entry.place for entry in table.entries}
-    return found
+            ranks |= {leaderboard.entry_key(table, entry): entry.place for entry in table.entries}
+    return ranks
 
 
 def changed_places(before: Places, after: Places) -> Iterator[PlaceChange]:

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 WAITING, LEASED, DONE, FAILED = "waiting", "leased", "done", "failed"  # the states
 LEASE_SECONDS = 30
 RENEW_SECONDS = 10
-MOST_DEATHS = 2  # leases of a job that may end by the death of their worker
-MOST_LEASES = 6  # after which an error fails a job
+MAX_DEATHS = 2  # leases of a job that may end by the death of their worker
+MAX_LEASES = 6  # after which an error fails a job
 PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
-LONGEST_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MOST_LEASES - 2)
+LONGEST_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_LEASES - 2)
 DIED = "its worker died twice"
 
 
@@ -51,12 +51,12 @@ class Job:
     @property
     def is_dead(self) -> bool:
         """Whether its workers died too often: it is to fail."""
-        return self.deaths >= MOST_DEATHS
+        return self.deaths >= MAX_DEATHS
 
     @property
     def needs_alone(self) -> bool:
         """Whether it is an upload that may end its worker; a rescoring runs in a process of its own."""
-        return self.upload_id is not None and 0 < self.deaths < MOST_DEATHS
+        return self.upload_id is not None and 0 < self.deaths < MAX_DEATHS
 
 
 def enqueue(connection: Connection, upload_id: int, submitter_id: int, now: datetime) -> int:

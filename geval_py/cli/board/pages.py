@@ -124,8 +124,6 @@ def run_status(given: argparse.Namespace) -> int:
 
 
 def _summary(status: Status) -> Iterator[str]:
-    from geval_py.board.intake.identity import differing
-
     states = ", ".join(f"{count} {state}" for state, count in status.states.items())
     yield f"{status.title}" + (f", phase {status.phase}" if status.phase else "")
     received = f"{counted(len(status.lines), 'submission')} of {counted(status.submitters, 'submitter')}"
@@ -138,11 +136,6 @@ def _summary(status: Status) -> Iterator[str]:
     for test, codes in status.without_output.items():
         has_none = len(codes) == status.ranked
         yield f"no output for {test}" + (" in any submission" if has_none else f": {_some(codes)}")
-    for first, *others in status.alike:
-        for other in others:
-            different = differing(other, first)
-            which = f", which has {different}" if different else ""
-            yield f"look alike, and are two submitters: `{first}` and `{other}`{which}"
     if status.finals:
         named = {line.submitter for line in status.lines if line.final and not line.is_withdrawn}
         have = f"{counted(len(named), 'submitter')} {'has' if len(named) == 1 else 'have'}"

@@ -15,7 +15,6 @@ from geval_py.board.settings import moment_of
 from geval_py.cli import commands, terminal
 from geval_py.cli.board import board_parser, now
 from geval_py.errors import DataError, UsageError
-from geval_py.reading import config
 from geval_py.tables.formats import Shown
 from geval_py.text import visible
 
@@ -62,7 +61,6 @@ FINAL_EXAMPLES = """\
 RESCORE_EXAMPLES = """\
   geval board rescore gazette-board --dry-run    whose place would change
   geval board rescore gazette-board
-  geval board rescore gazette-board --cluster tcp://scheduler:8786
 """
 
 
@@ -232,7 +230,6 @@ def make_rescore_parser() -> commands.CommandParser:
     parser = board_parser("rescore", what, RESCORE_EXAMPLES)
     parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
     parser.add_argument("--again", action="store_true", help="also try again those that failed")
-    config.add_options(parser, "cluster")
     commands.add_format(parser)
     return parser
 
@@ -240,13 +237,10 @@ def make_rescore_parser() -> commands.CommandParser:
 def run_rescore(given: argparse.Namespace) -> int:
     """Run ``geval board rescore``; returns the exit status, raises GevalError."""
     from geval_py.board.operations.rescoring import rescore
-    from geval_py.cli.score import workers_at
 
     board = store.Board.open(given.board)
-    with workers_at(given.cluster) as workers, terminal.ProgressBar("scoring again", unit="items") as progress:
-        rescored = rescore(
-            board, now=now(), dry_run=given.dry_run, again=given.again, progress=progress, workers=workers
-        )
+    with terminal.ProgressBar("scoring again", unit="items") as progress:
+        rescored = rescore(board, now=now(), dry_run=given.dry_run, again=given.again, progress=progress)
     lines = [visible(line) for line in _rescored_lines(rescored, would=given.dry_run)]
 
     def document() -> dict[str, Any]:

@@ -35,13 +35,13 @@ def digests_of(folder, monkeypatch, *, reverse):
 @pytest.mark.parametrize("most", [0, 49, 100, 1000])
 def test_the_order_of_the_disk_does_not_matter(most, source, monkeypatch):
     """Of files that are more bytes than may be hashed, the same ones are hashed."""
-    monkeypatch.setattr(identity, "MOST_HASHED", most)
+    monkeypatch.setattr(identity, "MAX_HASHED", most)
     assert digests_of(source, monkeypatch, reverse=False) == digests_of(source, monkeypatch, reverse=True)
 
 
 @pytest.mark.parametrize(("name", "counts"), [("a/out.tsv", True), ("b/out.tsv", False), ("c.tsv", True)])
 def test_files_are_hashed_in_order_as_far_as_they_fit(name, counts, source, monkeypatch):
-    monkeypatch.setattr(identity, "MOST_HASHED", 100)
+    monkeypatch.setattr(identity, "MAX_HASHED", 100)
     digest = unopened_digest(str(source))
     size = (source / name).stat().st_size
     (source / name).write_bytes(b"x" * size)
@@ -49,7 +49,7 @@ def test_files_are_hashed_in_order_as_far_as_they_fit(name, counts, source, monk
 
 
 def test_no_more_is_read_of_a_file_that_grows(source, monkeypatch):
-    monkeypatch.setattr(identity, "MOST_HASHED", 200)
+    monkeypatch.setattr(identity, "MAX_HASHED", 200)
     digest = unopened_digest(str(source))
     open_no_link, read = identity.open_no_link, []
 

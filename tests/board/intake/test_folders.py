@@ -182,7 +182,7 @@ def test_no_more_of_a_folder_is_looked_at_before_it_is_opened(folder, crowd, see
 
 
 def test_of_a_larger_folder_that_is_not_opened_the_first_entries_count(folder, monkeypatch):
-    monkeypatch.setattr("geval_py.board.intake.identity.MOST_ENTRIES", 10)
+    monkeypatch.setattr("geval_py.board.intake.identity.MAX_ENTRIES", 10)
     source = folder({f".git/{number}": "" for number in range(40)} | {"test-A/out.tsv": LINE})
     found = unopened_digest(str(source)), fingerprint(str(source), 10)
     (source / "test-A" / "out.tsv").write_bytes(LINE * 2)  # hidden files are looked at last

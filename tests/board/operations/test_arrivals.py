@@ -9,11 +9,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from samples import write
-from sqlalchemy import insert, select
+from sqlalchemy import select
 
 from geval_py.board.database import schema
-from geval_py.board.database.schema import submissions, submitters
-from geval_py.board.intake.identity import folded
+from geval_py.board.database.schema import submissions
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.submission import RejectedError
@@ -184,6 +183,15 @@ def test_the_last_commit_that_touched_a_folder(board, repository, submission):
     assert told(later) == [("bob", "scored", "git", MIDNIGHT), ("cyd", "scored", "git", MIDNIGHT)]
 
 
+def test_a_file_that_was_renamed_and_not_committed(board, repository):
+    git(repository, "mv", "uploads/ann/test-A/out.tsv", "uploads/bob/test-A/out-ann.tsv")
+    receipts = scan(board, str(repository / "uploads"), now=MIDNIGHT, arrived="git")
+    reason = "has changes that are in no commit, so git does not know its time"
+    assert [receipt.reason for receipt in receipts if receipt.state == "refused"] == [
+        f"`{name}` {reason}" for name in ("ann", "bob", "cyd")
+    ]
+
+
 def test_a_repository_without_its_older_commits_knows_no_time(board, repository):
     git(repository, "clone", "--depth=1", f"file://{repository}", "shallow")
     with pytest.raises(UsageError) as caught:
@@ -280,15 +288,3 @@ def test_names_that_no_submitter_may_have_are_refused(board, submission, tmp_pat
     with pytest.raises(RejectedError) as caught:
         add(board, str(submission("b", folder="earlier")), submitter="An\x07na", now=EVENING)
     assert str(caught.value) == "the name `An\\x07na` has a control character, U+0007"
-
-
-def test_names_that_an_earlier_version_took_for_two_are_told(board, submission):
-    """They stay two submitters, each with its own name, until the organiser has decided."""
-    for name in ("ann", "bob"):
-        add(board, str(submission(name, 0.4, seed=len(name))), now=MADE)
-    with board.writing() as connection:
-        for name in ("\u0430nn", "\u03b1nn", "eve"):
-            connection.execute(insert(submitters).values(key=folded(name), name=name))
-    assert status_of(board, MIDNIGHT).alike == [["ann", "\u0430nn", "\u03b1nn"]]
-    receipt = add(board, str(submission("\u0430nn", 0.2)), now=MADE)
-    assert (receipt.submitter, receipt.note) == ("\u0430nn", "")

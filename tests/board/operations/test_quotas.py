@@ -8,7 +8,6 @@ from samples import NOW, ON_BOTH
 from sqlalchemy import func, select
 
 from geval_py.board.database.schema import files, outputs, scores, submissions
-from geval_py.board.operations import pipeline
 from geval_py.board.operations.receipts import QuotaError
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import status_of
@@ -44,14 +43,12 @@ def test_each_output_for_hidden_answers_counts(board, submission, monkeypatch):
     (line,) = status_of(board, NOW).lines
     assert (line.charged, line.cost) == (True, 3)
     assert next(iter(status_of(board, NOW).table().rows))[5:7] == ("2027-01-10", "3")
-    monkeypatch.setattr(pipeline, "score_in_sandbox", None)
     with pytest.raises(QuotaError) as caught:
         add(board, str(submission("Ann", seed=9, variants=("a", "b"), folder="later")), now=NOW)
     assert str(caught.value) == (
         "The quota is used up: Ann sent 3 of 4 submissions on 2027-01-10 (UTC), and this one counts as 2: so many "
         "outputs are for test-A\n  the next day begins at 2027-01-11T00:00:00Z; nothing was scored"
     )
-    monkeypatch.undo()
     assert add(board, str(submission("Ann", seed=8, folder="last")), now=NOW).cost == 1
 
 
@@ -62,7 +59,6 @@ def test_public_answers_cost_one(sqlite_board, submission):
 
 def test_one_that_costs_more_than_a_day_allows_says_what_to_do(sqlite_board, submission, monkeypatch):
     board = with_settings(sqlite_board, submissions_a_day=2)
-    monkeypatch.setattr(pipeline, "score_in_sandbox", None)
     with pytest.raises(QuotaError) as caught:
         add(board, str(submission("Ann", variants=("a", "b", "c"))), now=NOW)
     assert str(caught.value) == (
@@ -73,12 +69,10 @@ def test_one_that_costs_more_than_a_day_allows_says_what_to_do(sqlite_board, sub
 
 
 def test_too_many_variants_are_rejected_before_anything_is_scored(sqlite_board, submission, monkeypatch):
-    monkeypatch.setattr(pipeline, "score_in_sandbox", None)
     source = submission("Ann", tests=("test-A", "dev-0"), variants=[f"k={number}" for number in range(6)])
     receipt = add(sqlite_board, str(source), now=NOW)
     assert (receipt.state, receipt.cost) == ("rejected", 1)
     assert receipt.reason == "it has 6 outputs for dev-0; at most 5 are taken from a submission"
-    monkeypatch.undo()
     board = with_settings(sqlite_board, variants=6)
     assert status_of(board, NOW).to_be_sent_again == [receipt.code]
     assert add(board, str(source), now=NOW).state == "scored"

@@ -10,17 +10,12 @@ from sqlalchemy import func, select
 from geval_py.board import site
 from geval_py.board.database.schema import evaluations, files, history, outputs, scores, submissions
 from geval_py.board.intake.identity import unopened_digest
-from geval_py.board.operations import pipeline as preparing
-from geval_py.board.operations import pipeline as working
-from geval_py.board.operations import rescoring
-from geval_py.board.operations import status as outdating
-from geval_py.board.operations.rescoring import PlaceChange, replace_scores, rescore
+from geval_py.board.operations.rescoring import PlaceChange, rescore
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.board.references import references_of
 from geval_py.board.settings import Test
-from geval_py.board.submission import FailedError
+from geval_py.version import __version__
 
 LATER = NOW + timedelta(days=1)
 CHANGED = "the challenge, its answers or the seed changed"
@@ -106,38 +101,32 @@ CHANGES = (
 )
 
 
-def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tmp_path, submission, monkeypatch):
+def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tmp_path, submission, sandbox_jobs):
     worse_for_ann(ranked, tmp_path, submission)
     before = places(ranked)
     dry = rescore(ranked, now=LATER, dry_run=True)
     assert dry.changes == CHANGES
     assert places(ranked) == before
     assert (count(ranked, history), status_of(ranked, NOW).outdated) == (0, {CHANGED: 6})
-    monkeypatch.setattr(working, "score_in_sandbox", None)  # what the dry run scored is not scored again
+    sandbox_jobs.scored.clear()
     assert rescore(ranked, now=LATER) == dry
+    assert sandbox_jobs.scored == []  # what the dry run scored is not scored again
     assert [entry[1] for entry in places(ranked)] == ["eve", "ann", "bob"]
 
 
-def test_an_interrupted_run_goes_on_where_it_was(ranked, tmp_path, submission, monkeypatch):
+def test_an_interrupted_run_goes_on_where_it_was(ranked, tmp_path, submission, sandbox_jobs):
     worse_for_ann(ranked, tmp_path, submission)
-    before, scored = places(ranked), []
-    look = working.score_in_sandbox
+    before = places(ranked)
+    sandbox_jobs.scored.clear()
 
-    def score_in_sandbox(parcel, *all):
-        if parcel.name == "eve":
-            raise KeyboardInterrupt
-        scored.append(parcel.name)
-        return look(parcel, *all)
+    def interrupt(*_):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(working, "score_in_sandbox", score_in_sandbox)
     with pytest.raises(KeyboardInterrupt):
-        rescore(ranked, now=LATER)
+        rescore(ranked, now=LATER, progress=interrupt)
     assert places(ranked) == before
-    monkeypatch.setattr(
-        working, "score_in_sandbox", lambda parcel, *all: (scored.append(parcel.name), look(parcel, *all))[1]
-    )
     assert rescore(ranked, now=LATER).changes == CHANGES
-    assert sorted(scored) == ["ann", "bob", "eve"]
+    assert sorted(sandbox_jobs.scored) == ["ann", "bob", "eve"]
 
 
 def test_a_new_metric(ranked):
@@ -170,7 +159,7 @@ def test_another_version(ranked, monkeypatch):
     old = "0.0.1"
     with ranked.writing() as connection:
         connection.execute(evaluations.update().values(version=old))
-    assert status_of(ranked, NOW).outdated == {f"geval-py {old} became {outdating.__version__}": 4}
+    assert status_of(ranked, NOW).outdated == {f"geval-py {old} became {__version__}": 4}
     rescore(ranked, now=LATER)
     assert (count(ranked, evaluations), count(ranked, history), status_of(ranked, NOW).outdated) == (8, 4, {})
 
@@ -192,15 +181,10 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
 
 
-def test_what_failed_is_tried_again_if_asked(board, submission, monkeypatch):
-    look = preparing.score_in_sandbox
-
-    def score_in_sandbox(*_):
-        raise FailedError(reason="it took more than 600 seconds")
-
-    monkeypatch.setattr(preparing, "score_in_sandbox", score_in_sandbox)
+def test_what_failed_is_tried_again_if_asked(board, submission, sandbox_jobs):
+    sandbox_jobs.unscored.add("ann")
     add(board, str(submission("ann")), now=NOW)
-    monkeypatch.setattr(preparing, "score_in_sandbox", look)
+    sandbox_jobs.unscored.clear()
     assert status_of(board, NOW).outdated == {}
     assert rescore(board, now=LATER).outdated == ()
     rescored = rescore(board, now=LATER, again=True)
@@ -210,16 +194,9 @@ def test_what_failed_is_tried_again_if_asked(board, submission, monkeypatch):
     assert status_of(board, NOW).outdated == {}
 
 
-def test_what_fails_now_is_not_ranked(ranked, tmp_path, monkeypatch):
+def test_what_fails_now_is_not_ranked(ranked, tmp_path, sandbox_jobs):
     change_answers(tmp_path)
-    look = working.score_in_sandbox
-
-    def score_in_sandbox(parcel, *all):
-        if parcel.name == "ann":
-            raise FailedError(reason="it took more than 600 seconds")
-        return look(parcel, *all)
-
-    monkeypatch.setattr(working, "score_in_sandbox", score_in_sandbox)
+    sandbox_jobs.unscored.add("ann")
     rescored = rescore(ranked, now=LATER)
     assert [(receipt.submitter, receipt.state) for receipt in rescored.receipts] == [("ann", "failed")]
     assert [entry[:2] for entry in places(ranked)] == [(1, "bob")]
@@ -249,51 +226,62 @@ def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp
     assert rescore(board, now=LATER).outdated == ()
 
 
-def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_in_sqlite, tmp_path, monkeypatch):
+def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_in_sqlite, tmp_path, sandbox_jobs):
     board = ranked_in_sqlite
     change_answers(tmp_path)
-    monkeypatch.setattr(working, "by_file_digest", lambda *_: ())
+    sandbox_jobs.unscored |= {"ann", "bob"}
     rescored = rescore(board, now=LATER)
-    reason = "not all of its outputs could be scored again"
+    reason = "it took more than 600 seconds"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("failed", reason)] * 2
     assert (places(board), count(board, scores), count(board, history)) == ([], 0, 4)
     rescore(board, now=LATER)
     assert count(board, history) == 4
 
 
-@pytest.mark.parametrize("state", ["scored", "failed"])
-def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tmp_path, state):
-    """What the slower one has scored may be of answers that have changed once more since then."""
+@pytest.mark.parametrize("fails", [False, True])
+def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tmp_path, sandbox_jobs, fails):
+    """Not even if what it has scored has failed."""
     board = ranked_in_sqlite
     change_answers(tmp_path)
-    references = references_of(board.settings)
-    with board.reading() as connection:
-        found = [one for one in outdating.outdated(connection, board.settings, references) if one.submission_id == 1]
-    work = rescoring.score_again(board, found, references, LATER)
-    rescore(board, now=LATER)
-    query = select(scores).order_by(scores.c.output_id, scores.c.metric)
-    with board.writing() as connection:
-        before = connection.execute(query).all()
-        slower = replace(work, state=state, evaluations=dict.fromkeys(work.evaluations, 1))
-        assert list(replace_scores(connection, slower, references, LATER)) == []
-        assert connection.execute(query).all() == before
-    assert count(board, history) == 4
-    assert status_of(board, NOW).states["scored"] == 2
+    sandbox_jobs.unscored |= {"ann", "bob"} if fails else set()
+    before = []
+
+    def meanwhile(done, total):
+        if done == total:
+            sandbox_jobs.unscored.clear()
+            rescore(board, now=LATER)
+            before.extend(kept(board, table) for table in (scores, submissions, outputs))
+
+    assert rescore(board, now=LATER, progress=meanwhile).receipts == ()
+    assert [kept(board, table) for table in (scores, submissions, outputs)] == before
+    assert (count(board, history), status_of(board, NOW).states["scored"]) == (4, 2)
 
 
-def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlite, tmp_path, monkeypatch):
+def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path):
+    change_answers(tmp_path)
+    original = "".join(f"{word}\n" for word in words_of("test-A"))
+    before = places(ranked)
+
+    def meanwhile(done, total):
+        write(tmp_path / "answers" / "test-A" / "expected.tsv", original)
+
+    rescore(ranked, now=LATER, progress=meanwhile)
+    assert (places(ranked), status_of(ranked, NOW).outdated, count(ranked, history)) == (before, {}, 0)
+
+
+def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlite, tmp_path, sandbox_jobs):
     board = ranked_in_sqlite
-    fail_all(board, tmp_path, monkeypatch)
+    fail_all(board, tmp_path, sandbox_jobs)
     receipt = add(board, str(tmp_path / "uploads" / "ann"), now=LATER)
     assert (receipt.state, receipt.arrived, len(receipt.digests)) == ("scored", NOW, 1)
     assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 4]
     assert [entry[1] for entry in places(board)] == ["ann"]
 
 
-def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite, tmp_path, monkeypatch):
+def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite, tmp_path, sandbox_jobs):
     """A submission that could not be received is known by the digest of its source."""
     board = ranked_in_sqlite
-    fail_all(board, tmp_path, monkeypatch)
+    fail_all(board, tmp_path, sandbox_jobs)
     source = str(tmp_path / "uploads" / "ann")
     with board.writing() as connection:
         of_ann = submissions.c.name == "ann"
@@ -302,13 +290,12 @@ def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite,
     assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 2]
 
 
-def fail_all(board, tmp_path, monkeypatch):
+def fail_all(board, tmp_path, sandbox_jobs):
     """Let every submission fail in a rescore."""
     change_answers(tmp_path)
-    by_file = working.by_file_digest
-    monkeypatch.setattr(working, "by_file_digest", lambda *_: ())
+    sandbox_jobs.unscored |= {"ann", "bob"}
     rescore(board, now=LATER)
-    monkeypatch.setattr(working, "by_file_digest", by_file)
+    sandbox_jobs.unscored.clear()
 
 
 LATER_TEST = "test-B"
@@ -391,17 +378,14 @@ def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_te
     assert "E114" in page.read_text(encoding="utf-8")
 
 
-def test_what_failed_of_a_test_that_comes_later_is_tried_again(with_later_test, submission, tmp_path, monkeypatch):
+def test_what_failed_of_a_test_that_comes_later_is_tried_again(with_later_test, submission, tmp_path, sandbox_jobs):
     add(with_later_test, str(submission("ann", tests=("test-A", LATER_TEST))), now=NOW)
     board = name_it(with_later_test, tmp_path)
     before = places(board)
 
-    def score_in_sandbox(*_, **__):
-        raise FailedError(path="", reason="it took more than 600 seconds")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(working, "score_in_sandbox", score_in_sandbox)
-        (receipt,) = rescore(board, now=LATER).receipts
+    sandbox_jobs.unscored.add("ann")
+    (receipt,) = rescore(board, now=LATER).receipts
+    sandbox_jobs.unscored.clear()
     assert (receipt.state, receipt.reason) == (
         "scored",
         "its outputs for test-B are left out: it took more than 600 seconds",
@@ -431,21 +415,23 @@ def test_all_scores_that_are_taken_away_are_in_the_history(sqlite_board, submiss
     }
 
 
-@pytest.mark.parametrize("state", ["scored", "failed", "rejected"])
-def test_of_two_runs_for_a_new_test_the_slower_one_changes_nothing(sqlite_board, challenge, submission, state):
-    write_set(challenge, LATER_TEST, answers=challenge.parent / "later")
-    add(sqlite_board, str(submission("ann", tests=("test-A", LATER_TEST))), now=NOW)
-    board = name_it(sqlite_board, challenge.parent)
-    references = references_of(board.settings)
-    with board.reading() as connection:
-        found = outdating.outdated(connection, board.settings, references)
-    work = rescoring.score_again(board, found, references, LATER)
-    rescore(board, now=LATER)
-    before = [kept(board, table) for table in (scores, submissions, outputs)]
-    assert len(before[0]) == 4
-    with board.writing() as connection:
-        assert list(replace_scores(connection, replace(work, state=state, reason="slow"), references, LATER)) == []
+@pytest.mark.parametrize("fails", [False, True])
+def test_of_two_runs_for_a_new_test_the_slower_one_changes_nothing(
+    with_later_test, submission, tmp_path, sandbox_jobs, fails
+):
+    add(with_later_test, str(submission("ann", tests=("test-A", LATER_TEST))), now=NOW)
+    board = name_it(with_later_test, tmp_path)
+    sandbox_jobs.unscored |= {"ann"} if fails else set()
+    before = []
+
+    def meanwhile(*_):
+        sandbox_jobs.unscored.clear()
+        rescore(board, now=LATER)
+        before.extend(kept(board, table) for table in (scores, submissions, outputs))
+
+    assert rescore(board, now=LATER, progress=meanwhile).receipts == ()
     assert [kept(board, table) for table in (scores, submissions, outputs)] == before
+    assert len(before[0]) == 4
 
 
 def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, submission, tmp_path):
@@ -465,17 +451,14 @@ def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, 
     assert (places(board), status_of(board, LATER).outdated) == (before, {})
 
 
-def test_files_that_are_one_variant_now_that_there_is_one_test(board, submission, monkeypatch):
+def test_files_that_are_one_variant_now_that_there_is_one_test(board, submission, sandbox_jobs):
     """One of them was a file with parameters as long as there were two tests, and then a limit made it fail."""
     source = submission("ann", gonito="param-files: [out.tsv]\n")
     write(source / "out.tsv", "k: 3\n")
 
-    def score_in_sandbox(*_, **__):
-        raise FailedError(path="", reason="it took more than 600 seconds")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(preparing, "score_in_sandbox", score_in_sandbox)
-        assert add(board, str(source), now=NOW).state == "failed"
+    sandbox_jobs.unscored.add("ann")
+    assert add(board, str(source), now=NOW).state == "failed"
+    sandbox_jobs.unscored.clear()
     board = replace(board, settings=replace(board.settings, tests=board.settings.tests[:1]))
     (receipt,) = rescore(board, now=LATER).receipts
     assert (receipt.state, receipt.reason) == (

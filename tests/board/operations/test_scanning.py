@@ -12,11 +12,9 @@ from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
 from geval_py.board.operations import pipeline as preparing
-from geval_py.board.operations import submissions as scanning
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.board.submission import FailedError
 from geval_py.errors import MissingFileError, UnreadableFileError, UsageError
 
 
@@ -53,17 +51,15 @@ def test_all_that_is_there_is_added(board, uploads):
     assert [line.name for line in status.lines] == ["ann", "bad", "bob", "eve", "mal"]  # stored in their order
 
 
-def test_only_what_is_new_is_looked_into(board, uploads, submission, monkeypatch):
+def test_only_what_is_new_is_looked_into(board, uploads, submission, sandbox_jobs):
     scan(board, str(uploads), now=NOW)
-    looked = []
-    prepare = preparing.prepare
-    monkeypatch.setattr(scanning, "prepare", lambda *all: (looked.append(all[1].source), prepare(*all))[1])
+    sandbox_jobs.opened.clear()
     assert scan(board, str(uploads), now=NOW) == []
-    assert looked == []
+    assert sandbox_jobs.opened == []
     submission("new", 0.2)
     submission("eve", 0.45)
     assert states(scan(board, str(uploads), now=NOW + timedelta(hours=1))) == [("eve", "scored"), ("new", "scored")]
-    assert len(looked) == 2
+    assert sandbox_jobs.opened == ["eve", "new"]
     assert len(status_of(board, NOW).lines) == 7
 
 
@@ -181,17 +177,10 @@ def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):
     assert states(tomorrow) == [("Ann", "scored"), ("ann\N{NO-BREAK SPACE}", "refused")]
 
 
-def test_one_that_fails_does_not_stop_the_others_and_is_tried_again(board, uploads, monkeypatch):
-    look = preparing.score_in_sandbox
-
-    def score_in_sandbox(parcel, *all):
-        if parcel.name == "ann":
-            raise FailedError(reason="it took more than 4000000000 bytes of memory")
-        return look(parcel, *all)
-
-    monkeypatch.setattr(preparing, "score_in_sandbox", score_in_sandbox)
+def test_one_that_fails_does_not_stop_the_others_and_is_tried_again(board, uploads, sandbox_jobs):
+    sandbox_jobs.unscored.add("ann")
     assert states(scan(board, str(uploads), now=NOW)) == [("ann", "failed"), *ALL[1:]]
-    monkeypatch.setattr(preparing, "score_in_sandbox", look)
+    sandbox_jobs.unscored.clear()
     assert states(scan(board, str(uploads), now=NOW, again=True)) == [("ann", "scored")]
     assert scan(board, str(uploads), now=NOW, again=True) == []
 

@@ -12,10 +12,10 @@ from samples import LINES, NOW
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
+from geval_py.board.intake import sandbox
 from geval_py.board.intake.sources import HEADER_BYTES
-from geval_py.board.operations import pipeline
+from geval_py.board.operations import scheduler
 from geval_py.board.operations import submissions as scanning
-from geval_py.board.operations.pipeline import after_error, prepare
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.submission import FailedError
 from geval_py.text import shorten
@@ -191,25 +191,27 @@ def stalling(monkeypatch):
     In haste that is little, else it lasts until something is set free.
     """
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(scanning, "HASTE_SECONDS", 1)
-    monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)
+    monkeypatch.setattr(scheduler, "HASTE_SECONDS", 1)
+    monkeypatch.setattr(scheduler, "GATHER_SECONDS", 0.1)
 
     class Stalling:
         free, order = threading.Event(), []
 
-    def stalled(board, arrival, references, place):
-        name = os.path.basename(arrival.source)
+    run = sandbox.run_in_sandbox
+
+    def stalled(job, arguments, *, limits, place):
+        name = os.path.basename(arguments["source"])
         Stalling.order.append(name)
-        if not name.startswith("stall"):
-            return prepare(board, arrival, references, place)
-        if arrival.seconds is None:
+        if not name.casefold().startswith("stall"):
+            return run(job, arguments, limits=limits, place=place)
+        if limits.seconds > 1:
             Stalling.free.wait(60)
         else:
-            time.sleep(arrival.seconds)
-        return after_error(pipeline._identify(arrival), FailedError(reason="it took more time than is allowed"))
+            time.sleep(1)
+        raise FailedError(reason="it took more time than is allowed")
 
     Stalling.order = []
-    monkeypatch.setattr(scanning, "prepare", stalled)
+    monkeypatch.setattr(sandbox, "run_in_sandbox", stalled)
     return Stalling
 
 
@@ -263,16 +265,10 @@ def test_a_submitters_own_stall_holds_up_only_the_submitter(sqlite_board, upload
 
 
 @pytest.fixture
-def failing(monkeypatch):
+def failing(sandbox_jobs):
     """Let what scores submissions fail; gives how often it was asked."""
-    calls = []
-
-    def score_in_sandbox(parcel, *_):
-        calls.append(parcel.name)
-        raise FailedError(reason="it took more than 600 seconds")
-
-    monkeypatch.setattr(pipeline, "score_in_sandbox", score_in_sandbox)
-    return calls
+    sandbox_jobs.unscored |= {"ann", "bob", "cyd", "cyd.zip"}
+    return sandbox_jobs.scored
 
 
 def test_a_failure_is_remembered_by_its_digest(board, submission, tmp_path, failing):
@@ -314,15 +310,9 @@ def test_what_failed_is_tried_again_when_asked_or_when_something_has_changed(
     assert scan(board, folder, now=later) == []
 
 
-def test_what_could_not_be_opened_is_remembered_too(sqlite_board, submission, tmp_path, monkeypatch):
+def test_what_could_not_be_opened_is_remembered_too(sqlite_board, submission, tmp_path, sandbox_jobs):
     """An archive by its bytes, whoever sent it; a folder, of which only names and sizes are known, by its submitter."""
-    calls = []
-
-    def receive_in_sandbox(source, *_):
-        calls.append(os.path.basename(source))
-        raise FailedError(reason="it took more time than is allowed")
-
-    monkeypatch.setattr(pipeline, "receive_in_sandbox", receive_in_sandbox)
+    sandbox_jobs.unopened |= {"ann.zip", "bob", "cyd.zip", "dan"}
     uploads = tmp_path / "uploads"
     shutil.make_archive(str(uploads / "ann"), "zip", submission("ann"))
     shutil.move(uploads / "ann", uploads / "bob")
@@ -333,4 +323,4 @@ def test_what_could_not_be_opened_is_remembered_too(sqlite_board, submission, tm
     os.utime(uploads / "bob", (10**9, 10**9))
     receipts = scan(sqlite_board, str(uploads), now=NOW)
     assert states(receipts) == [(name, "failed") for name in ("ann", "bob", "cyd", "dan")]
-    assert sorted(calls) == ["ann.zip", "bob", "dan"]
+    assert sorted(sandbox_jobs.opened) == ["ann.zip", "bob", "dan"]

@@ -16,12 +16,11 @@ from geval_py.board.database.schema import blobs as stored_blobs
 from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
 from geval_py.board.exports import export
 from geval_py.board.intake.identity import unopened_digest
-from geval_py.board.operations import pipeline as preparing
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError, code_of, day_of
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
-from geval_py.board.submission import FailedError, RejectedError
+from geval_py.board.submission import RejectedError
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.version import __version__
 
@@ -105,13 +104,9 @@ def test_the_same_content_of_a_submitter_is_one(board, submission):
     assert len(stored(board)) == 1
 
 
-def test_the_same_content_of_two_submitters_is_one_evaluation(board, submission, monkeypatch):
+def test_the_same_content_of_two_submitters_is_one_evaluation(board, submission):
     add(board, str(submission("Ann")), now=NOW)
-    wanted = []
-    look = preparing.score_in_sandbox
-    monkeypatch.setattr(preparing, "score_in_sandbox", lambda *all: (wanted.append(all[3]), look(*all))[1])
     add(board, str(submission("Bob")), now=NOW)
-    assert wanted == [[]]  # nothing was scored
     assert [count(board, table) for table in (submissions, scores, evaluations)] == [2, 4, 2]
 
 
@@ -155,55 +150,36 @@ def test_what_cannot_be_received_is_kept_too(board, tmp_path):
     assert add(board, str(tmp_path / "ann.zip"), now=NOW).code != receipt.code
 
 
-@pytest.fixture
-def failing(monkeypatch):
-    """Let what looks into submissions fail, as long as this holds something."""
-    reasons = ["it took more than 600 seconds"]
-    look = preparing.score_in_sandbox
-
-    def score_in_sandbox(*all):
-        if reasons:
-            raise FailedError(reason=reasons[0])
-        return look(*all)
-
-    monkeypatch.setattr(preparing, "score_in_sandbox", score_in_sandbox)
-    return reasons
-
-
-def test_what_failed_costs_nothing_and_is_tried_again(board, submission, failing):
+def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox_jobs):
     board = with_quota(board, 1)
+    sandbox_jobs.unscored.add("Ann")
     source = str(submission("Ann"))
     receipt = add(board, source, now=NOW)
     assert (receipt.state, receipt.reason) == ("failed", "it took more than 600 seconds")
     assert (receipt.charged, receipt.charge) == (False, "it failed, which is not its submitter's fault")
     assert receipt.note == ("it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again")
-    failing.clear()
+    sandbox_jobs.unscored.clear()
     again = add(board, source, now=NOW + timedelta(hours=1))
     assert (again.code, again.state, again.arrived, again.charged) == (receipt.code, "scored", NOW, True)
     assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
 
 
-def test_what_could_not_be_received_is_tried_again(board, submission, monkeypatch):
-    receive = preparing.receive_in_sandbox
-
-    def failing(*_):
-        raise FailedError(reason="the branch could not be fetched")
-
-    monkeypatch.setattr(preparing, "receive_in_sandbox", failing)
+def test_what_could_not_be_received_is_tried_again(board, submission, sandbox_jobs):
+    sandbox_jobs.unopened.add("Ann")
     source = str(submission("Ann"))
     code = add(board, source, now=NOW).code
     assert add(board, source, now=NOW + timedelta(hours=1)).code == code
-    monkeypatch.setattr(preparing, "receive_in_sandbox", receive)
+    sandbox_jobs.unopened.clear()
     again = add(board, source, now=NOW + timedelta(hours=2))
     assert (again.code, again.state, again.arrived) == (code, "scored", NOW)
     assert count(board, submissions) == 1
 
 
-def test_another_folder_does_not_take_the_place_of_one_that_could_not_be_received(board, submission, monkeypatch):
+def test_another_folder_does_not_take_the_place_of_one_that_could_not_be_received(board, submission, sandbox_jobs):
     """Its files have the same names and sizes; it arrived later, perhaps after a deadline."""
-    with monkeypatch.context() as patch:
-        patch.setattr(preparing, "receive_in_sandbox", raising(FailedError(reason="it took more than 600 seconds")))
-        failed = add(board, str(submission("Ann", seed=1)), now=NOW)
+    sandbox_jobs.unopened.add("Ann")
+    failed = add(board, str(submission("Ann", seed=1)), now=NOW)
+    sandbox_jobs.unopened.clear()
     source = submission("Ann", seed=2)
     again = add(board, str(source), now=NOW + timedelta(hours=1))
     assert (again.state, again.arrived) == ("scored", NOW + timedelta(hours=1))
@@ -211,49 +187,40 @@ def test_another_folder_does_not_take_the_place_of_one_that_could_not_be_receive
     assert sorted(row.state for row in stored(board)) == ["failed", "scored"]
 
 
-def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submission, monkeypatch, tmp_path):
+def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submission, sandbox_jobs, tmp_path):
     """Its code is from before it was received; a new submission would have the same."""
     source = shutil.make_archive(str(tmp_path / "Ann"), "zip", submission("Ann"))
-    failing = raising(FailedError(reason="it took more than 600 seconds"))
-    with monkeypatch.context() as patch:
-        patch.setattr(preparing, "receive_in_sandbox", failing)
-        code = add(board, source, now=NOW).code
+    sandbox_jobs.unopened.add("Ann.zip")
+    code = add(board, source, now=NOW).code
+    sandbox_jobs.unopened.clear()
     assert add(board, source, now=NOW).state == "scored"
-    monkeypatch.setattr(preparing, "receive_in_sandbox", failing)
+    sandbox_jobs.unopened.add("Ann.zip")
     again = add(board, source, now=NOW)
     assert (again.code, again.state) == (code, "scored")
     assert again.note == "the same content was added before: this is its receipt"
     assert count(board, submissions) == 1
 
 
-def test_what_fails_where_it_was_rejected_before_need_not_be_sent_again(sqlite_board, submission, monkeypatch):
+def test_what_fails_where_it_was_rejected_before_need_not_be_sent_again(sqlite_board, submission, sandbox_jobs):
     board = replace(sqlite_board, settings=replace(sqlite_board.settings, variants=1))
     source = str(submission("Ann", variants=("k=1", "k=2")))
     assert (add(board, source, now=NOW).state, status_of(board, NOW).to_be_sent_again) == ("rejected", [])
-    failing = raising(FailedError(reason="it took more than 600 seconds"))
-    monkeypatch.setattr(preparing, "receive_in_sandbox", failing)
+    sandbox_jobs.unopened.add("Ann")
     assert (add(board, source, now=NOW).state, status_of(board, NOW).to_be_sent_again) == ("rejected", [])
 
 
-def raising(error):
-    def run(*_):
-        raise error
-
-    return run
-
-
-def test_a_quota_is_said_before_anything_is_scored(board, submission, monkeypatch):
+def test_a_quota_is_said_before_anything_is_scored(board, submission, sandbox_jobs):
     board = with_quota(board, 2, "Europe/Warsaw")
     for seed in (1, 2):
         add(board, str(submission("Ann", seed=seed)), now=NOW)
-    monkeypatch.setattr(preparing, "score_in_sandbox", None)
+    sandbox_jobs.scored.clear()
     with pytest.raises(QuotaError) as caught:
         add(board, str(submission("Ann", seed=3)), now=NOW)
     assert str(caught.value) == (
         "The quota is used up: Ann sent 2 of 2 submissions on 2027-01-10 (Europe/Warsaw)\n"
         "  the next day begins at 2027-01-10T23:00:00Z; nothing was scored"
     )
-    assert len(stored(board)) == 2
+    assert (len(stored(board)), sandbox_jobs.scored) == (2, [])
 
 
 def test_a_quota_is_of_the_day_of_arrival(board, submission):
@@ -362,7 +329,7 @@ def test_what_was_withdrawn_and_is_sent_again_is_told_to_be_withdrawn(sqlite_boa
 def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_path):
     """Nothing listens at the address; git's words are told by status, and no longer once it is something else."""
     board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
-    receipt = add(board, "git+https://anna:secret@127.0.0.1:1/team.git@main", submitter="Team", now=NOW)
+    receipt = add(board, "git+https://anna:hunter2@127.0.0.1:1/team.git@main", submitter="Team", now=NOW)
     assert (receipt.name, receipt.state) == ("team@main", "failed")
     assert receipt.source == "git+https://127.0.0.1:1/team.git@main"
     assert receipt.reason == "the branch cannot be fetched"
@@ -372,7 +339,7 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     site.build(board, str(tmp_path / "site"), now=NOW)
     written = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
     assert [path for path in written if b"127.0.0.1" in path.read_bytes()] == []
-    assert [path for path in (*written, tmp_path / "board.tar") if b"secret" in path.read_bytes()] == []
+    assert [path for path in (*written, tmp_path / "board.tar") if b"hunter2" in path.read_bytes()] == []
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(served, kills
     assert set(states) <= {"done", "failed"}
     with board.reading() as connection:
         reasons = set(connection.execute(select(jobs.c.reason).where(jobs.c.state == queue.FAILED)).scalars())
-        twice = connection.execute(select(func.count()).where(jobs.c.deaths >= queue.MOST_DEATHS)).scalar_one()
+        twice = connection.execute(select(func.count()).where(jobs.c.deaths >= queue.MAX_DEATHS)).scalar_one()
         deaths = connection.execute(select(func.sum(jobs.c.deaths))).scalar_one()
     print(f"{kills} workers killed, {deaths} leases ended by it, {twice} jobs failed of {sent}")
     assert reasons <= {queue.DIED}

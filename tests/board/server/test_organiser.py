@@ -174,7 +174,7 @@ def test_a_rescoring_that_cannot_be_done_fails_with_its_reason(served, organiser
     scored(served, "anna")
     Path(served.board.settings.answers, "test-A", "expected.tsv").unlink()
     organiser.post(f"{HOME}/rescore")
-    for _ in range(queue.MOST_LEASES):
+    for _ in range(queue.MAX_LEASES):
         served.work()
         served.clock.wait(minutes=10)
     home = organiser.get(HOME).text

@@ -16,8 +16,10 @@ from sqlalchemy import func, insert, select, update
 
 from geval_py.board.database import store
 from geval_py.board.database.schema import blobs, jobs, submissions, submitters, uploads
-from geval_py.board.database.store import StoreError
+from geval_py.board.database.store import Board, StoreError
+from geval_py.board.intake import sandbox
 from geval_py.board.server import live, queue, worker
+from geval_py.board.server import uploads as queue_of_uploads
 from geval_py.board.server.worker import Worker
 from geval_py.cli.board import pages
 
@@ -140,14 +142,14 @@ def test_the_longest_pause_after_an_error_is_kept(board):
     (team,) = teams(board, ["team"])
     enqueue(board, team)
     clock = Clock()
-    for lease in range(1, queue.MOST_LEASES):
+    for lease in range(1, queue.MAX_LEASES):
         job = queue.lease(board, clock())
         with queue.changing(board) as connection:
             queue.put_back(connection, job, clock(), "the disk is full")
         clock.wait(seconds=queue.PAUSE_SECONDS * 2 ** (lease - 1) - 1)
         assert queue.lease(board, clock()) is None
         clock.wait(seconds=1)
-    assert queue.lease(board, clock()).lease == queue.MOST_LEASES
+    assert queue.lease(board, clock()).lease == queue.MAX_LEASES
 
 
 @ON_BOTH
@@ -185,18 +187,17 @@ def states(served):
 
 def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
     sent(served)
-    score = worker._score
+    run = sandbox.run_in_sandbox
 
-    def slow(work, upload_id, place, now):
-        score(work, upload_id, place, now)
+    def slow(*words, **more):
         with served.board.writing() as connection:  # another worker took the job meanwhile
             connection.execute(update(jobs).values(lease=jobs.c.lease + 1))
+        return run(*words, **more)
 
-    monkeypatch.setattr(worker, "_score", slow)
-    own = Worker(served.board.folder, at_once=1, clock=served.clock)
-    own.run(until_idle=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(sandbox, "run_in_sandbox", slow)
+        Worker(served.board.folder, at_once=1, clock=served.clock).run(until_idle=True)
     assert states(served) == ["waiting"]
-    monkeypatch.setattr(worker, "_score", score)
     served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
     assert served.work() == 1
     assert states(served) == ["done"]
@@ -221,14 +222,14 @@ from datetime import datetime
 from geval_py.board.server import worker
 
 folder, moment, killer = sys.argv[1:]
-score = worker._score
+score = worker.score_upload
 
-def killed(work, *more):
+def killed(board, work, *more):
     if work.job.id == int(killer):
         os._exit(9)
-    score(work, *more)
+    return score(board, work, *more)
 
-worker._score = killed
+worker.score_upload = killed
 worker.Worker(folder, at_once=4, clock=lambda: datetime.fromisoformat(moment)).run(until_idle=True)
 """
 
@@ -254,10 +255,10 @@ def test_an_error_is_tried_again_later_and_at_last_fails(served, monkeypatch):
     def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(worker, "_score", broken)
-    for lease in range(1, queue.MOST_LEASES + 1):
+    monkeypatch.setattr(queue_of_uploads, "place_of", broken)
+    for lease in range(1, queue.MAX_LEASES + 1):
         assert served.work() == 1
-        assert states(served) == (["waiting"] if lease < queue.MOST_LEASES else ["failed"])
+        assert states(served) == (["waiting"] if lease < queue.MAX_LEASES else ["failed"])
         served.clock.wait(seconds=queue.PAUSE_SECONDS * 2**lease)
     told = program.get(f"/api/uploads/{number}").json()
     assert (told["state"], told["reason"]) == ("failed", "[Errno 28] No space left on device")
@@ -275,25 +276,26 @@ def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
     assert len(digests) == 2  # the files of the submissions
 
 
-def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch):
+def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch, sandbox_jobs):
     """What it has done is not done again, and its lease is still its own."""
     sent(served)
     own = Worker(served.board.folder, at_once=1, clock=served.clock)
-    store, tried = own._store, []
+    writing, tried = Board.writing, []
 
-    def sometimes(works):
-        tried.append(len(works))
-        if len(tried) < 3:
-            raise StoreError(path="board", reason="the server closed the connection")
-        store(works)
-        own.stop()
+    def sometimes(board, *seconds):
+        if sandbox_jobs.scored:
+            tried.append("to store")
+            if len(tried) < 3:
+                raise StoreError(path="board", reason="the server closed the connection")
+            own.stop()
+        return writing(board, *seconds)
 
-    monkeypatch.setattr(own, "_store", sometimes)
+    monkeypatch.setattr(Board, "writing", sometimes)
     monkeypatch.setattr(worker, "AWAY_SECONDS", 0.01)
     thread = threading.Thread(target=own.run)
     thread.start()
     thread.join(30)
-    assert tried == [1, 1, 1]
+    assert (len(tried), len(sandbox_jobs.scored)) == (3, 1)
     assert states(served) == ["done"]
     with served.board.reading() as connection:
         assert connection.execute(select(jobs.c.lease)).scalars().all() == [1]
@@ -306,12 +308,12 @@ def stored_at_once(served, monkeypatch, score):
     own, sizes = Worker(served.board.folder, at_once=4, clock=served.clock), []
     store = own._store
 
-    def counted(works):
+    def counted(works, seconds):
         sizes.append(len(works))
-        store(works)
+        store(works, seconds)
 
     monkeypatch.setattr(own, "_store", counted)
-    monkeypatch.setattr(worker, "_score", lambda work, *_: score(work.job.id, sizes))
+    monkeypatch.setattr(worker, "score_upload", lambda board, work, *_: score(work.job.id, sizes) or work)
     assert own.run(until_idle=True) == 4
     assert states(served) == ["done"] * 4
     return sizes
@@ -319,7 +321,7 @@ def stored_at_once(served, monkeypatch, score):
 
 def test_jobs_that_finish_together_are_stored_together(served, monkeypatch):
     together = threading.Barrier(4)
-    assert stored_at_once(served, monkeypatch, lambda *_: together.wait(30)) == [4]
+    assert stored_at_once(served, monkeypatch, lambda *_: together.wait(30) and None) == [4]
 
 
 def test_no_finished_job_waits_for_one_that_takes_long(served, monkeypatch):

@@ -7,6 +7,7 @@ import cProfile
 import os
 import re
 from collections import Counter
+from dataclasses import asdict
 from datetime import timedelta
 from secrets import token_urlsafe
 
@@ -15,7 +16,7 @@ from samples import NOW, output, words_of
 from sqlalchemy import Engine, event
 
 from geval_py.board import submission
-from geval_py.board.intake.sandbox_child import JOBS
+from geval_py.board.intake.child import JOBS
 from geval_py.board.server import accounts
 
 OUT = "/upload/out.tsv?test=test-A"
@@ -135,16 +136,15 @@ def test_scoring_right_guesses_takes_the_same_steps_as_scoring_wrong_ones(challe
             source="a", digest="0" * 64, name="a", files=(file,), outputs=(one,), details=submission.Details()
         )
         arguments = {
-            "parcel": submission.parcel_document(parcel),
+            "parcel": asdict(parcel),
             "wanted": [["test-A", "test-A/out.tsv", ["PerplexityHashed", "LikelihoodHashed"]]],
-            "check": True,
             "challenge": str(challenge),
             "answers": str(challenge.parent / "answers"),
             "metric": "PerplexityHashed",
             "seed": 1,
         }
         limits = {"bytes": 10**6, "seconds": 60}
-        work.append(calls(JOBS["score"], arguments, limits, str(place)))
+        work.append(calls(JOBS["process"], arguments, limits, str(place)))
     assert sum(work[1].values()) > 1000
     assert work[1] == work[2]
 

@@ -1,0 +1,127 @@
+"""Prepare jobs in threads, whose work is done by child processes, and store those that finish together.
+
+``geval board scan``, ``geval board rescore`` and the server's worker run through this. A job that takes long makes
+way for those that wait, and is prepared again, with all its time, when nothing else is left.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from tempfile import mkdtemp
+from typing import Generic, TypeAlias, TypeVar
+
+from geval_py.board.intake.sandbox import STOP_SECONDS, end_children
+from geval_py.board.intake.workspace import workspace
+
+GROUP = 16  # jobs that are stored in one transaction, at most
+AHEAD = 4  # for each thread, so many jobs are prepared before they are stored
+HASTE_SECONDS = 20  # after which a job makes way for those that wait
+GATHER_SECONDS = 0.5  # for which a finished job waits for others, to be stored together
+LOOK_SECONDS = 0.5  # between two looks for new jobs
+
+Job = TypeVar("Job")
+Progress: TypeAlias = "Callable[[int, int], None]"
+
+
+@dataclass(slots=True, eq=False)
+class _Task(Generic[Job]):
+    """A job that is being prepared in its place, or is not stored yet; ``ended`` is in monotonic seconds."""
+
+    job: Job
+    place: str
+    is_hasty: bool
+    began: float = 0.0
+    ended: float = 0.0
+
+    def is_cut_short(self) -> bool:
+        return self.is_hasty and self.ended - self.began >= HASTE_SECONDS
+
+
+def run(
+    take: Callable[[Sequence[Job]], Job | None],
+    prepare: Callable[[Job, str, float | None], Job],
+    store: Callable[[Sequence[Job], float | None], None],
+    *,
+    threads: int | None = None,
+    ahead: int | None = None,
+    in_haste: bool = False,
+    tick: Callable[[Sequence[Job]], None] = lambda _: None,
+    stop: threading.Event | None = None,
+    is_endless: bool = False,
+) -> list[Job]:
+    """Prepare jobs and store them until none is left, or until ``stop`` is set; return those that were left then.
+
+    ``take`` returns the next job beside those that are at work, None if there is none now. ``prepare`` is called in a
+    thread with a job, an empty folder and, ``in_haste``, the seconds that it may take; it returns what to store.
+    ``store`` is called with jobs that have finished together, in the order in which they began. ``tick`` is called
+    every now and then with all that are at work. After an interrupt all children are killed, and what was finished is
+    stored, for which ``store`` may wait so many seconds.
+    """
+    threads = threads or os.cpu_count() or 1
+    ahead = ahead or threads * AHEAD + GROUP
+    running: dict[Future[Job], _Task[Job]] = {}
+    slow: list[Job] = []
+
+    def work(task: _Task[Job]) -> Job:
+        task.began = time.monotonic()
+        try:
+            return prepare(task.job, task.place, HASTE_SECONDS if task.is_hasty else None)
+        finally:
+            task.ended = time.monotonic()
+
+    def settle(finished: Sequence[Future[Job]], seconds: float | None = None) -> None:
+        ready = [one for one in finished if not running[one].is_cut_short()]
+        if ready:
+            store([one.result() for one in ready], seconds)
+        for one in finished:
+            task = running.pop(one)
+            shutil.rmtree(task.place, ignore_errors=True)
+            if one not in ready:
+                slow.append(task.job)
+
+    executor = ThreadPoolExecutor(threads)
+    with workspace() as places:
+        try:
+            while stop is None or not stop.is_set():
+                tick([task.job for task in running.values()])
+                while len(running) < ahead:
+                    job, is_hasty = take([*(task.job for task in running.values()), *slow]), in_haste
+                    if job is None and slow and not any(task.is_hasty for task in running.values()):
+                        job, is_hasty = slow.pop(0), False
+                    if job is None:
+                        break
+                    task = _Task(job, mkdtemp(dir=places), is_hasty)
+                    running[executor.submit(work, task)] = task
+                if running:
+                    settle(_finished_together(running))
+                elif not is_endless:
+                    break
+                elif stop is not None:
+                    stop.wait(LOOK_SECONDS)
+            return [task.job for task in running.values()]
+        except KeyboardInterrupt:
+            finished = [one for one in running if one.done() and one.exception() is None]
+            end_children(places, running)
+            if finished:
+                settle(finished, STOP_SECONDS)
+            raise
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+            end_children(places, running)
+
+
+def _finished_together(running: dict[Future[Job], _Task[Job]]) -> list[Future[Job]]:
+    """Wait for jobs that finish together; return none if none has finished for a while."""
+    wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+    finished = [one for one in running if one.done()]
+    ends = min((running[one].ended for one in finished), default=0.0) + GATHER_SECONDS
+    while finished and len(finished) < min(len(running), GROUP) and (left := ends - time.monotonic()) > 0:
+        wait(running.keys() - set(finished), timeout=left, return_when=FIRST_COMPLETED)
+        finished = [one for one in running if one.done()]
+    return finished[:GROUP]
