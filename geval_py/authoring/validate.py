@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING
 
-from geval_py.errors import DataError, GevalError, MalformedLineError, MissingPackageError, UsageError
-from geval_py.reading import challenge, compression, config, rewriting, splits
+from geval_py.errors import DataError, GevalError, MissingPackageError, UsageError
+from geval_py.reading import challenge, compression, config, rewriting, sources, splits
 from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, is_utf8, read_lines
-from geval_py.reading.outputs import OUTPUT_FILE
+from geval_py.reading.outputs import OUTPUT_FILE, Output
 from geval_py.scoring import evaluate
-from geval_py.scoring.in_memory import score_lists
-from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest
 from geval_py.text import named
+
+if TYPE_CHECKING:
+    from geval_py.scoring.metrics.base import Metric
 
 TOLERANCE = 1e-4
 OLD_TRAIN_FILE = "train.tsv"
@@ -62,104 +63,80 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
     """Find faults of a text file: it is empty, or has carriage returns, spaces at line ends, or bytes not in UTF-8.
 
     With ``columns``, all lines must have the same number of columns. Return the number of lines too, None if the file
-    cannot be read.
+    cannot be read. The faults are in GEval's order, with the first line of each.
     """
+    lines = 0
+    broken: dict[str, list[int]] = {_NO_UTF8: [], _CARRIAGE_RETURN: [], _SPACE_AT_END: []}  # the numbers of lines
+    bad_bytes: list[int] = []  # the first of a line that is not UTF-8
+    widths: dict[int, int] = {}  # the first line of each number of columns
     try:
-        found = _Found()
         with LineReader(path) as reader:
             while block := reader.block():
-                found.add(block, columns=columns)
-        if not found.lines:
-            return [Fault.of_files("Empty file", path)], 0
+                is_suspect = b"\r" in block or b" \n" in block or not is_utf8(block)
+                for number, line in enumerate(block.split(b"\n")[:-1] if is_suspect or columns else (), lines + 1):
+                    widths.setdefault(line.count(b"\t") + 1, number)
+                    broken[_CARRIAGE_RETURN] += [number] if b"\r" in line else []
+                    broken[_SPACE_AT_END] += [number] if line.endswith(b" ") else []
+                    try:
+                        line.decode()
+                    except UnicodeDecodeError as error:
+                        broken[_NO_UTF8].append(number)
+                        bad_bytes.append(line[error.start])
+                lines += block.count(b"\n")
     except DataError as error:
         return [Fault(str(error))], None
     except OSError as error:
         return [Fault.of_files(f"Cannot read: {error.strerror}", path)], None
-    return found.faults(path), found.lines
-
-
-class _Found:
-    """The number of lines with each fault, and the first of them."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self._first: dict[str, tuple[int, bytes]] = {}  # the number of the first line with a fault, and the line
-        self._counts: Counter[str] = Counter()
-        self._widths: dict[int, int] = {}  # the first line of each number of columns
-
-    def add(self, block: bytes, *, columns: bool) -> None:
-        """Check a block of whole lines."""
-        suspects = b"\r" in block or b" \n" in block or not is_utf8(block)
-        if suspects or columns:
-            for number, line in enumerate(block.split(b"\n")[:-1], self.lines + 1):
-                if suspects:
-                    self._check_line(line, number)
-                if columns:
-                    self._widths.setdefault(line.count(b"\t") + 1, number)
-        self.lines += block.count(b"\n")
-
-    def _check_line(self, line: bytes, number: int) -> None:
-        for what, is_so in (
-            (_CARRIAGE_RETURN, b"\r" in line),
-            (_SPACE_AT_END, line.endswith(b" ")),
-            (_NO_UTF8, not is_utf8(line)),
-        ):
-            if is_so:
-                self._first.setdefault(what, (number, line))
-                self._counts[what] += 1
-
-    def faults(self, path: str) -> list[Fault]:
-        """Return the faults that were found, in GEval's order, with the first line of each."""
-        faults = []
-        for what in filter(self._counts.__getitem__, (_NO_UTF8, _CARRIAGE_RETURN, _SPACE_AT_END)):
-            number, line = self._first[what]
-            more = f", and {self._counts[what] - 1} more" if self._counts[what] > 1 else ""
-            place = f"line {number}{more}"
+    if not lines:
+        return [Fault.of_files("Empty file", path)], 0
+    faults = []
+    for what, numbers in broken.items():
+        if numbers:
+            place = f"line {numbers[0]}" + (f", and {len(numbers) - 1} more" if len(numbers) > 1 else "")
             if what == _NO_UTF8:
-                faults.append(Fault(what.format(line[_undecodable(line) or 0]), path, place))
+                faults.append(Fault(what.format(bad_bytes[0]), path, place))
             else:
                 faults.append(Fault.of_files(what, path, detail=place))
-        if len(self._widths) > 1:
-            (width, first), (other, second), *_ = self._widths.items()
-            detail = f"line {first} has {width}, line {second} has {other}"
-            faults.append(Fault.of_files("The file contains varying number of columns", path, detail=detail))
-        return faults
+    if columns and len(widths) > 1:
+        (width, first), (other, second), *_ = widths.items()
+        detail = f"line {first} has {width}, line {second} has {other}"
+        faults.append(Fault.of_files("The file contains varying number of columns", path, detail=detail))
+    return faults, lines
 
 
-def _undecodable(data: bytes) -> int | None:
-    """Return the place of the first byte that is not UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return None
-
-
-def score_faults(
+def _score_faults(
     task: config.Task, test_name: str, expected: str, schemes: Sequence[evaluate.Named]
 ) -> Iterator[Fault]:
     """Score the answers of a set as a perfect output with each metric; less than the best score is a fault."""
-    with tempfile.TemporaryDirectory(prefix="geval-validation-") as folder:
-        os.mkdir(os.path.join(folder, test_name))
-        output = os.path.join(folder, test_name, OUTPUT_FILE)
-        open(output, "x").close()  # the output must exist before it is written, for each metric anew
-        task = replace(
-            task, test_name=test_name, expected_directory=task.directory, out_directory=folder, out_files=(output,)
-        )
-        for scheme in schemes:
-            try:
-                split = splits.locate(task)
-                write_perfect(output, expected, split, scheme[1])
-                yield from _imperfect(task, split, scheme)
-            except GevalError as error:
-                yield _fault_in(error, output, expected)
+    task = replace(task, test_name=test_name, expected_directory=task.directory, out_files=(sources.STANDARD_INPUT,))
+    for scheme in schemes:
+        metric = scheme[1]
+        try:
+            split = splits.locate(task)
+            header = split.output_header
+            perfect = partial(_perfect_output, expected, header, metric)
+            output = Output(path=sources.memory_file(expected, perfect), name=OUTPUT_FILE, parameters={})
+            vocabulary = evaluate.vocabulary_for([scheme], task)
+            evaluation = evaluate.evaluate_output(split, output, [scheme], vocabulary)
+        except DataError as error:
+            yield Fault(str(error))
+        except GevalError as error:  # a missing package is of no file, so that it is said once
+            yield Fault(str(error), "" if isinstance(error, MissingPackageError) else expected)
+        else:
+            value, best = evaluation.scores[0].value, metric.measure.best
+            is_reachable = math.isfinite(best) and metric.answers != "shares"
+            if is_reachable and not math.isclose(best, value, rel_tol=0, abs_tol=TOLERANCE):
+                yield Fault(
+                    "The best possible value was not obtained with the expected data, "
+                    f"expected: {shortest(best)} , obtained: {shortest(value)}",
+                    split.expected,
+                    f"with {evaluation.scores[0].name}",
+                )
 
 
-def write_perfect(path: str, expected: str, split: splits.Split, metric: Metric) -> None:
-    """Write the output that is certain of each answer."""
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        words = read_lines(expected, header=split.output_header)
-        file.writelines(f"{perfect_line(word, metric)}\n" for word in words)
+def _perfect_output(expected: str, header: str | None, metric: Metric) -> Iterator[bytes]:
+    for word in read_lines(expected, header=header):
+        yield f"{perfect_line(word, metric)}\n".encode()
 
 
 def perfect_line(word: str, metric: Metric) -> str:
@@ -172,62 +149,6 @@ def perfect_line(word: str, metric: Metric) -> str:
         return word if metric.answers == "shares" else f"{word}:1.0"
     plain = not metric.is_of_words or (metric.bits is None and is_class_line(word))
     return word if plain else f"{word}:1.0"
-
-
-def metrics_of_other_outputs(items: Sequence[Sequence[str]], metrics: Sequence[Metric]) -> list[str]:
-    """Return the names of the metrics for which no output is right that is right for the first metric.
-
-    ``items`` are pairs of an input and its answer. A metric whose library is missing is taken to suit.
-    """
-    first, *others = metrics
-    return [
-        other.name
-        for other in others
-        if not any(all(_is_right(items, given, metric) for metric in (first, other)) for given in (first, other))
-    ]
-
-
-def _is_right(items: Sequence[Sequence[str]], given: Metric, metric: Metric) -> bool:
-    """Whether the output that is certain of each answer, in the format of ``given``, gets the metric's best score."""
-    inputs, answers = zip(*items, strict=True)
-    outputs = [perfect_line(answer, given) for answer in answers]
-    try:
-        scored = score_lists(outputs, answers, [metric.name], inputs=inputs, vocabulary=answers)
-    except UsageError:
-        return True
-    except DataError:
-        return False
-    return _reaches_best(scored.scores[0].value, metric)
-
-
-def _reaches_best(value: float, metric: Metric) -> bool:
-    """Whether a perfect output's score is the metric's best, if that can be reached."""
-    best = metric.measure.best
-    is_reachable = math.isfinite(best) and metric.answers != "shares"
-    return not is_reachable or math.isclose(best, value, rel_tol=0, abs_tol=TOLERANCE)
-
-
-def _imperfect(task: config.Task, split: splits.Split, scheme: evaluate.Named) -> Iterator[Fault]:
-    evaluation = evaluate.evaluate_output(split, split.outputs[0], [scheme], evaluate.vocabulary_for([scheme], task))
-    value = evaluation.scores[0].value
-    if not _reaches_best(value, scheme[1]):
-        yield Fault(
-            "The best possible value was not obtained with the expected data, "
-            f"expected: {shortest(scheme[1].measure.best)} , obtained: {shortest(value)}",
-            split.expected,
-            f"with {evaluation.scores[0].name}",
-        )
-
-
-def _fault_in(error: GevalError, output: str, expected: str) -> Fault:
-    """Make a fault of an error in scoring; the lines of a perfect output are those of the answers."""
-    if isinstance(error, MissingPackageError):
-        return Fault(str(error))  # of no file, so that it is said once
-    if not isinstance(error, DataError):
-        return Fault(str(error), expected)
-    if isinstance(error, MalformedLineError) and error.path == output:
-        error.path = expected
-    return Fault(str(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,36 +168,41 @@ def validate_challenge(directory: str, given: config.Task | None = None) -> Vali
     """
     if not os.path.isdir(directory):
         return Validation(faults=(Fault.of_files("No challenge directory", directory),))
-    head = [
-        os.path.join(directory, name)
-        for name in (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
-    ]
+    names = (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
+    head = [os.path.join(directory, name) for name in names]
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
     task, schemes = _read_config(directory, given or config.Task(), faults)
     if task.selector is not None:
-        path = named(os.path.join(directory, config.CONFIG_FILE))
-        raise UsageError(message=f"{path} has --selector: parts of JSON lines are not validated, only scored")
+        raise UsageError(
+            message=f"{named(head[0])} has --selector: parts of JSON lines are not validated, only scored"
+        )
     if not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
     for path in filter(os.path.isfile, head):
         faults += text_faults(path)[0]
-    names = _test_sets(directory)
-    if not names:
-        faults.append(
-            Fault(
-                f"No directories with test data, expected `{splits.DEV_SET}` and/or `{splits.HIDDEN_SET}` directory",
-                directory,
-            )
-        )
-    for name in names:
+    with os.scandir(directory) as entries:
+        folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    sets = sorted(name for name in folders if name.startswith(("dev-", "test-")))
+    if not sets:
+        expected = f"expected `{splits.DEV_SET}` and/or `{splits.HIDDEN_SET}` directory"
+        faults.append(Fault(f"No directories with test data, {expected}", directory))
+    for name in sets:
         faults += _set_faults(directory, name, task, schemes)
-    warnings, of_train = _check_train(directory, task, schemes)
-    train = [splits.TRAINING_SET] if os.path.isdir(os.path.join(directory, splits.TRAINING_SET)) else []
-    of_headers = _header_faults(directory, task, names + train)
-    return Validation(faults=tuple(dict.fromkeys([*faults, *of_train, *of_headers])), warnings=warnings)
+    warnings: tuple[str, ...] = ()
+    training = os.path.join(directory, splits.TRAINING_SET)
+    if os.path.isdir(training):
+        sets.append(splits.TRAINING_SET)
+        if files_named(training, OLD_TRAIN_FILE):
+            warnings = OLD_TRAIN_WARNINGS
+        else:
+            faults += _set_faults(directory, splits.TRAINING_SET, task, schemes)
+    faults += _header_faults(directory, task, sets)
+    return Validation(faults=tuple(dict.fromkeys(faults)), warnings=warnings)
 
 
-def _read_config(directory: str, given: config.Task, faults: list[Fault]) -> tuple[config.Task, list[evaluate.Named]]:
+def _read_config(
+    directory: str, given: config.Task, faults: list[Fault]
+) -> tuple[config.Task, Sequence[evaluate.Named]]:
     """Return the task and its metrics; a faulty config.txt adds to ``faults``."""
     task = config.Task(out_directory=directory)
     try:
@@ -303,40 +229,46 @@ def _read_config(directory: str, given: config.Task, faults: list[Fault]) -> tup
         return task, []
 
 
-def _test_sets(directory: str) -> list[str]:
-    with os.scandir(directory) as entries:
-        names = [e.name for e in entries if e.is_dir(follow_symlinks=False) and e.name.startswith(("dev-", "test-"))]
-    return sorted(names)
-
-
 def files_named(folder: str, pattern: str) -> list[str]:
     """Return the files of a folder, compressed or not, whose names match a pattern, in order."""
+    patterns = [pattern + end for end in ("", *compression.COMPRESSED_ENDINGS)]
     with os.scandir(folder) as entries:
-        names = [
-            entry.name
-            for entry in entries
-            if entry.is_file()
-            and any(fnmatchcase(entry.name, pattern + end) for end in ("", *compression.COMPRESSED_ENDINGS))
-        ]
-    return [os.path.join(folder, name) for name in sorted(names)]
+        names = sorted(entry.name for entry in entries if entry.is_file())
+    return [os.path.join(folder, name) for name in names if any(fnmatchcase(name, one) for one in patterns)]
+
+
+def _answers_in(folder: str) -> list[str]:
+    """Return the files with the answers of a set, or where there is no expected.tsv those in another format."""
+    paths = files_named(folder, splits.EXPECTED_FILE)
+    other = None if paths else find_answers(os.path.join(folder, splits.EXPECTED_FILE))
+    return paths if other is None else [other]
 
 
 def _set_faults(directory: str, name: str, task: config.Task, schemes: Sequence[evaluate.Named]) -> Iterator[Fault]:
     folder = os.path.join(directory, name)
-    inputs = files_named(folder, splits.INPUT_FILE)
     lines: dict[str, int] = {}
+    expected: list[str] = []
     is_free = any(metric.has_free_input for _, metric in schemes)
-    yield from _file_faults(inputs, folder, splits.INPUT_FILE, "the input", "input", lines, columns=not is_free)
     one_answer = all(metric.answers in {"one", "shares"} for _, metric in schemes)
-    try:
-        expected = _answers_in(folder)
-    except DataError as error:
-        expected = []
-        yield Fault(str(error))
-    else:
-        yield from _file_faults(
-            expected, folder, splits.EXPECTED_FILE, "the expected results", "expected", lines, columns=one_answer
-        )
+    for file, what, kind, columns in (
+        (splits.INPUT_FILE, "the input", "input", not is_free),
+        (splits.EXPECTED_FILE, "the expected results", "expected", one_answer),
+    ):
+        try:
+            paths = files_named(folder, file) if kind == "input" else _answers_in(folder)
+        except DataError as error:
+            yield Fault(str(error))
+            continue
+        expected = paths if kind == "expected" else []
+        if not paths:
+            hint = _HIDDEN if kind == "expected" and name.startswith("test-") else ""
+            yield Fault.of_files(f"No file with {what}", os.path.join(folder, file), detail=hint)
+        elif len(paths) > 1:
+            yield Fault.of_files(f"Too many {kind} files", *paths)
+        else:
+            faults, counted = text_faults(paths[0], columns=columns)
+            lines |= {} if counted is None else {paths[0]: counted}
+            yield from faults
     if len(set(lines.values())) == 2:
         yield Fault(
             "The number of lines in input and expected file is not the same",
@@ -346,35 +278,7 @@ def _set_faults(directory: str, name: str, task: config.Task, schemes: Sequence[
     if outputs:
         yield Fault.of_files("Output file/s detected", *outputs)
     if len(expected) == 1:
-        yield from score_faults(task, name, expected[0], schemes)
-
-
-def _answers_in(folder: str) -> list[str]:
-    """Return the files with the answers of a set, or where there is no expected.tsv those in another format."""
-    found = files_named(folder, splits.EXPECTED_FILE)
-    other = None if found else find_answers(os.path.join(folder, splits.EXPECTED_FILE))
-    return found if other is None else [other]
-
-
-def _file_faults(
-    paths: Sequence[str],
-    folder: str,
-    name: str,
-    what: str,
-    kind: str,
-    lines: dict[str, int],
-    *,
-    columns: bool = True,
-) -> Iterator[Fault]:
-    if not paths:
-        hint = _HIDDEN if name == splits.EXPECTED_FILE and os.path.basename(folder).startswith("test-") else ""
-        yield Fault.of_files(f"No file with {what}", os.path.join(folder, name), detail=hint)
-    elif len(paths) > 1:
-        yield Fault.of_files(f"Too many {kind} files", *paths)
-    else:
-        faults, counted = text_faults(paths[0], columns=columns)
-        lines |= {} if counted is None else {paths[0]: counted}
-        yield from faults
+        yield from _score_faults(task, name, expected[0], schemes)
 
 
 def _header_faults(directory: str, task: config.Task, names: Sequence[str]) -> Iterator[Fault]:
@@ -389,16 +293,14 @@ def _header_faults(directory: str, task: config.Task, names: Sequence[str]) -> I
             yield Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
         width = _first_width(path)
         for name in names:
-            for items in _files_of(os.path.join(directory, name), file):
+            folder = os.path.join(directory, name)
+            paths: list[str] = []
+            with suppress(DataError):  # a fault of the set
+                paths = _answers_in(folder) if file == splits.EXPECTED_FILE else files_named(folder, file)
+            for items in paths:
                 if width is not None and (own := _first_width(items)) is not None and own != width:
                     detail = f"the header has {width}, line 1 has {own}"
                     yield Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
-
-
-def _files_of(folder: str, name: str) -> list[str]:
-    with suppress(DataError):  # a fault of the set
-        return _answers_in(folder) if name == splits.EXPECTED_FILE else files_named(folder, name)
-    return []
 
 
 def _first_width(path: str) -> int | None:
@@ -408,15 +310,3 @@ def _first_width(path: str) -> int | None:
     except DataError:
         return None
     return None if first is None else first.count("\t") + 1
-
-
-def _check_train(
-    directory: str, task: config.Task, schemes: Sequence[evaluate.Named]
-) -> tuple[tuple[str, ...], Sequence[Fault]]:
-    """Return the warnings and the faults of the training set, if there is one."""
-    folder = os.path.join(directory, splits.TRAINING_SET)
-    if not os.path.isdir(folder):
-        return (), ()
-    if files_named(folder, OLD_TRAIN_FILE):
-        return OLD_TRAIN_WARNINGS, ()
-    return (), list(_set_faults(directory, splits.TRAINING_SET, task, schemes))

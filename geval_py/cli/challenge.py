@@ -9,13 +9,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from geval_py.authoring import corpora, leaks, make
-from geval_py.authoring.init import init_challenge, sample_for
-from geval_py.authoring.validate import metrics_of_other_outputs, validate_challenge
+from geval_py.authoring.init import init_challenge
+from geval_py.authoring.validate import validate_challenge
 from geval_py.checking.rules import find_rules
 from geval_py.cli import check, commands, terminal
 from geval_py.errors import UsageError
 from geval_py.reading import config, gap_columns
-from geval_py.scoring.evaluate import select_schemes
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
@@ -282,13 +281,6 @@ def init(task: Task, settings: Settings) -> int:
         sys.stdout.write(INIT_INSTRUCTIONS)
         return 2
     init_challenge(task, precision=settings.precision, percentage=settings.percentage)
-    metrics = [metric for _, metric in select_schemes(task)]
-    others = metrics_of_other_outputs(sample_for(metrics[0]).dev, metrics)
-    if others:
-        terminal.note(
-            f"the sample data are for {metrics[0].name}; no output that is right for it is right for "
-            f"{' or '.join(others)}, too: give a metric of other outputs a challenge of its own"
-        )
     folder = task.expected_directory
     print(
         f"geval: {named(folder)} holds a challenge with sample data. Replace the data and the README, and then\n"

@@ -9,10 +9,9 @@ import pytest
 from answer_formats import WRITE, in_another_format
 
 from geval_py import UsageError
-from geval_py.authoring.init import init_challenge, sample_for
-from geval_py.authoring.validate import OLD_TRAIN_WARNINGS, metrics_of_other_outputs, validate_challenge
+from geval_py.authoring.init import init_challenge
+from geval_py.authoring.validate import OLD_TRAIN_WARNINGS, validate_challenge
 from geval_py.reading.config import Task
-from geval_py.scoring.metrics import find_metric
 from geval_py.version import installs
 
 
@@ -422,26 +421,6 @@ def test_faults_of_answers_options_and_baselines(tmp_path, monkeypatch, metric, 
     path = tmp_path / "C/dev-0" / f"{file}.tsv"
     path.write_text(path.read_text().splitlines()[0] + f"\n{text}\n")
     assert faults() == [fault]
-
-
-@pytest.mark.parametrize(
-    ("metrics", "others"),
-    [
-        ("LogLossHashed Accuracy Hit@3 LogLoss", ""),
-        ("Accuracy LogLossHashed", ""),
-        ("LogLossHashed BLEU", "BLEU"),
-        ("BLEU LogLossHashed chrF", "LogLossHashed"),
-        ("CER WER CharMatch", ""),
-        ("RMSE MAE Pearson", ""),
-        ("RMSE Soft-F1 MAE", "Soft-F1"),
-        ("KullbackLeiblerHashed RankCorrelation", ""),
-        ("RMSE-Against-Interval MAE-Against-Interval", ""),
-        ("RMSE-Against-Interval BIO-F1", "BIO-F1"),
-    ],
-)
-def test_metrics_of_other_outputs(metrics, others):
-    found = list(map(find_metric, metrics.split()))
-    assert metrics_of_other_outputs(sample_for(found[0]).dev, found) == others.split()
 
 
 def test_a_missing_package_is_said_once(tmp_path, monkeypatch):

@@ -58,15 +58,6 @@ def test_init_without_a_metric(here, geval):
     assert list(here.iterdir()) == []
 
 
-def test_init_with_metrics_of_other_outputs(geval):
-    words = ("-m", "LogLossHashed8", "-m", "BLEU", "-m", "Accuracy", "-m", "CER")
-    note = (
-        "geval: note: the sample data are for LogLossHashed8; no output that is right for it is right for BLEU or CER, "
-        "too: give a metric of other outputs a challenge of its own\n"
-    )
-    assert geval("--init", "--expected-directory", "C", *words) == (0, "", note + NEXT)
-
-
 def test_init_where_something_is(here, geval):
     (here / "C").mkdir()
     (here / "C/README.md").touch()
