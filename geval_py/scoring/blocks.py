@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 Progress: TypeAlias = Callable[[int, int], None]  # how much of long work is done, and how much there is
 ProgressOf: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]  # by the name of the work
 Submit: TypeAlias = Callable[[Item], Callable[[], Result]]  # starts work, and returns what waits for its result
-RANGE_BYTES = 1 << 21  # that a thread reads at a time
+RANGE_BYTES = 1 << 20  # that a thread reads at a time
 STAND_IN = b"0\n"  # for a missing expected line; every metric takes it for a word, or a class
 
 
