@@ -12,7 +12,7 @@ from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties, notes_on_ties
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import by_accepted_names, unique_names
-from geval_py.scoring import evaluate, scores
+from geval_py.scoring import evaluate
 from geval_py.tables.formats import UNSIGNED
 from geval_py.text import named, some_of, visible
 
@@ -79,7 +79,7 @@ def run(given: argparse.Namespace) -> int:
         sign = settings.format not in UNSIGNED
         split = _with_baseline(splits.locate(task), task, given.baseline)
         results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=sign)
-    evaluations = [result for result in results if isinstance(result, scores.ScoredOutput)]
+    evaluations = [result for result in results if result.error is None]
     if len(evaluations) < 2 <= len(results):
         terminal.complain(
             f"{len(evaluations) or 'none'} of {len(results)} outputs could be scored: there is nothing to compare"
@@ -95,7 +95,7 @@ def run(given: argparse.Namespace) -> int:
             progress=progress,
         )
     score.warn_unbounded_loss(evaluations)
-    failures = [result for result in results if isinstance(result, scores.Failure)]
+    failures = [result for result in results if result.error is not None]
     failed = [named(failure.output.path) for failure in failures]
     notes = [f"{name} could not be scored and is left out" for name in failed]
     if len(failed) > 2:

@@ -23,13 +23,10 @@ from geval_py.reading.splits import Split, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.scores import (
-    Failure,
     MetricScore,
     ScoredOutput,
-    each_score,
     evaluations_of,
     signature_lines,
-    what_is_scored,
 )
 from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Shown, Tabular
 from geval_py.text import named, some_of, visible
@@ -71,7 +68,7 @@ def run(task: Task, settings: Settings) -> int:
     if settings.plot_graph is not None:
         from geval_py.reports.charts import write_graphs
 
-        write_graphs(settings.plot_graph, what_is_scored(scores.results))
+        write_graphs(settings.plot_graph, [result for result in scores.results if result.scores])
     return scores.status
 
 
@@ -113,7 +110,7 @@ def _scores(task: Task, settings: Settings, progress: ProgressBar | None) -> Sco
     if task.tokenizer is not None and others:
         note(f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are")
     results = scored(task, split, schemes, settings, sign=settings.format not in UNSIGNED)
-    _note_losses(what_is_scored(results), infinite=True)
+    _note_losses([result for result in results if result.scores], infinite=True)
     if settings.by_score:
         results.sort(key=_place_by_score)
     interval = _interval(results, settings, progress)
@@ -121,7 +118,7 @@ def _scores(task: Task, settings: Settings, progress: ProgressBar | None) -> Sco
 
 
 def _interval(
-    results: Sequence[ScoredOutput | Failure], settings: Settings, progress: ProgressBar | None
+    results: Sequence[ScoredOutput], settings: Settings, progress: ProgressBar | None
 ) -> Callable[[MetricScore], Interval] | None:
     """Return the function that computes a score's interval, if intervals are wanted; for people it is GEval's."""
     if settings.bootstrap is None:
@@ -130,7 +127,7 @@ def _interval(
 
     from geval_py.explaining.documents import score_interval
 
-    evaluations = what_is_scored(results)
+    evaluations = [result for result in results if result.scores]
     warn_unbounded_loss(evaluations)
     return partial(
         score_interval,
@@ -142,9 +139,9 @@ def _interval(
     )
 
 
-def _place_by_score(result: ScoredOutput | Failure) -> tuple[bool, float]:
+def _place_by_score(result: ScoredOutput) -> tuple[bool, float]:
     """Return a key that sorts by the first metric, the best first; outputs without a score come last."""
-    first = each_score(result, 1)[0]
+    first = result.each_score(1)[0]
     if first is None or math.isnan(first.value):
         return True, 0.0
     return False, -first.value if first.greatest_first(worst=False) else first.value
@@ -158,7 +155,7 @@ class Scores(Tabular):
         task: Task,
         test: str,
         settings: Settings,
-        results: Sequence[ScoredOutput | Failure],
+        results: Sequence[ScoredOutput],
         names: Sequence[str],
         interval: Callable[[MetricScore], Interval] | None,
     ) -> None:
@@ -169,7 +166,7 @@ class Scores(Tabular):
     @property
     def status(self) -> int:
         """The exit status: 1 if an output could not be scored."""
-        return int(any(isinstance(result, Failure) for result in self.results))
+        return int(any(result.error is not None for result in self.results))
 
     def text(self, width: int | None = None) -> Iterator[str]:
         from geval_py.scoring.score_tables import scores_text
@@ -194,10 +191,10 @@ class Scores(Tabular):
         columns = [Column(name=name) for name in ["output", *keys][-len(labels[0]) :]]
         columns += [Column(name=name, alignment="right") for name in self._names]
         rows = zip(labels, self.results, strict=True)
-        return Table(columns, [[*label, *map(self._cell, each_score(of, len(self._names)))] for label, of in rows])
+        return Table(columns, [[*label, *map(self._cell, of.each_score(len(self._names)))] for label, of in rows])
 
     def signatures(self) -> Iterator[str]:
-        return signature_lines(what_is_scored(self.results))
+        return signature_lines(self.results)
 
     def _cell(self, score: MetricScore | None) -> str:
         from geval_py.scoring.score_tables import score_cell
@@ -267,7 +264,7 @@ class ScoresOfChallenges(Tabular):
         return Table([Column(name="challenge", cut="middle"), *columns.values()], rows)
 
 
-def shown_names(results: Sequence[ScoredOutput | Failure], settings: Settings) -> list[str]:
+def shown_names(results: Sequence[ScoredOutput], settings: Settings) -> list[str]:
     """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
     if not settings.names:
         return []
@@ -327,7 +324,7 @@ def workers_at(address: str | None, threads: int | None = None) -> Iterator[Work
 
 def scored(
     task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool
-) -> list[ScoredOutput | Failure]:
+) -> list[ScoredOutput]:
     """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures.
 
     The errors of an output are shown, and the others scored; if the only output has no score at all, its error is
@@ -335,11 +332,11 @@ def scored(
     """
     with workers_at(settings.cluster, settings.threads) as workers:
         results = list(_evaluated(task, split, schemes, settings, sign=sign, workers=workers))
-    evaluations = what_is_scored(results)
+    evaluations = [result for result in results if result.scores]
     if len(results) == 1 and not evaluations:
         evaluations_of(results)
     for result in results:
-        for error in result.errors if isinstance(result, Failure) else ():
+        for error in result.errors:
             show_error(error)
     _note_places(task, split, settings, evaluations)
     return results
@@ -381,7 +378,7 @@ def _evaluated(
     of_lines: bool = False,
     keep_texts: bool = False,
     workers: Workers | None = None,
-) -> Iterator[ScoredOutput | Failure]:
+) -> Iterator[ScoredOutput]:
     """Score as :func:`scored`; ``of_lines`` keeps the texts, and lets filters select lines as they are."""
     return evaluate_split(
         task,

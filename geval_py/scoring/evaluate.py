@@ -7,36 +7,31 @@ Metrics that need the same column share it.
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import Task
 from geval_py.reading.items import InputReader, InputText, Texts
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import Output
-from geval_py.reading.preparation import Preparation, preparation_of
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads, Workers, map_blocks
 from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.base import Column, HashedColumn, LineStatistics, Metric
-from geval_py.scoring.scores import (
-    Failure,
-    MetricScore,
-    NoScore,
-    ScoredOutput,
-    Signature,
-    evaluations_of,
-    failure_of,
-    scores_of,
-)
-from geval_py.scoring.selection import Choice, SelectedLines
+from geval_py.scoring.scores import MetricScore, ScoredOutput, Signature, evaluations_of
 from geval_py.text import visible
+
+if TYPE_CHECKING:
+    from geval_py.reading.preparation import Preparation
+    from geval_py.scoring.selection import Choice, SelectedLines
 
 Named: TypeAlias = tuple[EvaluationScheme, Metric]  # a scheme, and its metric
 Watch: TypeAlias = Callable[[Output], AbstractContextManager[Progress]]  # shows the progress on an output
@@ -52,12 +47,11 @@ def evaluate_split(
     sign: bool = False,
     watch: Watch | None = None,
     **how: Any,
-) -> Iterator[ScoredOutput | Failure]:
+) -> Iterator[ScoredOutput]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
-    Yields a Failure for an output that is at fault, or of which a filter selects no line; other errors are raised.
-    ``watch`` makes what shows the progress on an output; for the other arguments and the errors see
-    :func:`score_output`.
+    An output that is at fault, or of which a filter selects no line, has an error; other errors are raised. ``watch``
+    returns a progress callback for an output; for the other arguments and the errors see :func:`score_output`.
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
@@ -71,7 +65,7 @@ def evaluate_split(
             except (DataError, SchemeError) as error:
                 if error.path != output.path and not is_part_of(error.path, output.path):
                     raise
-                result = Failure(output=output, error=error)
+                result = ScoredOutput(split=split, output=output, input=how["input_text"], error=error)
         yield result
 
 
@@ -112,6 +106,8 @@ def plan_metrics(
         preparation = preparation_for(scheme)
         choice: Choice | None = None
         if scheme.selecting_flags or metric.needs_input:
+            from geval_py.scoring.selection import Choice
+
             of_input = preparation if metric.needs_input else preparation_for(scheme.replace(flags=()))
             prepared = (None, None) if raw_filters else (preparation, of_input)
             choice = Choice(scheme.selecting_flags, *prepared)
@@ -134,8 +130,8 @@ def score_output(
     sign: bool = False,
     workers: Workers | None = None,
     progress: Progress | None = None,
-) -> ScoredOutput | Failure:
-    """Score one output with all metrics, reading it once; a Failure where some, but not all, have no line of it.
+) -> ScoredOutput:
+    """Score one output with all metrics, reading it once; it has an error where some, but not all, have no line.
 
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those in files again. With ``raw_filters``,
     flags that select lines look at them as they are, not as the text flags leave them. ``input_text`` is the split's
@@ -144,7 +140,12 @@ def score_output(
     """
     workers = workers or Threads()
     plans = plan_metrics(schemes, vocabulary, raw_filters=raw_filters)
-    selections = {of.choice: SelectedLines(of.scheme, split.in_header, of.choice) for of in plans if of.choice}
+    selections: dict[Choice, SelectedLines] = {}
+    for plan in plans:
+        if plan.choice is not None and plan.choice not in selections:
+            from geval_py.scoring.selection import SelectedLines
+
+            selections[plan.choice] = SelectedLines(plan.scheme, split.in_header, plan.choice)
     input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
     if output.fault is not None:
         raise output.fault
@@ -191,32 +192,33 @@ def score_output(
         output_digest = digest() if digest is not None else None
     of_column = dict(zip(work.columns, statistics, strict=True))
     of_choice = _score_selected(plans, selections, split, output)
-    results: list[MetricScore | NoScore] = []
+    results = []
     for plan in plans:
         table = of_column[plan.column] if plan.choice is None else of_choice[plan.choice, plan.column]
         results.append(score_of(plan, table, selections[plan.choice].line_numbers if plan.choice else None))
-    scores = scores_of(results)
+    scores = tuple(result for result in results if result.error is None)
+    error = next((result.error for result in results if result.error is not None), None)
+    if error is not None and not scores:
+        raise error
     signature = None
     if sign:
         of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
         signature = _signature(scores, output_digest, expected.sha256, of_input, vocabulary, raw_filters)
-    evaluation = ScoredOutput(
+    return ScoredOutput(
         split=split, output=output, scores=scores, file_lines=lines, signature=signature, input=input_text,
-        texts=texts,
+        texts=texts, results=tuple(results), error=error,
     )  # fmt: skip
-    return failure_of(evaluation, results) or evaluation
 
 
 def score_of(
-    plan: MetricPlan, table: LineStatistics | SchemeError, line_numbers: Any | None = None
-) -> MetricScore | NoScore:
-    """Compute a metric's score from its statistics, or return the error in their place."""
-    if isinstance(table, SchemeError):
-        return NoScore(name=plan.name, metric=plan.metric, error=table)
-    value = plan.metric.value(table)
+    plan: MetricPlan, table: LineStatistics | SchemeError, line_numbers: array[int] | None = None
+) -> MetricScore:
+    """Compute a metric's score from its statistics, or hold the error in their place."""
+    error = table if isinstance(table, SchemeError) else None
+    statistics = LineStatistics() if isinstance(table, SchemeError) else table
     return MetricScore(
-        name=plan.name, value=value, metric=plan.metric, scheme=plan.scheme, statistics=table,
-        line_numbers=line_numbers,
+        name=plan.name, value=math.nan if error else plan.metric.value(statistics), metric=plan.metric,
+        scheme=plan.scheme, statistics=statistics, line_numbers=line_numbers, error=error,
     )  # fmt: skip
 
 
@@ -350,7 +352,11 @@ def _geval_name(scheme: EvaluationScheme, metric: Metric) -> str:
 
 def preparation_for(scheme: EvaluationScheme) -> Preparation | None:
     """Return the change that a scheme's text flags and tokenizer make to a line; None for none."""
-    return preparation_of(scheme) if scheme.changes_lines else None
+    if not scheme.changes_lines:
+        return None
+    from geval_py.reading.preparation import preparation_of
+
+    return preparation_of(scheme)
 
 
 def _signature(

@@ -23,7 +23,7 @@ from geval_py.scoring import evaluate
 from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.hashed import encoded_text
-from geval_py.scoring.scores import ScoredOutput, scores_of
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.scoring.writing import encoded_lines
 from geval_py.text import shown
 
@@ -146,7 +146,7 @@ def _score_arrays(
     return ScoredOutput(
         split=split,
         output=output,
-        scores=scores_of([evaluate.score_of(plan, of_bits[plan.metric.bits or 0]) for plan in plans]),
+        scores=tuple(evaluate.score_of(plan, of_bits[plan.metric.bits or 0]) for plan in plans),
         file_lines=len(predictions),
         signature=None,
         input=InputText(split, keep=False),

@@ -11,7 +11,7 @@ from itertools import chain
 from geval_py.reading import config
 from geval_py.reading.outputs import own_names, unique_names
 from geval_py.reading.sources import VirtualFile
-from geval_py.scoring.scores import Failure, MetricScore, ScoredOutput, each_score
+from geval_py.scoring.scores import MetricScore, ScoredOutput
 from geval_py.tables.numbers import number, with_half_width
 from geval_py.text import display_width, visible
 
@@ -29,7 +29,7 @@ LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
 
 
 def scores_text(
-    results: Sequence[ScoredOutput | Failure],
+    results: Sequence[ScoredOutput],
     precision: int | None = None,
     *,
     names: Sequence[str] = (),
@@ -46,11 +46,11 @@ def scores_text(
     ``width`` they are aligned, and the outputs' names stand in place of more parameters than fit.
     """
 
-    def cells(result: ScoredOutput | Failure) -> list[str]:
-        found = each_score(result, len(shown))
-        return [score_cell(score, interval, precision, percentage=percentage) for score in found]
+    def cells(result: ScoredOutput) -> list[str]:
+        scores = result.each_score(len(shown))
+        return [score_cell(score, interval, precision, percentage=percentage) for score in scores]
 
-    scores = (result.scores for result in results if not isinstance(result, Failure))
+    scores = (result.scores for result in results if result.error is None)
     shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
     if len(results) > 1:
         values = [cells(result) for result in results]
@@ -121,7 +121,7 @@ def _fit(rows: Sequence[Sequence[str]], width: int) -> bool:
 
 
 def _variant_rows(
-    results: Sequence[ScoredOutput | Failure], names: list[str], values: list[list[str]], shown: Sequence[str] = ()
+    results: Sequence[ScoredOutput], names: list[str], values: list[list[str]], shown: Sequence[str] = ()
 ) -> Iterator[list[str]]:
     """Yield a row an output, with the parameters in its name, or its name if parameters do not identify it.
 
@@ -142,7 +142,7 @@ def _variant_rows(
         yield label + cells
 
 
-def variant_labels(results: Sequence[Failure | ScoredOutput]) -> tuple[list[str], list[list[str]]]:
+def variant_labels(results: Sequence[ScoredOutput]) -> tuple[list[str], list[list[str]]]:
     """Return the names of the parameters in outputs' names, and for each output its values, escaped.
 
     The output's name stands before the values if they do not identify every output.
@@ -150,9 +150,7 @@ def variant_labels(results: Sequence[Failure | ScoredOutput]) -> tuple[list[str]
     outputs = [result.output for result in results]
     keys = sorted({key for output in outputs for key in output.parameters})
     labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
-    unnamed = any(
-        isinstance(result, Failure) and not any(label) for result, label in zip(results, labels, strict=True)
-    )
+    unnamed = any(result.error is not None and not any(label) for result, label in zip(results, labels, strict=True))
     if unnamed or len({tuple(label) for label in labels}) < len(labels):
         labels = [[visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)]
     return keys, labels
@@ -250,7 +248,7 @@ def _part_boundaries(name: str) -> list[int]:
 
 
 def scores_table(
-    results: Sequence[ScoredOutput | Failure],
+    results: Sequence[ScoredOutput],
     names: Sequence[str],
     interval: Callable[[MetricScore], Interval] | None = None,
 ) -> Table:
@@ -268,18 +266,17 @@ def scores_table(
 
 
 def _score_row(
-    result: ScoredOutput | Failure,
+    result: ScoredOutput,
     keys: Sequence[str],
     metrics: int,
     interval: Callable[[MetricScore], Interval] | None,
 ) -> list[object]:
     of_output = [result.output.name, *(result.output.parameters.get(key) for key in keys)]
-    values = chain.from_iterable(_values(score, interval) for score in each_score(result, metrics))
-    errors = "; ".join(map(_in_a_line, result.errors)) if isinstance(result, Failure) else None
-    scored = result.evaluation if isinstance(result, Failure) else result
-    if scored is None:
+    values = chain.from_iterable(_values(score, interval) for score in result.each_score(metrics))
+    errors = "; ".join(map(_in_a_line, result.errors)) or None
+    if not result.scores:
         return [*of_output, *values, None, errors, None]
-    return [*of_output, *values, scored.line_count, errors, str(scored.signature)]
+    return [*of_output, *values, result.line_count, errors, str(result.signature)]
 
 
 def _values(score: MetricScore | None, interval: Callable[[MetricScore], Interval] | None) -> Iterator[float | None]:

@@ -1,4 +1,4 @@
-"""The scores of one output: metric values, line statistics, the signature, and failures."""
+"""The scores of one output: metric values, line statistics, the signature, and errors in the place of scores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
+from geval_py.reading.features import ItemFilter
 from geval_py.reading.items import InputText, ItemColumns, ScoredItem, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
@@ -16,48 +19,44 @@ from geval_py.reading.sources import VirtualFile, state_at
 from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.text import named, shown, visible
-from geval_py.values import Value
 from geval_py.version import __version__
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
-
-    from geval_py.reading.features import ItemFilter
-
-    class Interval(Protocol):
-        """The interval of a score, as it is shown."""
-
-        @property
-        def low(self) -> float: ...
-        @property
-        def high(self) -> float: ...
-        @property
-        def middle(self) -> float: ...
-        @property
-        def half_width(self) -> float: ...
-        def to_dict(self) -> dict[str, Any]: ...
-
-    IntervalOf: TypeAlias = "Callable[[MetricScore], Interval]"  # computes a score's interval
-    Line = TypeVar("Line")  # a text or an item
+Line = TypeVar("Line")  # a text or an item
 
 
-class MetricScore(Value):
+class Interval(Protocol):
+    """The interval of a score, as it is shown."""
+
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def middle(self) -> float: ...
+    @property
+    def half_width(self) -> float: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+IntervalOf: TypeAlias = "Callable[[MetricScore], Interval]"  # computes a score's interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricScore:
     """One metric's value on one output.
 
     ``name`` is the name shown, from the scheme; ``statistics`` are the line statistics that it is made from.
     ``line_numbers`` are the numbers, from 1, of the lines that the scheme's flags select, in scoring order; None for
-    all lines.
+    all lines. If these select no line, the value is NaN, and there is an ``error``.
     """
 
     name: str
     value: float
     metric: Metric
     scheme: EvaluationScheme
-    statistics: LineStatistics
-    line_numbers: array[int] | None = None
-
-    hidden: ClassVar[frozenset[str]] = frozenset({"statistics", "line_numbers"})
+    statistics: LineStatistics = field(repr=False)
+    line_numbers: array[int] | None = field(default=None, repr=False)
+    error: SchemeError | None = field(default=None, repr=False)
 
     @property
     def unit(self) -> str:
@@ -73,28 +72,27 @@ class MetricScore(Value):
         """Whether the greatest values come first if the worst values, or the best ones, should."""
         return (self.direction == "lower") == worst
 
-    def to_dict(self, interval: Interval | None = None) -> dict[str, Any]:
-        """Return what ``--format json`` shows of one metric.
+    def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
+        """Return what ``--format json`` shows of one metric: its value, or its error.
 
         It has ``lines`` only if flags select some, and a signature only if a library signs the score.
         """
-        shown: dict[str, Any] = {
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "direction": self.direction,
-            "infinite_losses": self.statistics.infinite,
-        }
+        document: dict[str, Any] = {"name": self.name, "value": None if self.error else self.value}
+        document |= {"unit": self.unit, "direction": self.direction}
+        if self.error is not None:
+            return document | {"error": _error_document(self.error)}
+        document["infinite_losses"] = self.statistics.infinite
         if self.metric.signature is not None:
-            shown["signature"] = self.metric.signature(self.statistics)
+            document["signature"] = self.metric.signature(self.statistics)
         if self.scheme.selecting_flags:
-            shown["lines"] = self.statistics.lines
+            document["lines"] = self.statistics.lines
         if interval is not None:
-            shown["interval"] = interval.to_dict()
-        return shown
+            document["interval"] = interval(self).to_dict()
+        return document
 
 
-class Signature(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
     """Everything that scores depend on: equal signatures mean equal scores. Printed, it is ``key:value|key:value…``.
 
     ``metrics`` are the evaluation schemes as they were written, ``bits`` their numbers of bits, None for metrics
@@ -136,11 +134,13 @@ class Signature(Value):
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 
-class ScoredOutput(Value):
-    """The scores of one output, in the order of the metrics, and its lines.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoredOutput:
+    """The scores of one output, in the order of the metrics, and its lines; or the error in their place.
 
     ``file_lines`` is the number of lines of the output, scored or not, and ``input`` the input beside it.
-    ``signature`` is None unless it was asked for, since it costs time.
+    ``signature`` is None unless it was asked for, since it costs time. ``error`` is that of an output at fault, which
+    has no scores, or of the first metric whose filter selects no line; ``results`` are of these metrics too.
 
     Two are equal if their signatures are, whatever the names of their files; one without a signature equals only
     itself.
@@ -148,13 +148,24 @@ class ScoredOutput(Value):
 
     split: Split
     output: Output
-    scores: tuple[MetricScore, ...]
-    file_lines: int
-    signature: Signature | None
-    input: InputText
-    texts: Texts | None
+    scores: tuple[MetricScore, ...] = ()
+    file_lines: int = 0
+    signature: Signature | None = None
+    input: InputText = field(repr=False)
+    texts: Texts | None = field(default=None, repr=False)
+    results: tuple[MetricScore, ...] = field(default=(), repr=False)
+    error: DataError | SchemeError | None = None
 
-    hidden: ClassVar[frozenset[str]] = frozenset({"input", "texts"})
+    @property
+    def errors(self) -> list[DataError | SchemeError]:
+        """All distinct errors."""
+        errors = (self.error, *(result.error for result in self.results))
+        return list({str(error): error for error in errors if error is not None}.values())
+
+    def each_score(self, metrics: int) -> list[MetricScore | None]:
+        """Return the score by each metric, None where there is none; ``metrics`` is their number."""
+        scores = [None if score.error else score for score in self.results or self.scores]
+        return scores or [None] * metrics
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoredOutput):
@@ -291,17 +302,18 @@ class ScoredOutput(Value):
             )
 
     def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
-        """Return what ``--format json`` shows of one output; values may be inf.
+        """Return what ``--format json`` shows of one output, or of its error; values may be inf.
 
         ``interval`` is a function that computes the interval of a score.
         """
-        return {
-            "file": self.output.name,
-            "parameters": self.output.parameters,
+        document: dict[str, Any] = {"file": self.output.name, "parameters": self.output.parameters}
+        if self.error is not None and not self.scores:
+            return document | {"error": _error_document(self.error)}
+        return document | {
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
             "signature": None if self.signature is None else str(self.signature),
-            "metrics": [score.to_dict(None if interval is None else interval(score)) for score in self.scores],
+            "metrics": [score.to_dict(interval) for score in self.results or self.scores],
         }
 
 
@@ -328,8 +340,10 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
         if not _have_same_answers(first, other):
             answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
             raise UsageError(message=f"{both} answers: {answers}")
-        if _what_is_scored(first.scores[0]) != _what_is_scored(other.scores[0]):
-            metrics = f"{first.scores[0].scheme.text} and {other.scores[0].scheme.text}"
+        one, another = ((score.metric.name, score.scheme) for score in (first.scores[0], other.scores[0]))
+        how = [(name, of.text_flags, of.tokenizer, of.selecting_flags) for name, of in (one, another)]
+        if how[0] != how[1]:
+            metrics = f"{one[1].text} and {another[1].text}"
             raise UsageError(message=f"{both} metrics: {visible(metrics)}")
         first.check_same_lines(other)
 
@@ -345,84 +359,9 @@ def _have_same_answers(first: ScoredOutput, other: ScoredOutput) -> bool:
     return all(one == another for one, another in both)  # another number of lines is another error
 
 
-def _what_is_scored(score: MetricScore) -> tuple[object, ...]:
-    scheme = score.scheme
-    return score.metric.name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags
-
-
 def _difference(score: float, other: float) -> float:
     """Subtract scores; 0 if they differ only by rounding, as for a line with its words reordered."""
     return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
-
-
-class NoScore(Value):
-    """A metric without a score of an output, since its filter selects no line of it."""
-
-    name: str
-    metric: Metric
-    error: SchemeError
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``--format json`` shows of it."""
-        measure = self.metric.measure
-        return {
-            "name": self.name,
-            "value": None,
-            "unit": measure.unit,
-            "direction": measure.direction,
-            "error": _error_document(self.error),
-        }
-
-
-class Failure(Value):
-    """An output that is at fault, or of which a metric's filter selects no line, and the error.
-
-    If other metrics could score it, ``evaluation`` has their scores, and ``results`` the score or error of every
-    metric, in order.
-    """
-
-    output: Output
-    error: DataError | SchemeError
-    evaluation: ScoredOutput | None = None
-    results: tuple[MetricScore | NoScore, ...] = ()
-
-    @property
-    def errors(self) -> list[DataError | SchemeError]:
-        """All distinct errors."""
-        return list({str(error): error for error in (self.error, *_errors_of(self.results))}.values())
-
-    def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
-        """Return what ``--format json`` shows of it: the error, or the scores and the errors of single metrics.
-
-        ``interval`` is a function that computes the interval of a score.
-        """
-        if self.evaluation is None:
-            shown = {"file": self.output.name, "parameters": self.output.parameters}
-            return shown | {"error": _error_document(self.error)}
-        metrics = iter(self.evaluation.to_dict(interval)["metrics"])
-        return self.evaluation.to_dict() | {
-            "metrics": [of.to_dict() if isinstance(of, NoScore) else next(metrics) for of in self.results]
-        }
-
-
-def scores_of(results: Sequence[MetricScore | NoScore]) -> tuple[MetricScore, ...]:
-    """Return the scores; raises the first error if there is no score."""
-    errors = _errors_of(results)
-    if len(errors) == len(results):
-        raise errors[0]
-    return tuple(result for result in results if not isinstance(result, NoScore))
-
-
-def failure_of(evaluation: ScoredOutput, results: Sequence[MetricScore | NoScore]) -> Failure | None:
-    """Return the failure of an output that only some metrics scored; None if all did."""
-    errors = _errors_of(results)
-    if not errors:
-        return None
-    return Failure(output=evaluation.output, error=errors[0], evaluation=evaluation, results=tuple(results))
-
-
-def _errors_of(results: Iterable[MetricScore | NoScore]) -> list[SchemeError]:
-    return [result.error for result in results if isinstance(result, NoScore)]
 
 
 def _error_document(error: DataError | SchemeError) -> dict[str, Any]:
@@ -433,37 +372,23 @@ def _error_document(error: DataError | SchemeError) -> dict[str, Any]:
     return {"message": str(error), "line": line, "column": column}
 
 
-def what_is_scored(results: Iterable[ScoredOutput | Failure]) -> list[ScoredOutput]:
-    """Return the evaluations, including those by only some of the metrics."""
-    evaluations = (result.evaluation if isinstance(result, Failure) else result for result in results)
-    return [evaluation for evaluation in evaluations if evaluation is not None]
-
-
 def signature_lines(evaluations: Iterable[ScoredOutput]) -> Iterator[str]:
     """Yield a line with the name and the signature of each output that has one."""
-    for of in evaluations:
-        if of.signature is not None:
-            yield visible(f"{of.output.name}: {of.signature}")
-
-
-def each_score(result: ScoredOutput | Failure, metrics: int) -> Sequence[MetricScore | None]:
-    """Return the score by each metric, None where there is none; ``metrics`` is their number."""
-    if not isinstance(result, Failure):
-        return result.scores
-    found = [None if isinstance(of, NoScore) else of for of in result.results]
-    return found or [None] * metrics
+    for one in evaluations:
+        if one.signature is not None:
+            yield visible(f"{one.output.name}: {one.signature}")
 
 
 def evaluations_of(
-    results: Iterable[ScoredOutput | Failure], on_fault: Callable[[DataError | SchemeError], object] | None = None
+    results: Iterable[ScoredOutput], on_fault: Callable[[DataError | SchemeError], object] | None = None
 ) -> list[ScoredOutput]:
-    """Return the evaluations without failures, with whose errors ``on_fault`` is called.
+    """Return the evaluations without those that have an error, with which ``on_fault`` is called.
 
-    Without ``on_fault``, raises the error of the first failure, and computes no result after it.
+    Without ``on_fault``, raises the first error, and computes no result after it.
     """
     evaluations = []
     for result in results:
-        if not isinstance(result, Failure):
+        if result.error is None:
             evaluations.append(result)
         elif on_fault is None:
             raise result.error

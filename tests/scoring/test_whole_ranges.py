@@ -176,7 +176,7 @@ def test_a_malformed_line_is_named_in_its_part(size, threads, tmp_path, monkeypa
         (tmp_path / f"out-{part}-of-4.tsv").write_bytes(b"".join(lines))
     (tmp_path / "expected.tsv").write_bytes(b"a\n" * 80)
     path = find_file(str(tmp_path / "out.tsv"))
-    kind, message, line = result(split_of(tmp_path).replace(outputs=(output_at(path),)), threads)
+    kind, message, line = result(replace(split_of(tmp_path), outputs=(output_at(path),)), threads)
     assert message.splitlines()[:2] == [
         "Line 8: Unexpected data [input does not start with a digit]",
         f"  `{tmp_path / 'out-2-of-4.tsv'}`, line 8, column 1: `broken` is not an entry; an entry is `word:probability`, with a colon",

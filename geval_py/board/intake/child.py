@@ -255,7 +255,8 @@ def _evaluate(
 def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> scores.Signature:
     """Return the signature of one of the scores, without the parts that it does not depend on."""
     needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
-    return signature.replace(
+    return replace(
+        signature,
         metrics=(score.scheme.text,),
         bits=(score.metric.bits,),
         lines=score.statistics.lines,

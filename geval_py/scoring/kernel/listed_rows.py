@@ -11,12 +11,9 @@ from math import isfinite
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import decode_lines, is_utf8
+from geval_py.reading.sources import ListedRows
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.kernel.reference import bounded_losses
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from geval_py.reading.sources import ListedRows
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:

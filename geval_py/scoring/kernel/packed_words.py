@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from math import inf, isnan, log
 from typing import Any, TypeAlias
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 from geval_py.reading.lines import decode_lines
 from geval_py.reading.wordprobs import log_sum_exp, word_buckets
 from geval_py.scoring.kernel.reference import logarithm_loss, probability_loss
-from geval_py.values import Value
 
 Ids: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint32]
@@ -35,31 +35,24 @@ class Unit(IntEnum):
     LOGITS = 2
 
 
-class WordGroup(Value):
-    """The words with as many blocks: their ids, their mixed blocks, and what is mixed in at the end."""
-
-    ids: Ids
-    blocks: list[Hashes]
-    last: Hashes
-
-
-class PackedWords(Value):
-    """A vocabulary, packed."""
+@dataclass(frozen=True, slots=True)
+class PackedWords:
+    """A packed vocabulary: the ids, mixed blocks and last mixed numbers of all words with as many blocks."""
 
     size: int
-    groups: list[WordGroup]
+    groups: list[tuple[Ids, list[Hashes], Hashes]]
 
     def hashes(self, seed: int) -> Hashes:
         """Return the hash of each word, in the vocabulary's order."""
         found = np.empty(self.size, np.uint32)
-        for group in self.groups:
-            hashes = np.full(len(group.ids), seed, np.uint32)
-            for block in group.blocks:
+        for ids, blocks, last in self.groups:
+            hashes = np.full(len(ids), seed, np.uint32)
+            for block in blocks:
                 hashes = _rotate(hashes ^ block, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-            hashes ^= group.last
+            hashes ^= last
             hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
             hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-            found[group.ids] = hashes ^ (hashes >> np.uint32(16))
+            found[ids] = hashes ^ (hashes >> np.uint32(16))
         return found
 
 
@@ -69,18 +62,14 @@ def pack_words(words: bytes) -> PackedWords:
     by_blocks: dict[int, list[int]] = {}
     for number, text in enumerate(texts):
         by_blocks.setdefault(len(text) // 4, []).append(number)
-    return PackedWords(size=len(texts), groups=[_group(texts, n, ids) for n, ids in by_blocks.items()])
-
-
-def _group(texts: Sequence[bytes], blocks: int, ids: list[int]) -> WordGroup:
-    padded = b"".join(texts[number].ljust(4 * blocks + 4, b"\0") for number in ids)
-    mixed = _scramble(np.frombuffer(padded, "<u4").astype(np.uint32).reshape(len(ids), blocks + 1))
-    lengths = np.array([len(texts[number]) for number in ids], np.uint32)
-    return WordGroup(ids=np.array(ids), blocks=list(mixed.T[:-1]), last=mixed[:, -1] ^ lengths)
-
-
-def _scramble(block: Hashes) -> Hashes:
-    return _rotate(block * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    groups = []
+    for blocks, ids in by_blocks.items():
+        padded = b"".join(texts[number].ljust(4 * blocks + 4, b"\0") for number in ids)
+        mixed = np.frombuffer(padded, "<u4").astype(np.uint32).reshape(len(ids), blocks + 1)
+        mixed = _rotate(mixed * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+        lengths = np.array([len(texts[number]) for number in ids], np.uint32)
+        groups.append((np.array(ids), list(mixed.T[:-1]), mixed[:, -1] ^ lengths))
+    return PackedWords(len(texts), groups)
 
 
 def _rotate(number: Hashes, by: int) -> Hashes:

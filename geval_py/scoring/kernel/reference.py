@@ -11,21 +11,18 @@ import re
 from array import array
 from collections.abc import Iterable, Sequence
 from math import fsum, inf, log, nan
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading import wordprobs
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring import kernel
-from geval_py.values import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     import numpy as np
     from numpy.typing import NDArray
 
-    Doubles: TypeAlias = array[float] | NDArray[np.float64]
+Doubles: TypeAlias = "array[float] | NDArray[np.float64]"
 
 OVERSHOOT = 1e-6  # how far outside [0, 1] a badly rounded probability may be
 LEAST_DIVIDED = 1e-280  # a smaller value may become subnormal when a line is divided by its total

@@ -11,16 +11,14 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     import numpy as np
     from numpy.typing import NDArray
 
-    Matrix: TypeAlias = NDArray[np.float64]
-    Integers: TypeAlias = NDArray[np.int64]
+Matrix: TypeAlias = "NDArray[np.float64]"
+Integers: TypeAlias = "NDArray[np.int64]"
 
 UNKNOWN = ord("#")  # the class of a character beyond a table of classes
 
