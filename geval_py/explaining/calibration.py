@@ -7,8 +7,9 @@ distributions claim, all listed words, the first guess, the rest and the smalles
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,15 +116,21 @@ class Calibration(Tabular):
     def points(self) -> dict[str, reliability.Points]:
         """Return the points of each part that has data, by the part's name."""
         parts = {"all listed words": self.words, "the first guess": self.guess, "the rest": self.rest}
-        found = {name: part.bins for name, part in parts.items() if part is not None}
+        points = {name: part.bins for name, part in parts.items() if part is not None}
         sets = {SETS: self.sets, SETS_OF_GUESSES: self.sets_of_guesses}
-        return found | {name: points for name, points in sets.items() if points is not None}
+        return points | {name: one for name, one in sets.items() if one is not None}
+
+    def rows(self) -> Iterator[list[str]]:
+        """Yield the cells of each point for people, after the name of its part."""
+        for name, points in self.points().items():
+            digits = 1 if name in (SETS, SETS_OF_GUESSES) else 4
+            for row in points.rows():
+                honest = f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]"
+                yield [name, fixed(row["x"], digits), fixed(row["y"], 4), honest, str(row["n"])]
 
     def table(self) -> Table:
         figures = (Column(name=name, alignment="right") for name in ("claimed", "true", "honest", "n"))
-        columns = [Column(name="part"), *figures]
-        rows = [[name, *cells] for name, points in self.points().items() for cells in _cells(name, points)]
-        return Table(columns, rows)
+        return Table([Column(name="part"), *figures], list(self.rows()))
 
     def signatures(self) -> Iterator[str]:
         if self.signature is not None:
@@ -142,38 +149,32 @@ class Calibration(Tabular):
         del width
         of = f"{several(self.lines, 'line')} of {visible(self.test)}"
         yield f"{visible(self.file)}: {visible(self.metric)}, {of}\n\n"
-        for sentence in self.sentences():
-            yield f"{sentence}\n"
-        for name, points in self.points().items():
+        yield from (f"{sentence}\n" for sentence in self.sentences())
+        for name, rows in groupby(self.rows(), key=lambda row: row[0]):
             yield f"\n{name}\n"
             heads = ("level" if name in (SETS, SETS_OF_GUESSES) else "claimed", "true", "honest", "n")
-            yield from Table([Column(name=head) for head in heads], list(_cells(name, points))).text()
+            yield from Table([Column(name=head) for head in heads], [cells for _, *cells in rows]).text()
         yield f"\n{HONEST}\n"
 
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each part: what the output claims, and what came true."""
-        yield _claim_row(self.claim)
-        if self.claim.infinite:
-            yield f"This leaves out {counted(self.claim.infinite, 'line')} with an infinite loss."
+        claim, error, corp = self.claim, self.guess_error, self.corp
+        if claim.lines:
+            gap = f"{fixed(abs(claim.gap), 3)} ± {fixed((claim.high - claim.low) / 2, 3)} nats a word"
+            how = "surer than it should be" if claim.gap > 0 else "less sure than it could be"
+            z = "" if claim.z is None else f" (z = {fixed(claim.z, 1)})"
+            verdict = f"it is {how}, by {gap}{z}" if claim.is_significant else f"{gap}, which may be chance{z}"
+            verdict = f"that is {gap}, on each line the same" if claim.z is None else verdict
+            claimed, true = (fixed(p, 0 if p >= 100 else 1) for p in (claim.claimed_perplexity, claim.perplexity))
+            yield f"It claims a perplexity of {claimed} and gets {true}: {verdict}."
+        else:
+            yield "The loss of every line is infinite: there is nothing to hold its claim against."
+        if claim.infinite:
+            yield f"This leaves out {counted(claim.infinite, 'line')} with an infinite loss."
         if self.vectors:
             yield f"What follows leaves out {counted(self.vectors, 'line')} of buckets, which list no words."
-        if self.words is not None:
-            yield _found(f"{self.words.n} listed words", "should have been the word", "were", self.words)
-        if self.guess is not None:
-            yield _found(f"{self.guess.n} first guesses", "should have been right", "were", self.guess)
-        yield from self._errors()
-        if self.rest is not None:
-            what = f"{self.rest.n} lines with a guess"
-            yield _found(what, "should not have listed the word", "did not", self.rest)
-        if self.sets is not None:
-            levels = _listed([fixed(100 * level, 0) for level in self.sets.x])
-            yield f"The smallest sets of {levels} % hold the word on {_shares(self.sets)} % of the lines."
-        if self.sets_of_guesses is not None:
-            of = f"of the {self.sets_of_guesses.n[0]} lines with a guess"
-            yield f"A line that lists no words reaches each level; {of}, they hold {_shares(self.sets_of_guesses)} %."
-
-    def _errors(self) -> Iterator[str]:
-        error, corp = self.guess_error, self.corp
+        yield from _shares(self.words, "listed words", "should have been the word", "were")
+        yield from _shares(self.guess, "first guesses", "should have been right", "were")
         if error is not None:
             yield (
                 f"The first guess's calibration error is {fixed(error.ece, 3)}, where honest guesses show "
@@ -185,48 +186,24 @@ class Calibration(Tabular):
                 f"{fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + uncertainty "
                 f"{fixed(corp.uncertainty, 3)}."
             )
+        yield from _shares(self.rest, "lines with a guess", "should not have listed the word", "did not")
+        levels, *held = (
+            "{}, {} and {}".format(*(fixed(100 * share, digits) for share in shares))
+            for shares, digits in ((LEVELS, 0), *((sets.y, 1) for sets in (self.sets, self.sets_of_guesses) if sets))
+        )
+        if self.sets is not None:
+            yield f"The smallest sets of {levels} % hold the word on {held[0]} % of the lines."
+        if self.sets_of_guesses is not None:
+            of = f"of the {self.sets_of_guesses.n[0]} lines with a guess"
+            yield f"A line that lists no words reaches each level; {of}, they hold {held[-1]} %."
 
 
-def _shares(points: reliability.Points) -> str:
-    return _listed([fixed(100 * share, 1) for share in points.y])
-
-
-def _cells(name: str, points: reliability.Points) -> Iterator[list[object]]:
-    digits = 1 if name in (SETS, SETS_OF_GUESSES) else 4
-    for row in points.rows():
-        honest = f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]"
-        yield [fixed(row["x"], digits), fixed(row["y"], 4), honest, row["n"]]
-
-
-def _claim_row(claim: Claim) -> str:
-    if not claim.lines:
-        return "The loss of every line is infinite: there is nothing to hold its claim against."
-    figures = f"It claims a perplexity of {_words(claim.claimed_perplexity)} and gets {_words(claim.perplexity)}"
-    gap = f"{fixed(abs(claim.gap), 3)} ± {fixed((claim.high - claim.low) / 2, 3)} nats a word"
-    if claim.z is None:
-        return f"{figures}: that is {gap}, on each line the same."
-    if not claim.is_significant:
-        return f"{figures}: {gap}, which may be chance (z = {fixed(claim.z, 1)})."
-    how = "surer than it should be" if claim.gap > 0 else "less sure than it could be"
-    return f"{figures}: it is {how}, by {gap} (z = {fixed(claim.z, 1)})."
-
-
-def _words(perplexity: float) -> str:
-    return fixed(perplexity, 0 if perplexity >= 100 else 1)
-
-
-def _found(things: str, should: str, did: str, part: reliability.Reliability) -> str:
-    verdict = "as honest ones would" if part.is_honest else f"honest: {_percent(part.low)} to {_percent(part.high)}"
-    return f"Of {things}, {_percent(part.claimed)} {should}, and {_percent(part.found)} {did} ({verdict})."
-
-
-def _percent(share: float) -> str:
-    return f"{fixed(100 * share, 1)} %"
-
-
-def _listed(words: Sequence[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} and {last}"
+def _shares(part: reliability.Reliability | None, things: str, should: str, did: str) -> Iterator[str]:
+    """Yield a sentence on the share of things that came true, if there are any."""
+    if part is not None:
+        claimed, true, low, high = (f"{fixed(100 * p, 1)} %" for p in (part.claimed, part.found, part.low, part.high))
+        verdict = "as honest ones would" if part.is_honest else f"honest: {low} to {high}"
+        yield f"Of {part.n} {things}, {claimed} {should}, and {true} {did} ({verdict})."
 
 
 def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
@@ -246,7 +223,8 @@ def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = Non
 
 def calibration_schemes(named: evaluate.Named) -> list[evaluate.Named]:
     """Return the metric that :func:`calibration_of` needs, made from a hashed one."""
-    return [reliability.profile_scheme(named, reliability.DRAWS)]
+    scheme, metric = named
+    return [(scheme, hashed.profiled(metric, reliability.DRAWS))]
 
 
 def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:

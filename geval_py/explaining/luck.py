@@ -199,7 +199,7 @@ def check_seeds(seeds: int) -> None:
 def luck_schemes(of_hashed: evaluate.Named, seeds: int, *, exact: bool) -> list[evaluate.Named]:
     """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's."""
     scheme, metric = of_hashed
-    wanted = [reliability.profile_scheme(of_hashed), (scheme, hashed.reseeded(metric, seeds))]
+    wanted = [(scheme, hashed.profiled(metric)), (scheme, hashed.reseeded(metric, seeds))]
     return [*wanted, (scheme, hashed.unknown_words(metric))] if exact else wanted
 
 

@@ -24,7 +24,7 @@ from geval_py.reading import config, sources
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COUNTS
-from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed, profiled
+from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -280,12 +280,6 @@ def hashed_scheme(schemes: Sequence[evaluate.Named]) -> evaluate.Named:
     raise UsageError(message=f"this needs a metric on hashed words, such as PerplexityHashed, not {visible(names)}")
 
 
-def profile_scheme(named: evaluate.Named, draws: int = 0) -> evaluate.Named:
-    """Return a hashed metric whose statistics are profiles."""
-    scheme, metric = named
-    return scheme, profiled(metric, draws)
-
-
 def reread(
     evaluation: scores.ScoredOutput,
     schemes: Sequence[evaluate.Named],
@@ -305,7 +299,7 @@ def schemes_of(evaluation: scores.ScoredOutput) -> list[evaluate.Named]:
 
 
 def profile_of(evaluation: scores.ScoredOutput) -> ProfileStatistics:
-    """Return the profile of an evaluation's first metric, made by :func:`profile_scheme`."""
+    """Return the profile of an evaluation's first metric, which ``hashed.profiled`` made."""
     statistics = evaluation.scores[0].statistics
     if not isinstance(statistics, ProfileStatistics):
         raise TypeError("the first metric has no profile")

@@ -239,8 +239,8 @@ def test_the_verdict_of_a_change_names_what_decided(high, taken, verdict):
 @pytest.mark.parametrize(
     ("interval", "kind"),
     [
-        (Interval.between(0.0, 1.0, documents=36), "Student’s interval of 95 % over 36 documents"),
-        (Interval.between(0.0, 1.0, documents=None), "Student’s interval of 95 % over lines"),
+        (Interval(low=0.0, high=1.0, documents=36), "Student’s interval of 95 % over 36 documents"),
+        (Interval(low=0.0, high=1.0, documents=None), "Student’s interval of 95 % over lines"),
         (Interval.of([0.0, 1.0], samples=2, seed=0), "a bootstrap interval of 95 % over lines"),
     ],
 )
@@ -252,11 +252,11 @@ def test_kinds_of_intervals(interval, kind):
     ("interval", "sentence"),
     [
         (
-            Interval.between(0.0, 1.0, documents=1234),
+            Interval(low=0.0, high=1.0, documents=1234),
             "Student’s interval over 1,234 documents, with the variance CR2.",
         ),
         (
-            Interval.between(0.0, 1.0, documents=None),
+            Interval(low=0.0, high=1.0, documents=None),
             "Student’s interval, corrected for skewed losses by Hall’s transformation.",
         ),
         (
