@@ -9,7 +9,7 @@ from geval_py.cli import commands, options, score
 from geval_py.explaining import luck, reliability
 from geval_py.reading import config
 from geval_py.reading.splits import locate, read_vocabulary
-from geval_py.scoring import evaluate, scores
+from geval_py.scoring import evaluate
 from geval_py.tables.formats import UNSIGNED
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(given: argparse.Namespace) -> int:
     found = [
         (luck.luck_of(result, len(vocabulary)), name)
         for result, name in zip(results, shown, strict=True)
-        if isinstance(result, scores.ScoredOutput)
+        if result.error is None
     ]
     report = luck.HashCollisionReport(tuple(of for of, _ in found), tuple(name for _, name in found))
     if report.outputs or settings.format == "json":
