@@ -118,11 +118,10 @@ class Evaluations(list[Evaluation]):
         """
         from geval_py.explaining.comparison import checked_label
         from geval_py.scoring.score_tables import printed_scores
-        from geval_py.tables.formats import Shown
+        from geval_py.tables.latex import document
 
         table = printed_scores(self, precision, names or {})
-        shown = Shown(table=lambda: table, signatures=lambda: signature_lines(self))
-        return "".join(shown.latex(caption, checked_label(label)))
+        return "".join(document(table, (), (), signature_lines(self), caption, checked_label(label)))
 
     def __repr__(self) -> str:
         return "".join(self._table().text()).removesuffix("\n") if self else "[]"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import geval_py
 from geval_py import errors
-from geval_py.cli import tune
+from geval_py.cli.commands import parser_of
 from geval_py.cli.options import said_option
 from geval_py.errors import (
     AmbiguousFileError,
@@ -385,7 +385,7 @@ def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
     named = set(named_arguments())
     assert {"metrics", "min_frequency", "out", "test"} <= named <= known
     options = {name for option in OPTIONS.values() for name in option.names}
-    of_commands = set(re.findall(r"--[a-z-]+", tune.make_parser().format_help()))
+    of_commands = set(re.findall(r"--[a-z-]+", parser_of("tune").format_help()))
     assert {said_option(name).split()[0] for name in named} <= options | of_commands
 
 

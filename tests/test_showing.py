@@ -127,7 +127,7 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
     assert repr(geval_py.Evaluations()) == "[]"
     latex = outputs.to_latex(label="tab:a", precision=1).splitlines()
     assert [line[: line.index(": ")] for line in latex[1:5]] == [f"% {one.output.name}" for one in outputs]
-    assert latex[9:14] == [
+    assert latex[10:15] == [
         r"\begin{tabular}{lllllrr}",
         r"\toprule",
         r"output & k & lr & o & output (parameter) & PerplexityHashed & LikelihoodHashed \\",

@@ -10,7 +10,6 @@ from geval_py.explaining import calibration, reliability
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate, scores
-from geval_py.tables.formats import UNSIGNED
 
 if TYPE_CHECKING:
     pass
@@ -25,7 +24,7 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> commands.CommandParser:
+def make_calibration_parser() -> commands.CommandParser:
     """Make the parser of ``geval calibration``."""
     parser = commands.command_parser("calibration", DESCRIPTION, EXAMPLES)
     commands.add_hashed_options(parser)
@@ -33,15 +32,14 @@ def make_parser() -> commands.CommandParser:
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
+def run_calibration(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         schemes = calibration.calibration_schemes(reliability.hashed_scheme(evaluate.select_schemes(task)))
         split = locate(task)
         only_output(split.outputs)
-        sign = settings.format not in UNSIGNED
-        (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=sign))
+        (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings))
     found = calibration.calibration_of(evaluation, documents=settings.documents_by)
     terminal.note(*found.notes)
     score.show_of_task(task, found, settings)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from geval_py.checking import check, problem_formats, rules, targets
@@ -37,7 +38,7 @@ EXAMPLES = """\
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
 
-def make_parser() -> commands.CommandParser:
+def make_check_parser() -> commands.CommandParser:
     """Make the parser of ``geval check``."""
     what = "Find every problem of a submission, at its line and column, without the hidden answers."
     parser = commands.command_parser("check", what, EXAMPLES, STATUS)
@@ -118,37 +119,30 @@ def show_report(report: rules.Report, given: argparse.Namespace) -> int:
         colour = given.format == "text" and shows_colours(sys.stdout)
         sys.stdout.write(problem_formats.render(report, given.format, colour=colour, width=width_of(sys.stdout)))
     else:
-        import json
-
-        shown = Shown(
-            table=lambda: _problems_table(report), to_dict=lambda: json.loads(problem_formats.as_json(report))
-        )
-        terminal.show(shown, given)
+        names = ("path", "line", "column", "rule", "name", "severity", "message")
+        columns = [
+            Column(name=name, write=lambda value: problem_formats.escape_commands(visible(str(value))))
+            for name in names  # so that GitHub's runner sees no command
+        ]
+        rows = [
+            (
+                of.path,
+                place.line or None,
+                place.column or None,
+                of.rule.code,
+                of.rule.name,
+                of.rule.severity,
+                place.message,
+            )
+            for of in report.problems
+            for place in problem_formats.places_of(of)
+        ]
+        document = json.loads(problem_formats.as_json(report))
+        terminal.show(Shown(document=document, people=Table(columns, rows)), given)
     return report.status
 
 
-def _problems_table(report: rules.Report) -> Table:
-    """Make a table with a row a place, in which GitHub's runner sees no command."""
-    names = ("path", "line", "column", "rule", "name", "severity", "message")
-    rows = [
-        (problem.path, place.line or None, place.column or None, *_names(problem.rule), place.message)
-        for problem in report.problems
-        for place in problem_formats.places_of(problem)
-    ]
-    return Table(
-        [
-            Column(name=name, write=lambda value: problem_formats.escape_commands(visible(str(value))))
-            for name in names
-        ],
-        rows,
-    )
-
-
-def _names(rule: rules.Rule) -> tuple[str, str, str]:
-    return rule.code, rule.name, rule.severity
-
-
-def run(given: argparse.Namespace) -> int:
+def run_check(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     if listed(given, rules.RULES, rules.COMMAND):
         return 0

@@ -1,18 +1,19 @@
-"""The commands: one table, COMMANDS, of what each does and where it is; their parsers, and how one is run.
+"""The commands: two tables of what each does and where it is; their parsers, and how one is run.
 
-The module of a command has a function ``make_parser`` and a function ``run``, which takes what the parser understood
-and returns the exit status. A command of two words, such as ``lm train``, has ``make_train_parser`` and
-``run_train``; the module of the first word has a DESCRIPTION and EXAMPLES for the help.
+The module of a command ``name`` has a function ``make_name_parser``, and a function ``run_name``, which takes what
+the parser understood and returns the exit status. Of two words, such as ``lm train``, the last one is the name; the
+module of the first has a DESCRIPTION and EXAMPLES for the help.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from geval_py.cli.suggestions import option_meant
 from geval_py.errors import UsageError
@@ -23,15 +24,13 @@ from geval_py.text import nearest, visible
 from geval_py.version import installs
 
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Self
 
-Result = TypeVar("Result")
 SUBMISSIONS, PAGES, TRANSFER, SERVER = (
     f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer", "server")
 )
 COMMANDS = {  # what each does, and its module
-    "baseline": ("outputs of simple models, trained on the challenge's train", "geval_py.cli.baseline"),
+    "baseline": ("outputs of simple models, trained on the challenge's train", "geval_py.cli.predict"),
     "board": ("submissions collected, scored, ranked and published", "geval_py.cli.board"),
     "calibration": ("whether an output means what it says", "geval_py.cli.calibration"),
     "challenge": ("a challenge cut from texts, and what it gives away", "geval_py.cli.challenge"),
@@ -42,12 +41,12 @@ COMMANDS = {  # what each does, and its module
     "help": ("what a command does, and its options", "geval_py.cli.help"),
     "lm": ("n-gram language models, and the perplexity of texts", "geval_py.cli.lm"),
     "luck": ("what hashing gave scores, and what other seeds would give", "geval_py.cli.luck"),
-    "mix": ("outputs mixed, where that is better than the best of them", "geval_py.cli.mix"),
+    "mix": ("outputs mixed, where that is better than the best of them", "geval_py.cli.improve"),
     "predict": ("the output of a language model, with its words' probabilities", "geval_py.cli.predict"),
     "report": ("an output explained on one page, with charts", "geval_py.cli.report"),
     "sample": ("a sample challenge, copied into a new folder", "geval_py.cli.sample"),
     "submit": ("an output sent to the server of a board, and its score", "geval_py.cli.submit"),
-    "tune": ("what would make an output better at once, found and applied", "geval_py.cli.tune"),
+    "tune": ("what would make an output better at once, found and applied", "geval_py.cli.improve"),
 }
 SUBCOMMANDS = {  # of each command that has some, the same
     "board": {
@@ -112,41 +111,44 @@ An output line is `word1:prob1 word2:prob2 … :prob0`, where :prob0 is for all 
 
 def run(words: Sequence[str]) -> int:
     """Run the command that words name first; returns the exit status, raises GevalError."""
-    command, rest = words[0], words[1:]
-    if command not in SUBCOMMANDS:
-        given = parser_of(command).understood(rest)
-        status: int = 0 if given is None else import_module(COMMANDS[command][1]).run(given)
-        return status
-    if not rest or rest[0] not in SUBCOMMANDS[command]:
-        if parser_of(command).understood(rest[:1]) is None:
-            return 0
-        raise unknown_subcommand(command, *rest[:1])
-    name, rest = rest[0], rest[1:]
-    if command == "board" and name in ("add", "work") and not set(HELP).intersection(rest):
+    command, rest = words[:1], words[1:]
+    if words[0] in SUBCOMMANDS:
+        if not rest or rest[0] not in SUBCOMMANDS[words[0]]:
+            if parser_of(*command).understood(rest[:1]) is None:
+                return 0
+            raise unknown_subcommand(words[0], *rest[:1])
+        command, rest = words[:2], words[2:]
+    if command in (["board", "add"], ["board", "work"]) and not set(HELP).intersection(rest):
         # The server that forks the sandbox's children loads what they need while this process loads SQLAlchemy.
         from geval_py.board.intake import sandbox
 
         sandbox.get_ready()
-
-    def run_subcommand(module: ModuleType) -> int:
-        given = parser_of(command, name).understood(rest)
-        status: int = 0 if given is None else getattr(module, f"run_{name.replace('-', '_')}")(given)
-        return status
-
-    return _with_module(command, name, run_subcommand)
+    with _extras_named(*command):
+        module = import_module(_module_of(*command))
+        given = parser_of(*command).understood(rest)
+        status: int = 0 if given is None else getattr(module, f"run_{_python_name(command[-1])}")(given)
+    return status
 
 
-def _with_module(command: str, name: str, use: Callable[[ModuleType], Result]) -> Result:
-    """Import the module of a sub-command and use it; raises UsageError where a package of an extra is missing."""
-    module = SUBCOMMANDS[command][name][1]
+def _module_of(name: str, subcommand: str | None = None) -> str:
+    return COMMANDS[name][1] if subcommand is None else SUBCOMMANDS[name][subcommand][1]
+
+
+def _python_name(name: str) -> str:
+    return name.replace("-", "_")
+
+
+@contextmanager
+def _extras_named(*command: str) -> Iterator[None]:
+    """Turn the error for a missing package of an extra that a board needs into a UsageError that names the extra."""
     try:
-        return use(import_module(module))
+        yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if command == "board" and package in BOARD_PACKAGES:
+        if command[0] == "board" and package in BOARD_PACKAGES:
             what, extra = "geval board", "board"
-        elif module == SERVER and package in SERVER_PACKAGES:
-            what, extra = f"geval board {name}", "server"
+        elif _module_of(*command) == SERVER and package in SERVER_PACKAGES:
+            what, extra = f"geval {' '.join(command)}", "server"
         else:
             raise
         raise UsageError(message=f"{what} needs {error.name}, of the extra {extra}: {installs(extra)}") from error
@@ -206,14 +208,11 @@ def parser_of(*command: str) -> CommandParser:
             epilog=f"commands (geval help COMMAND says more):\n{commands}\n\n{PLAIN_EXAMPLES}",
         )
     name = command[0]
-    if len(command) == 2:
-        make = f"make_{command[1].replace('-', '_')}_parser"
-        parser: CommandParser = _with_module(name, command[1], lambda module: getattr(module, make)())
-        return parser.with_help()
-    module = import_module(COMMANDS[name][1])
-    if name not in SUBCOMMANDS:
-        parser = module.make_parser()
-        return parser.with_help()
+    with _extras_named(*command):
+        module = import_module(_module_of(*command))
+        if len(command) == 2 or name not in SUBCOMMANDS:
+            parser: CommandParser = getattr(module, f"make_{_python_name(command[-1])}_parser")()
+            return parser.with_help()
     width = max(map(len, SUBCOMMANDS[name])) + 1
     commands = "\n".join(f"  {name:{width}} {summary}" for name, (summary, _) in SUBCOMMANDS[name].items())
     examples = f"examples:\n{module.EXAMPLES}\n{STATUS}"

@@ -13,7 +13,6 @@ from geval_py.explaining.luck import near_ties, notes_on_ties
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring import evaluate
-from geval_py.tables.formats import UNSIGNED
 from geval_py.text import named, some_of, visible
 
 DESCRIPTION = """\
@@ -34,7 +33,7 @@ OUTPUTS = (
 )
 
 
-def make_parser() -> commands.CommandParser:
+def make_compare_parser() -> commands.CommandParser:
     """Make the parser of ``geval compare``."""
     parser = commands.command_parser("compare", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
@@ -71,14 +70,13 @@ class _OutFile(argparse.Action):
         )
 
 
-def run(given: argparse.Namespace) -> int:
+def run_compare(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS, "cluster", command="compare")
     task = replace(task, out_files=tuple(given.outputs))
     with score.blaming_config(task):
-        sign = settings.format not in UNSIGNED
         split = _with_baseline(splits.locate(task), task, given.baseline)
-        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=sign)
+        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings)
     evaluations = [result for result in results if result.error is None]
     if len(evaluations) < 2 <= len(results):
         terminal.complain(
@@ -99,7 +97,7 @@ def run(given: argparse.Namespace) -> int:
     failed = [named(failure.output.path) for failure in failures]
     notes = [f"{name} could not be scored and is left out" for name in failed]
     if len(failed) > 2:
-        notes = [f"{some_of(failed, terminal.MOST_LIKEWISE)} could not be scored and are left out"]
+        notes = [f"{some_of(failed, terminal.MAX_LIKEWISE)} could not be scored and are left out"]
     ties = notes_on_ties(list(near_ties(evaluations, comparison)))
     comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=given.digits)
     comparison = comparison.with_names(dict(settings.names))

@@ -100,7 +100,7 @@ examples:
 Exit status: 0 fine, 2 the command line is at fault."""
 
 
-def make_parser() -> commands.CommandParser:
+def make_completion_parser() -> commands.CommandParser:
     """Make the parser of ``geval completion``."""
     parser = commands.CommandParser(
         prog="geval completion",
@@ -111,7 +111,7 @@ def make_parser() -> commands.CommandParser:
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
+def run_completion(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError."""
     if given.shell is None:
         raise UsageError(message=f"a shell is missing: {', '.join(SHELLS)}\n  for example geval completion bash")

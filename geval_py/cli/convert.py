@@ -23,7 +23,7 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> commands.CommandParser:
+def make_convert_parser() -> commands.CommandParser:
     """Make the parser of ``geval convert``."""
     parser = commands.command_parser("convert", DESCRIPTION, EXAMPLES)
     parser.add_argument("source", metavar="IN", help="the output; - for TSV from standard input")
@@ -32,7 +32,7 @@ def make_parser() -> commands.CommandParser:
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
+def run_convert(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     if os.path.lexists(given.target) and not given.force:
         raise UsageError(

@@ -55,7 +55,7 @@ FLAGS = {
 }
 
 
-def make_parser() -> CommandParser:
+def make_help_parser() -> CommandParser:
     """Make the parser of ``geval help``."""
     parser = CommandParser(
         prog="geval help",
@@ -68,7 +68,7 @@ def make_parser() -> CommandParser:
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
+def run_help(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError."""
     words = given.command
     name, subcommand = (*words, "", "")[:2]

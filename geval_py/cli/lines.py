@@ -15,7 +15,7 @@ from math import isclose
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
-from geval_py.cli.score import evaluate_lines, show_of_task, workers_at
+from geval_py.cli.score import evaluate_with_texts, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.errors import UsageError
 from geval_py.explaining import line_by_line
@@ -70,7 +70,7 @@ def _evaluated(
     task: Task, settings: Settings, others: Sequence[str] = (), *, workers: Workers | None = None
 ) -> list[ScoredOutput]:
     """Score one output, and the others named; say so if they are explained without the input."""
-    evaluations = evaluate_lines(task, settings, others, workers=workers)
+    evaluations = evaluate_with_texts(task, settings, others, workers=workers)
     split = evaluations[0].split
     if split.input is None:
         of_features = settings.mode in FEATURES
@@ -206,7 +206,7 @@ def show_difference(task: Task, settings: Settings) -> None:
 
 def show_best(task: Task, settings: Settings) -> None:
     """Show for each line the output with the best score: of several the last; the first if lines have no score."""
-    evaluations = evaluate_lines(task, settings, settings.alt_out_files)
+    evaluations = evaluate_with_texts(task, settings, settings.alt_out_files)
     for other in evaluations[1:]:
         evaluations[0].check_same_lines(other)
     for_terminal = sys.stdout.isatty()

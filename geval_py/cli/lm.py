@@ -262,12 +262,8 @@ def run_perplexity(given: argparse.Namespace) -> int:
                 given.bootstrap, config.DEFAULT_SEED if given.seed is None else given.seed, progress
             )
     table = ngram_model.perplexity_table(score, intervals, given.precision)
-    shown = Shown(
-        to_dict=lambda: ngram_model.perplexity_document(score, intervals),
-        table=lambda: table,
-        text=lambda width: table.tabs() if width is None else table.terminal(width),
-    )
-    terminal.show(shown, given)
+    document = ngram_model.perplexity_document(score, intervals)
+    terminal.show(Shown(document=document, people=table, as_tabs=True), given)
     return 0
 
 
@@ -290,12 +286,10 @@ def run_info(given: argparse.Namespace) -> int:
     else:
         document = backoff.model_document(arpa.read_arpa(given.model))
         table = backoff.model_table(document)
-    shown = Shown(
-        to_dict=lambda: document,
-        table=lambda: table,
-        text=lambda width: table.text(header=False) if width is None else table.terminal(width, header=False),
-    )
-    terminal.show(shown, given)
+    if given.format == "text":
+        terminal.write_listing(table)
+    else:
+        terminal.show(Shown(document=document, people=table), given)
     return 0
 
 
@@ -400,12 +394,7 @@ def run_mix(given: argparse.Namespace) -> int:
     mixture = ngram_model.NgramModel.mix(models.values(), given.weights, on=None if given.weights else texts)
     document = ngram_model.mixture_document(models, mixture, texts)
     table = ngram_model.mixture_table(document, given.precision)
-    shown = Shown(
-        to_dict=lambda: document,
-        table=lambda: table,
-        text=lambda width: table.tabs() if width is None else table.terminal(width),
-    )
-    terminal.show(shown, given)
+    terminal.show(Shown(document=document, people=table, as_tabs=True), given)
     return 0
 
 

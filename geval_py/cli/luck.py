@@ -10,7 +10,6 @@ from geval_py.explaining import luck, reliability
 from geval_py.reading import config
 from geval_py.reading.splits import locate, read_vocabulary
 from geval_py.scoring import evaluate
-from geval_py.tables.formats import UNSIGNED
 
 if TYPE_CHECKING:
     pass
@@ -24,7 +23,7 @@ EXAMPLES = """\
 """
 
 
-def make_parser() -> commands.CommandParser:
+def make_luck_parser() -> commands.CommandParser:
     """Make the parser of ``geval luck``."""
     parser = commands.command_parser("luck", DESCRIPTION, EXAMPLES)
     commands.add_hashed_options(parser)
@@ -34,7 +33,7 @@ def make_parser() -> commands.CommandParser:
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
+def run_luck(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     seeds = given.seeds
     luck.check_seeds(seeds)
@@ -44,7 +43,7 @@ def run(given: argparse.Namespace) -> int:
         schemes = luck.luck_schemes(
             reliability.hashed_scheme(evaluate.select_schemes(task)), seeds, exact=bool(vocabulary)
         )
-        results = score.scored(task, locate(task), schemes, settings, sign=settings.format not in UNSIGNED)
+        results = score.scored(task, locate(task), schemes, settings)
     shown = score.shown_names(results, settings) or [result.output.name for result in results]
     found = [
         (luck.luck_of(result, len(vocabulary)), name)

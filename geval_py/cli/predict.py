@@ -1,33 +1,49 @@
-"""``geval predict``: the output of a language model, with honest probabilities of words."""
+"""``geval baseline`` and ``geval predict``: outputs of simple models, and of language models."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
-from typing import Any
+from dataclasses import replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
-from geval_py.cli import baseline, commands, options, terminal
-from geval_py.errors import GevalError, UsageError
-from geval_py.evaluation import Evaluation, evaluate
+from geval_py.cli import commands, options, terminal
+from geval_py.errors import GevalError, MissingFileError, UsageError
+from geval_py.evaluation import evaluate
 from geval_py.explaining import mixing, tuning
-from geval_py.modelling import baselines, predicting
-from geval_py.reading import config, items, rewriting, splits
+from geval_py.modelling import baselines, corpus, gap_models, predicting
+from geval_py.reading import config, gap_columns, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.scoring.writing import write_output
 from geval_py.tables.numbers import counted, number
 from geval_py.text import named
 from geval_py.version import __version__
 
+if TYPE_CHECKING:
+    import argparse
+
 JOURNAL_ENDING, KEPT_ENDING = ".journal", ".model.json"
 SAMPLE = 20  # items that --estimate does
-EPILOG = f"""\
+HEADERS = ("out_directory", "expected_directory", "in_header", "out_header")
+LISTED = "\n".join(f"  {name:11} {of.summary.replace('`', '')}" for name, of in baselines.BASELINES.items())
+BASELINES = f"""\
+models:
+{LISTED}
+  kenlm:FILE  a model that KenLM reads, for the most frequent words (needs the package kenlm)
+
+"""
+BASELINE_EXAMPLES = """\
+  geval baseline -t dev-0              write dev-0/out-model=ngram-both.tsv
+  geval baseline -t dev-0 unigram --top 1000
+  geval -t dev-0                       and score it
+"""
+MODELS = """\
 models:
   gguf:FILE            llama.cpp, in this process (llama-cpp-python)
   hf:NAME or a folder  transformers, on the GPU if there is one
@@ -36,200 +52,252 @@ models:
   arpa:FILE            n-grams, by the left context; also a binary file of KenLM
   kenlm:FILE, or the name of a baseline, as in geval baseline
 
-examples:
+"""
+PREDICT_EXAMPLES = """\
   geval predict -t dev-0 --model gguf:gemma-3-270m.gguf --estimate
   geval predict -t dev-0 --model gguf:gemma-3-270m.gguf --right 10 --candidates 50
   geval predict -t dev-0 --model openai:http://localhost:8000/v1#gemma-3-270m
 
 A run that is stopped, or killed, goes on where it was when it is started again.
+"""
 
-{commands.STATUS}"""
+
+def make_baseline_parser() -> commands.CommandParser:
+    """Make the parser of ``geval baseline``."""
+    what = "Write the output of a simple model, trained on the challenge's train, for a test set."
+    parser = commands.command_parser("baseline", what, BASELINE_EXAMPLES, before=BASELINES)
+    add, default = parser.add_argument, baselines.DEFAULT
+    names = f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {default})"
+    add("model", nargs="?", default=default, metavar="MODEL", help=names)
+    config.add_options(parser, "test_name", *HEADERS)
+    contexts = f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)"
+    add("--left", metavar="COLUMN", default="", help=f"the column of the left context {contexts}")
+    add("--right", metavar="COLUMN", default="", help="the column of the right context")
+    words = "the likeliest words, so many a line; the others share the rest"
+    top = f"{words} (default: {baselines.TOP}; 0: all words of train)"
+    add("--top", type=commands.number_type, default=baselines.TOP, metavar="K", help=top)
+    add("--force", action="store_true", help="write over an output of that name")
+    add("--no-cache", action="store_true", help="train anew, and do not keep the model")
+    return parser
 
 
-def make_parser() -> commands.CommandParser:
+def make_predict_parser() -> commands.CommandParser:
     """Make the parser of ``geval predict``."""
-    parser = commands.CommandParser(
-        prog="geval predict",
-        description="Write the output of a language model for a test set: in each gap the likeliest words, with the\n"
-        "probabilities that the model gives to their tokens and to their end; all other words share the rest.",
-        epilog=EPILOG,
+    what = (
+        "Write the output of a language model for a test set: in each gap the likeliest words, with the\n"
+        "probabilities that the model gives to their tokens and to their end; all other words share the rest."
     )
+    parser = commands.command_parser("predict", what, PREDICT_EXAMPLES, before=MODELS)
     add = parser.add_argument
     add("--model", required=True, metavar="ADDRESS", help="the language model; see below")
     config.add_options(parser, "test_name")
-    add("-o", "--out-file", dest="name", default="", metavar="NAME", help="the output's name, as out-mine.tsv "
-        "(default: by the model and the options)")  # fmt: skip
-    config.add_options(parser, "out_directory", "expected_directory", "in_header", "out_header")
+    name = "the output's name, as out-mine.tsv (default: by the model and the options)"
+    add("-o", "--out-file", dest="name", default="", metavar="NAME", help=name)
+    config.add_options(parser, *HEADERS)
     add("--left-column", metavar="COLUMN", default="", help="the column of the left context")
     add("--right-column", metavar="COLUMN", default="", help="the column of the right context")
     words = f"the likeliest words, so many a line (default: {baselines.TOP})"
     add("--words", type=commands.number_type, default=baselines.TOP, metavar="K", help=words)
-    add("--right", type=commands.number_type, default=0, metavar="M",
-        help="judge words by M tokens of the right context, too (default: 0; 10 are enough)")  # fmt: skip
-    add("--candidates", type=commands.number_type, default=0, metavar="N",
-        help="try the N likeliest words of the baseline ngram-both, too (default: 0)")  # fmt: skip
+    right = "judge words by M tokens of the right context, too (default: 0; 10 are enough)"
+    add("--right", type=commands.number_type, default=0, metavar="M", help=right)
+    candidates = "try the N likeliest words of the baseline ngram-both, too (default: 0)"
+    add("--candidates", type=commands.number_type, default=0, metavar="N", help=candidates)
     requests = "requests to a server at once (default: 4)"
     add("--parallel", type=commands.number_type, default=4, metavar="N", help=requests)
     config.add_options(parser, "threads")
-    add("--dtype", choices=("float32", "float16", "bfloat16"), default=None, metavar="TYPE",
-        help="of transformers' numbers: float32 (default), float16, bfloat16")  # fmt: skip
-    add("--limit", type=commands.number_type, default=None, metavar="N", help="stop after N items, to go on later")
-    add("--estimate", action="store_true", default=False,
-        help=f"do {SAMPLE} items (or --limit), keep them, and say how long all would take")  # fmt: skip
-    add(
-        "--force",
-        action="store_true",
-        default=False,
-        help="write over an output of that name, and the journal of other work",
-    )
+    dtype = "of transformers' numbers: float32 (default), float16, bfloat16"
+    add("--dtype", choices=("float32", "float16", "bfloat16"), metavar="TYPE", help=dtype)
+    add("--limit", type=commands.number_type, metavar="N", help="stop after N items, to go on later")
+    estimate = f"do {SAMPLE} items (or --limit), keep them, and say how long all would take"
+    add("--estimate", action="store_true", help=estimate)
+    force = "write over an output of that name, and the journal of other work"
+    add("--force", action="store_true", help=force)
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
-    contexts = given.left_column, given.right_column
+def _found(given: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, str]:
+    """Return the challenge, the test set, and the path of the output to write.
+
+    Raises MissingFileError without an input, and UsageError if there is such an output.
+    """
     task, _ = options.task_and_settings(given)
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:
-        raise baseline.missing_input(test)
-    asked = predicting.Asked(words=given.words, right=given.right, candidates=given.candidates)
-    output = os.path.join(test.directory, _file_name(given.name, given.model, asked))
+        hint = "--expected-directory DIR says where the challenge is"
+        place = os.path.join(test.directory, splits.INPUT_FILE)
+        raise MissingFileError(what="No file with the input", path=place, hint=hint)
+    output = os.path.join(test.directory, name)
     if os.path.lexists(output) and not given.force:
         raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
-    settings = {name: getattr(given, name) for name in ("parallel", "dtype", "threads")}
-    work = _Work(challenge, test, given.model, asked, contexts, settings)
+    return challenge, test, output
+
+
+def run_baseline(given: argparse.Namespace) -> int:
+    """Run ``geval baseline``; returns the exit status, raises GevalError."""
+    model = baselines.baseline(given.model, top=given.top)
+    kind, _, path = given.model.partition(":")
+    short = kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if path else "")
+    challenge, test, output = _found(given, f"out-model={short}.tsv")
+    contexts = given.left, given.right
+    _fit(model, given.model, challenge, contexts, keep=not given.no_cache)
     os.makedirs(test.directory, exist_ok=True)
-    path = output.removesuffix(".tsv") + JOURNAL_ENDING
-    with predicting.opened_journal(path, work.described(), anew=given.force) as journal:
-        most = given.limit if given.limit is not None else SAMPLE if given.estimate else None
-        work.go_on(journal, most)
-        if len(journal) == len(test):
-            work.write(output, journal)
-            os.unlink(path)
-    print(work.outcome(output, len(journal), estimate=given.estimate))
+    size = len(test)
+    with terminal.ProgressBar("items", unit="items") as progress:
+
+        def watched() -> Iterator[items.Item]:
+            for item in _without_answers(test):
+                progress(item.line, size)
+                yield item
+
+        write_output(output, predicting.predict(model, _with_contexts(watched(), contexts)))
+    print(f"wrote {named(output)}")
     return 0
 
 
-class _Work:
-    """The answers of a model to a test set."""
-
-    def __init__(
-        self,
-        challenge: Challenge,
-        test: DataSet,
-        address: str,
-        asked: predicting.Asked,
-        contexts: tuple[str, str],
-        settings: dict[str, Any],
-    ) -> None:
-        self._challenge, self._test, self._address, self._asked = challenge, test, address, asked
-        self._contexts, self._settings = contexts, settings
-        self._seconds, self._done = 0.0, 0
-
-    @property
-    def _train(self) -> DataSet | None:
-        return self._challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(self._challenge) else None
-
-    def described(self) -> dict[str, Any]:
-        """Return what decides about each line."""
-        kind, _, place = self._address.partition(":")
-        train = self._train
-        files = {
-            "model_file": [None if kind == "openai" else place],
-            "test_set": [self._test.input],
-            "training_set": [] if train is None else [train.input, train.expected],
-        }
-        return {
-            "version": __version__,
-            "model": self._address,
-            **self._asked._asdict(),
-            "dtype": self._settings["dtype"],
-            "contexts": list(self._contexts),
-        } | {
-            name + predicting.DIGESTS: [predicting.digest_of(path) for path in paths if path and os.path.exists(path)]
-            for name, paths in files.items()
-        }
-
-    def go_on(self, journal: predicting.Journal, most: int | None) -> None:
-        """Answer the items that are left, at most so many."""
-        first, size = len(journal), len(self._test)
+def run_predict(given: argparse.Namespace) -> int:
+    """Run ``geval predict``; returns the exit status, raises GevalError."""
+    contexts = given.left_column, given.right_column
+    asked = predicting.Asked(words=given.words, right=given.right, candidates=given.candidates)
+    challenge, test, output = _found(given, _file_name(given.name, given.model, asked))
+    size, most = len(test), given.limit if given.limit is not None else SAMPLE if given.estimate else None
+    described = _described(given, challenge, test, asked)
+    os.makedirs(test.directory, exist_ok=True)
+    path = output.removesuffix(".tsv") + JOURNAL_ENDING
+    start = time.monotonic()
+    with predicting.opened_journal(path, described, anew=given.force) as journal:
+        first = len(journal)
         if first:
             terminal.note(f"{first} of {counted(size, 'item')} are done already; this goes on behind them")
-        if first == size:
-            return
-        model = predicting.open_model(self._address, self._asked, **self._settings)
-        self._fit(model)
-        start = time.monotonic()
-        try:
-            with terminal.ProgressBar("items", unit="items") as progress:
-                for line in predicting.predict(model, self._left_over(first, most)):
-                    journal.add(line)
-                    progress(len(journal), size)
-        except (GevalError, KeyboardInterrupt):
-            if len(journal):
-                terminal.note(
-                    f"{len(journal)} of {counted(size, 'item')} are done and kept: the same command goes on"
-                )
-            raise
-        self._seconds, self._done = time.monotonic() - start, len(journal) - first
-
-    def _left_over(self, first: int, most: int | None) -> Iterator[items.Item]:
-        unanswered = baseline.without_answers(self._test)
-        last = None if most is None else first + most
-        return islice(iter(baseline.with_contexts(unanswered, self._contexts)), first, last)
-
-    def _fit(self, model: baselines.WordModel) -> None:
-        needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not self._asked.candidates
-        if not needs_none or (self._train and self._train.input and self._train.expected):
-            baseline.fit(model, self._address, self._challenge, self._contexts, keep=True)
-
-    def write(self, output: str, journal: predicting.Journal) -> None:
-        """Write the output and, beside it, how it was made."""
-        write_output(output, journal.lines)
-        with rewriting.written_whole(output.removesuffix(".tsv") + KEPT_ENDING) as file:
-            file.write(json.dumps(self.described(), indent=2).encode() + b"\n")
-
-    def outcome(self, output: str, done: int, *, estimate: bool) -> str:
-        """Return what to tell the user at the end."""
-        size = len(self._test)
+        if first < size:
+            settings = {name: getattr(given, name) for name in ("parallel", "dtype", "threads")}
+            model = predicting.open_model(given.model, asked, **settings)
+            needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
+            train = _train_of(challenge)
+            if not needs_none or (train and train.input and train.expected):
+                _fit(model, given.model, challenge, contexts, keep=True)
+            last = None if most is None else first + most
+            rest = islice(iter(_with_contexts(_without_answers(test), contexts)), first, last)
+            start = time.monotonic()
+            try:
+                with terminal.ProgressBar("items", unit="items") as progress:
+                    for line in predicting.predict(model, rest):
+                        journal.add(line)
+                        progress(len(journal), size)
+            except (GevalError, KeyboardInterrupt):
+                if len(journal):
+                    kept = f"{len(journal)} of {counted(size, 'item')} are done and kept"
+                    terminal.note(f"{kept}: the same command goes on")
+                raise
+        done, seconds = len(journal), time.monotonic() - start
         if done == size:
-            return "\n".join([f"wrote {named(output)}", *self._figures(output)])
-        each = self._seconds / max(1, self._done)
-        left = f"{done} of {counted(size, 'item')} are done and kept: the same command goes on"
-        if not estimate:
-            return left
-        took = f"{counted(self._done, 'item')} took {_duration(self._seconds)}, {each:.2f} s each"
-        return f"{took}\nthe other {size - done:,} would take {_duration(each * (size - done))}\n{left}"
+            write_output(output, journal.lines)
+            with rewriting.written_whole(output.removesuffix(".tsv") + KEPT_ENDING) as file:
+                file.write(json.dumps(described, indent=2).encode() + b"\n")
+            os.unlink(path)
+    if done == size:
+        print("\n".join([f"wrote {named(output)}", *_figures(challenge, test, output, contexts)]))
+        return 0
+    if given.estimate:
+        each = seconds / max(1, done - first)
+        print(f"{counted(done - first, 'item')} took {_duration(seconds)}, {each:.2f} s each")
+        print(f"the other {size - done:,} would take {_duration(each * (size - done))}")
+    print(f"{done} of {counted(size, 'item')} are done and kept: the same command goes on")
+    return 0
 
-    def _figures(self, output: str) -> Iterator[str]:
-        """Yield the score, and what tuning and mixing would make of it on held-out lines, if there are answers."""
-        if self._test.expected is None:
-            return
-        evaluation = evaluate(self._challenge, self._test.name, out=output)
-        score = evaluation.scores[0]
-        parts = [f"{score.name} {number(score.value, 2)}"]
-        with suppress(GevalError):
-            found = tuning.tune(evaluation)
-            tried = next((trial.score for trial in found.trials if trial.names == found.taken), found.score)
-            parts.append(f"by geval tune {number(tried, 2)}" if found.taken else "geval tune gains nothing")
-        with suppress(GevalError), tempfile.TemporaryDirectory() as folder:
-            mixture = mixing.mix([evaluation, self._baseline(folder)])
-            with_baseline = f"geval mix with {baselines.DEFAULT}"
-            mixed = number(mixture.held_out, 2)
-            parts.append(f"by {with_baseline} {mixed}" if mixture.taken else f"{with_baseline} gains nothing")
-        yield "; ".join(parts)
 
-    def _baseline(self, folder: str) -> Evaluation:
-        """Score the baseline's output, which is made if it is not there."""
-        name = f"out-model={baselines.DEFAULT}.tsv"
-        path = os.path.join(self._test.directory, name)
+def _train_of(challenge: Challenge) -> DataSet | None:
+    return challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
+
+
+def _described(
+    given: argparse.Namespace, challenge: Challenge, test: DataSet, asked: predicting.Asked
+) -> dict[str, Any]:
+    """Return what decides about each line."""
+    kind, _, place = given.model.partition(":")
+    train = _train_of(challenge)
+    files = {
+        "model_file": [None if kind == "openai" else place],
+        "test_set": [test.input],
+        "training_set": [] if train is None else [train.input, train.expected],
+    }
+    described = {
+        "version": __version__,
+        "model": given.model,
+        **asked._asdict(),
+        "dtype": given.dtype,
+        "contexts": [given.left_column, given.right_column],
+    }
+    return described | {
+        name + predicting.DIGESTS: [predicting.digest_of(path) for path in paths if path and os.path.exists(path)]
+        for name, paths in files.items()
+    }
+
+
+def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[str, str]) -> Iterator[str]:
+    """Yield the score, and what tuning and mixing would make of it on held-out lines, if there are answers."""
+    if test.expected is None:
+        return
+    evaluation = evaluate(challenge, test.name, out=output)
+    score = evaluation.scores[0]
+    parts = [f"{score.name} {number(score.value, 2)}"]
+    with suppress(GevalError):
+        found = tuning.tune(evaluation)
+        tried = next((trial.score for trial in found.trials if trial.names == found.taken), found.score)
+        parts.append(f"by geval tune {number(tried, 2)}" if found.taken else "geval tune gains nothing")
+    with suppress(GevalError), tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(test.directory, f"out-model={baselines.DEFAULT}.tsv")
         if not os.path.isfile(path):
-            path = os.path.join(folder, name)
+            path = os.path.join(folder, os.path.basename(path))
             model = baselines.baseline(baselines.DEFAULT)
-            baseline.fit(model, baselines.DEFAULT, self._challenge, self._contexts, keep=True)
-            write_output(path, predicting.predict(model, self._left_over(0, None)))
-        return evaluate(self._challenge, self._test.name, out=path)
+            _fit(model, baselines.DEFAULT, challenge, contexts, keep=True)
+            write_output(path, predicting.predict(model, _with_contexts(_without_answers(test), contexts)))
+        mixture = mixing.mix([evaluation, evaluate(challenge, test.name, out=path)])
+        with_baseline = f"geval mix with {baselines.DEFAULT}"
+        mixed = number(mixture.held_out, 2)
+        parts.append(f"by {with_baseline} {mixed}" if mixture.taken else f"{with_baseline} gains nothing")
+    yield "; ".join(parts)
+
+
+def _without_answers(test: DataSet) -> DataSet:
+    """Return a test set without its answers, which no model may see."""
+    return replace(test, expected=None)
+
+
+def _with_contexts(data: Iterable[items.Item], contexts: tuple[str, str]) -> Iterable[items.Item]:
+    """Return items with the contexts whose columns are named, "" for those that are not given.
+
+    Raises UsageError for a column that does not exist, when the first item is taken.
+    """
+    if not any(contexts):
+        return data
+    rest = iter(data)
+    first = next(rest, None)
+    if first is None:
+        return ()
+    left, right = gap_columns.find_contexts(list(first.columns), *contexts)
+    return corpus.with_contexts(chain((first,), rest), left, right)
+
+
+def _fit(
+    model: baselines.WordModel, name: str, challenge: Challenge, contexts: tuple[str, str], *, keep: bool
+) -> None:
+    """Train a model on train, or load what was learnt from the same files; raises MissingFileError."""
+    train = challenge[splits.TRAINING_SET]
+    for path, file in ((train.input, splits.INPUT_FILE), (train.expected, splits.EXPECTED_FILE)):
+        if path is None:
+            place = os.path.join(challenge.path, splits.TRAINING_SET, file)
+            raise MissingFileError(what="There is nothing to train on", path=place)
+    if not isinstance(model, baselines.NgramGapModel) or not keep:
+        model.fit(_with_contexts(train, contexts))
+        return
+    sides, reading = baselines.SIDES[name], (train.in_header, train.out_header, contexts)
+    digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], sides, reading)
+    learnt = gap_models.load(digest)
+    if learnt is None:
+        learnt = gap_models.learn(corpus.texts_of(_with_contexts(train, contexts)), sides)
+        gap_models.save(digest, learnt)
+    model.take(learnt)
 
 
 def _file_name(name: str, address: str, asked: predicting.Asked) -> str:

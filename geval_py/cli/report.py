@@ -25,7 +25,7 @@ examples:
 {commands.STATUS}"""
 
 
-def make_parser() -> commands.CommandParser:
+def make_report_parser() -> commands.CommandParser:
     """Make the parser of ``geval report``."""
     parser = commands.CommandParser(
         prog="geval report",
@@ -45,7 +45,7 @@ def make_parser() -> commands.CommandParser:
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
+def run_report(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     html, svg = given.html, given.svg
     if html is None and svg is None:

@@ -26,7 +26,7 @@ examples:
 Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault."""
 
 
-def make_parser() -> commands.CommandParser:
+def make_sample_parser() -> commands.CommandParser:
     """Make the parser of ``geval sample``."""
     parser = commands.CommandParser(
         prog="geval sample",
@@ -37,7 +37,7 @@ def make_parser() -> commands.CommandParser:
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
+def run_sample(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError and UnreadableFileError."""
     if given.folder is None:
         raise UsageError(message="a folder to make is missing\n  for example geval sample gazette")

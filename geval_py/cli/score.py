@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
 from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error
@@ -17,31 +20,26 @@ from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.answers import answers_in
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task
-from geval_py.reading.outputs import Output, by_accepted_names, own_names, unique_names
+from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
+from geval_py.scoring.score_tables import ChallengesTable, ScoreTable
 from geval_py.scoring.scores import (
-    MetricScore,
     ScoredOutput,
     evaluations_of,
-    signature_lines,
 )
-from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Shown, Tabular
+from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Tabular
 from geval_py.text import named, some_of, visible
 from geval_py.version import __version__
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
-    from typing import Any
 
     from geval_py.explaining.documents import Documents
-    from geval_py.explaining.significance import Interval
     from geval_py.scoring.blocks import Workers
-    from geval_py.tables.table import Table
 
 
 def run(task: Task, settings: Settings) -> int:
@@ -64,16 +62,21 @@ def run(task: Task, settings: Settings) -> int:
 
         check_graphs([metric for _, metric in select_schemes(task)])
     with _progress_of_samples(settings) as progress:
-        show(scores := _scores(task, settings, progress), settings)
+        show(table := _score_table(task, settings, progress), settings)
     if settings.plot_graph is not None:
         from geval_py.reports.charts import write_graphs
 
-        write_graphs(settings.plot_graph, [result for result in scores.results if result.scores])
-    return scores.status
+        write_graphs(settings.plot_graph, [result for result in table.results if result.scores])
+    return _status_of(table)
 
 
 def _progress_of_samples(settings: Settings) -> AbstractContextManager[ProgressBar | None]:
     return nullcontext() if settings.bootstrap is None else ProgressBar("samples", unit="items")
+
+
+def _status_of(table: ScoreTable) -> int:
+    """Return the exit status: 1 if an output could not be scored."""
+    return int(any(result.error is not None for result in table.results))
 
 
 def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) -> int:
@@ -81,187 +84,81 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
 
     The errors of a challenge are shown, and the others scored.
     """
-    found: dict[str, Scores] = {}
+    tables: dict[str, ScoreTable] = {}
     status, unknown = 0, dict(settings.names)
     with _progress_of_samples(settings) as progress:
         for task, own in challenges:
             try:
                 with blaming_config(task):
                     outputs = locate(task).outputs
-                    known = by_accepted_names(unique_names(outputs), outputs)
-                    names = tuple((name, text) for name, text in own.names if name in known)
-                    found[task.directory] = _scores(task, replace(own, names=names), progress)
-                    unknown = {name: text for name, text in unknown.items() if name not in known}
+                    accepted = by_accepted_names(unique_names(outputs), outputs)
+                    names = tuple((name, text) for name, text in own.names if name in accepted)
+                    tables[task.directory] = _score_table(task, replace(own, names=names), progress)
+                    unknown = {name: text for name, text in unknown.items() if name not in accepted}
             except GevalError as error:
                 status = max(status, error.exit_status)
                 show_error(error)
                 complain(f"the challenge {named(task.directory)} is left out")
-        if found and not unknown:
-            show(ScoresOfChallenges(found), settings)
-    if found and unknown:
+        if tables and not unknown:
+            show(ChallengesTable(scores=tables), settings)
+    if tables and unknown:
         raise UsageError(message=f"--name: no challenge has an output {some_of(unknown)}")
-    return max([status, *(scores.status for scores in found.values())])
+    return max([status, *map(_status_of, tables.values())])
 
 
-def _scores(task: Task, settings: Settings, progress: ProgressBar | None) -> Scores:
+def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -> ScoreTable:
     """Score the outputs of a task."""
     split, schemes = locate(task), select_schemes(task)
     others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
     if task.tokenizer is not None and others:
         note(f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are")
-    results = scored(task, split, schemes, settings, sign=settings.format not in UNSIGNED)
-    _note_losses([result for result in results if result.scores], infinite=True)
-    if settings.by_score:
-        results.sort(key=_place_by_score)
-    interval = _interval(results, settings, progress)
-    return Scores(task, split.name, settings, results, [shown_name(*of) for of in schemes], interval)
-
-
-def _interval(
-    results: Sequence[ScoredOutput], settings: Settings, progress: ProgressBar | None
-) -> Callable[[MetricScore], Interval] | None:
-    """Return the function that computes a score's interval, if intervals are wanted; for people it is GEval's."""
-    if settings.bootstrap is None:
-        return None
-    from functools import partial
-
-    from geval_py.explaining.documents import score_interval
-
+    results = scored(task, split, schemes, settings)
     evaluations = [result for result in results if result.scores]
-    warn_unbounded_loss(evaluations)
-    return partial(
-        score_interval,
-        samples=settings.bootstrap,
-        seed=settings.seed,
-        documents=_documents(evaluations, settings),
-        as_geval=settings.format in FOR_PEOPLE,
-        progress=progress,
-    )
+    _note_unknown_words(evaluations)
+    infinite: dict[str, list[str]] = {}
+    for one in evaluations:
+        tables = [score.statistics for score in one.scores if score.statistics.infinite]
+        counts = dict.fromkeys((table.infinite, table.lines) for table in tables)
+        path = one.output.path
+        infinite[path] = [
+            f"{named(path)}: the loss of {count} of {lines} lines is infinite" for count, lines in counts
+        ]
+    note_outputs(infinite)
+    if settings.by_score:  # by the first metric, the best first; outputs without a score come last
 
+        def badness(result: ScoredOutput) -> tuple[bool, float]:
+            first = result.each_score(1)[0]
+            if first is None or math.isnan(first.value):
+                return True, 0.0
+            return False, -first.value if first.greatest_first(worst=False) else first.value
 
-def _place_by_score(result: ScoredOutput) -> tuple[bool, float]:
-    """Return a key that sorts by the first metric, the best first; outputs without a score come last."""
-    first = result.each_score(1)[0]
-    if first is None or math.isnan(first.value):
-        return True, 0.0
-    return False, -first.value if first.greatest_first(worst=False) else first.value
+        results.sort(key=badness)
+    interval, how = None, f"from {settings.bootstrap} resamples of lines, seed {settings.seed}"
+    if settings.documents is not None:
+        how = f"by the documents of {visible(settings.documents)}"
+    if settings.bootstrap is not None:
+        from geval_py.explaining.documents import score_interval
 
-
-class Scores(Tabular):
-    """The scores of outputs: as GEval shows them in text, elsewhere a row an output."""
-
-    def __init__(
-        self,
-        task: Task,
-        test: str,
-        settings: Settings,
-        results: Sequence[ScoredOutput],
-        names: Sequence[str],
-        interval: Callable[[MetricScore], Interval] | None,
-    ) -> None:
-        self._task, self._test, self._settings, self.results = task, test, settings, results
-        self._names, self._interval = names, interval
-        self._shown = shown_names(results, settings)
-
-    @property
-    def status(self) -> int:
-        """The exit status: 1 if an output could not be scored."""
-        return int(any(result.error is not None for result in self.results))
-
-    def text(self, width: int | None = None) -> Iterator[str]:
-        from geval_py.scoring.score_tables import scores_text
-
-        yield scores_text(
-            self.results,
-            self._settings.precision,
-            names=self._names,
-            outputs=self._shown,
-            percentage=self._settings.percentage,
-            interval=self._interval,
-            width=width,
+        warn_unbounded_loss(evaluations)
+        interval = partial(
+            score_interval,
+            samples=settings.bootstrap,
+            seed=settings.seed,
+            documents=_documents(evaluations, settings),
+            as_geval=settings.format in FOR_PEOPLE,
+            progress=progress,
         )
-
-    def table(self) -> Table:
-        from geval_py.scoring.score_tables import variant_labels
-        from geval_py.tables.table import Column, Table
-
-        keys, labels = variant_labels(self.results)
-        if self._shown or len(keys) < 2 or len(labels) < 2:
-            keys, labels = [], [[name] for name in self._shown or [of.output.name for of in self.results]]
-        columns = [Column(name=name) for name in ["output", *keys][-len(labels[0]) :]]
-        columns += [Column(name=name, alignment="right") for name in self._names]
-        rows = zip(labels, self.results, strict=True)
-        return Table(columns, [[*label, *map(self._cell, of.each_score(len(self._names)))] for label, of in rows])
-
-    def signatures(self) -> Iterator[str]:
-        return signature_lines(self.results)
-
-    def _cell(self, score: MetricScore | None) -> str:
-        from geval_py.scoring.score_tables import score_cell
-
-        precision, percentage = self._settings.precision, self._settings.percentage
-        return score_cell(score, self._interval, precision, percentage=percentage)
-
-    def legend(self) -> Iterator[str]:
-        settings = self._settings
-        if self._interval is not None:
-            how = f"from {settings.bootstrap} resamples of lines, seed {settings.seed}"
-            if settings.documents is not None:
-                how = f"by the documents of {visible(settings.documents)}"
-            yield f"±: half of the 95 % interval, {how}."
-
-    def records(self) -> Table:
-        from geval_py.scoring.score_tables import scores_table
-
-        return scores_table(self.results, self._names, self._interval)
-
-    def to_dict(self) -> dict[str, Any]:
-        outputs = [result.to_dict(self._interval) for result in self.results]
-        return {"challenge": _challenge_name(self._task), "test": self._test, "outputs": outputs}
-
-
-class ScoresOfChallenges(Tabular):
-    """The scores of the outputs of several challenges, by the challenges' folders, in one table."""
-
-    def __init__(self, scores: dict[str, Scores]) -> None:
-        self._scores = scores
-
-    def text(self, width: int | None = None) -> Iterator[str]:
-        """Write as the scores of one challenge: columns on a terminal, elsewhere cells separated by TABs."""
-        if width is not None:
-            yield from Tabular.text(self, width)
-            return
-        table = self.table()
-        yield "\t".join(column.heading for column in table.columns) + "\n"
-        yield from table.tabs()
-
-    def signatures(self) -> Iterator[str]:
-        for folder, scores in self._scores.items():
-            yield from (f"{os.path.normpath(folder)}: {line}" for line in scores.signatures())
-
-    def table(self) -> Table:
-        return self._joined({folder: scores.table() for folder, scores in self._scores.items()})
-
-    def records(self) -> Table:
-        return self._joined({folder: scores.records() for folder, scores in self._scores.items()})
-
-    def legend(self) -> Iterator[str]:
-        yield from dict.fromkeys(line for scores in self._scores.values() for line in scores.legend())
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"challenges": [scores.to_dict() for scores in self._scores.values()]}
-
-    def _joined(self, tables: dict[str, Table]) -> Table:
-        """Put tables below each other, with the columns of all, and the challenge in front."""
-        from geval_py.tables.table import Column, Table
-
-        columns = {column.name: column for table in tables.values() for column in table.columns}
-        rows = []
-        for folder, table in tables.items():
-            names = [column.name for column in table.columns]
-            of_challenge = [dict(zip(names, row, strict=True)) for row in table.rows]
-            rows += [[os.path.normpath(folder), *(row.get(name, "") for name in columns)] for row in of_challenge]
-        return Table([Column(name="challenge", cut="middle"), *columns.values()], rows)
+    return ScoreTable(
+        results=results,
+        names=[shown_name(*of) for of in schemes],
+        shown=shown_names(results, settings),
+        precision=settings.precision,
+        percentage=settings.percentage,
+        interval=interval,
+        how=how,
+        challenge=_challenge_name(task),
+        test=split.name,
+    )
 
 
 def shown_names(results: Sequence[ScoredOutput], settings: Settings) -> list[str]:
@@ -280,7 +177,7 @@ def _challenge_name(task: Task) -> str:
 
 def show_of_task(task: Task, value: Tabular, settings: Settings, **more: object) -> None:
     """Show a value; its JSON document names the challenge first, and ``more`` at the end."""
-    show(Shown(value, to_dict=lambda: {"challenge": _challenge_name(task)} | value.to_dict() | more), settings)
+    show(value, settings, {"challenge": _challenge_name(task)}, more)
 
 
 @contextmanager
@@ -323,15 +220,24 @@ def workers_at(address: str | None, threads: int | None = None) -> Iterator[Work
 
 
 def scored(
-    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool
+    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool = False
 ) -> list[ScoredOutput]:
-    """Score the outputs of a split, with a progress bar for each; ``sign`` computes the signatures.
+    """Score the outputs of a split, with a progress bar for each; ``sign`` computes signatures that no format needs.
 
     The errors of an output are shown, and the others scored; if the only output has no score at all, its error is
     raised.
     """
     with workers_at(settings.cluster, settings.threads) as workers:
-        results = list(_evaluated(task, split, schemes, settings, sign=sign, workers=workers))
+        results = list(
+            evaluate_split(
+                task,
+                split,
+                schemes,
+                sign=sign or settings.format not in UNSIGNED,
+                workers=workers,
+                watch=lambda output: ProgressBar(output.name),
+            )
+        )
     evaluations = [result for result in results if result.scores]
     if len(results) == 1 and not evaluations:
         evaluations_of(results)
@@ -342,64 +248,39 @@ def scored(
     return results
 
 
-def evaluate_lines(
-    task: Task, settings: Settings, others: Sequence[str] = (), *, workers: Workers | None = None
+def evaluate_with_texts(
+    task: Task, settings: Settings, others: Sequence[str] | None = None, *, workers: Workers | None = None
 ) -> list[ScoredOutput]:
-    """Score one output, and the others named, with the first metric, and keep their texts.
+    """Score each output with the first metric, and keep their texts; raises the error of the first at fault.
 
-    The metric's filters select lines as they are, as in GEval's modes.
+    With ``others``, as in GEval's modes: the task has one output, to which these are added, and the metric's filters
+    select lines as they are.
     """
-    split = locate(task)
-    if len(split.outputs) > 1:
+    split, for_mode = locate(task), others is not None
+    if for_mode and len(split.outputs) > 1:
         raise UsageError(
             message="Multiple outputs are not possible in this mode, use -o option to select an output file"
             f"\n  there are {some_of(output.name for output in split.outputs)}"
         )
-    split = locate_others(split, task, others)
-    sign = settings.format not in UNSIGNED
-    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=sign, of_lines=True, workers=workers)
-    return _noted(evaluations_of(results), task, split, settings)
-
-
-def evaluate_with_texts(task: Task, settings: Settings) -> list[ScoredOutput]:
-    """Score each output with the first metric, and keep their texts; raises the error of the first at fault."""
-    split = locate(task)
-    results = _evaluated(task, split, select_schemes(task)[:1], settings, sign=True, keep_texts=True)
-    return _noted(evaluations_of(results), task, split, settings)
-
-
-def _evaluated(
-    task: Task,
-    split: Split,
-    schemes: Sequence[Named],
-    settings: Settings,
-    *,
-    sign: bool,
-    of_lines: bool = False,
-    keep_texts: bool = False,
-    workers: Workers | None = None,
-) -> Iterator[ScoredOutput]:
-    """Score as :func:`scored`; ``of_lines`` keeps the texts, and lets filters select lines as they are."""
-    return evaluate_split(
+    split = locate_others(split, task, others or ())
+    results = evaluate_split(
         task,
         split,
-        schemes,
-        keep_texts=of_lines or keep_texts,
-        reread=of_lines,
-        raw_filters=of_lines,
-        sign=sign,
+        select_schemes(task)[:1],
+        keep_texts=True,
+        reread=for_mode,
+        raw_filters=for_mode,
+        sign=not for_mode or settings.format not in UNSIGNED,
         workers=workers or Threads(settings.threads),
         watch=lambda output: ProgressBar(output.name),
     )
+    evaluations = evaluations_of(results)
+    _note_places(task, split, settings, evaluations)
+    _note_unknown_words(evaluations)
+    return evaluations
 
 
 # What a user should know of outputs and their scores.
-
-
-def _noted(evaluations: list[ScoredOutput], task: Task, split: Split, settings: Settings) -> list[ScoredOutput]:
-    _note_places(task, split, settings, evaluations)
-    _note_losses(evaluations)
-    return evaluations
 
 
 def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iterable[ScoredOutput]) -> None:
@@ -408,52 +289,35 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iter
         note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
     if task.input_file is not None and split.input is None:
         note(f"there is no file {named(task.input_file)}; the input is not needed here")
-    note_outputs({of.output.path: list(_on_place(of)) for of in evaluations})
+    notes: dict[str, list[str]] = {}
+    for one in evaluations:
+        output, own = one.output, notes.setdefault(one.output.path, [])
+        # An output beside other answers, in another folder of the challenge.
+        folder = os.path.dirname(sources.absolute(output.path))
+        ours, theirs = os.path.realpath(os.path.dirname(split.expected)), os.path.realpath(folder)
+        is_elsewhere = ours != theirs and os.path.dirname(ours) == os.path.dirname(theirs)
+        if sources.is_file(output.path) and is_elsewhere and answers_in(folder):
+            answers = f"other answers than {named(split.expected)}, with which it was scored"
+            test = visible(os.path.basename(folder))
+            own.append(f"{named(output.path)} lies beside {answers}; was -t {test} meant?")
+        if {"tuned", "mix"} & output.parameters.keys():
+            from geval_py.explaining.derived import set_tuned_on
+
+            if set_tuned_on(output) == split.name:
+                how = "tuned" if "tuned" in output.parameters else "mixed"
+                own.append(f"{named(output.path)} was {how} on these lines: on others it would score a little worse")
+    note_outputs(notes)
 
 
-def _on_place(evaluation: ScoredOutput) -> Iterator[str]:
-    """Yield what to say of an output that lies beside other answers, or was tuned on those that it is scored on."""
-    test, output = _other_test_set(evaluation.split, evaluation.output), evaluation.output
-    if test is not None:
-        answers = f"other answers than {named(evaluation.split.expected)}, with which it was scored"
-        yield f"{named(output.path)} lies beside {answers}; was -t {visible(test)} meant?"
-    if {"tuned", "mix"} & output.parameters.keys():
-        from geval_py.explaining.derived import set_tuned_on
-
-        if set_tuned_on(output) == evaluation.split.name:
-            how = "tuned" if "tuned" in output.parameters else "mixed"
-            yield f"{named(output.path)} was {how} on these lines: on others it would score a little worse"
-
-
-def _other_test_set(split: Split, output: Output) -> str | None:
-    """Return the name of another test set, with answers, in whose folder an output is; None if there is none.
-
-    The two are folders of one challenge.
-    """
-    folder = os.path.dirname(sources.absolute(output.path))
-    ours, theirs = os.path.realpath(os.path.dirname(split.expected)), os.path.realpath(folder)
-    if not sources.is_file(output.path) or ours == theirs or os.path.dirname(ours) != os.path.dirname(theirs):
-        return None
-    return os.path.basename(folder) if answers_in(folder) else None
-
-
-def _note_losses(evaluations: Sequence[ScoredOutput], *, infinite: bool = False) -> None:
-    """Write notes on words that are not in the vocabulary and, if they are wanted, on infinite losses."""
+def _note_unknown_words(evaluations: Iterable[ScoredOutput]) -> None:
+    """Write notes on expected words that are not in the vocabulary."""
     unknown = (max((of.statistics for of in one.scores), key=lambda of: of.out_of_vocabulary) for one in evaluations)
     counts = dict.fromkeys((of.out_of_vocabulary, of.lines) for of in unknown if of.out_of_vocabulary)
     for count, lines in counts:
-        known = "are not in the vocabulary" if count < lines else "are in no vocabulary (--vocabulary FILE names one)"
+        where = "are not in the vocabulary" if count < lines else "are in no vocabulary (--vocabulary FILE names one)"
         note(
-            f"{count} of {lines} expected words {known}; where the output does not list them, their loss is infinite"
+            f"{count} of {lines} expected words {where}; where the output does not list them, their loss is infinite"
         )
-    if infinite:
-        note_outputs({of.output.path: list(_on_infinite_losses(of)) for of in evaluations})
-
-
-def _on_infinite_losses(evaluation: ScoredOutput) -> Iterator[str]:
-    tables = [score.statistics for score in evaluation.scores if score.statistics.infinite]
-    for infinite, lines in dict.fromkeys((table.infinite, table.lines) for table in tables):
-        yield f"{named(evaluation.output.path)}: the loss of {infinite} of {lines} lines is infinite"
 
 
 def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Documents | None:

@@ -64,7 +64,7 @@ class ProblemsError(DataError):
         return "It was not sent, since the board would reject it\n  --no-check sends it all the same"
 
 
-def make_parser() -> commands.CommandParser:
+def make_submit_parser() -> commands.CommandParser:
     """Make the parser of ``geval submit``."""
     parser = commands.CommandParser(
         prog="geval submit",
@@ -82,7 +82,7 @@ def make_parser() -> commands.CommandParser:
     return parser
 
 
-def run(given: argparse.Namespace) -> int:
+def run_submit(given: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     base, token = _address(given.board), _token(given.token_file)
     if os.path.isfile(given.file) and (problem := upload_name_problem(os.path.basename(given.file))):

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from geval_py.cli.options import said_option
 from geval_py.errors import GevalError, MalformedLineError
-from geval_py.tables.formats import FORMATS, Shown, Tabular
+from geval_py.tables.formats import FORMATS, Context, Tabular
+from geval_py.tables.layout import picture, wrapped
 from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Literal
+    from typing import Literal
 
     from tqdm.std import tqdm
 
@@ -26,14 +27,28 @@ if TYPE_CHECKING:
     Unit = Literal["bytes", "items"]
 
 PATIENCE_SECONDS = 1.0
-MOST_LIKEWISE = 3  # outputs that a note names beside the first
+MAX_LIKEWISE = 3  # outputs that a note names beside the first
 IN_A_PIPE = "| less"
 
 
-def show(value: Tabular, asked: Settings | argparse.Namespace) -> None:
-    """Write a value to standard output in the format asked for, with the caption and the label of LaTeX."""
-    shown = Shown(value, latex=lambda: value.latex(asked.caption, asked.label)) if asked.format == "latex" else value
-    sys.stdout.writelines(FORMATS[asked.format](shown, width_of(sys.stdout)))
+def show(
+    value: Tabular,
+    asked: Settings | argparse.Namespace,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a value to standard output in the format asked for, with the caption and the label of LaTeX.
+
+    ``before`` and ``after`` are what its JSON document has at the beginning and at the end.
+    """
+    context = Context(
+        width=width_of(sys.stdout),
+        caption=asked.caption,
+        label=asked.label,
+        before=before or {},
+        after=after or {},
+    )
+    sys.stdout.writelines(FORMATS[asked.format](value, context))
 
 
 def write_table(table: Table) -> None:
@@ -58,8 +73,6 @@ def show_error(error: GevalError) -> None:
     """
     sentence, width = error.sentence(said_option), width_of(sys.stderr)
     if isinstance(error, MalformedLineError) and width is not None:
-        from geval_py.tables.layout import picture
-
         lines = picture(error.text, error.column, width - 4).split("\n")
         sentence = sentence.replace(error.picture, "\n".join(f"    {line}" for line in lines))
     complain("\n".join(map(visible, sentence.split("\n"))))
@@ -69,8 +82,6 @@ def complain(message: str) -> None:
     """Write an error to standard error, for a terminal in lines of its width; the message must be safe to show."""
     lines, width = f"geval: {message}".split("\n"), width_of(sys.stderr)
     if width is not None:
-        from geval_py.tables.layout import wrapped
-
         lines = [part for line in lines for part in wrapped(line, width)]
     print("\n".join(lines), file=sys.stderr)
 
@@ -84,7 +95,7 @@ def note(*messages: str) -> None:
 def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:
     """Write the notes of one kind on outputs, by their paths; of three outputs or more, only those on the first."""
     paths = [path for path, of_output in notes.items() if of_output]
-    likewise = f"\n  likewise {some_of(map(named, paths[1:]), MOST_LIKEWISE)}" if len(paths) > 2 else ""
+    likewise = f"\n  likewise {some_of(map(named, paths[1:]), MAX_LIKEWISE)}" if len(paths) > 2 else ""
     for path in paths[:1] if likewise else paths:
         *before, last = notes[path]
         note(*before, last + likewise)
@@ -109,20 +120,21 @@ class ProgressBar:
             self._bar.close()
 
     def __call__(self, done: int, size: int) -> None:
-        if self._bar is None:
-            if time.monotonic() - self._start < PATIENCE_SECONDS or not is_able_terminal(sys.stderr):
-                return
-            self._bar = _new_bar(visible(self._what), done, size, self._unit)
-        self._bar.update(done - self._bar.n)
+        if self._bar is not None:
+            self._bar.update(done - self._bar.n)
+        elif time.monotonic() - self._start >= PATIENCE_SECONDS and is_able_terminal(sys.stderr):
+            from tqdm.std import tqdm
 
-
-def _new_bar(what: str, done: int, size: int, unit: Unit) -> tqdm[None]:
-    from tqdm.std import tqdm
-
-    tqdm.monitor_interval = 0  # no thread of its own
-    sizes: dict[str, Any] = {"unit": "B", "unit_scale": True} if unit == "bytes" else {}
-    with suppress(OSError):
-        if not os.get_terminal_size(sys.stderr.fileno()).columns:  # then tqdm draws nothing
-            sizes |= {"ncols": width_of(sys.stderr), "nrows": 24, "dynamic_ncols": False}
-    colour = "green" if shows_colours(sys.stderr) else None
-    return tqdm(desc=what, initial=done, total=size, leave=False, colour=colour, **{"dynamic_ncols": True, **sizes})
+            tqdm.monitor_interval = 0  # no thread of its own
+            sizes: dict[str, Any] = {"unit": "B", "unit_scale": True} if self._unit == "bytes" else {}
+            with suppress(OSError):
+                if not os.get_terminal_size(sys.stderr.fileno()).columns:  # then tqdm draws nothing
+                    sizes |= {"ncols": width_of(sys.stderr), "nrows": 24, "dynamic_ncols": False}
+            self._bar = tqdm(
+                desc=visible(self._what),
+                initial=done,
+                total=size,
+                leave=False,
+                colour="green" if shows_colours(sys.stderr) else None,
+                **{"dynamic_ncols": True, **sizes},
+            )

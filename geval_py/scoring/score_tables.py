@@ -1,4 +1,4 @@
-"""Scores as text: of one output (a number, or rows and cross tables) or several (a table); and the metrics."""
+"""Scores in tables: of one output (a number, or rows and cross tables), or of several; for commands and in Python."""
 
 from __future__ import annotations
 
@@ -6,188 +6,240 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from geval_py.reading import config
 from geval_py.reading.outputs import own_names, unique_names
 from geval_py.reading.sources import VirtualFile
-from geval_py.scoring.scores import MetricScore, ScoredOutput
+from geval_py.scoring.scores import ScoredOutput, signature_lines
+from geval_py.tables.formats import Tabular
+from geval_py.tables.layout import laid_out
 from geval_py.tables.numbers import number, with_half_width
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import display_width, visible
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from geval_py.errors import GevalError
-    from geval_py.scoring.scores import Interval
-    from geval_py.tables.table import Table
+    from geval_py.scoring.scores import IntervalOf
+    from geval_py.tables.layout import Kind
 
 FAILED = "error"  # what stands in place of a score that an output at fault has not
-MOST_NAMES_IN_CROSS_TABLES = 100
-LONGEST_NAME_IN_CROSS_TABLES = 80  # characters
+MAX_NAMES_IN_CROSS_TABLES = 100
+MAX_NAME_LENGTH_IN_CROSS_TABLES = 80
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
-def scores_text(
-    results: Sequence[ScoredOutput],
-    precision: int | None = None,
-    *,
-    names: Sequence[str] = (),
-    outputs: Sequence[str] = (),
-    percentage: bool = False,
-    interval: Callable[[MetricScore], Interval] | None = None,
-    width: int | None = None,
-) -> str:
-    """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScoreTable(Tabular):
+    """The scores of the outputs of one test set: as GEval shows them in text, elsewhere a row an output.
 
-    ``names`` are the metrics' names, for the case that no output has a score, and ``outputs`` the names of several
-    outputs, if a user gives some. ``interval`` is a function that
-    computes a score's interval, which is written in place of the score. TABs split the columns; for a terminal of a
-    ``width`` they are aligned, and the outputs' names stand in place of more parameters than fit.
+    ``names`` are the metrics' names, and ``shown`` those of the outputs, if a user gives some. ``interval`` computes
+    a score's interval, which is shown in place of the score; ``how`` says in the legend how. ``challenge`` and
+    ``test`` are for the JSON document.
     """
 
-    def cells(result: ScoredOutput) -> list[str]:
-        scores = result.each_score(len(shown))
-        return [score_cell(score, interval, precision, percentage=percentage) for score in scores]
+    results: Sequence[ScoredOutput]
+    names: Sequence[str]
+    shown: Sequence[str] = ()
+    precision: int | None = None
+    percentage: bool = False
+    interval: IntervalOf | None = None
+    how: str = ""
+    challenge: str = ""
+    test: str = ""
 
-    scores = (result.scores for result in results if result.error is None)
-    shown = [visible(name) for name in next(([s.name for s in of] for of in scores), names)]
-    if len(results) > 1:
-        values = [cells(result) for result in results]
-        rows = list(_variant_rows(results, shown, values, outputs))
-        labels = len(rows[0]) - len(shown)
-        if width is not None and not _fit([row[: labels + 1] for row in rows], width):
-            names_of = outputs or _file_names([result.output.name for result in results])
-            rows = [["File name", *shown], *([visible(name), *of] for name, of in zip(names_of, values, strict=True))]
-            labels = 1
-        return _rows(rows, width, labels, has_head=len(rows) > len(results))
-    if len(shown) == 1:
-        return cells(results[0])[0] + "\n"
-    return "\n".join(
-        _rows(block, width, has_head=len(block[0]) > 2) for block in _metric_blocks(shown, cells(results[0]))
-    )
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
+
+        TABs split the columns; for a terminal of a ``width`` they are aligned, and the outputs' names stand in place
+        of more parameters than fit.
+        """
+        scores = (result.scores for result in self.results if result.error is None)
+        names = [visible(name) for name in next(([score.name for score in of] for of in scores), self.names)]
+        values = [self._cells(result) for result in self.results]
+        if len(values) == 1 and len(names) == 1:
+            yield values[0][0] + "\n"
+            return
+        if len(values) == 1:
+            blocks = _metric_blocks(names, values[0])
+            yield "\n".join(_written(block, width, has_head=len(block[0]) > 2) for block in blocks)
+            return
+        short = [result.output.name.removesuffix(".tsv") for result in self.results]  # as in GEval
+        if len(set(short)) < len({result.output.name for result in self.results}):
+            short = [result.output.name for result in self.results]
+        by_name = [[visible(name)] for name in self.shown or short]
+        keys, labels = ["output"], by_name
+        if not self.shown:
+            keys, labels = self._variants()
+            if len(keys) < len(labels[0]):
+                keys = ["File name", *keys]
+                labels = [[*name, *label[1:]] for name, label in zip(by_name, labels, strict=True)]
+        has_head = keys != ["File name"] or len(names) > 1
+        rows = [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
+        if width is not None:
+            columns = zip(*([[*keys, *names]] if has_head else []), *rows, strict=True)
+            needed = [max(map(display_width, column)) for column in columns][: len(keys) + 1]
+            if sum(2 + cells for cells in needed) - 2 > width:
+                keys, has_head = ["File name"], True
+                rows = [[*name, *cells] for name, cells in zip(by_name, values, strict=True)]
+        yield _written([*([[*keys, *names]] if has_head else []), *rows], width, len(keys), has_head=has_head)
+
+    def _variants(self) -> tuple[list[str], list[list[str]]]:
+        """Return the names of the parameters in outputs' names, and for each output its values, escaped.
+
+        The output's name stands before the values if they do not identify every output.
+        """
+        outputs = [result.output for result in self.results]
+        keys = sorted({key for output in outputs for key in output.parameters})
+        labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
+        pairs = zip(self.results, labels, strict=True)
+        is_unnamed = any(result.error is not None and not any(label) for result, label in pairs)
+        if is_unnamed or len(set(map(tuple, labels))) < len(labels):
+            labels = [[visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)]
+        return [visible(key) for key in keys], labels
+
+    def _cells(self, result: ScoredOutput) -> list[str]:
+        """Write the score by each metric or, if intervals are computed and there is one, its interval."""
+        cells = []
+        for score in result.each_score(len(self.names)):
+            ends = None if score is None or self.interval is None else self.interval(score)
+            if score is None:
+                cells.append(FAILED)
+            elif ends is None or math.isnan(ends.middle):
+                cells.append(number(score.value, self.precision, percentage=self.percentage))
+            else:
+                half = ends.half_width
+                cells.append(with_half_width(ends.middle, half, self.precision, percentage=self.percentage))
+        return cells
+
+    def table(self) -> Table:
+        keys, labels = self._variants()
+        if self.shown or len(keys) < 2 or len(labels) < 2:
+            keys, labels = [], [[name] for name in self.shown or [result.output.name for result in self.results]]
+        columns = [Column(name=name) for name in ["output", *keys][-len(labels[0]) :]]
+        columns += [Column(name=name, alignment="right") for name in self.names]
+        return Table(columns, [[*of, *self._cells(one)] for of, one in zip(labels, self.results, strict=True)])
+
+    def signatures(self) -> Iterator[str]:
+        return signature_lines(self.results)
+
+    def legend(self) -> Iterator[str]:
+        if self.interval is not None:
+            yield f"±: half of the 95 % interval, {self.how}."
+
+    def records(self) -> Table:
+        """Return a row an output: its file, the parameters in its name, its scores with their intervals, or error."""
+        keys = sorted({key for result in self.results for key in result.output.parameters})
+        ends = ("", " low", " high") if self.interval else ("",)
+        head = [
+            "file",
+            *keys,
+            *(f"{name}{end}" for name in self.names for end in ends),
+            "lines",
+            "error",
+            "signature",
+        ]
+        rows = []
+        for result in self.results:
+            row: list[object] = [result.output.name, *(result.output.parameters.get(key) for key in keys)]
+            for score in result.each_score(len(self.names)):
+                row.append(None if score is None else score.value)
+                if self.interval is not None:
+                    interval = None if score is None else self.interval(score)
+                    row += (None, None) if interval is None else (interval.low, interval.high)
+            # An error without the picture of its line.
+            errors = (" ".join(map(str.strip, str(error).split("\n")[:2])) for error in result.errors)
+            lines, signature = (result.line_count, str(result.signature)) if result.scores else (None, None)
+            rows.append([*row, lines, "; ".join(errors) or None, signature])
+        return plain_table(head, rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        outputs = [result.to_dict(self.interval) for result in self.results]
+        return {"challenge": self.challenge, "test": self.test, "outputs": outputs}
 
 
-def score_cell(
-    score: MetricScore | None,
-    interval: Callable[[MetricScore], Interval] | None,
-    precision: int | None,
-    *,
-    percentage: bool,
-) -> str:
-    """Write a score or, if intervals are computed and there is one, its interval."""
-    if score is None:
-        return FAILED
-    ends = None if interval is None else interval(score)
-    if ends is None or math.isnan(ends.middle):
-        return number(score.value, precision, percentage=percentage)
-    return with_half_width(ends.middle, ends.half_width, precision, percentage=percentage)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ChallengesTable(Tabular):
+    """The scores of the outputs of several challenges, by the challenges' folders, in one table."""
+
+    scores: Mapping[str, ScoreTable]
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        """Write as the scores of one challenge: columns on a terminal, elsewhere cells separated by TABs."""
+        if width is not None:
+            yield from Tabular.text(self, width)
+            return
+        table = self.table()
+        yield "\t".join(column.heading for column in table.columns) + "\n"
+        yield from table.tabs()
+
+    def signatures(self) -> Iterator[str]:
+        for folder, scores in self.scores.items():
+            yield from (f"{os.path.normpath(folder)}: {line}" for line in scores.signatures())
+
+    def table(self) -> Table:
+        return self._joined(ScoreTable.table)
+
+    def records(self) -> Table:
+        return self._joined(ScoreTable.records)
+
+    def legend(self) -> Iterator[str]:
+        yield from dict.fromkeys(line for scores in self.scores.values() for line in scores.legend())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"challenges": [scores.to_dict() for scores in self.scores.values()]}
+
+    def _joined(self, table_of: Callable[[ScoreTable], Table]) -> Table:
+        """Put tables below each other, with the columns of all, and the challenge in front."""
+        tables = {os.path.normpath(folder): table_of(scores) for folder, scores in self.scores.items()}
+        columns = {column.name: column for table in tables.values() for column in table.columns}
+        rows = []
+        for folder, table in tables.items():
+            names = [column.name for column in table.columns]
+            by_name = (dict(zip(names, row, strict=True)) for row in table.rows)
+            rows += [[folder, *(cells.get(name, "") for name in columns)] for cells in by_name]
+        return Table([Column(name="challenge", cut="middle"), *columns.values()], rows)
 
 
-def evaluation_text(evaluation: ScoredOutput) -> str:
-    """Write the name and the value of each score of one output, a line each; the last one without a line end."""
-    from geval_py.tables.table import Column, Table
-
-    columns = [Column(name="metric"), Column(name="score", write=number)]
-    rows = [(score.name, score.value) for score in evaluation.scores]
-    return "".join(Table(columns, rows).text(header=False)).removesuffix("\n")
-
-
-def scores_html(evaluation: ScoredOutput) -> str:
-    """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
-    from geval_py.tables.table import Column, Table
-
-    score = Column(name="score", alignment="right", write=number)
-    columns = [Column(name="output"), Column(name="metric"), score, Column(name="unit"), Column(name="")]
-    rows = ((evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores)
-    return "".join(Table(columns, list(rows)).html())
-
-
-def _rows(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, *, has_head: bool) -> str:
+def _written(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, *, has_head: bool) -> str:
     """Write a line a row: first its labels, then its scores; the first row may be the columns' names."""
     if width is None:
         return "".join("\t".join(row) + "\n" for row in rows)
-    from geval_py.tables.layout import Kind, laid_out
-
     head, first = (rows[0], 1) if has_head else ([""] * len(rows[0]), 0)
     kinds: list[Kind] = ["middle" if n < labels else "number" for n in range(len(head))]
     droppable = range(labels + 1, len(head))
     return "".join(laid_out(head, kinds, rows[first:], width, header=has_head, droppable=droppable))
 
 
-def _fit(rows: Sequence[Sequence[str]], width: int) -> bool:
-    """Whether columns, two spaces apart, fit into a terminal's width uncut."""
-    return sum(2 + max(map(display_width, column)) for column in zip(*rows, strict=True)) - 2 <= width
-
-
-def _variant_rows(
-    results: Sequence[ScoredOutput], names: list[str], values: list[list[str]], shown: Sequence[str] = ()
-) -> Iterator[list[str]]:
-    """Yield a row an output, with the parameters in its name, or its name if parameters do not identify it.
-
-    Names that are ``shown`` replace both.
-    """
-    if shown:
-        yield ["output", *names]
-        yield from ([visible(name), *cells] for name, cells in zip(shown, values, strict=True))
-        return
-    keys, labels = variant_labels(results)
-    if len(keys) < len(labels[0]):
-        names_shown = _file_names([result.output.name for result in results])
-        labels = [[visible(name), *label[1:]] for name, label in zip(names_shown, labels, strict=True)]
-        keys = ["File name", *keys]
-    if keys != ["File name"] or len(names) > 1:
-        yield [*map(visible, keys), *names]
-    for label, cells in zip(labels, values, strict=True):
-        yield label + cells
-
-
-def variant_labels(results: Sequence[ScoredOutput]) -> tuple[list[str], list[list[str]]]:
-    """Return the names of the parameters in outputs' names, and for each output its values, escaped.
-
-    The output's name stands before the values if they do not identify every output.
-    """
-    outputs = [result.output for result in results]
-    keys = sorted({key for output in outputs for key in output.parameters})
-    labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
-    unnamed = any(result.error is not None and not any(label) for result, label in zip(results, labels, strict=True))
-    if unnamed or len({tuple(label) for label in labels}) < len(labels):
-        labels = [[visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)]
-    return keys, labels
-
-
-def _file_names(names: Sequence[str]) -> Sequence[str]:
-    """Leave out the ending .tsv, as GEval does, unless two names become the same."""
-    short = [name.removesuffix(".tsv") for name in names]
-    return short if len(set(short)) == len(set(names)) else names
+# Cross tables
 
 
 def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]:
     """Return rows of a name and a value, and cross tables for names that form a grid."""
     by_name = dict(zip(names, values, strict=True))
     blocks: list[list[list[str]]] = []
-    open_block: list[list[str]] | None = None
-    grids = find_grids(names)
+    grids, is_open = find_grids(names), False
     for name, value in zip(names, values, strict=True):
-        grid = next((g for g in grids if name in g.cells()), None)
+        grid = next((one for one in grids if name in one.cells), None)
         if grid is None:
-            if open_block is None:
-                open_block = []
-                blocks.append(open_block)
-            open_block.append([name, value])
-        elif name == grid.first:
+            blocks += [] if is_open else [[]]
+            blocks[-1].append([name, value])
+            is_open = True
+        elif name == next(one for one in names if one in grid.cells):
             blocks.append(list(grid.table(by_name)))
-            open_block = None
+            is_open = False
     return blocks
 
 
+@dataclass(frozen=True)
 class Grid:
     """Names that are all the products of some prefixes and some suffixes."""
 
-    def __init__(self, prefixes: Sequence[str], suffixes: Sequence[str], names: Sequence[str]) -> None:
-        self.prefixes, self.suffixes = prefixes, suffixes
-        self.first = next(name for name in names if name in self.cells())
+    prefixes: Sequence[str]
+    suffixes: Sequence[str]
 
+    @cached_property
     def cells(self) -> frozenset[str]:
         return frozenset(prefix + suffix for prefix in self.prefixes for suffix in self.suffixes)
 
@@ -206,15 +258,16 @@ def find_grids(names: Sequence[str]) -> list[Grid]:
 
     Names are split only between their parts. Equal names are in none.
     """
-    free = [name for name in names if names.count(name) == 1] if len(names) <= MOST_NAMES_IN_CROSS_TABLES else []
+    free = [name for name in names if names.count(name) == 1] if len(names) <= MAX_NAMES_IN_CROSS_TABLES else []
     grids = []
     while grid := _greatest_grid(free):
         grids.append(grid)
-        free = [name for name in free if name not in grid.cells()]
+        free = [name for name in free if name not in grid.cells]
     return grids
 
 
 def _greatest_grid(names: Sequence[str]) -> Grid | None:
+    """Return the grid with the most cells, None if there is none of 2 x 2."""
     suffixes: dict[str, list[str]] = {}  # of each prefix, in order
     for name in names:
         for cut in _part_boundaries(name):
@@ -236,59 +289,15 @@ def _greatest_grid(names: Sequence[str]) -> Grid | None:
                 rank = (len(common) * len(rows), max(map(len, rows)))  # equal sizes: the longest prefixes
                 if best is None or rank > best[:2]:
                     best = (*rank, rows, common)
-    return None if best is None else Grid(best[2], best[3], names)
+    return None if best is None else Grid(*best[2:])
 
 
 def _part_boundaries(name: str) -> list[int]:
     """Return the places where a name may be split: before a run of digits or capitals, after other characters."""
-    if len(name) > LONGEST_NAME_IN_CROSS_TABLES:
+    if len(name) > MAX_NAME_LENGTH_IN_CROSS_TABLES:
         return []
-    found = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])", name)
-    return sorted({match.start() for match in found} - {0, len(name)})
-
-
-def scores_table(
-    results: Sequence[ScoredOutput],
-    names: Sequence[str],
-    interval: Callable[[MetricScore], Interval] | None = None,
-) -> Table:
-    """Make a table for programs, with all digits: an output's file, the parameters in its name, its scores or error.
-
-    ``names`` are the metrics' names. If there is a function ``interval``, each score is followed by its interval.
-    """
-    keys = sorted({key for result in results for key in result.output.parameters})
-    ends = ("", " low", " high") if interval else ("",)
-    scores = [f"{name}{end}" for name in names for end in ends]
-    head = ["file", *keys, *scores, "lines", "error", "signature"]
-    from geval_py.tables.table import plain_table
-
-    return plain_table(head, [_score_row(result, keys, len(names), interval) for result in results])
-
-
-def _score_row(
-    result: ScoredOutput,
-    keys: Sequence[str],
-    metrics: int,
-    interval: Callable[[MetricScore], Interval] | None,
-) -> list[object]:
-    of_output = [result.output.name, *(result.output.parameters.get(key) for key in keys)]
-    values = chain.from_iterable(_values(score, interval) for score in result.each_score(metrics))
-    errors = "; ".join(map(_in_a_line, result.errors)) or None
-    if not result.scores:
-        return [*of_output, *values, None, errors, None]
-    return [*of_output, *values, result.line_count, errors, str(result.signature)]
-
-
-def _values(score: MetricScore | None, interval: Callable[[MetricScore], Interval] | None) -> Iterator[float | None]:
-    yield None if score is None else score.value
-    if interval is not None:
-        found = None if score is None else interval(score)
-        yield from (None, None) if found is None else (found.low, found.high)
-
-
-def _in_a_line(error: GevalError) -> str:
-    """Write an error without the picture of its line."""
-    return " ".join(line.strip() for line in str(error).split("\n")[:2])
+    places = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])", name)
+    return sorted({match.start() for match in places} - {0, len(name)})
 
 
 # Frames, and tables for papers, of several outputs
@@ -331,20 +340,9 @@ def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | No
     return numbers if all(map(math.isfinite, filter(None, numbers))) else values
 
 
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-
-
 def shown_scores(evaluations: Sequence[ScoredOutput]) -> Table:
     """Make a table for Python's prompt and for notebooks, with six digits of each score."""
-    from geval_py.tables.table import Column, Table
-
-    rows = [{score.name: score.value for score in one.scores} for one in evaluations]
-    columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
-    heads = [
-        Column(name=name, alignment="right", write="{:.6g}".format) if name in metrics else Column(name=name)
-        for name in columns
-    ]
-    return Table(heads, list(zip(*columns.values(), strict=True)))
+    return _output_table(evaluations, lambda _, value: f"{value:.6g}")
 
 
 def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, names: Mapping[str, str]) -> Table:
@@ -353,8 +351,26 @@ def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, n
     If there are ``names``, they are in the column of the outputs, and parameters have no columns. Raises UsageError
     for a name of an output that is not there.
     """
-    from geval_py.tables.table import Column, Table
+    styles: dict[str, tuple[int | None, bool]] = {}  # of the challenges, by their folders
 
+    def write(evaluation: ScoredOutput, value: float) -> str:
+        folder, split = _folder(evaluation), evaluation.split
+        if isinstance(split.expected, VirtualFile) or split.name == split.expected:  # lists, or a pair of files
+            return number(value, precision)
+        if folder not in styles:
+            values = config.config_values(folder)
+            styles[folder] = values.get("precision"), values.get("percentage", False)
+        own_precision, percentage = styles[folder]
+        return number(value, own_precision if precision is None else precision, percentage=percentage)
+
+    return _output_table(evaluations, write, names)
+
+
+def _output_table(
+    evaluations: Sequence[ScoredOutput],
+    write: Callable[[ScoredOutput, float], str],
+    names: Mapping[str, str] | None = None,
+) -> Table:
     rows = [{score.name: score.value for score in one.scores} for one in evaluations]
     columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
     if names:
@@ -363,22 +379,23 @@ def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, n
         own = own_names(names, unique, outputs, "scored")
         columns = {name: of for name, of in columns.items() if name in {"challenge", "output", *metrics}}
         columns["output"] = [own.get(name, short) for name, short in zip(unique, columns["output"], strict=True)]
-    styles = [_style(one) for one in evaluations]
     for name in metrics:
-        columns[name] = [
-            None
-            if value is None
-            else number(value, own_precision if precision is None else precision, percentage=as_share)
-            for value, (own_precision, as_share) in zip(columns[name], styles, strict=True)
-        ]
+        pairs = zip(evaluations, columns[name], strict=True)
+        columns[name] = [None if value is None else write(one, value) for one, value in pairs]
     heads = [Column(name=name, alignment="right" if name in metrics else "left") for name in columns]
     return Table(heads, list(zip(*columns.values(), strict=True)))
 
 
-def _style(evaluation: ScoredOutput) -> tuple[int | None, bool]:
-    """Return the precision in a challenge's config.txt, None for all digits, and whether scores are percentages."""
-    split = evaluation.split
-    if isinstance(split.expected, VirtualFile) or split.name == split.expected:  # lists, or a pair of files
-        return None, False
-    values = config.config_values(_folder(evaluation))
-    return values.get("precision"), values.get("percentage", False)
+def evaluation_text(evaluation: ScoredOutput) -> str:
+    """Write the name and the value of each score of one output, a line each; the last one without a line end."""
+    rows = [(score.name, score.value) for score in evaluation.scores]
+    table = Table([Column(name="metric"), Column(name="score", write=number)], rows)
+    return "".join(table.text(header=False)).removesuffix("\n")
+
+
+def scores_html(evaluation: ScoredOutput) -> str:
+    """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
+    heads = [Column(name=name) for name in ("output", "metric", "score", "unit", "")]
+    heads[2] = Column(name="score", alignment="right", write=number)
+    rows = [(evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores]
+    return "".join(Table(heads, rows).html())

@@ -1,19 +1,19 @@
 """Output formats: one registry, FORMATS, for every command that has ``--format``.
 
-A command returns a value with the methods of :class:`Tabular`; ``FORMATS[name](value, width)`` yields its text. A new
-format is one entry in FORMATS: every command then takes its name, and shows it in its help.
+A command returns a value with the methods of :class:`Tabular`; ``FORMATS[name](value, context)`` yields its text. A
+new format is one entry in FORMATS: every command then takes its name, and shows it in its help.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from geval_py.tables.escapes import html_text, json_list_text, json_text, markdown_text
+from geval_py.tables.latex import document as latex_document
+from geval_py.tables.table import Column, Table
 from geval_py.version import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, ClassVar
-
-    from geval_py.tables.table import Table
 
 
 class Tabular:
@@ -57,22 +57,16 @@ class Tabular:
 
     def markdown(self) -> Iterator[str]:
         """Write a Markdown table, and below it the legend and the notes."""
-        from geval_py.tables.escapes import markdown_text
-
         below = self._below()
         yield from self.table().markdown()
         yield from (f"{markdown_text(line)}\n" for line in (["", *below] if below else []))
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
         """Write a LaTeX table, in a table environment with a caption or a label; see ``geval_py.tables.latex``."""
-        from geval_py.tables.latex import document
-
-        yield from document(self.table(), self.legend(), self.notes, self.signatures(), caption, label)
+        yield from latex_document(self.table(), self.legend(), self.notes, self.signatures(), caption, label)
 
     def html(self) -> Iterator[str]:
         """Write an HTML table, and below it the legend and the notes; all text is escaped."""
-        from geval_py.tables.escapes import html_text
-
         below = self._below()
         yield from self.table().html()
         yield f"<p>{'<br>'.join(map(html_text, below))}</p>\n" if below else ""
@@ -107,41 +101,46 @@ class Listing(Tabular):
         return self.table().tabs() if width is None else Tabular.text(self, width)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Shown(Tabular):
-    """A value whose methods are given as functions; methods that are not given are taken from the value ``of``."""
+    """What a command has computed: the JSON document, and the tables and lines beside it.
 
-    def __init__(
-        self,
-        of: Tabular | None = None,
-        *,
-        to_dict: Callable[[], dict[str, Any]] | None = None,
-        table: Callable[[], Table] | None = None,
-        records: Callable[[], Table] | None = None,
-        legend: Callable[[], Iterable[str]] | None = None,
-        text: Callable[[int | None], Iterable[str]] | None = None,
-        latex: Callable[[], Iterable[str]] | None = None,
-        signatures: Callable[[], Iterable[str]] | None = None,
-    ) -> None:
-        self.listing = of if isinstance(of, Listing) else None
-        names = ("notes", "table", "signatures", "records", "legend", "text", "markdown", "latex", "html")
-        methods = {} if of is None else {name: getattr(of, name) for name in names}
-        given = {
-            "to_dict": to_dict,
-            "table": table,
-            "records": records,
-            "legend": legend,
-            "text": text,
-            "latex": latex,
-            "signatures": signatures,
-        }
-        vars(self).update(methods | {name: method for name, method in given.items() if method is not None})
+    ``people`` and ``programs`` are the tables for them, by default the document's figures, and the table for people.
+    ``lines`` are the legend. With ``as_tabs``, text has them above the table, whose cells a pipe gets with TABs
+    between them, as of a listing. ``texts`` are all that text has.
+    """
+
+    document: Mapping[str, Any]
+    people: Table | None = None
+    programs: Table | None = None
+    lines: Sequence[str] = ()
+    as_tabs: bool = False
+    texts: Iterable[str] | None = None
 
     def table(self) -> Table:
-        """Return the document's figures, where no table is given."""
-        return figures(self.to_dict())
+        return figures(self.document) if self.people is None else self.people
+
+    def records(self) -> Table:
+        return self.table() if self.programs is None else self.programs
+
+    def legend(self) -> Iterator[str]:
+        return iter(self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.document)
+
+    def text(self, width: int | None = None) -> Iterator[str]:
+        if self.texts is not None:
+            yield from self.texts
+        elif not self.as_tabs:
+            yield from Tabular.text(self, width)
+        else:
+            rows = list(self.table().tabs() if width is None else self.table().terminal(width))
+            yield from (f"{line}\n" for line in (*self.lines, *([""] if self.lines and rows else ())))
+            yield from rows
 
 
-def figures(document: dict[str, Any]) -> Table:
+def figures(document: Mapping[str, Any]) -> Table:
     """Return a table with a row for each figure of a document; the names of nested figures are joined by dots.
 
     >>> print("".join(figures({"a": 1, "b": {"c": [2, "x"]}}).text()), end="")
@@ -150,7 +149,6 @@ def figures(document: dict[str, Any]) -> Table:
     b.c.0   2
     b.c.1   x
     """
-    from geval_py.tables.table import Column, Table
 
     def rows(value: Any, name: str) -> Iterator[tuple[str, object]]:
         inside = value.items() if isinstance(value, dict) else enumerate(value)
@@ -163,24 +161,35 @@ def figures(document: dict[str, Any]) -> Table:
     return Table([Column(name="figure"), Column(name="value")], list(rows(document, "")))
 
 
-def _json(value: Tabular, _: int | None) -> Iterator[str]:
-    """Write the JSON document of a value; the first key of each is the version."""
-    from geval_py.tables.escapes import json_list_text, json_text
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """Where a value is shown: the width of the terminal, None elsewhere; LaTeX's caption and label.
 
-    document = {"version": __version__} | value.to_dict()
-    listing = value.listing if isinstance(value, Shown) else value
-    if isinstance(listing, Listing):
-        yield from json_list_text(document, listing.name, listing.documents())
+    ``before`` and ``after`` are what its JSON document has at the beginning and at the end.
+    """
+
+    width: int | None = None
+    caption: str | None = None
+    label: str | None = None
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _json(value: Tabular, context: Context) -> Iterator[str]:
+    """Write the JSON document of a value; the first key of each is the version."""
+    document = {"version": __version__, **context.before} | value.to_dict() | dict(context.after)
+    if isinstance(value, Listing):
+        yield from json_list_text(document, value.name, value.documents())
     else:
         yield json_text(document)
 
 
-FORMATS: dict[str, Callable[[Tabular, int | None], Iterable[str]]] = {  # the terminal's width is None elsewhere
-    "text": lambda value, width: value.text(width),
+FORMATS: dict[str, Callable[[Tabular, Context], Iterable[str]]] = {
+    "text": lambda value, context: value.text(context.width),
     "json": _json,
     "csv": lambda value, _: value.records().csv(),
     "markdown": lambda value, _: value.markdown(),
-    "latex": lambda value, _: value.latex(),
+    "latex": lambda value, context: value.latex(context.caption, context.label),
     "html": lambda value, _: value.html(),
 }
 FOR_PEOPLE = ("text", "markdown", "latex", "html")  # the others are for programs: all digits

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.cli.new_outputs import show_written
+from geval_py.cli.improve import show_written
 from geval_py.reading.lines import BLOCK_BYTES, READ_AHEAD_BYTES
 from geval_py.version import __version__
 

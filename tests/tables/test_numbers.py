@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.reading.outputs import Output, parse_parameters
-from geval_py.scoring.score_tables import find_grids, scores_text
+from geval_py.scoring.score_tables import ScoreTable, find_grids
 from geval_py.tables.numbers import fixed, number, plain, shortest, with_half_width
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -195,12 +195,17 @@ def test_an_interval(low, high, precision, percentage, text):
 # Tables
 
 
+def scores_text(results, precision=None, *, percentage=False):
+    """What a command shows of outputs."""
+    names = [score.name for score in results[0].scores]
+    return "".join(ScoreTable(results=results, names=names, precision=precision, percentage=percentage).text())
+
+
 def scored(scores, name="out.tsv"):
     """What is shown of one output's evaluation."""
-    return SimpleNamespace(
-        output=Output(path=name, name=name, parameters=parse_parameters(name)),
-        scores=[SimpleNamespace(name=name, value=value) for name, value in scores],
-    )
+    listed = [SimpleNamespace(name=name, value=value) for name, value in scores]
+    output = Output(path=name, name=name, parameters=parse_parameters(name))
+    return SimpleNamespace(output=output, scores=listed, error=None, each_score=lambda _: listed)
 
 
 @pytest.mark.parametrize(

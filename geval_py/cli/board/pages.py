@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
@@ -71,10 +71,10 @@ def run_show(given: argparse.Namespace) -> int:
                 visible(f"this is what came after the deadline; --phase {last.name} shows the frozen table")
             )
     value = Shown(
-        to_dict=lambda: leaderboard.standings_document(shown),
-        table=lambda: leaderboard.standings_table(shown, board.settings.ties),
-        records=lambda: leaderboard.standings_records(shown),
-        legend=lambda: leaderboard.legend(shown),
+        document=leaderboard.standings_document(shown),
+        people=leaderboard.standings_table(shown, board.settings.ties),
+        programs=leaderboard.standings_records(shown),
+        lines=list(leaderboard.legend(shown)),
     )
     terminal.show(value, given)
     return 0
@@ -104,22 +104,9 @@ def run_status(given: argparse.Namespace) -> int:
     with board.reading() as connection:
         queue, lost = queue_status(connection, now()), undelivered(connection)
     told = (*_summary(status), *(queue.lines() if queue.was_used else ()), *map(str, lost))
-    summary = [visible(line) for line in told]
-
-    def text(width: int | None) -> Iterator[str]:
-        yield from (f"{line}\n" for line in summary)
-        if status.lines:
-            yield "\n"
-            yield from status.table().tabs() if width is None else status.table().terminal(width)
-
-    def document() -> dict[str, Any]:
-        return {
-            **status.document(),
-            "queue": asdict(queue),
-            "undelivered": [asdict(one) for one in lost],
-        }
-
-    terminal.show(Shown(to_dict=document, table=status.table, legend=lambda: summary, text=text), given)
+    document = {**status.document(), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
+    shown = Shown(document=document, people=status.table(), lines=list(map(visible, told)), as_tabs=True)
+    terminal.show(shown, given)
     return 0
 
 
@@ -154,16 +141,8 @@ def _show_copies(board: Board, given: argparse.Namespace) -> None:
         pairs = tuple(likeness.likenesses(connection, board.settings))
     found = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
     summary = f"outputs of different submitters: {found} much alike"
-    table = likeness.likeness_table(pairs)
-
-    def text(width: int | None) -> Iterator[str]:
-        yield f"{summary}\n"
-        if pairs:
-            yield "\n"
-            yield from table.tabs() if width is None else table.terminal(width)
-
-    document = likeness.likeness_document(pairs)
-    terminal.show(Shown(to_dict=lambda: document, table=lambda: table, legend=lambda: [summary], text=text), given)
+    document, table = likeness.likeness_document(pairs), likeness.likeness_table(pairs)
+    terminal.show(Shown(document=document, people=table, lines=[summary], as_tabs=True), given)
 
 
 def _some(codes: Sequence[str]) -> str:

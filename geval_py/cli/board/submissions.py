@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from geval_py.board.database import schema, store
 from geval_py.board.operations.notices import announce, take_back
@@ -199,19 +199,11 @@ def run_final(given: argparse.Namespace) -> int:
 
 def _show_receipts(receipts: Sequence[Receipt], given: argparse.Namespace, *, as_list: bool = False) -> None:
     """Show receipts: in text one below the other or, as a list, a line each."""
-
-    def table() -> Table:
-        rows = [(of.code or None, of.state, of.submitter, of.name, of.reason or of.note) for of in receipts]
-        return _table(("code", "state", "submitter", "submission", "why"), rows)
-
-    def text(width: int | None) -> Iterator[str]:
-        if as_list:
-            yield from table().tabs() if width is None else table().terminal(width)
-        else:
-            yield "\n".join(map(str, receipts))
-
+    rows = [(of.code or None, of.state, of.submitter, of.name, of.reason or of.note) for of in receipts]
+    table = _table(("code", "state", "submitter", "submission", "why"), rows)
     document = {"receipts": [receipt.document() for receipt in receipts]}
-    terminal.show(Shown(to_dict=lambda: document, table=table, text=text), given)
+    texts = None if as_list else ["\n".join(map(str, receipts))]
+    terminal.show(Shown(document=document, people=table, as_tabs=True, texts=texts), given)
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
@@ -242,23 +234,15 @@ def run_rescore(given: argparse.Namespace) -> int:
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=given.dry_run, again=given.again, progress=progress)
     lines = [visible(line) for line in _rescored_lines(rescored, would=given.dry_run)]
-
-    def document() -> dict[str, Any]:
-        return {
-            "outdated": [asdict(one) for one in rescored.outdated],
-            "changes": [asdict(one) for one in rescored.changes],
-            "receipts": [receipt.document() for receipt in rescored.receipts],
-        }
-
-    def table() -> Table:
-        names = ("test", "phase", "submitter", "entry", "before", "after")
-        rows = [[getattr(change, name) for name in names] for change in rescored.changes]
-        return _table(names, rows)
-
-    def text(_: int | None) -> Iterator[str]:
-        return (f"{line}\n" for line in lines)
-
-    terminal.show(Shown(to_dict=document, table=table, legend=lambda: lines, text=text), given)
+    document = {
+        "outdated": [asdict(one) for one in rescored.outdated],
+        "changes": [asdict(one) for one in rescored.changes],
+        "receipts": [receipt.document() for receipt in rescored.receipts],
+    }
+    names = ("test", "phase", "submitter", "entry", "before", "after")
+    table = _table(names, [[getattr(change, name) for name in names] for change in rescored.changes])
+    shown = Shown(document=document, people=table, lines=lines, texts=[f"{line}\n" for line in lines])
+    terminal.show(shown, given)
     return 0
 
 

@@ -1,0 +1,284 @@
+"""``geval tune`` and ``geval mix``: what would make outputs better at once, found where the answers are known.
+
+Both score outputs, look for the best parameters or weights, and write new outputs, for other test sets too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from geval_py.cli import commands, options, score, terminal
+from geval_py.errors import ExistingFileError, UsageError
+from geval_py.explaining import cross_validation, derived, mixing, tuning
+from geval_py.reading import config, splits
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.outputs import Output, only_output, own_names, unique_names
+from geval_py.scoring import evaluate, scores
+from geval_py.tables.formats import FOR_PEOPLE, Tabular
+from geval_py.text import named, some_of
+
+if TYPE_CHECKING:
+    import argparse
+
+Plans: TypeAlias = "list[tuple[derived.Derived, int]]"  # new outputs, with their number of lines
+TUNE = """\
+Find what would make an output better at once: mass for all words (lambda), for the frequent ones (nu),
+another temperature. What helps on held-out lines by more than luck is taken."""
+TUNE_EXAMPLES = """\
+  geval tune -t dev-0 -o bigram        what would help out-model=bigram.tsv
+  geval tune -t dev-0 -o bigram --apply dev-0 --apply test-A
+                                       and write out-model=bigram,tuned=….tsv into both folders
+  geval tune --parameters dev-0/out-model=bigram,tuned=lambda-nu.tuning.json --apply test-B
+                                       the same again, for another set
+"""
+MIX = """\
+Mix outputs of one test set with the weights that are best where the answers are known, and write the
+mixture if it is better than the best output alone, on held-out lines and by more than luck."""
+MIX_EXAMPLES = """\
+  geval mix -t dev-0 bigram unigram    find the weights, and write dev-0/out-mix=bigram+unigram.tsv
+  geval mix -t dev-0 bigram unigram --apply test-A
+                                       and into test-A, of the outputs of the same names there
+  geval mix -t dev-0 bigram unigram --words 1000
+                                       with the commonest words of train as one more output
+"""
+
+
+def make_tune_parser() -> commands.CommandParser:
+    """Make the parser of ``geval tune``."""
+    parser = commands.command_parser("tune", TUNE, TUNE_EXAMPLES)
+    config.add_options(parser, "test_name")
+    commands.add_places(parser)
+    config.add_options(parser, out_files="the output, as for scoring; where there are several, one of them")
+    parser.add_argument("--temperature", action="store_true", help="try another temperature, too")
+    parameters = "a .tuning.json that was written before: apply its parameters, and look for no others"
+    parser.add_argument("--parameters", metavar="FILE", help=parameters)
+    _add_common(
+        parser,
+        words=None,
+        words_help=f"frequent words of train that nu is for (default: {derived.DEFAULT_WORDS}; 0: none)",
+        apply_help="write the output, tuned, into the folder of this test set, be it the same or another; repeatable",
+        force_help=f"write over outputs of that name; and tune on fewer than {cross_validation.FEW_LINES} lines",
+    )
+    return parser
+
+
+def make_mix_parser() -> commands.CommandParser:
+    """Make the parser of ``geval mix``."""
+    parser = commands.command_parser("mix", MIX, MIX_EXAMPLES)
+    default = "all of the test set but tuned and mixed ones"
+    outputs = f"an output, looked for in DIR/NAME, then as a path; two or more (default: {default})"
+    parser.add_argument("outputs", nargs="*", default=[], metavar="OUT", help=outputs)
+    config.add_options(parser, "test_name")
+    commands.add_places(parser)
+    config.add_options(parser, "names")
+    _add_common(
+        parser,
+        words=0,
+        words_help="with the K commonest words of train as one more output (default: without)",
+        apply_help="write the mixture for this test set, too, of its outputs of the same names; repeatable",
+        force_help="write the mixture though it is not surely better, and over another; "
+        f"and mix on fewer than {cross_validation.FEW_LINES} lines",
+    )
+    return parser
+
+
+def _add_common(
+    parser: commands.CommandParser, *, words: int | None, words_help: str, apply_help: str, force_help: str
+) -> None:
+    """Add the options that tuning and mixing share; ``words`` is the default of ``--words``."""
+    add = parser.add_argument
+    commands.add_metrics(parser, "a hashed metric")
+    add("--words", type=commands.number_type, default=words, metavar="K", help=words_help)
+    documents = (
+        "hold out together the lines with the same value in a column of the input (its name or number; "
+        "default: the column by which lines are alike, if there is one)"
+    )
+    commands.add_documents(parser, documents, "hold out each line by itself, be they alike or not")
+    config.add_options(parser, seed=f"of the random folds (default: {config.DEFAULT_SEED})")
+    add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
+    add("--force", action="store_true", help=force_help)
+    commands.add_format(parser)
+    config.add_options(parser, "threads")
+
+
+def run_tune(given: argparse.Namespace) -> int:
+    """Run ``geval tune``; returns the exit status, raises GevalError."""
+    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS, command="tune")
+    challenge = Challenge(path=task.directory, task=task)
+    if given.parameters is not None:
+        if not given.apply:
+            raise UsageError(message="--parameters is for --apply NAME, with the test set to tune an output of")
+        if settings.format != "text":
+            raise UsageError(message="--parameters looks for nothing that --format would show: leave one of them out")
+        parameters, kept = derived.read_parameters(given.parameters)
+        names = task.out_files or (str(kept.get("output")),)  # that which they were found for
+        sources = {}
+        for test in given.apply:
+            found = [output for name in names for output in splits.outputs_named(challenge[test].directory, name)]
+            sources[test] = [only_output(found).path]
+        show_written(_write_tuned(challenge, sources, parameters, kept, force=given.force), "text")
+        return 0
+    with score.blaming_config(task):
+        split = splits.locate(task)
+        only_output(split.outputs)
+        schemes = evaluate.select_schemes(task)[:1]
+        signed = bool(given.apply)  # as the parameters beside an output are
+        (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=signed))
+    # A target that is not there is found before the search.
+    sources = _sources_of(challenge, given.apply, [evaluation.output], task.test_name)
+    for test, paths in sources.items():
+        derived.Derived(sources=tuple(paths), path="", header=split.output_header).check_lines(challenge[test])
+    with terminal.ProgressBar(evaluation.output.name) as progress:
+        found_tuning = tuning.tune(
+            evaluation,
+            words=given.words,
+            temperature=given.temperature,
+            documents=settings.documents_by,
+            seed=settings.seed,
+            force=given.force,
+            threads=settings.threads,
+            progress=progress,
+        )
+
+    def write() -> list[str]:
+        if given.apply and found_tuning.taken:
+            parameters, kept = found_tuning.parameters, found_tuning.kept()
+            return _write_tuned(challenge, sources, parameters, kept, force=given.force)
+        if given.apply and settings.format == "text":
+            terminal.note("nothing is written, since no parameter is worth taking")
+        elif found_tuning.taken and settings.format == "text":
+            terminal.note("--apply NAME writes the output tuned so, for the test set of that name")
+        return []
+
+    _show_and_write(task, found_tuning, settings, write)
+    return 0
+
+
+def run_mix(given: argparse.Namespace) -> int:
+    """Run ``geval mix``; returns the exit status, raises GevalError."""
+    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS, command="mix")
+    task = replace(task, out_files=tuple(given.outputs))
+    with score.blaming_config(task):
+        split = splits.locate(task)
+        if not given.outputs:  # with those made on these answers, held-out lines would be known
+            made = [output for output in split.outputs if derived.is_derived(output)]
+            if made:
+                names = some_of(output.name for output in made)
+                terminal.note(f"tuned and mixed outputs are left out unless they are named: {names}")
+            split = replace(split, outputs=tuple(output for output in split.outputs if output not in made))
+        if len(split.outputs) < 2:
+            raise UsageError(message=f"geval mix takes two outputs or more; there is {len(split.outputs)}")
+        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)
+        evaluations = scores.evaluations_of(results)
+    # A target that is not there, or not free, is found before the search.
+    challenge = Challenge(path=task.directory, task=task)
+    outputs = [evaluation.output for evaluation in evaluations]
+    sources = _sources_of(challenge, [task.test_name, *given.apply], outputs, task.test_name)
+
+    def plan(paths: Sequence[str], folder: str) -> derived.Derived:
+        return derived.mixed_output(paths, folder, split.output_header, [mixing.TRAIN] if given.words else [])
+
+    plans = _planned(challenge, sources, plan, force=given.force)
+    mixture = mixing.mix(
+        evaluations, words=given.words, documents=settings.documents_by, seed=settings.seed, force=given.force
+    )
+    mixture = replace(mixture, names=own_names(dict(settings.names), unique_names(outputs), outputs, "mixed"))
+
+    def write() -> list[str]:
+        if mixture.taken or given.force:
+            return _write(plans, mixture.mixing.mix_lines, mixture.kept())
+        if settings.format == "text":
+            terminal.note("nothing is written, since the mixture is not surely better; --force writes it")
+        return []
+
+    _show_and_write(task, mixture, settings, write)
+    return 0
+
+
+# New outputs, made of others
+
+
+def _sources_of(
+    challenge: Challenge, tests: Sequence[str], outputs: Sequence[Output], own_test: str
+) -> dict[str, list[str]]:
+    """Find the outputs of one test set in others, by their names; in their own they are known.
+
+    Raises MissingFileError for a test set, or an output, that is not there.
+    """
+    return {
+        name: [
+            output.path if name == own_test else derived.find_output(challenge[name], output) for output in outputs
+        ]
+        for name in tests
+    }
+
+
+def _planned(
+    challenge: Challenge,
+    sources: Mapping[str, Sequence[str]],
+    plan: Callable[[Sequence[str], str], derived.Derived],
+    *,
+    force: bool,
+) -> Plans:
+    """Plan a new output in the folder of each test set, made of the outputs that lie there.
+
+    ``sources`` are the outputs' paths, by the name of a test set; ``plan`` names the new output of some paths in a
+    folder. Raises UsageError for what would be written over without ``force``, and the DataErrors of files.
+    """
+    plans: Plans = []
+    for name, paths in sources.items():
+        test = challenge[name]
+        new = plan(paths, test.directory)
+        try:
+            new.check_free(force)
+        except ExistingFileError as error:
+            hint = "" if force else "\n  --force writes over it"
+            raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
+        plans.append((new, new.check_lines(test)))
+    return plans
+
+
+def _write_tuned(
+    challenge: Challenge,
+    sources: Mapping[str, Sequence[str]],
+    parameters: derived.Parameters,
+    kept: Mapping[str, Any],
+    *,
+    force: bool,
+) -> list[str]:
+    def plan(paths: Sequence[str], folder: str) -> derived.Derived:
+        return derived.tuned_output(parameters, paths[0], folder, kept.get("header"))
+
+    return _write(_planned(challenge, sources, plan, force=force), parameters.tune_lines, kept)
+
+
+def _write(plans: Plans, make: derived.LineMaker, kept: Mapping[str, Any]) -> list[str]:
+    """Write the new outputs, and the parameters that are kept beside them; return the paths."""
+    for new, lines in plans:
+        with terminal.ProgressBar("lines", unit="items") as progress:
+            new.write(make, kept, progress=partial(progress, size=lines))
+    return [new.path for new, _ in plans]
+
+
+def _show_and_write(
+    task: config.Task, value: Tabular, settings: config.Settings, write: Callable[[], list[str]]
+) -> None:
+    """Show what was found and write the new outputs; text is shown before, other formats after."""
+    terminal.note(*value.notes)
+    if settings.format == "text":
+        score.show_of_task(task, value, settings)
+    written = write()
+    if settings.format != "text":
+        score.show_of_task(task, value, settings, written=written)
+    show_written(written, settings.format)
+
+
+def show_written(paths: Sequence[str], format: str) -> None:
+    """Name the new files on standard output or, where a table for people stands there, on standard error."""
+    if format in FOR_PEOPLE:
+        stream = sys.stdout if format == "text" else sys.stderr
+        stream.writelines(f"wrote {named(path)}\n" for path in paths)
