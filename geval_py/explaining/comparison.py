@@ -12,7 +12,7 @@ import math
 import operator
 import os
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.documents import Dependence, Documents, DocumentsBy, choose_documents, notes_on_intervals
+from geval_py.explaining.documents import (
+    Dependence,
+    Documents,
+    DocumentsBy,
+    choose_documents,
+    notes_on_documents,
+    notes_on_intervals,
+)
 from geval_py.explaining.significance import (
     LEAST_TESTED,
     LEVEL,
@@ -55,7 +62,15 @@ if TYPE_CHECKING:
     Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
 
 
-_OF_TABLES = ("precision", "names", "marks")  # fields that say how a comparison is shown
+_STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
+SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
+SCORE, DIFFERENCE = "score [95 %]", "diff. [95 %]"
+DROPPABLE = (  # where a terminal is too narrow, the last one first
+    *("infinite", DIFFERENCE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
+    "score there",
+)
+NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
+_NOT_IN_JSON = ("of_losses", "precision", "names", "marks")  # fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,36 +200,20 @@ class Comparison(formats.Tabular):
 
         return pd.DataFrame([self.row(system) for system in self.systems])
 
-    def shown_name(self, system: System) -> str:
-        """Return a system's name for people, escaped."""
-        own = self.names.get(system.name)
-        return visible(system.name if own is None else own)
-
     def row(self, system: System) -> dict[str, Any]:
         """Return a system's row of that table."""
-        versus = system.difference_interval
-        return {
-            "system": system.name,
-            "score": system.score,
-            "low": system.interval.low,
-            "high": system.interval.high,
-            "infinite": system.infinite,
-            "compared": system.compared,
-            "finite_score": system.finite_score,
-            "difference": system.difference,
-            "difference_low": versus.low if versus else None,
-            "difference_high": versus.high if versus else None,
-            "p_bootstrap": system.p_bootstrap,
-            "p_randomisation": system.p_randomisation,
-            "won": system.won,
-            "lost": system.lost,
-            "tied": system.tied,
-            "groups": tuple(n for n, group in enumerate(self.groups) if system.name in group),
-            "output": short_name(system.name),
-        }
+        row: dict[str, Any] = {"system": system.name}
+        for name in (one.name for one in fields(system) if one.name not in ("name", "signature")):
+            value, prefix = getattr(system, name), name.removesuffix("interval")
+            if prefix == name:
+                row[name] = value
+            else:
+                row |= {f"{prefix}low": value and value.low, f"{prefix}high": value and value.high}
+        groups = tuple(n for n, group in enumerate(self.groups) if system.name in group)
+        return row | {"groups": groups, "output": short_name(system.name)}
 
     def to_dict(self) -> dict[str, Any]:
-        names = [known.name for known in fields(self) if known.name not in ("of_losses", *_OF_TABLES)]
+        names = [known.name for known in fields(self) if known.name not in _NOT_IN_JSON]
         systems = [system.to_dict() for system in self.systems]
         return {name: getattr(self, name) for name in names} | {"systems": systems}
 
@@ -234,9 +233,61 @@ class Comparison(formats.Tabular):
 
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
-        columns = list(_columns(self))
-        rows = [[system] * len(columns) for system in self.systems]
+        some_infinite, tested = self.compared < self.lines, self.is_tested
+        figures = [SCORE, *(["infinite"] if some_infinite else [])]
+        figures += ["compared", "score there"] if tested and some_infinite else []
+        figures += [DIFFERENCE, self.first_test, "p rand"] if tested else []
+        figures += ["won", "lost", "tied"]
+        columns = [Column(name=name, alignment="right", write=lambda cell: cell) for name in figures]
+        columns.insert(0, Column(name="system", write=lambda cell: cell, cut="middle"))
+        columns += [Column(name="group", cut="never")] if tested else []
+        rows = [[cells[column.name] for column in columns] for cells in map(self._cells, self.systems)]
         return Table(columns, rows, droppable=DROPPABLE, not_printed=[self.first_test, *NOT_PRINTED])
+
+    def _cells(self, system: System) -> dict[str, str]:
+        """Write the cells of a system, by their columns."""
+
+        def number(value: float | None, interval: Interval | None) -> str:
+            if value is None:
+                return ""
+            if self.precision is not None:
+                return numbers.fixed(value, self.precision)
+            if numbers.MOST_PLAIN <= abs(value) < math.inf:
+                return numbers.shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
+            if interval is not None and math.isfinite(interval.half_width) and interval.half_width > 0:
+                return numbers.fixed(value, numbers.decimals_of(interval.half_width))
+            is_plain = value == 0 or not math.isfinite(value)
+            return numbers.fixed(
+                value, 0 if is_plain else max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value))))
+            )
+
+        def measured(value: float | None, interval: Interval | None, stars: str = "") -> str:
+            ends = ""
+            if value is not None and interval is not None and not math.isnan(interval.low):
+                ends = f" [{number(interval.low, interval)}, {number(interval.high, interval)}]"
+            return f"{number(value, interval)}{stars}{ends}"
+
+        p, difference = system.p_randomisation, system.difference
+        stars = "*" * sum(p < least for least in _STARS) if self.marks and p is not None else ""
+        versus = measured(difference, system.difference_interval, stars)
+        score = measured(system.score, system.interval)
+        is_best = self.marks and system.score == self.systems[0].score and math.isfinite(system.score)
+        groups = (n for n, group in enumerate(self.groups) if system.name in group)
+        letters = (string.ascii_letters[n] if n < len(string.ascii_letters) else f"({n + 1})" for n in groups)
+        return {
+            "system": visible(self.names.get(system.name, system.name)),
+            SCORE: Bold(score) if is_best else score,
+            "infinite": str(system.infinite),
+            "compared": str(system.compared),
+            "score there": number(system.finite_score, system.interval),
+            DIFFERENCE: "baseline" if system.name == self.baseline else f"{'+' * ((difference or 0.0) > 0)}{versus}",
+            self.first_test: numbers.p_value_text(system.p_bootstrap),
+            "p rand": numbers.p_value_text(system.p_randomisation),
+            "won": share_text(system.won),
+            "lost": share_text(system.lost),
+            "tied": share_text(system.tied),
+            "group": "".join(letters),
+        }
 
     def records(self) -> Table:
         rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
@@ -473,10 +524,8 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[O
 
 
 def _notes_on_documents(documents: Documents | None, dependence: Dependence | None) -> Iterator[str]:
-    if documents is not None and documents.are_lines:
-        yield documents.nothing_gained
-    if dependence is not None:
-        yield from dependence.notes(f"intervals and tests are by document, {dependence.wider}")
+    wider = "" if dependence is None else dependence.wider
+    yield from notes_on_documents(documents, dependence, f"intervals and tests are by document, {wider}")
     if dependence is not None and dependence.documents is None and dependence.tested:
         columns = f"the column{'s' if len(dependence.tested) > 1 else ''} {some_of(dependence.tested)}"
         yield f"intervals and tests are by line: lines are hardly alike by {columns}"
@@ -515,87 +564,6 @@ def _notes(
             f"{samples} samples are too few for any of {pairs} pairs to be told apart: take --samples "
             f"{samples_needed(pairs)} or more"
         )
-
-
-# The table for people
-
-
-_STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
-SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
-SCORE, DIFFERENCE = "score [95 %]", "diff. [95 %]"
-DROPPABLE = (  # where a terminal is too narrow, the last one first
-    *("infinite", DIFFERENCE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
-    "score there",
-)
-NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
-_LETTERS = string.ascii_letters
-
-
-def _columns(comparison: Comparison) -> Iterator[Column]:
-    """Yield the columns; each writes its cell from a system."""
-
-    def number(value: float, interval: Interval | None) -> str:
-        if comparison.precision is not None:
-            return numbers.fixed(value, comparison.precision)
-        if numbers.MOST_PLAIN <= abs(value) < math.inf:
-            return numbers.shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
-        return numbers.fixed(value, _decimals(value, interval))
-
-    def measured(value: float | None, interval: Interval | None, stars: str = "") -> str:
-        if value is None or interval is None or math.isnan(interval.low):
-            return "" if value is None else number(value, interval) + stars
-        return (
-            f"{number(value, interval)}{stars} [{number(interval.low, interval)}, {number(interval.high, interval)}]"
-        )
-
-    def difference(system: System) -> str:
-        if system.name == comparison.baseline:
-            return "baseline"
-        p = system.p_randomisation
-        stars = "*" * sum(p < least for least in _STARS) if comparison.marks and p is not None else ""
-        text = measured(system.difference, system.difference_interval, stars)
-        return f"+{text}" if system.difference is not None and system.difference > 0 else text
-
-    def score(system: System) -> str:
-        text = measured(system.score, system.interval)
-        is_best = comparison.marks and system.score == comparison.systems[0].score and math.isfinite(system.score)
-        return Bold(text) if is_best else text
-
-    def finite_score(system: System) -> str:
-        return "" if system.finite_score is None else number(system.finite_score, system.interval)
-
-    def groups(system: System) -> str:
-        own = (n for n, group in enumerate(comparison.groups) if system.name in group)
-        return "".join(_LETTERS[n] if n < len(_LETTERS) else f"({n + 1})" for n in own)
-
-    def figure(name: str, write: Callable[[System], str]) -> Column:
-        return Column(name=name, alignment="right", write=write)
-
-    yield Column(name="system", write=comparison.shown_name, cut="middle")
-    yield figure(SCORE, score)
-    if comparison.compared < comparison.lines:
-        yield figure("infinite", lambda system: str(system.infinite))
-    if comparison.is_tested and comparison.compared < comparison.lines:
-        yield figure("compared", lambda system: str(system.compared))
-        yield figure("score there", finite_score)
-    if comparison.is_tested:
-        yield figure(DIFFERENCE, difference)
-        yield figure(comparison.first_test, lambda system: numbers.p_value_text(system.p_bootstrap))
-        yield figure("p rand", lambda system: numbers.p_value_text(system.p_randomisation))
-    yield figure("won", lambda system: share_text(system.won))
-    yield figure("lost", lambda system: share_text(system.lost))
-    yield figure("tied", lambda system: share_text(system.tied))
-    if comparison.is_tested:
-        yield Column(name="group", write=groups, cut="never")
-
-
-def _decimals(value: float, interval: Interval | None) -> int:
-    """Return the decimals worth showing by the interval's half width; without width, those of four digits."""
-    if interval is not None and math.isfinite(interval.half_width) and interval.half_width > 0:
-        return numbers.decimals_of(interval.half_width)
-    if value == 0 or not math.isfinite(value):
-        return 0
-    return max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value))))
 
 
 def share_text(share: float | None) -> str:
