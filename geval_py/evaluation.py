@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
+from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, Task
-from geval_py.reading.items import ScoredItem, unused_name
+from geval_py.reading.items import unused_name
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import Split, locate, locate_pair
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
 from geval_py.text import named, shown, suggesting, visible
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal, TypeAlias
+    from typing import Literal, TypeAlias
 
     import distributed
     import pandas as pd
@@ -86,7 +86,9 @@ def evaluate(
                 challenge, test, _texts(metrics), inputs=inputs, tokenizer=tokenizer, vocabulary=vocabulary, name=name
             )
         )
-    if not isinstance(challenge, Challenge | str | os.PathLike | tuple) and not _is_pair(challenge):
+    pair = challenge if isinstance(challenge, list) and len(challenge) == 2 else [None]
+    is_pair = all(isinstance(path, str | os.PathLike) for path in pair)
+    if not is_pair and not isinstance(challenge, Challenge | str | os.PathLike | tuple):
         raise UsageError(message="predictions are scored against expected words: evaluate(predictions, expected, …)")
     task, split = locate_scored(challenge, test, out, metrics, tokenizer)
     only_output(split.outputs)
@@ -101,10 +103,25 @@ def locate_scored(
     challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str], tokenizer: str | None
 ) -> tuple[Task, Split]:
     """Return the task and its files."""
+    find = locate
     if isinstance(challenge, tuple | list):
-        task, find = _task_of_pair(challenge, test, out), locate_pair
+        try:
+            output, expected = [os.fspath(path) for path in challenge]
+        except (TypeError, ValueError):
+            raise UsageError(message=f"a pair of paths is (output, expected), not {shown(challenge)}") from None
+        if out is not None or test != Task.test_name:
+            raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
+        task, find = Task(out_files=(output,), expected_file=expected), locate_pair
     else:
-        task, find = _task(challenge, test, out), locate
+        if out is not None and not isinstance(out, str | os.PathLike):
+            several = "; evaluate_all scores all outputs" if isinstance(out, tuple | list) else ""
+            raise UsageError(message=f"out is the name or path of one output, not {shown(out)}{several}")
+        if not isinstance(challenge, Challenge) and os.path.isfile(challenge):
+            pair = "evaluate((output, expected), metrics=…) scores one file against another"
+            place = named(os.fspath(challenge))
+            raise UsageError(message=f"{place} is a file, and not a challenge's folder\n  {pair}")
+        task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
+        task = replace(task, test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
     task = replace(task, alt_metrics=_texts(metrics) or task.alt_metrics)
     if tokenizer is not None:
         from geval_py.reading.preparation import checked_name
@@ -114,39 +131,12 @@ def locate_scored(
 
 
 def _texts(metrics: object) -> tuple[str, ...]:
-    given = (
-        (metrics,) if isinstance(metrics, str) else tuple(metrics) if isinstance(metrics, Iterable) else (metrics,)
-    )
+    given = (metrics,) if isinstance(metrics, str) or not isinstance(metrics, Iterable) else tuple(metrics)
     if not all(isinstance(metric, str) for metric in given):
         raise UsageError(
             message=f"metrics are a name, as 'PerplexityHashed', or a list of names, not {shown(metrics)}"
         )
     return given
-
-
-def _is_pair(paths: object) -> bool:
-    return isinstance(paths, list) and len(paths) == 2 and all(isinstance(p, str | os.PathLike) for p in paths)
-
-
-def _task(challenge: Challenge | FilePath, test: str, out: FilePath | None) -> Task:
-    if out is not None and not isinstance(out, str | os.PathLike):
-        several = "; evaluate_all scores all outputs" if isinstance(out, tuple | list) else ""
-        raise UsageError(message=f"out is the name or path of one output, not {shown(out)}{several}")
-    if not isinstance(challenge, Challenge) and os.path.isfile(challenge):
-        pair = "evaluate((output, expected), metrics=…) scores one file against another"
-        raise UsageError(message=f"{named(os.fspath(challenge))} is a file, and not a challenge's folder\n  {pair}")
-    task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
-    return replace(task, test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
-
-
-def _task_of_pair(paths: Sequence[FilePath], test: str, out: FilePath | None) -> Task:
-    try:
-        output, expected = [os.fspath(path) for path in paths]
-    except (TypeError, ValueError):
-        raise UsageError(message=f"a pair of paths is (output, expected), not {shown(paths)}") from None
-    if out is not None or test != Task.test_name:
-        raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
-    return Task(out_files=(output,), expected_file=expected)
 
 
 class Score(MetricScore):
@@ -231,8 +221,8 @@ class Evaluation(ScoredOutput):
         Each score is under its name and, with ``intervals``, the ends of its 95 % interval are under the name with
         ``_low`` and ``_high``; ``documents`` are as for :meth:`interval`.
         """
-        found = {score.name: score.value for score in self.scores}
-        return found | interval_ends(self.scores, self._documents(documents)) if intervals else found
+        values = {score.name: score.value for score in self.scores}
+        return values | interval_ends(self.scores, self._documents(documents)) if intervals else values
 
     def _documents(self, by: DocumentsBy) -> Documents | None:
         """Return the documents of all lines of the file."""
@@ -251,19 +241,22 @@ class Evaluation(ScoredOutput):
 
     def _frame(self, selected: Sequence[bool] | None) -> pd.DataFrame:
         """Make the table of all or of selected lines; the index is a line's place among all."""
+        import pandas as pd
+
         keep = [True] * self.line_count if selected is None else selected
-        first = self.scores[0]
-        statistics = zip(first.metric.measure.columns, first.statistics.columns, strict=True)
-        numbers = self.line_numbers or range(1, self.line_count + 1)
-        return _item_table(
-            compress(self.read_items(), keep),
-            lines=list(compress(numbers, keep)),
-            statistics={name: list(compress(column, keep)) for name, column in statistics},
-            scores=list(compress(self.line_scores(), keep)),
-            header=self.split.in_header,
-            width=self.input_width(),
-            index=list(compress(range(self.line_count), keep)),
-        )
+        first, header = self.scores[0], self.split.in_header
+        names, statistics = first.metric.measure.columns, first.statistics.columns
+        inputs, expected, outputs = zip(*compress(self.read_items(), keep), strict=True)
+        columns: dict[str, Any] = {"line": list(compress(self.line_numbers or range(1, self.line_count + 1), keep))}
+        own: dict[str, Sequence[Any]] = {"expected": expected, "output": outputs}
+        own |= {name: list(compress(column, keep)) for name, column in zip(names, statistics, strict=True)}
+        own["score"] = list(compress(self.line_scores(), keep))
+        width = self.input_width()
+        rows = [text.split("\t") for text in inputs] if width else []
+        for column in range(width):
+            name = unused_name(column, header, {*columns, *own})
+            columns[name] = [row[column] if column < len(row) else None for row in rows]
+        return pd.DataFrame(columns | own, index=list(compress(range(self.line_count), keep)))
 
     def lines(
         self,
@@ -353,34 +346,8 @@ class Evaluation(ScoredOutput):
 
 def interval_ends(scores: Iterable[Score], documents: Documents | None) -> dict[str, float]:
     """Return the ends of each score's interval, under its name with ``_low`` and ``_high``."""
-    found: dict[str, float] = {}
+    ends: dict[str, float] = {}
     for score in scores:
         interval = score.interval(documents=documents)
-        found |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
-    return found
-
-
-def _item_table(
-    items: Iterable[ScoredItem],
-    *,
-    lines: Sequence[int],
-    statistics: Mapping[str, Sequence[float]],
-    scores: Sequence[float],
-    header: Sequence[str],
-    width: int,
-    index: list[int],
-) -> pd.DataFrame:
-    """Make a table with a row an item, all sequences but the header aligned; ``width`` columns of the input.
-
-    ``statistics`` are the lines' statistics, by their names.
-    """
-    import pandas as pd
-
-    inputs, expected, outputs = zip(*items, strict=True)
-    columns: dict[str, Any] = {"line": lines}
-    own = {"expected": expected, "output": outputs, **statistics, "score": scores}
-    rows = [text.split("\t") for text in inputs] if width else []
-    for column in range(width):
-        name = unused_name(column, header, {*columns, *own})
-        columns[name] = [row[column] if column < len(row) else None for row in rows]
-    return pd.DataFrame(columns | own, index=index)
+        ends |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
+    return ends

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import DataError, SchemeError
 from geval_py.evaluation import GUESSES_OF_TEST, Evaluation, interval_ends, locate_scored
@@ -12,10 +13,7 @@ from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import evaluations_of, signature_lines
 from geval_py.text import suggesting, visible
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     import distributed
     import pandas as pd
 
@@ -84,21 +82,18 @@ class Evaluations(list[Evaluation]):
 
         rows = [one.scores_dict(intervals=False) for one in self]
         if intervals:
-            rows = [row | ends for row, ends in zip(rows, self._all_ends(), strict=True)]
+            from geval_py.explaining.documents import choose_documents
+
+            sets: dict[tuple[object, str], list[int]] = {}  # the documents are chosen once for each test set
+            for n, one in enumerate(self):
+                place = one.split.expected
+                state = place.state if isinstance(place, VirtualFile) else place
+                sets.setdefault((state, one.scores[0].scheme.text), []).append(n)
+            for members in sets.values():
+                documents, _ = choose_documents([self[n] for n in members], None)
+                for n in members:
+                    rows[n] |= interval_ends(self[n].scores, documents)
         return pd.DataFrame(score_columns(self, rows))
-
-    def _all_ends(self) -> Iterator[dict[str, float]]:
-        """Yield the ends of the intervals of each output; the documents are chosen once for each test set."""
-        from geval_py.explaining.documents import choose_documents
-
-        places = [one.split.expected for one in self]
-        sets = [(place.state if isinstance(place, VirtualFile) else place, one.scores[0].scheme.text)
-                for place, one in zip(places, self, strict=True)]  # fmt: skip
-        documents = {
-            same: choose_documents([one for one, of in zip(self, sets, strict=True) if of == same], None)[0]
-            for same in dict.fromkeys(sets)
-        }
-        yield from (interval_ends(one.scores, documents[same]) for one, same in zip(self, sets, strict=True))
 
     def to_latex(
         self,
