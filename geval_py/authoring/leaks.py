@@ -47,7 +47,7 @@ from geval_py.authoring.leak_search import (
 )
 from geval_py.checking.check import DEFAULT_MAX_PLACES
 from geval_py.checking.places import Place
-from geval_py.checking.rules import Problem, Report, Rule
+from geval_py.checking.rules import Problem, Report, Rule, file_problem
 from geval_py.errors import DataError, MissingFileError, TooLargeError, UsageError
 from geval_py.reading import compression
 from geval_py.reading.answers import FOLDER, INFO_FILE, STATE_FILE, answers_in, find_answers, is_usual_name
@@ -281,10 +281,7 @@ class Leaks:
     def add_file(self, code: str, path: str, message: str) -> None:
         """Add a problem of a file as a whole."""
         if code in self._rules:
-            place = Place(line=0, column=0, token="", message=visible(message))
-            self.problems.append(
-                Problem(rule=self._rules[code], path=path, count=1, share=1.0, summary=place.message, places=(place,))
-            )
+            self.problems.append(file_problem(self._rules[code], path, visible(message)))
 
     def sum_up(self, sizes: dict[str, int], max_places: int) -> None:
         """Make a problem of the items with the same rule and part; ``sizes`` are the numbers of items."""
@@ -457,12 +454,6 @@ def find_sources(
 # Answers in the public folder and in its git repository
 
 
-def hidden_answers_in(directory: str) -> list[str]:
-    """Return the files in a folder with the answers of hidden sets, and the folders that are datasets of them."""
-    sets = sorted(name for name in names_in(directory, "directory") if name.startswith(HIDDEN_BEGINNING))
-    return [path for name in sets for path in answers_in(os.path.join(directory, name))]
-
-
 def _search_public(
     folder: str, parts: Sequence[HiddenPart], sources: Sequence[PartFiles], vocabulary: Vocabulary, leaks: Leaks
 ) -> None:
@@ -470,7 +461,8 @@ def _search_public(
 
     Also name the files that are too large to be compared (W412).
     """
-    in_public = hidden_answers_in(folder)
+    sets = sorted(name for name in names_in(folder, "directory") if name.startswith(HIDDEN_BEGINNING))
+    in_public = [path for name in sets for path in answers_in(os.path.join(folder, name))]
     for path in in_public:
         leaks.add_file("E401", path, "the answers of a hidden set lie in the public folder")
     in_history = []
@@ -562,9 +554,8 @@ class AnswerKey:
     def __init__(self, name: str, answers: Sequence[str], vocabulary: Vocabulary) -> None:
         self.name = name
         self._words = vocabulary.numbers(answers)
-        _, counts = np.unique(self._words, return_counts=True)
-        self._kinds = len(counts)
-        agree = float(np.square(counts / len(answers)).sum())
+        self._counts = Counter(self._words.tolist())
+        agree = sum((count / len(answers)) ** 2 for count in self._counts.values())
         bits = -math.log(agree) if agree < 1 else 0.0
         self._n = max(4, math.ceil(math.log(1e7 / CHANCE) / bits)) if bits else MAX_RUN + 1
         self._runs: list[Sought] = []
@@ -585,7 +576,7 @@ class AnswerKey:
         An output is a leak only if it has all of them, line by line: a good model guesses many.
         """
         for shifted in (words, words[1:]):
-            is_as_long = len(shifted) == len(self._words) and self._kinds > 1 and self._n <= len(words)
+            is_as_long = len(shifted) == len(self._words) and len(self._counts) > 1 and self._n <= len(words)
             if is_as_long and float(np.mean(shifted == self._words)) > PERFECT:
                 return f"it has the answers of {self.name}, line by line"
         if is_output:
@@ -594,15 +585,12 @@ class AnswerKey:
             share = len(np.unique(runs.find(one_item(words).ngrams(self._n)[0])[1])) / len(runs.values)
             if share > IN_ORDER:
                 return f"it has {share:.0%} of the answers of {self.name}, {order}"
-        if self._kinds < MIN_KINDS or not SAME_WORDS < len(words) / len(self._words) < 1 / SAME_WORDS:
+        if len(self._counts) < MIN_KINDS or not SAME_WORDS < len(words) / len(self._words) < 1 / SAME_WORDS:
             return ""
-        own, counts = np.unique(self._words, return_counts=True)
-        others, other_counts = np.unique(words, return_counts=True)
-        common, here, there = np.intersect1d(own, others, assume_unique=True, return_indices=True)
-        shared = int(np.minimum(counts[here], other_counts[there]).sum())
-        if len(common) > SAME_WORDS * max(len(own), len(others)) and shared > SAME_WORDS * max(
-            len(self._words), len(words)
-        ):
+        counts = Counter(words.tolist())
+        shared = self._counts & counts
+        are_same = len(shared) > SAME_WORDS * max(len(self._counts), len(counts))
+        if are_same and shared.total() > SAME_WORDS * max(len(self._words), len(words)):
             return f"it has the words of the answers of {self.name}, in another order"
         return ""
 
@@ -648,19 +636,15 @@ class Budget:
     size: int = MAX_BYTES_IN_ALL
     unread: list[str] = field(default_factory=list)
 
-    def read(self, stream: compression.Readable, name: str) -> bytes | None:
+    def read(self, stream: IO[bytes] | io.BufferedReader, name: str) -> bytes | None:
         """Read a stream to its end; None if that is more than the bounds."""
         bound = min(MAX_BYTES, self.size)
-        pieces: list[bytes] = []
-        read = 0
-        while read <= bound and (piece := stream.read(1 << 20)):
-            pieces.append(piece)
-            read += len(piece)
-        self.size -= min(read, bound)
-        if read > bound:
+        data = stream.read(bound + 1)
+        self.size -= min(len(data), bound)
+        if len(data) > bound:
             self.unread.append(name)
             return None
-        return b"".join(pieces)
+        return data
 
 
 def public_files(directory: str, known: Collection[str], budget: Budget) -> Iterator[tuple[str, bytes]]:
@@ -687,7 +671,8 @@ def texts_in(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, str]
     packed = compression.compression_of(data[: compression.MAGIC_BYTES])
     if packed is not None:
         try:
-            unpacked = budget.read(compression.Decompressed(io.BytesIO(data), packed, path, MAX_BYTES), path)
+            stream = io.BufferedReader(compression.Decompressed(io.BytesIO(data), packed, path, MAX_BYTES))
+            unpacked = budget.read(stream, path)
         except TooLargeError:
             budget.unread.append(path)
             return
