@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -195,8 +195,11 @@ def check_output(
     try:
         with (
             lines.LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
-            _open_expected(target) as expected,
+            ExitStack() as stack,
         ):
+            expected = None
+            if target.expected is not None:
+                expected = stack.enter_context(lines.LineReader(target.expected, header=target.output_header))
             has_mark = outputs.has_byte_order_mark
             known = 0
             for block, findings in map_blocks(outputs, expected, work, workers or Threads(), progress=progress):
@@ -206,11 +209,13 @@ def check_output(
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1, column=1)
                     return [problem] if "E106" in codes else []
-            if expected is None:
-                items = _count_input(target)
-            else:
+            items = None
+            if expected is not None:
                 items = known + expected.count_rest()
                 expected.check_unchanged()
+            elif target.input is not None:
+                with lines.LineReader(target.input, header=target.in_header) as inputs:
+                    items = inputs.count_rest()
     except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
         is_part = sources.is_part_of(error.path, target.output)
         if error.path != target.output and not is_part:
@@ -233,19 +238,6 @@ def check_output(
     if classes:
         text_checks.suggest_classes(total, classes)
     return _sum_up(total, target, codes, items, has_mark=has_mark, labels=labels)
-
-
-def _open_expected(target: Target) -> AbstractContextManager[lines.LineReader | None]:
-    return (
-        nullcontext() if target.expected is None else lines.LineReader(target.expected, header=target.output_header)
-    )
-
-
-def _count_input(target: Target) -> int | None:
-    if target.input is None:
-        return None
-    with lines.LineReader(target.input, header=target.in_header) as inputs:
-        return inputs.count_rest()
 
 
 def _sum_up(

@@ -41,6 +41,11 @@ NAMES = {
 }
 
 
+def stated(text: str, line: int, column: int, token: str, message: str) -> Place:
+    """Return a place of which all is known."""
+    return Place(line=line, column=column, token=token, message=message, text=text)
+
+
 def malformed(text: str, line: int) -> Place:
     """Return the place of the first error of a malformed line."""
     error = malformed_error(text, schemes.DEFAULT_BITS, line)
@@ -61,37 +66,33 @@ def _entries(text: str) -> list[tuple[int, str, str, float]]:
     return found
 
 
-def _place(text: str, line: int, column: int, token: str, message: str) -> Place:
-    return Place(line=line, column=column, token=token, message=message, text=text)
-
-
 def read_as_logs(text: str, line: int) -> Place:
     """Point at the number that makes the line one of logarithms."""
     column, token, word, _ = next(entry for entry in _entries(text) if not 0 <= entry[3] <= 1)
     number = token[len(word) + 1 :]
     message = f"`{visible(shorten(number))}` is not in [0,1], so all values of the line are read as logarithms"
-    return _place(text, line, column + len(word) + 1, token, message)
+    return stated(text, line, column + len(word) + 1, token, message)
 
 
 def wrong_sum(text: str, line: int, with_rest: str = "") -> Place:
     """Name the sum of the line."""
     total = wordprobs.sum_in_order([value for _, _, _, value in _entries(text)])
-    return _place(text, line, 1, "", f"the probabilities sum to {total!r}{with_rest}; they are divided by it")
+    return stated(text, line, 1, "", f"the probabilities sum to {total!r}{with_rest}; they are divided by it")
 
 
 def no_rest_mass(text: str, line: int) -> Place:
     """Point at the rest entry of 0, or after the last entry."""
     rests = [entry for entry in _entries(text) if entry[2] == wordprobs.REST]
     if rests:
-        return _place(text, line, rests[0][0], rests[0][1], "the rest has probability 0: a miss costs infinity")
-    return _place(text, line, len(text) + 1, "", "no rest entry, and nothing left for one: a miss costs infinity")
+        return stated(text, line, rests[0][0], rests[0][1], "the rest has probability 0: a miss costs infinity")
+    return stated(text, line, len(text) + 1, "", "no rest entry, and nothing left for one: a miss costs infinity")
 
 
 def zero_read_as_certainty(text: str, line: int) -> Place:
     """Point at the first zero."""
     column, token, word, _ = _entries(text)[0]
     message = "all values are 0: they are read as logarithms, each of probability 1"
-    return _place(text, line, column + len(word) + 1, token, message)
+    return stated(text, line, column + len(word) + 1, token, message)
 
 
 def repeated_word(text: str, line: int) -> Place:
@@ -101,15 +102,15 @@ def repeated_word(text: str, line: int) -> Place:
         if word in seen:
             name = "the rest" if word == wordprobs.REST else f"`{visible(shorten(word))}`"
             message = f"{name} stands at column {seen[word]} already; its entries add up"
-            return _place(text, line, column, token, message)
+            return stated(text, line, column, token, message)
         seen[word] = column
-    return _place(text, line, 1, "", "a word stands on the line more than once")
+    return stated(text, line, 1, "", "a word stands on the line more than once")
 
 
 def zero_entry(text: str, line: int) -> Place:
     """Point at the first word of probability 0."""
     column, token, word, _ = next(entry for entry in _entries(text) if entry[2] != wordprobs.REST and entry[3] == 0)
-    return _place(text, line, column, token, f"`{visible(shorten(word))}` has probability 0; leave it out")
+    return stated(text, line, column, token, f"`{visible(shorten(word))}` has probability 0; leave it out")
 
 
 def odd_character_in(text: str) -> re.Match[str] | None:
@@ -122,11 +123,11 @@ def odd_character(text: str, line: int) -> Place:
     """Point at the first odd character."""
     match = odd_character_in(text)
     if match is None:
-        return _place(text, line, 1, "", "an odd character")
+        return stated(text, line, 1, "", "an odd character")
     character = match.group()
     name = NAMES.get(character, "control or invisible character")
     message = f"a {name} (U+{ord(character):04X}), which is a part of the word"
-    return _place(text, line, match.start() + 1, character, message)
+    return stated(text, line, match.start() + 1, character, message)
 
 
 def wrong_separator(text: str, line: int) -> Place:
@@ -138,52 +139,47 @@ def wrong_separator(text: str, line: int) -> Place:
             separator = word[place - 1]
             name = NAMES.get(separator, f"`{separator}`")
             message = f"two entries look split by {name}; only a space separates entries"
-            return _place(text, line, column + place - 1, separator, message)
-    return _place(text, line, 1, "", "two entries look split by something else than a space")
+            return stated(text, line, column + place - 1, separator, message)
+    return stated(text, line, 1, "", "two entries look split by something else than a space")
 
 
 def carriage_return(text: str, line: int) -> Place:
     """Point at the end of the line, where carriage returns mostly are."""
-    return _place(text, line, len(text) + 1, "\r", "a carriage return, which is dropped")
+    return stated(text, line, len(text) + 1, "\r", "a carriage return, which is dropped")
 
 
 def not_utf8(text: str, line: int) -> Place:
     """Point at the first replacement character."""
     column = text.find("\ufffd") + 1
-    return _place(text, line, max(1, column), "\ufffd", "bytes that are not UTF-8, read as U+FFFD")
+    return stated(text, line, max(1, column), "\ufffd", "bytes that are not UTF-8, read as U+FFFD")
 
 
 def no_guess(text: str, line: int) -> Place:
     """Point at the rest entry."""
-    return _place(text, line, 1, text, "the rest alone: no word is more likely than another")
+    return stated(text, line, 1, text, "the rest alone: no word is more likely than another")
 
 
 def impossible_word(text: str, line: int, expected: str) -> Place:
     """Name the expected word, which has no mass."""
     message = f"the expected word `{visible(shorten(expected))}` has no mass: the loss is infinite"
-    return _place(text, line, 1, expected, message)
-
-
-def stated(text: str, line: int, column: int, token: str, message: str) -> Place:
-    """Return a place of which all is known."""
-    return _place(text, line, column, token, message)
+    return stated(text, line, 1, expected, message)
 
 
 def empty_text(text: str, line: int) -> Place:
     """Point at an empty line."""
-    return _place(text, line, 1, "", "the line is empty")
+    return stated(text, line, 1, "", "the line is empty")
 
 
 def unknown_class(text: str, line: int, name: str, close: str | None) -> Place:
     """Name the class that the training set does not have, and the one that may be meant."""
     advice = f"; did you mean `{visible(shorten(close))}`?" if close else ""
-    return _place(text, line, 1, name, f"the training set has no class `{visible(shorten(name))}`{advice}")
+    return stated(text, line, 1, name, f"the training set has no class `{visible(shorten(name))}`{advice}")
 
 
 def certainty(text: str, line: int, token: str) -> Place:
     """Point at a probability of 0 or 1."""
     message = f"`{visible(shorten(token))}` is a certainty; if it is wrong, the score of the whole file is the worst"
-    return _place(text, line, max(0, text.find(token)) + 1, token, message)
+    return stated(text, line, max(0, text.find(token)) + 1, token, message)
 
 
 def case_mismatch(text: str, line: int, expected: str) -> Place:
@@ -192,6 +188,6 @@ def case_mismatch(text: str, line: int, expected: str) -> Place:
     for column, token, word, _ in _entries(text):
         if word.casefold() == folded:
             message = f"`{visible(shorten(expected))}` is expected; this is another word"
-            return _place(text, line, column, token, message)
+            return stated(text, line, column, token, message)
     message = f"`{visible(shorten(expected))}` is expected; the output has no capital anywhere"
-    return _place(text, line, 1, expected, message)
+    return stated(text, line, 1, expected, message)

@@ -335,8 +335,13 @@ def find_rules(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND)
     return found or [find_rule(name, rules, command)]
 
 
-def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()) -> frozenset[str]:
-    """Return the codes of the selected rules (by default all) without the ignored ones.
+def select_rules(
+    select: Iterable[str] | None = None,
+    ignore: Iterable[str] = (),
+    rules: Sequence[Rule] = RULES,
+    command: str = COMMAND,
+) -> frozenset[str]:
+    """Return the codes of the selected rules of a table (by default all) without the ignored ones.
 
     Both are named as for :func:`find_rules`. The rules of UNREADABLE are always selected, or an unreadable file would
     pass, unless one is ignored by its whole code or name. Raises UsageError.
@@ -345,11 +350,14 @@ def select_rules(select: Iterable[str] | None = None, ignore: Iterable[str] = ()
     ['E101', 'E105', 'W214']
     """
     names = list(ignore)
-    codes = set(RULES_BY_CODE) if select is None else {rule.code for name in select for rule in find_rules(name)}
-    ignored = {rule.code for name in names for rule in find_rules(name)}
+    codes, ignored = (
+        {rule.code for name in given for rule in find_rules(name, rules, command)} for given in (select or (), names)
+    )
+    if select is None:
+        codes = {rule.code for rule in rules}
     whole = {name.strip().casefold() for name in names}
-    kept = {code for code in UNREADABLE if not {code.casefold(), RULES_BY_CODE[code].name} & whole}
-    return frozenset((codes - ignored) | kept)
+    always = {rule.code for rule in rules if not {rule.code.casefold(), rule.name} & whole} & UNREADABLE
+    return frozenset((codes - ignored) | always)
 
 
 def pointless_rules(metrics: Sequence[Metric]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from geval_py.authoring import corpora, leaks, make
 from geval_py.authoring.init import init_challenge
 from geval_py.authoring.validate import validate_challenge
-from geval_py.checking.rules import find_rules
+from geval_py.checking.rules import select_rules
 from geval_py.cli import check, commands, terminal
 from geval_py.errors import UsageError
 from geval_py.reading import config, gap_columns
@@ -256,19 +256,13 @@ def run_leaks(given: argparse.Namespace) -> int:
     """Run ``geval challenge leaks``; returns the exit status, raises GevalError."""
     if check.listed(given, leaks.LEAK_RULES, leaks.COMMAND):
         return 0
-
-    def codes(names: Iterable[str]) -> set[str]:
-        return {rule.code for name in names for rule in find_rules(name, leaks.LEAK_RULES, leaks.COMMAND)}
-
-    select, ignore = check.chosen_rules(given)
-    wanted = {rule.code for rule in leaks.LEAK_RULES} if select is None else codes(select)
     report = leaks.find_leaks(
         given.folder,
         answers=given.answers,
         group=given.group,
         contexts=(given.left, given.right),
-        rules=frozenset(wanted - codes(ignore)),
-        max_places=check.most_places(given),
+        rules=select_rules(*check.chosen_rules(given), leaks.LEAK_RULES, leaks.COMMAND),
+        max_places=check.max_places(given),
         strict=given.strict,
         progress_of=terminal.ProgressBar,
     )

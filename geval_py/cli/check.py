@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import TYPE_CHECKING
 
-from geval_py.checking import check, problem_formats, rules, targets
+from geval_py.checking import check, fixes, problem_formats, rules, targets
 from geval_py.cli import commands, score, terminal
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config
@@ -19,10 +20,8 @@ from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, visible, width_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
@@ -106,7 +105,7 @@ def chosen_rules(given: argparse.Namespace) -> tuple[list[str] | None, list[str]
     return select, given.ignore.split(",") if given.ignore else []
 
 
-def most_places(given: argparse.Namespace) -> int:
+def max_places(given: argparse.Namespace) -> int:
     """Return how many places are shown of each rule."""
     if given.max_problems is not None:
         return int(given.max_problems)
@@ -118,27 +117,19 @@ def show_report(report: rules.Report, given: argparse.Namespace) -> int:
     if given.format in problem_formats.FORMATS:
         colour = given.format == "text" and shows_colours(sys.stdout)
         sys.stdout.write(problem_formats.render(report, given.format, colour=colour, width=width_of(sys.stdout)))
-    else:
-        names = ("path", "line", "column", "rule", "name", "severity", "message")
-        columns = [
-            Column(name=name, write=lambda value: problem_formats.escape_commands(visible(str(value))))
-            for name in names  # so that GitHub's runner sees no command
-        ]
-        rows = [
-            (
-                of.path,
-                place.line or None,
-                place.column or None,
-                of.rule.code,
-                of.rule.name,
-                of.rule.severity,
-                place.message,
-            )
-            for of in report.problems
-            for place in problem_formats.places_of(of)
-        ]
-        document = json.loads(problem_formats.as_json(report))
-        terminal.show(Shown(document=document, people=Table(columns, rows)), given)
+        return report.status
+    names = ("path", "line", "column", "rule", "name", "severity", "message")
+    rows = [
+        (path, place.line or None, place.column or None, rule.code, rule.name, rule.severity, place.message)
+        for path, rule, problem in ((problem.path, problem.rule, problem) for problem in report.problems)
+        for place in problem_formats.places_of(problem)
+    ]
+
+    def write(value: object) -> str:
+        return problem_formats.escape_commands(visible(str(value)))  # in which GitHub's runner sees no command
+
+    table = Table([Column(name=name, write=write) for name in names], rows)
+    terminal.show(Shown(document=json.loads(problem_formats.as_json(report)), people=table), given)
     return report.status
 
 
@@ -166,7 +157,7 @@ def _report(given: argparse.Namespace) -> int:
         report = check.check_targets(
             outputs,
             codes,
-            max_places=most_places(given),
+            max_places=max_places(given),
             max_bytes=given.max_bytes,
             progress_of=terminal.ProgressBar,
             strict=given.strict,
@@ -206,8 +197,6 @@ def _fix(given: argparse.Namespace) -> int:
 
 def _mend(path: str, codes: frozenset[str], given: argparse.Namespace) -> bool:
     """Mend an output, or show what would change; returns whether that worked."""
-    from geval_py.checking import fixes
-
     write = not given.diff
     try:
         fixed = fixes.fix_file(path, rest_mass=given.rest_mass, backup=not given.no_backup, write=write, rules=codes)
