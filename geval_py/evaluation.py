@@ -322,7 +322,6 @@ class Evaluation(ScoredOutput):
         with good scores. The workers of a ``cluster``, a Dask client, count the features. The other arguments are
         those of the command line. Raises UsageError for an unknown column, and for distinct pairs of features.
         """
-        from geval_py.explaining.feature_ranking import Frequencies
         from geval_py.explaining.worst_features import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of
         from geval_py.scoring.cluster import workers_of
@@ -331,10 +330,9 @@ class Evaluation(ScoredOutput):
             bigrams=bigrams, word_shapes=word_shapes, numerical=numerical_features, cartesian=cartesian,
             tokens=tokens_of(tokenizer),
         )  # fmt: skip
-        least = Frequencies(least=min_frequency, least_cartesian=min_cartesian_frequency)
         return rank_features(
-            self, kinds, other=other, best=best, frequencies=least, costs=True, documents=documents,
-            distinct=distinct, workers=workers_of(cluster),
+            self, kinds, other=other, best=best, least=min_frequency, least_of_pair=min_cartesian_frequency,
+            costs=True, documents=documents, distinct=distinct, workers=workers_of(cluster),
         ).to_frame()  # fmt: skip
 
     def _repr_html_(self) -> str:

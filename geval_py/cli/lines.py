@@ -19,7 +19,6 @@ from geval_py.cli.score import evaluate_with_texts, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
 from geval_py.errors import UsageError
 from geval_py.explaining import line_by_line
-from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
 from geval_py.reading.config import FEATURES, Settings, Task
 from geval_py.reading.features import FeatureKinds, Fields, ItemFilter, parse_filter, read_references, tokens_of
@@ -139,7 +138,8 @@ def rank(
             kinds_of(task, settings),
             other=other,
             best=best,
-            frequencies=Frequencies(least=settings.min_frequency, least_cartesian=settings.min_cartesian_frequency),
+            least=settings.min_frequency,
+            least_of_pair=settings.min_cartesian_frequency,
             costs=settings.format not in FOR_PEOPLE,
             documents=False if only_p and settings.documents is None else settings.documents_by,
             distinct=settings.distinct,

@@ -1,37 +1,252 @@
-"""The ranking of features by rank tests: from the counts of a tally to the features that go with bad scores.
+"""The ranking of features by rank tests: from occurrences to the features that go with bad scores.
 
-In this order: Kendall's tau-b, for features that are numbers; the Mann-Whitney U test of many features at once; how
-much the score would gain if a feature's lines were no worse than the others; the Ranking, by rising p.
-:mod:`geval_py.explaining.tally` counts the features.
+In this order: the ranking, by rising p; Kendall's tau-b, for features that are numbers; the Mann-Whitney U test of
+many features at once, also among the items of one document; how much the score would gain if a feature's items were
+no worse than the others; the few features that together explain the bad items.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geval_py.explaining.occurrences import Occurrences, Pairs, count_pairs
-from geval_py.explaining.significance import NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
-from geval_py.explaining.tally import number_features
-from geval_py.reading.features import BETWEEN_FEATURES, FeatureKinds, Field
+from geval_py.explaining.features import Occurrences, each_pairs, numbers_of
+from geval_py.explaining.significance import LEVEL, NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
+from geval_py.explaining.statistics import centred_ranks
+from geval_py.reading.features import BETWEEN_FEATURES, BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE
 from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from geval_py.explaining.occurrences import Crossed
-    from geval_py.explaining.tally import FieldTally, Numbers, Parts, Tally
+    from geval_py.explaining.documents import Documents
+    from geval_py.explaining.features import FieldFeatures, KindFeatures, Places
+    from geval_py.reading.features import Field
     from geval_py.scoring.kernel.tokens import TokenTable
 
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
+OCCURRENCES_AT_ONCE = 1 << 20
+P_VALUES_AT_ONCE = 1 << 16
 LEAST_SCORE = 1e-12  # a smaller score counts as 0
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names of features, made from a table of tokens when they are asked for: millions would take much memory.
+
+    ``tables`` are the tables with what precedes their tokens in names; a feature is a ``token`` in one ``table``.
+    """
+
+    tables: tuple[tuple[str, TokenTable], ...]
+    table: Places
+    token: Places
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[str, TokenTable, Places]]) -> Names:
+        """Join tokens of some tables, which are given with what precedes them."""
+        tables = np.arange(len(parts), dtype=np.int32)
+        return cls(
+            tuple((prefix, table) for prefix, table, _ in parts),
+            np.repeat(tables, [len(tokens) for *_, tokens in parts]),
+            np.concatenate([np.zeros(0, np.int32), *(tokens for *_, tokens in parts)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.token)
+
+    def at(self, places: Integers | slice) -> Names:
+        """Return the names at some places, in this order."""
+        return Names(self.tables, self.table[places], self.token[places])
+
+    def texts(self) -> list[str]:
+        """Return the names."""
+        texts = np.empty(len(self), object)
+        for number in np.unique(self.table).tolist():
+            prefix, tokens = self.tables[number]
+            places = np.flatnonzero(self.table == number)
+            texts[places] = [
+                prefix + token for token in tokens.names(array("q", self.token[places].astype(np.int64).tobytes()))
+            ]
+        names: list[str] = texts.tolist()
+        return names
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Features by rising p, with their z and p, and their occurrences: aligned items and places of features.
+
+    The items of a feature that is a number (``are_numbers``) are those at its worse end; its p is two-sided, and it
+    has no z. ``are_pairs`` are features of pairs.
+    """
+
+    names: Names
+    z: Array
+    p_values: Array
+    are_numbers: Flags
+    are_pairs: Flags
+    items: Places
+    features: Places
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def at(self, places: Integers) -> Ranked:
+        """Return the features at some places, in this order."""
+        number = np.full(len(self), -1, np.int32)
+        number[places] = np.arange(len(places), dtype=np.int32)
+        features = number[self.features]
+        kept = np.flatnonzero(features >= 0)
+        return Ranked(
+            names=self.names.at(places),
+            z=self.z[places],
+            p_values=self.p_values[places],
+            are_numbers=self.are_numbers[places],
+            are_pairs=self.are_pairs[places],
+            items=self.items[kept],
+            features=features[kept],
+        )
+
+    def sums(self, values: Array) -> Array:
+        """Sum the values of the items of each feature; ``values`` has one for each item."""
+        return sums_of(self.features, values, self.items, len(self))
+
+    def counts(self) -> Integers:
+        """Count the items of each feature."""
+        return np.bincount(self.features, minlength=len(self))
+
+
+def sums_of(features: Places, values: Array, items: Places, count: int) -> Array:
+    """Sum the values of the items of each of ``count`` features, by aligned occurrences, and few at once."""
+    sums = np.zeros(count)
+    for start in range(0, len(items), OCCURRENCES_AT_ONCE):
+        part = slice(start, start + OCCURRENCES_AT_ONCE)
+        sums += np.bincount(features[part], values[items[part]], count)
+    return sums
+
+
+def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: int | None = None) -> Ranked:
+    """Rank features by how surely they go with the first ranks, by rising p; ``ranks`` has one for each item.
+
+    Features, also of pairs, are on at least ``least`` items, and not on at least as many; a pair's single features
+    are on ``least_of_pair`` items. Of pairs, those are kept whose p is below that of either feature that is shown. A
+    feature whose p is not defined is left out. Features with equal p are in the order of fields, kinds and names.
+    """
+    total = len(ranks)
+    least_of_pair = least if least_of_pair is None else least_of_pair
+    groups: list[tuple[str, TokenTable, Places]] = []
+    all_items, all_features, singles = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
+    for where in sorted(occurrences.found):
+        for of_kind in occurrences.found[where].kinds:
+            tokens, own_items, own_features = _frequent(of_kind, least, singles)
+            all_items.append(own_items)
+            all_features.append(own_features)
+            groups.append((of_kind.prefix, of_kind.table, tokens))
+            singles += len(tokens)
+    items, features = np.concatenate(all_items), np.concatenate(all_features)
+    all_items, all_features = [items], [features]
+    counts = np.bincount(features, minlength=singles)
+    z = rank_sum_z(counts, sums_of(features, ranks, items, singles), total)
+    p_values = p_of(z)
+    shown = (counts >= least) & (total - counts >= least) & ~np.isnan(p_values)
+
+    p_of_numbers: list[float] = []
+    names: list[str] = []
+    for where in sorted(occurrences.found):
+        name, p, extreme = _number(where, occurrences.found[where], ranks)
+        if name:
+            all_items.append(extreme)
+            all_features.append(np.full(len(extreme), singles + len(names), np.int32))
+            p_of_numbers.append(p)
+            names.append(name)
+    pairs = singles + len(names)  # the first pair
+
+    if occurrences.kinds.cartesian:
+        texts, bound = Names.joined(groups).texts(), np.where(shown, p_values, np.inf)
+
+        def keep(first: Integers, second: Integers, number: Integers, owners: Places, pair: Integers) -> Flags:
+            p = p_of(rank_sum_z(number, np.bincount(pair, ranks[owners], len(number)), total))
+            often_enough = (number >= least) & (total - number >= least)
+            return often_enough & (p < bound[first]) & (p < bound[second])
+
+        in_pairs = counts[features] >= least_of_pair
+        for first, second, owners, pair in each_pairs(items[in_pairs], features[in_pairs], keep):
+            all_items.append(owners)
+            all_features.append((pair + singles + len(names)).astype(np.int32))
+            couples = zip(first.tolist(), second.tolist(), strict=True)
+            names += [f"{texts[one]}{BETWEEN_FEATURES}{texts[other]}" for one, other in couples]
+    if names:
+        table = backends.TokenTable()
+        groups.append(("", table, np.array(numbers_of(table, names), np.int32)))
+        items, features = np.concatenate(all_items), np.concatenate(all_features)
+        of_pairs = features >= pairs
+        of_pair, number = features[of_pairs] - pairs, singles + len(names) - pairs
+        rank_sums = sums_of(of_pair, ranks, items[of_pairs], number)
+        z_of_pairs = rank_sum_z(np.bincount(of_pair, minlength=number), rank_sums, total)
+        shown = np.concatenate([shown, np.ones(len(names), np.bool_)])
+        z = np.concatenate([z, np.full(pairs - singles, np.nan), z_of_pairs])
+        p_values = np.concatenate([p_values, p_of_numbers, p_of(z_of_pairs)])
+
+    order = np.argsort(np.where(shown, p_values, np.nan), kind="stable")[: int(shown.sum())]
+    places = np.full(len(z), -1, np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    features = places[features]
+    kept = np.flatnonzero(features >= 0)
+    return Ranked(
+        names=Names.joined(groups).at(order),
+        z=z[order],
+        p_values=p_values[order],
+        are_numbers=(singles <= order) & (order < pairs),
+        are_pairs=order >= pairs,
+        items=items[kept],
+        features=features[kept],
+    )
+
+
+def _frequent(of_kind: KindFeatures, least: int, first: int) -> tuple[Places, Places, Places]:
+    """Return the features on at least ``least`` items, by name, and their occurrences, from which they are taken.
+
+    The occurrences are aligned items and features, which are numbered from ``first`` in the order of names.
+    """
+    table, none = of_kind.table, np.zeros(0, np.int32)
+    items, numbers = (np.concatenate([none, *parts]) for parts in (of_kind.items, of_kind.numbers))
+    of_kind.items.clear()
+    of_kind.numbers.clear()
+    frequent = np.flatnonzero(np.bincount(numbers, minlength=len(table)) >= least)
+    tokens = np.array(table.sorted(array("q", frequent.tobytes())), np.int32)
+    place = np.full(len(table), -1, np.int32)
+    place[tokens] = np.arange(first, first + len(tokens), dtype=np.int32)
+    numbers = place[numbers]
+    if len(tokens) < len(table):
+        kept = np.flatnonzero(numbers >= 0)  # which, unlike a choice by flags, has no branch to predict
+        items, numbers = items[kept], numbers[kept]
+    return tokens, items, numbers
+
+
+def _number(where: Field, own: FieldFeatures, ranks: Array) -> tuple[str, float, Places]:
+    """Return the feature of a field's numbers, or else of its lengths: name, p, and the items at the worse end.
+
+    The feature's name says which end is worse; it is "" if there is no feature.
+    """
+    if not own.texts:
+        return "", math.nan, np.zeros(0, np.int32)
+    items, lengths = (np.concatenate([part[n] for part in own.texts]) for n in (0, 1))
+    are_numbers = all(values is not None for *_, values in own.texts)
+    values = np.concatenate([part[2] for part in own.texts]) if are_numbers else lengths.astype(np.float64)
+    own_ranks = ranks[items]
+    z = kendall_z(own_ranks, values)
+    if math.isnan(z):
+        return "", math.nan, items
+    # Where values tie, GEval takes the better items at the small end, the worse ones at the great end.
+    best_first = np.argsort(own_ranks, kind="stable")[::-1]
+    ascending = best_first[np.argsort(values[best_first], kind="stable")]
+    extreme = items[(ascending if z > 0 else ascending[::-1])[: len(values) // 4]]
+    name = f"{where}:={'' if are_numbers else '#'}{'-' if z > 0 else '+'}"
+    return name, 2 * normal_cdf(-abs(z)), extreme
 
 
 def kendall_z(x: Array, y: Array) -> float:
@@ -43,33 +258,22 @@ def kendall_z(x: Array, y: Array) -> float:
     n = len(x)
     if n < 2:
         return math.nan
-    _, x_place = np.unique(x, return_inverse=True)
-    _, y_place = np.unique(y, return_inverse=True)
+    x_place, y_place = (np.unique(column, return_inverse=True)[1] for column in (x, y))
     order = np.lexsort((y_place, x_place))
-    x_ties, y_ties = np.bincount(x_place), np.bincount(y_place)
+    x_ties, y_ties = np.bincount(x_place).tolist(), np.bincount(y_place).tolist()
     if n in (x_ties[0], y_ties[0]):  # no variance, but for rounding
         return math.nan
-    both = np.unique(x_place * np.int64(n) + y_place, return_counts=True)[1]
+    both = np.unique(x_place * np.int64(n) + y_place, return_counts=True)[1].tolist()
     pairs = n * (n - 1) // 2
+    x_pairs, y_pairs, both_pairs = (sum(t * (t - 1) // 2 for t in ties) for ties in (x_ties, y_ties, both))
+    x_spread, y_spread = (sum(t * (t - 1) * (2 * t + 5) for t in ties) for ties in (x_ties, y_ties))
+    x_triples, y_triples = (sum(t * (t - 1) * (t - 2) for t in ties) for ties in (x_ties, y_ties))
     discordant = count_inversions(y_place[order])
-    concordant = pairs - discordant - _pairs(x_ties) - _pairs(y_ties) + _pairs(both)
-    variance = (_spread(np.array([n])) - _spread(x_ties) - _spread(y_ties)) / 18
-    variance += 2 * _pairs(x_ties) * _pairs(y_ties) / (n * (n - 1))
+    concordant = pairs - discordant - x_pairs - y_pairs + both_pairs
+    variance = (n * (n - 1) * (2 * n + 5) - x_spread - y_spread) / 18 + 2 * x_pairs * y_pairs / (n * (n - 1))
     if n > 2:
-        variance += _triples(x_ties) * _triples(y_ties) / (9 * n * (n - 1) * (n - 2))
+        variance += x_triples * y_triples / (9 * n * (n - 1) * (n - 2))
     return (concordant - discordant) / math.sqrt(variance) if variance > 0 else math.nan
-
-
-def _pairs(ties: Integers) -> int:
-    return sum(t * (t - 1) // 2 for t in ties.tolist())
-
-
-def _triples(ties: Integers) -> int:
-    return sum(t * (t - 1) * (t - 2) for t in ties.tolist())
-
-
-def _spread(ties: Integers) -> int:
-    return sum(t * (t - 1) * (2 * t + 5) for t in ties.tolist())
 
 
 def count_inversions(places: Integers) -> int:
@@ -99,7 +303,7 @@ def count_inversions(places: Integers) -> int:
 # The Mann-Whitney U test of many features at once
 
 
-def rank_scores(scores: Sequence[float], *, greatest_first: bool) -> Array:
+def rank_scores(scores: Array, *, greatest_first: bool) -> Array:
     """Rank scores from 1, the greatest or the smallest first; tied scores share the mean rank.
 
     Scores are tied if they are equal to 12 significant digits, or both nearer to 0 than 1e-12: any difference is
@@ -113,359 +317,229 @@ def rank_scores(scores: Sequence[float], *, greatest_first: bool) -> Array:
     is_near[order[:-1][close]] = is_near[order[1:][close]] = True
     near = np.flatnonzero(is_near)
     # Rounding is slow, and ties no others; many of these are equal, such as the scores of lines without a guess.
-    found, of_near = np.unique(rounded[near], return_inverse=True)
-    rounded[near] = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in found.tolist()])[of_near]
+    distinct, of_near = np.unique(rounded[near], return_inverse=True)
+    rounded[near] = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in distinct.tolist()])[of_near]
     rounded[np.abs(rounded) < LEAST_SCORE] = 0.0
     _, place, tied = np.unique(-rounded if greatest_first else rounded, return_inverse=True, return_counts=True)
     mean_ranks: Array = np.cumsum(tied) - (tied - 1) / 2
     return mean_ranks[place]
 
 
-def tie_correction(ranks: Array) -> float:
-    """Return the factor that corrects z for tied ranks: 1 without ties, inf if all are tied."""
-    items = len(ranks)
-    tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
-    left = items + 1 - float((tied**3 - tied).sum()) / max(items * (items - 1), 1)
-    return float(np.sqrt((items + 1) / left)) if left > 1e-9 * items else np.inf
-
-
-def rank_sum_z(counts: Integers | Array, rank_sums: Array, items: int) -> Array:
+def rank_sum_z(counts: Integers | Array, rank_sums: Integers | Array, items: int) -> Array:
     """Compute z of features from the number of their items and their rank sums; NaN for a feature of all items."""
     counts = counts.astype(np.float64)  # millions of items cubed are too many for 64 bits
     others = items - counts
     u = rank_sums - counts * (counts + 1) / 2
+    both = counts * others
     with np.errstate(divide="ignore", invalid="ignore"):
-        z: Array = (u - counts * others / 2) / np.sqrt(counts * others * (items + 1) / 12)
+        z: Array = (u - both / 2) / np.sqrt(both * (items + 1) / 12)
     return z
+
+
+def tied_p_values(ranked: Ranked, ranks: Array) -> Array:
+    """Return p corrected for tied ranks, where not all are tied."""
+    items = len(ranks)
+    tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
+    left = items + 1 - float((tied**3 - tied).sum()) / max(items * (items - 1), 1)
+    if left == items + 1:
+        return ranked.p_values
+    with np.errstate(invalid="ignore"):  # all scores tie
+        z = ranked.z * (math.sqrt((items + 1) / left) if left > 1e-9 * items else np.inf)
+    return np.where(ranked.are_numbers, ranked.p_values, p_of(np.where(np.isnan(z), ranked.z, z)))
 
 
 def p_of(z: Array) -> Array:
     """Return the probability that z is at most as great, for each z."""
-    places: Array = -z / math.sqrt(2)
-    return np.fromiter(map(math.erfc, places.tolist()), np.float64, len(z)) / 2  # as normal_cdf
+    p_values = np.empty(len(z))
+    for start in range(0, len(z), P_VALUES_AT_ONCE):  # a list of millions would take much memory
+        places = -z[start : start + P_VALUES_AT_ONCE] / math.sqrt(2)
+        p_values[start : start + len(places)] = list(map(math.erfc, places.tolist()))  # as normal_cdf
+    return p_values / 2
+
+
+# The items of documents
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnDocuments:
+    """Features on documents: aligned ``features``, a ``document`` of each, and ``counts`` of its items with it.
+
+    ``pair`` is the place of each occurrence's feature and document in these.
+    """
+
+    ranked: Ranked
+    documents: Documents
+    features: Integers
+    document: Integers
+    counts: Array
+    pair: Integers
+
+    @classmethod
+    def of(cls, ranked: Ranked, documents: Documents) -> OnDocuments:
+        """Count features on the documents of all items."""
+        keys = ranked.features * np.int64(documents.count) + documents.of_line[ranked.items]
+        places, pair, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        features, document = places // documents.count, places % documents.count
+        return cls(ranked, documents, features, document, counts.astype(np.float64), pair)
+
+    def sums(self, values: Array) -> Array:
+        """Sum the values of a document's items with a feature; ``values`` has one for each item."""
+        sums: Array = np.bincount(self.pair, values[self.ranked.items], len(self.counts)).astype(np.float64)
+        return sums
+
+    def number(self) -> Array | Integers:
+        """Count the documents with each feature; NaN for pairs, and without an item."""
+        counts = np.bincount(self.features, minlength=len(self.ranked)).astype(np.int64)
+        unknown = self.ranked.are_pairs | (counts == 0)
+        return np.where(unknown, np.nan, counts) if unknown.any() else counts
+
+
+def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> Array:
+    """Compute p of features from the ranks of items, compared with those of the same document alone.
+
+    In a document of n items, ranked among themselves, let r be the ranks minus their mean, divided by n + 1. If
+    the feature does not matter, the sum of r over the m items with it has the variance m (n - m) / (n (n - 1))
+    times the sum of all r^2 (van Elteren, "On the combination of independent two sample tests of Wilcoxon",
+    1960). If documents differ more in what their lines with a feature are like, all variances are greater by the
+    same factor, which is estimated from all features. NaN for pairs, and for a feature that fewer than two
+    documents tell of.
+    """
+    on, of_line, number, features = OnDocuments.of(ranked, documents), documents.of_line, documents.count, len(ranked)
+    sizes = np.bincount(of_line, minlength=number).astype(np.float64)
+    places = np.unique(ranks, return_inverse=True)[1]
+    apart = centred_ranks((of_line * len(ranks) + places).astype(np.float64))
+    centred = (apart - (np.bincount(of_line, apart, number) / sizes)[of_line]) / (sizes[of_line] + 1)
+    squares = np.bincount(of_line, centred**2, number) / np.maximum(sizes * (sizes - 1), 1)
+    variances = on.counts * (sizes[on.document] - on.counts) * squares[on.document]
+    tell = (variances > 0) & ~ranked.are_pairs[on.features]
+    of_feature, variances, sums = on.features[tell], variances[tell], on.sums(centred)[tell]
+    telling = np.bincount(of_feature, minlength=features)
+    total, variance = (np.bincount(of_feature, column, features) for column in (sums, variances))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = sums - variances * (total / variance)[of_feature]
+        z: Array = np.where(telling > 1, total / np.sqrt(variance), np.nan)
+    degrees = int((telling[telling > 1] - 1).sum())
+    excess = float((left**2 / variances)[telling[of_feature] > 1].sum()) / max(degrees, 1)
+    p_values = p_of(z / math.sqrt(max(1.0, excess)))
+    return np.where(ranked.are_numbers, np.minimum(2 * p_values, 1.0), p_values)
 
 
 # The gain: how much better the score would be if a feature's lines were no worse than the others
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """The losses of all items, in nats, and the weights to sum over a feature's items to compute its gain.
+def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[str, Array]:
+    """Compute the features' perplexity, exp of the mean loss, and their gain with its 95 % interval.
 
-    Sums are of losses minus the mean loss, so that squares lose no digits; infinite losses stay infinite.
+    ``losses`` are those of all items, in nats. The interval is by ``documents``, if there are any. A gain
+    with an infinite loss is NaN.
+
+    When the gain is taken, each item adds what is left of it: on items with the feature its loss minus the mean of
+    the others and minus the gain, else A times its loss plus B, as below. The interval comes from the sum of the
+    squares of what items, or documents, add.
     """
-
-    losses: Array
-
-    @property
-    def centre(self) -> float:
-        """The mean loss, or 0 if it is infinite."""
-        mean = float(self.losses.mean()) if len(self.losses) else 0.0
-        return mean if np.isfinite(mean) else 0.0
-
-    @property
-    def weights(self) -> Array:
-        """The two rows to be summed: the losses and their squares, each divided by the number of items."""
-        apart = self.losses - self.centre
-        return np.array([apart, apart**2]) / max(len(apart), 1)
-
-    def columns(self, counts: Array, sums: Array, crossed: Crossed | None) -> dict[str, Array]:
-        """Compute the features' perplexity, exp of the mean loss, and their gain with its 95 % interval.
-
-        ``sums`` are sums of the weights. The interval is by documents if features are ``crossed`` with them. A gain
-        with an infinite loss is NaN.
-        """
-        items = len(self.losses)
-        share = counts / items
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            perplexity = np.exp(self.centre + sums[0] / share)
-            mean_of_others = (self.weights[0].sum() - sums[0]) / (1 - share)
-            gain = sums[0] - share * mean_of_others
-            if crossed is None:
-                half = NORMAL_QUANTILE * self._error(share, sums, mean_of_others, gain)
-            else:
-                half = t_quantile(crossed.documents.count - 1) * self._error_by_document(
-                    crossed, share, mean_of_others, gain
-                )
-            ends = (gain, gain - half, gain + half)
-            falls = [np.where(np.isfinite(gain) & np.isfinite(half), -np.expm1(-end), np.nan) for end in ends]
-        return {"perplexity": perplexity} | dict(zip(("gain", "gain_low", "gain_high"), falls, strict=True))
-
-    def _error(self, share: Array, sums: Array, mean_of_others: Array, gain: Array) -> Array:
-        """Compute the standard error of gains in nats: each item adds what is left of it when the gain is taken."""
-        others, squares = 1 - share, self.weights[1].sum()
-        on = mean_of_others + gain
-        variance_on = sums[1] - 2 * on * sums[0] + share * on**2
-        spread_of_others = squares - sums[1] - others * mean_of_others**2
-        variance = variance_on + (share / others) ** 2 * spread_of_others + others * gain**2
-        error: Array = np.sqrt(np.maximum(variance, 0) / len(self.losses))
-        return error
-
-    def _error_by_document(self, crossed: Crossed, share: Array, mean_of_others: Array, gain: Array) -> Array:
-        """Compute the same from what documents add, which is A times their losses plus B times their number of items.
-
-        On items of the feature, A and B are 1 and -(mean_of_others + gain), else as below.
-        """
-        apart, of_line = self.losses - self.centre, crossed.documents.of_line
-        documents = crossed.documents.count
-        sizes = np.bincount(of_line, minlength=documents).astype(np.float64)
-        losses = np.bincount(of_line, apart, documents)
+    items, features = len(losses), len(ranked)
+    mean = float(losses.mean()) if items else 0.0
+    centre = mean if np.isfinite(mean) else 0.0  # so that squares lose no digits
+    apart, factor, quantile = losses - centre, 1.0, NORMAL_QUANTILE
+    places: Integers | Places
+    document: Integers | Places
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        sums, share = ranked.sums(apart / max(items, 1)), ranked.counts() / items
+        perplexity = np.exp(centre + sums / share)
+        mean_of_others = ((apart / max(items, 1)).sum() - sums) / (1 - share)
+        gain = sums - share * mean_of_others
         a = -share / (1 - share)
         b = -a * mean_of_others - gain
-        features, counts, on = crossed.features, crossed.counts, crossed.sums(apart)
-        more = (1 - a[features]) * on - (mean_of_others + gain + b)[features] * counts
-        usual = a[features] * losses[crossed.document] + b[features] * sizes[crossed.document]
-        squares = a**2 * (losses @ losses) + 2 * a * b * (losses @ sizes) + b**2 * (sizes @ sizes)
-        squares += np.bincount(features, more * (2 * usual + more), len(share))
-        error: Array = np.sqrt(np.maximum(squares, 0) * documents / (documents - 1)) / len(apart)
-        return error
+        if documents is None:  # each item is a document
+            places, document, counts = ranked.features, ranked.items, np.ones(len(ranked.items))
+            sizes, totals, own = np.ones(items), apart, apart[ranked.items]
+        else:
+            on_documents = OnDocuments.of(ranked, documents)
+            sizes = np.bincount(documents.of_line, minlength=documents.count).astype(np.float64)
+            totals = np.bincount(documents.of_line, apart, documents.count).astype(np.float64)
+            factor, quantile = documents.count / (documents.count - 1), t_quantile(documents.count - 1)
+            places, document, counts = on_documents.features, on_documents.document, on_documents.counts
+            own = on_documents.sums(apart)
+        more = (1 - a[places]) * own - (mean_of_others + gain + b)[places] * counts
+        usual = a[places] * totals[document] + b[places] * sizes[document]
+        squares = a**2 * (totals @ totals) + 2 * a * b * (totals @ sizes) + b**2 * (sizes @ sizes)
+        squares += np.bincount(places, more * (2 * usual + more), features)
+        half = quantile * np.sqrt(np.maximum(squares, 0) * factor) / items
+        ends = (gain, gain - half, gain + half)
+        falls = [np.where(np.isfinite(gain) & np.isfinite(half), -np.expm1(-end), np.nan) for end in ends]
+    return {"perplexity": perplexity} | dict(zip(("gain", "gain_low", "gain_high"), falls, strict=True))
 
 
-# The ranking, by rising p
+# A few distinct features that together explain the bad items
 
 
-@dataclass(frozen=True, slots=True)
-class RankedPlaces:
-    """Where the ranked features occur.
+LEAST_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
+_NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
-    ``parts`` are occurrences of features, each part with the number of its features; these are numbered on from part
-    to part. ``numbers`` are the numbers of the ranked features, in the order of the ranking.
+
+def select_distinct(
+    badness: Array, ranked: Ranked, candidates: Integers, most: int | None = None
+) -> tuple[Integers, list[float]]:
+    """Choose at most ``most`` of the candidates, the one that explains most first.
+
+    Returns their places among the ranked, and the share of the variance that is explained so far. ``badness`` has a
+    finite number for each item: the greater, the worse. Features that go with less are not chosen.
+
+    The ranked list is redundant: words on the same lines are bad together. A forward selection chooses features one
+    by one: with the residual r of the losses after a regression on those before, and the part x' of a feature's 0s
+    and 1s that they do not explain, the feature with the greatest
+
+        z = x'.r / sqrt(s^2 |x'|^2),    s^2 = |r|^2 / (n - k - 1) after k features,
+
+    until Phi(-z) is not below 0.05 over the number of candidates (Bonferroni). The regression is by Gram and Schmidt
+    (Efroymson, "Multiple regression analysis", 1960; Hastie, Tibshirani and Friedman, "The Elements of Statistical
+    Learning", 2009, section 3.3.2).
     """
+    if not len(badness):
+        return candidates[:0], []
+    number, ranked = len(candidates), ranked.at(candidates)
+    items, features, counts = ranked.items, ranked.features, ranked.counts()
+    residual = badness - badness.mean()
+    whole = float(residual @ residual)
+    left = counts * (1 - counts / len(badness))  # |x'|^2
+    all_of_it = left.copy()
+    usable = np.bincount(features, residual[items], number) > 0
+    directions: list[Array] = []
+    chosen: list[int] = []
+    explained: list[float] = []
+    while len(chosen) < min(number if most is None else most, number, len(badness) - 2):
+        products = np.bincount(features, residual[items], number)
+        new = usable & (left > LEAST_NEW * all_of_it)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = residual @ residual / (len(badness) - len(chosen) - 1)
+            z = np.where(new, products / np.sqrt(variance * left), -np.inf)
+        best = int(np.argmax(z))
+        if not normal_cdf(-z[best]) < LEVEL / number:
+            break
+        direction = np.zeros(len(badness))
+        direction[items[features == best]] = 1
+        direction -= direction.mean()
+        for earlier in directions * 2:  # twice: the first time leaves rounding noise
+            direction = direction - (direction @ earlier) * earlier
+        direction /= np.sqrt(direction @ direction)
+        directions.append(direction)
+        residual = residual - (residual @ direction) * direction
+        left = left - np.bincount(features, direction[items], number) ** 2
+        chosen.append(best)
+        usable[best] = False
+        explained.append(1 - float(residual @ residual) / whole)
+    return candidates[chosen], explained
 
-    parts: Sequence[tuple[Occurrences, int]]
-    numbers: Integers
 
-    def only(self, wanted: Integers) -> Occurrences:
-        """Return the occurrences of the ranked features at some places, numbered from 0."""
-        sizes = [size for _, size in self.parts]
-        place = np.full(sum(sizes), -1)
-        place[self.numbers[wanted]] = np.arange(len(wanted))
-        ends = np.cumsum(sizes)
-        three = zip(self.parts, ends.tolist(), sizes, strict=True)
-        return Occurrences.joined([of.renumbered(place[end - size : end]) for (of, _), end, size in three])
+def is_output_number(name: str) -> bool:
+    """Whether a feature is, or has, a number of the output: a probability, and no word.
 
-    def all(self) -> Occurrences:
-        """Return the occurrences of all ranked features, which have their places as numbers."""
-        return self.only(np.arange(len(self.numbers)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frequencies:
-    """The least number of items with a feature, and without it; for features of pairs, ``least_cartesian``."""
-
-    least: int = 1
-    least_cartesian: int | None = None
-
-    @property
-    def cartesian(self) -> int:
-        return self.least if self.least_cartesian is None else self.least_cartesian
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Names of features, made from a table of tokens when they are asked for: millions would take much memory.
-
-    ``tables`` are the tables with what precedes their tokens in names; a feature is a ``token`` in one ``table``.
+    >>> [is_output_number(name) for name in ("out:0.5", "out:SHAPE:9.99", "out:the++0.5", "out:the", "exp:1901")]
+    [True, True, True, False, False]
     """
-
-    tables: tuple[tuple[str, TokenTable], ...]
-    table: NDArray[np.int32]
-    token: Integers
-
-    @classmethod
-    def of(cls, prefix: str, tokens: TokenTable, numbers: Integers) -> Names:
-        """Return the names of some tokens of a table."""
-        return cls(((prefix, tokens),), np.zeros(len(numbers), np.int32), numbers)
-
-    @classmethod
-    def listed(cls, names: Iterable[str]) -> Names:
-        """Return names that are given."""
-        tokens = backends.TokenTable()
-        return cls.of("", tokens, np.array(number_features(tokens, names), np.int64))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Names]) -> Names:
-        """Join names."""
-        none = np.zeros(0, np.int32)
-        starts = accumulate((len(part.tables) for part in parts), initial=0)
-        return cls(
-            tuple(table for part in parts for table in part.tables),
-            np.concatenate([none, *(part.table + start for part, start in zip(parts, starts, strict=False))]),
-            np.concatenate([none.astype(np.int64), *(part.token for part in parts)]),
-        )
-
-    def __len__(self) -> int:
-        return len(self.token)
-
-    def at(self, places: Integers | slice) -> Names:
-        """Return the names at some places, in this order."""
-        return Names(self.tables, self.table[places], self.token[places])
-
-    def texts(self) -> list[str]:
-        """Return the names."""
-        texts = np.empty(len(self), object)
-        for number in np.unique(self.table).tolist():
-            prefix, tokens = self.tables[number]
-            places = np.flatnonzero(self.table == number)
-            texts[places] = [prefix + token for token in tokens.names(array("q", self.token[places].tobytes()))]
-        names: list[str] = texts.tolist()
-        return names
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Features: the number of items of each, the sums of these items' weights, and p, without and with ties.
-
-    ``sums`` has a row for each weight: ranks, scores divided by the number of items, and any further weights. The
-    items of a feature that is a number (``are_numbers``) are those at its worse end; its p is two-sided.
-    """
-
-    names: Names
-    counts: Integers
-    sums: Array
-    p_values: Array
-    tied_p_values: Array
-    are_numbers: Flags
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def means(self, items: int) -> Array:
-        """Return the mean scores."""
-        with np.errstate(invalid="ignore"):  # no item at all
-            means: Array = self.sums[1] / (self.counts / items)
-        return means
-
-    def at(self, places: Integers) -> Ranked:
-        """Return the features at some places, in this order."""
-        columns = (self.counts[places], self.sums[:, places], self.p_values[places], self.tied_p_values[places])
-        return Ranked(self.names.at(places), *columns, self.are_numbers[places])
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Ranks tallied features; ``weights`` has rows of ranks, of scores divided by their number, and further ones.
-
-    What was tallied are ``parts`` of the weights, whose sums are exact.
-    """
-
-    weights: Array
-    parts: Parts
-    kinds: FeatureKinds
-    frequencies: Frequencies
-
-    @property
-    def items(self) -> int:
-        return len(self.weights[0])
-
-    def of(self, found: dict[Field, FieldTally]) -> tuple[Ranked, RankedPlaces]:
-        """Return the features by rising p, and the occurrences of single features whose places were kept."""
-        singles, places = self._singles(found)
-        shown = self._often_enough(singles.counts) & ~np.isnan(singles.p_values)
-        numbers = [of_number for field, tally in found.items() for of_number in self._numerical(field, tally.numbers)]
-        shown_places = np.flatnonzero(shown)
-        parts = [singles if shown.all() else singles.at(shown_places), *(of_number for of_number, _ in numbers)]
-        if self.kinds.cartesian:
-            every_place = RankedPlaces(places, np.arange(len(singles))).all()
-            parts.append(self._pairs(singles, shown, every_place))
-        features = len(singles)
-        del singles  # a million features take 60 MB
-        every = self._joined(parts)
-        del parts
-        order = np.argsort(every.p_values, kind="stable")
-        of_numbers = [(Occurrences(items, np.zeros(len(items), np.int64)), 1) for _, items in numbers]
-        of_pairs = (Occurrences.joined([]), len(order) - len(shown_places) - len(numbers))
-        ids = np.concatenate([shown_places, np.arange(features, features + len(order) - len(shown_places))])[order]
-        return every.at(order), RankedPlaces([*places, *of_numbers, of_pairs], ids)
-
-    def _singles(self, found: dict[Field, FieldTally]) -> tuple[Ranked, list[tuple[Occurrences, int]]]:
-        """Return the frequent features of all fields, and the occurrences of each part of so many features."""
-        parts: list[Ranked] = []
-        places: list[tuple[Occurrences, int]] = []
-        of_items = np.ascontiguousarray(self.parts.rows.T)
-        for field, of_field in found.items():
-            for tally in of_field.tallies:
-                features, occurrences = self._features(field, tally, of_items, kept=of_field.keep)
-                parts.append(features)
-                places.append((occurrences, len(features.names)))
-        return self._joined(parts), places
-
-    def _often_enough(self, counts: Integers) -> Flags:
-        least = self.frequencies.least
-        return np.logical_and(counts >= least, self.items - counts >= least)
-
-    def _tested(self, names: Names, counts: Integers, sums: Array) -> Ranked:
-        """Test features by their rank sums."""
-        z = rank_sum_z(counts, sums[0], self.items)
-        correction = tie_correction(self.weights[0])
-        with np.errstate(invalid="ignore"):  # all scores tie
-            tied = z * correction
-        p = p_of(z)
-        tied_p = p if correction == 1 else p_of(np.where(np.isnan(tied), z, tied))
-        return Ranked(names, counts, sums, p, tied_p, np.zeros(len(names), np.bool_))
-
-    def _features(self, field: Field, tally: Tally, of_items: Array, *, kept: bool) -> tuple[Ranked, Occurrences]:
-        """Return the frequent features of a tally, sorted by name, and their occurrences, if these are kept.
-
-        ``of_items`` are the parts of the weights, a row for each item.
-        """
-        tokens, occurrences = tally.tokens, tally.occurrences
-        counts = np.bincount(occurrences.features, minlength=len(tokens)) if kept else tally.figures[0]
-        frequent = np.flatnonzero(counts >= self.frequencies.least)  # rarer ones are in no frequent pair
-        numbers = np.array(tokens.sorted(array("q", frequent.tobytes())), np.int64)
-        occurrences = occurrences.only(numbers, len(tokens))
-        counts = counts[numbers].astype(np.int64)
-        sums = occurrences.sums_of_rows(of_items, len(numbers)) if kept else tally.take(numbers)[1:]
-        names = Names.of(f"{field}:{tally.prefix}", tokens, numbers)
-        return self._tested(names, counts, self.parts.sums(sums)), occurrences
-
-    def _numerical(self, field: Field, numbers: Numbers) -> Iterator[tuple[Ranked, Integers]]:
-        """Yield the feature of a field's numbers, or else of its lengths, and the items at the worse end.
-
-        The feature's name says which end is worse.
-        """
-        owners = np.array(numbers.items, np.int64)
-        ranks = self.weights[0, owners]
-        column = numbers.lengths if numbers.values is None else numbers.values
-        values = np.array(column, np.float64)
-        z = kendall_z(ranks, values)
-        if math.isnan(z):
-            return
-        worse_when_small = z > 0
-        # Where values tie, GEval takes the better items at the small end, the worse ones at the great end.
-        best_first = np.argsort(ranks, kind="stable")[::-1]
-        ascending = best_first[np.argsort(values[best_first], kind="stable")]
-        extreme = owners[(ascending if worse_when_small else ascending[::-1])[: len(values) // 4]]
-        name = f"{field}:={'#' if numbers.values is None else ''}{'-' if worse_when_small else '+'}"
-        p = np.array([2 * normal_cdf(-abs(z))])
-        with np.errstate(invalid="ignore"):  # opposite infinities
-            sums = self.weights[:, extreme].sum(axis=1, keepdims=True)
-        yield Ranked(Names.listed([name]), np.array([len(extreme)]), sums, p, p, np.ones(1, np.bool_)), extreme
-
-    def _pairs(self, alone: Ranked, shown: Flags, places: Occurrences) -> Ranked:
-        """Return the pairs of frequent features whose p is below the p of either feature that is shown."""
-        bound = np.where(shown, alone.p_values, np.inf)
-
-        def wanted(pairs: Pairs) -> Flags:
-            p = p_of(rank_sum_z(pairs.counts, pairs.sums[0], self.items))
-            below = np.logical_and(p < bound[pairs.first], p < bound[pairs.second])
-            return np.logical_and(self._often_enough(pairs.counts), below)
-
-        of_frequent = (alone.counts >= self.frequencies.cartesian)[places.features]
-        pairs = count_pairs(places.items[of_frequent], places.features[of_frequent], self.weights, wanted)
-        couples = zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
-        names = alone.names.texts()
-        joined = Names.listed(f"{names[a]}{BETWEEN_FEATURES}{names[b]}" for a, b in couples)
-        return self._tested(joined, pairs.counts, pairs.sums)
-
-    def _joined(self, parts: Sequence[Ranked]) -> Ranked:
-        if len(parts) == 1:
-            return parts[0]
-        return Ranked(
-            Names.joined([part.names for part in parts]),
-            np.concatenate([np.zeros(0, np.int64), *(part.counts for part in parts)]),
-            np.concatenate([np.zeros((len(self.weights), 0)), *(part.sums for part in parts)], axis=1),
-            np.concatenate([np.zeros(0), *(part.p_values for part in parts)]),
-            np.concatenate([np.zeros(0), *(part.tied_p_values for part in parts)]),
-            np.concatenate([np.zeros(0, np.bool_), *(part.are_numbers for part in parts)]),
-        )
+    where, _, token = name.partition(":")
+    if where != str(OUTPUT):
+        return False
+    shapes = token.startswith(SHAPE)
+    parts = token.replace(SHAPE, "").split(BETWEEN_TOKENS)
+    return any(_NUMBER_SHAPE.fullmatch(part) if shapes else FIELD_NUMBER.fullmatch(part) for part in parts)

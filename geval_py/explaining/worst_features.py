@@ -1,6 +1,6 @@
-"""Features that go with bad lines: a ranking by the Mann-Whitney U test, its table, and the few features in a report.
+"""Features that go with bad lines: a ranking by the Mann-Whitney U test, and its table.
 
-:mod:`geval_py.explaining.feature_ranking` computes p; :mod:`geval_py.explaining.distinct_features` chooses the few.
+:mod:`geval_py.explaining.features` collects the features, :mod:`geval_py.explaining.feature_ranking` computes.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from operator import add
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining import feature_ranking, line_by_line, significance, tally
-from geval_py.explaining.distinct_features import is_output_number, select_distinct
+from geval_py.explaining import feature_ranking, line_by_line, significance
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents
-from geval_py.explaining.occurrences import Crossed
+from geval_py.explaining.features import Occurrences, collect, collect_on
 from geval_py.explaining.significance import Array, Flags, Integers
-from geval_py.reading.features import FeatureKinds, Field, Fields
-from geval_py.reading.items import ItemColumns, ScoredItem
+from geval_py.reading.features import FeatureKinds, Fields
+from geval_py.reading.items import ScoredItem
 from geval_py.scoring import blocks
 from geval_py.scoring.scores import ScoredOutput, signature_lines
 from geval_py.tables import escapes, formats, numbers
@@ -30,8 +28,6 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_DISTINCT = 10  # features in a report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +63,8 @@ class WorstFeatures:
     @property
     def columns(self) -> dict[str, Array | Integers]:
         """The columns of figures by their names, as JSON, CSV and Python show them."""
-        own: dict[str, Array | Integers] = {
-            "count": self.counts,
-            "score": self.means,
-            "p": self.p_values,
-            "q": self.q_values,
-        }
-        return own | self.more
+        own: dict[str, Array | Integers] = {"count": self.counts, "score": self.means, "p": self.p_values}
+        return own | {"q": self.q_values} | self.more
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
@@ -94,8 +85,151 @@ class WorstFeatures:
         )
 
 
+def rank_features(
+    evaluation: ScoredOutput,
+    kinds: FeatureKinds,
+    *,
+    other: ScoredOutput | None = None,
+    best: bool = False,
+    least: int = 1,
+    least_of_pair: int | None = None,
+    costs: bool = False,
+    documents: DocumentsBy = None,
+    distinct: bool = False,
+    progress: blocks.Progress | None = None,
+    workers: blocks.Workers | None = None,
+) -> WorstFeatures:
+    """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
+
+    ``costs`` asks for the cost of each feature. ``workers`` elsewhere, if any, collect the features there. The notes
+    say which documents are found. Raises UsageError if all lines are one document.
+    """
+    score = evaluation.scores[0]
+    in_nats = score.metric.measure.in_nats and other is None
+    scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
+    values = () if other is None else (np.array(scores, np.float64),)
+    of_file, dependence = choose_documents([evaluation], documents, values=values)
+    grouped = of_file and of_file.of_score(score)
+    progress_of = None if progress is None else _progress_of(progress, scores)
+
+    def collected(known: Flags) -> Occurrences:
+        if workers is None or workers.is_local:
+            items = compress(evaluation.read_items(), known.tolist())
+            return collect(items, Fields(evaluation.split.in_header), kinds, progress_of)
+        return collect_on(workers, evaluation, known, kinds, progress_of)
+
+    features = ranked_features(
+        collected,
+        scores,
+        worst_is_greatest=score.greatest_first(worst=not best),
+        least=least,
+        least_of_pair=least_of_pair,
+        losses=evaluation.line_losses if in_nats and (costs or distinct) else None,
+        documents=grouped and grouped.several(),
+        distinct=distinct,
+        best=best,
+    )
+    if dependence is not None and dependence.documents is not None:
+        return replace(features, notes=(next(dependence.notes("q is by document")),))
+    return replace(features, notes=(grouped.nothing_gained,)) if grouped and grouped.are_lines else features
+
+
+def _progress_of(progress: blocks.Progress, scores: Sequence[float]) -> Callable[[int], None]:
+    known = len(scores) - sum(map(math.isnan, scores))
+    return lambda done: progress(done, known)
+
+
+def worst_features(
+    items: Iterable[ScoredItem],
+    scores: Sequence[float] | Array,
+    *,
+    header: tuple[str, ...] = (),
+    kinds: FeatureKinds | None = None,
+    **asked: Any,
+) -> WorstFeatures:
+    """Rank the features of ``items``, aligned with their ``scores``; the other arguments are as below."""
+    kinds = kinds or FeatureKinds()
+    return ranked_features(
+        lambda known: collect(compress(items, known.tolist()), Fields(header), kinds), scores, **asked
+    )
+
+
+def ranked_features(
+    collected: Callable[[Flags], Occurrences],
+    scores: Sequence[float] | Array,
+    *,
+    worst_is_greatest: bool,
+    least: int = 1,
+    least_of_pair: int | None = None,
+    losses: Sequence[float] | Array | None = None,
+    documents: Documents | None = None,
+    distinct: bool = False,
+    most: int | None = None,
+    best: bool = False,
+) -> WorstFeatures:
+    """Rank the features of items by how surely they go with bad scores, the smallest p first.
+
+    Items with score NaN are left out: ``collected`` returns the features of the others, from a flag for each item.
+    ``worst_is_greatest`` is whether great scores are bad. Features, also of pairs, are on ``least`` items and not on
+    as many, and single features of pairs on ``least_of_pair`` items (as many by default). A feature of all items,
+    whose p is not defined, is left out. Features with equal p are sorted by field (expected, output, then the columns
+    of the input), then by token, character by character.
+
+    ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
+    documents with it, and for q and intervals by documents; ``distinct``, for only the few features, at most ``most``
+    of them, that explain the bad items together or, if the ``best`` scores are ranked as if they were bad, the good,
+    in the order in which they were chosen.
+
+    Raises UsageError for distinct features and pairs of features at once.
+    """
+    all_scores = np.array(scores, np.float64)
+    known = ~np.isnan(all_scores)
+    figures = all_scores[known]
+    loss_of_item = None if losses is None else np.array(losses, np.float64)[known]
+    if documents is not None and not known.all():
+        documents = documents.only(np.flatnonzero(known))
+    ranks = feature_ranking.rank_scores(figures, greatest_first=worst_is_greatest)
+    occurrences = collected(known)
+    if distinct and occurrences.kinds.cartesian:
+        raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
+    ranked = feature_ranking.rank(occurrences, ranks, least, least_of_pair)
+    several = None if documents is None or documents.are_lines or documents.count == 1 else documents
+    if several is None:
+        tied_p = feature_ranking.tied_p_values(ranked, ranks)
+    else:
+        tied_p = feature_ranking.p_values_by_document(ranked, ranks, several)
+    q_values = significance.benjamini_hochberg(tied_p)
+    more: dict[str, Array | Integers] = {}
+    if distinct:
+        candidates = np.flatnonzero(q_values < significance.LEVEL)
+        is_number = [feature_ranking.is_output_number(name) for name in ranked.names.at(candidates).texts()]
+        # Distinct features explain the losses or, without finite losses, the ranks.
+        badness = -ranks
+        if loss_of_item is not None and np.isfinite(loss_of_item).all():
+            badness = -loss_of_item if best else loss_of_item
+        candidates = candidates[~np.array(is_number, np.bool_)]
+        chosen, explained = feature_ranking.select_distinct(badness, ranked, candidates, most)
+        ranked, q_values = ranked.at(chosen), q_values[chosen]
+    if loss_of_item is not None:
+        more |= feature_ranking.gains(ranked, loss_of_item, several)
+    if documents is not None:
+        more["documents"] = feature_ranking.OnDocuments.of(ranked, documents).number()
+    if distinct:
+        more["explained"] = np.array(explained)
+    counts = ranked.counts()
+    with np.errstate(invalid="ignore"):  # opposite infinities, and no item at all
+        # Scores are divided by their number, since a sum of scores may be too large for a double.
+        means = ranked.sums(figures / len(figures)) / (counts / len(figures))
+    return WorstFeatures(
+        named=ranked.names, counts=counts, means=means, p_values=ranked.p_values, q_values=q_values, more=more
+    )
+
+
+# The table
+
+
 WIDE = (72, 96)  # columns of a terminal on which figures have all their digits, without q and with it
-_AT_ONCE = 8192  # features whose names and figures are made at once
+FEATURES_AT_ONCE = 8192  # whose names and figures are made at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +251,12 @@ class FeatureListing(formats.Listing):
         feature = Column(name="feature", write=visible if self.for_terminal else str, cut="middle")
         names = ("count", "score", "p", "q")[: 3 + self.with_q]
         columns = [feature, *(Column(name=name, alignment="right", write=self.write) for name in names)]
-        return Table(columns, self._rows(), droppable=["p", "q", "score", "count"])
+        rows = (
+            (name, *figures.split("\t"))
+            for part in self._parts()
+            for name, figures in zip(part.names, self._figures(part), strict=True)
+        )
+        return Table(columns, rows, droppable=["p", "q", "score", "count"])
 
     def legend(self) -> Iterator[str]:
         if self.in_all > len(self.features):
@@ -128,30 +267,35 @@ class FeatureListing(formats.Listing):
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
+        if width is None and not self.for_terminal:
+            for part in self._parts():
+                names = part.names
+                names = list(map(escapes.tab_text, names)) if "\t" in "".join(names) else names
+                yield "".join(map("{}\t{}\n".format, names, self._figures(part)))
+            return
         listing = replace(self, write=numbers.shorter) if width is not None and width < WIDE[self.with_q] else self
-        return formats.Listing.text(listing, width) if width is not None or self.for_terminal else self._lines()
+        yield from formats.Listing.text(listing, width)
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
         return formats.Listing.latex(replace(self, write=numbers.shorter), caption, label)
 
-    def _lines(self) -> Iterator[str]:
-        for part in self._parts():
-            names, ends = part.names, _written(self._figures(part), "\t{}\n".format)
-            if "\t" in "".join(names):
-                names = list(map(escapes.tab_text, names))
-            yield "".join(map(add, names, ends))
-
-    def _rows(self) -> Iterator[tuple[str, ...]]:
-        for part in self._parts():
-            figures = (_written([figure]) for figure in self._figures(part))
-            yield from zip(part.names, *figures, strict=True)
-
-    def _figures(self, part: WorstFeatures) -> list[_Figure]:
-        figures: list[_Figure] = [(part.counts, str), (part.means, _mean), (part.p_values, numbers.p_value)]
-        return [*figures, (part.q_values, _q)] if self.with_q else figures
-
     def _parts(self) -> Iterator[WorstFeatures]:
-        return (self.features.at(slice(n, n + _AT_ONCE)) for n in range(0, len(self.features), _AT_ONCE))
+        starts = range(0, len(self.features), FEATURES_AT_ONCE)
+        return (self.features.at(slice(start, start + FEATURES_AT_ONCE)) for start in starts)
+
+    def _figures(self, part: WorstFeatures) -> list[str]:
+        """Write rows of figures, separated by TABs; those with the same bits behind each other once.
+
+        Features of one line alone are alike in all figures.
+        """
+        columns = [part.counts, part.means, part.p_values, part.q_values][: 3 + self.with_q]
+        changes = [np.diff(column.view(np.int64), prepend=~column[:1].view(np.int64)) for column in columns]
+        starts = np.flatnonzero(np.any(changes, axis=0))
+        writers: tuple[Callable[[Any], str], ...] = (str, _mean, numbers.p_value, _q)
+        written = (map(write, column[starts].tolist()) for write, column in zip(writers, columns, strict=False))
+        rows = np.array(["\t".join(cells) for cells in zip(*written, strict=True)], object)
+        texts: list[str] = np.repeat(rows, np.diff(starts, append=len(part))).tolist()
+        return texts
 
     def records(self) -> Table:
         return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.documents()))
@@ -161,25 +305,11 @@ class FeatureListing(formats.Listing):
 
     def documents(self) -> Iterator[dict[str, Any]]:
         for part in self._parts():
-            columns = part.columns
-            own = [columns[name].tolist() for name in ("count", "score", "p")]
-            others = (columns[name].tolist() for name in list(columns)[len(own) :])
-            known = ([None if math.isnan(value) else value for value in column] for column in others)
-            for name, *row in zip(part.names, *own, *known, strict=True):
+            columns = {name: column.tolist() for name, column in part.columns.items()}
+            for name in list(columns)[3:]:  # behind count, score and p
+                columns[name] = [None if math.isnan(value) else value for value in columns[name]]
+            for name, *row in zip(part.names, *columns.values(), strict=True):
                 yield {"feature": name} | dict(zip(columns, row, strict=True))
-
-
-_Figure: TypeAlias = "tuple[Array | Integers, Callable[[Any], str]]"
-
-
-def _written(figures: Sequence[_Figure], row: Callable[[str], str] = str) -> list[str]:
-    """Write rows of figures; rows with the same bits behind each other once, since features of one line are alike."""
-    changes = [np.diff(column.view(np.int64), prepend=~column[:1].view(np.int64)) for column, _ in figures]
-    starts = np.flatnonzero(np.any(changes, axis=0))
-    written = (map(write, column[starts].tolist()) for column, write in figures)
-    rows = np.array([row("\t".join(cells)) for cells in zip(*written, strict=True)], object)
-    texts: list[str] = np.repeat(rows, np.diff(starts, append=len(changes[0]))).tolist()
-    return texts
 
 
 def _q(value: float) -> str:
@@ -188,206 +318,3 @@ def _q(value: float) -> str:
 
 def _mean(value: float) -> str:
     return f"{value:.8f}" if math.isfinite(value) else numbers.special(value)
-
-
-# The ranking
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Figures of features that are wanted beside GEval's.
-
-    ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
-    documents with it, and for q and intervals by documents; ``distinct``, for only the few features, at most ``most``
-    of them, that explain the bad items together or, if the ``best`` scores are ranked as if they were bad, the good.
-    """
-
-    losses: Sequence[float] | None = None
-    documents: Documents | None = None
-    distinct: bool = False
-    most: int | None = None
-    best: bool = False
-
-    def of_known(self, known: Flags) -> Wanted:
-        """Keep some of the items."""
-        places = np.flatnonzero(known)
-        return replace(
-            self,
-            losses=None if self.losses is None else np.array(self.losses, np.float64)[known].tolist(),
-            documents=None if self.documents is None else self.documents.only(places),
-        )
-
-
-def rank_features(
-    evaluation: ScoredOutput,
-    kinds: FeatureKinds,
-    *,
-    other: ScoredOutput | None = None,
-    best: bool = False,
-    frequencies: feature_ranking.Frequencies | None = None,
-    costs: bool = False,
-    documents: DocumentsBy = None,
-    distinct: bool = False,
-    progress: blocks.Progress | None = None,
-    workers: blocks.Workers | None = None,
-) -> WorstFeatures:
-    """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
-
-    ``costs`` asks for the cost of each feature. ``workers`` elsewhere, if any, count the features there. The notes
-    say which documents are found. Raises UsageError if all lines are one document.
-    """
-    score = evaluation.scores[0]
-    in_nats = score.metric.measure.in_nats and other is None
-    scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
-    values = () if other is None else (np.array(scores, np.float64),)
-    of_file, dependence = choose_documents([evaluation], documents, values=values)
-    grouped = of_file and of_file.of_score(score)
-    found = worst_features(
-        evaluation.read_items(),
-        scores,
-        worst_is_greatest=score.greatest_first(worst=not best),
-        header=evaluation.split.in_header,
-        kinds=kinds,
-        frequencies=frequencies,
-        wanted=Wanted(
-            losses=evaluation.line_losses if in_nats and (costs or distinct) else None,
-            documents=grouped and grouped.several(),
-            distinct=distinct,
-            best=best,
-        ),
-        progress=progress,
-        elsewhere=None if workers is None or workers.is_local else _elsewhere(workers, evaluation, kinds, progress),
-    )
-    if dependence is not None and dependence.documents is not None:
-        return replace(found, notes=(next(dependence.notes("q is by document")),))
-    return replace(found, notes=(grouped.nothing_gained,)) if grouped and grouped.are_lines else found
-
-
-def _elsewhere(
-    workers: blocks.Workers, evaluation: ScoredOutput, kinds: FeatureKinds, progress: blocks.Progress | None
-) -> Callable[[Flags, Array, bool], dict[Field, tally.FieldTally]]:
-    return lambda known, weights, keep: tally.tally_on(
-        workers, evaluation, known, weights, kinds, keep=keep, progress=progress
-    )
-
-
-def worst_features(
-    items: Iterable[ScoredItem],
-    scores: Sequence[float],
-    *,
-    worst_is_greatest: bool,
-    header: tuple[str, ...] = (),
-    kinds: FeatureKinds | None = None,
-    frequencies: feature_ranking.Frequencies | None = None,
-    wanted: Wanted | None = None,
-    progress: blocks.Progress | None = None,
-    elsewhere: Callable[[Flags, Array, bool], dict[Field, tally.FieldTally]] | None = None,
-) -> WorstFeatures:
-    """Rank the features of items by how surely they go with bad scores, the smallest p first.
-
-    ``items`` and ``scores`` are aligned; items with score NaN are left out. ``worst_is_greatest`` is whether great
-    scores are bad. A feature of all items, whose p is not defined, is left out. Features with equal p are sorted by
-    field (expected, output, then the columns of the input), then by token, character by character. Distinct features
-    stay in the order in which they were chosen. ``progress`` is called every few thousand items. ``elsewhere``, if
-    given, counts the features, from a flag for each known item, their weights, and whether to keep occurrences.
-
-    Raises UsageError for distinct features and pairs of features at once.
-    """
-    kinds, wanted = kinds or FeatureKinds(), wanted or Wanted()
-    frequencies = frequencies or feature_ranking.Frequencies()
-    if wanted.distinct and kinds.cartesian:
-        raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
-    all_scores = np.array(scores, np.float64)
-    known = ~np.isnan(all_scores)
-    figures = all_scores[known]
-    # Scores are divided by their number, since a sum of scores may be too large for a double.
-    weights = np.array(
-        [feature_ranking.rank_scores(figures.tolist(), greatest_first=worst_is_greatest), figures / len(figures)]
-    )
-    wanted = wanted if known.all() else wanted.of_known(known)
-    costs = None if wanted.losses is None else feature_ranking.Losses(np.array(wanted.losses, np.float64))
-    weights = weights if costs is None else np.concatenate([weights, costs.weights])
-    keep = wanted.distinct or wanted.documents is not None
-    parts = tally.Parts.split(weights)
-    if elsewhere is not None:
-        found = elsewhere(known, parts.rows, keep)
-    else:
-        wanted_items, least = known.tolist(), frequencies.least
-        some = items.only(wanted_items) if isinstance(items, ItemColumns) else compress(items, wanted_items)
-        fields = Fields(header)
-        found = tally.tally_features(some, parts.rows, fields, kinds, keep=keep, least=least, progress=progress)
-    ranked, occurrences = feature_ranking.Ranking(weights, parts, kinds, frequencies).of(found)
-    return _figures(ranked, occurrences, weights, costs, wanted)
-
-
-def _figures(
-    ranked: feature_ranking.Ranked,
-    occurrences: feature_ranking.RankedPlaces,
-    weights: Array,
-    costs: feature_ranking.Losses | None,
-    wanted: Wanted,
-) -> WorstFeatures:
-    """Compute the wanted figures of ranked features, and choose the distinct ones."""
-    items = len(weights[0])
-    more: dict[str, Array | Integers] = {}
-    documents = wanted.documents
-    crossed = None if documents is None else Crossed.of(occurrences.all(), documents)
-    several = None if documents is None or documents.are_lines or documents.count == 1 else crossed
-    if costs is not None:
-        more |= costs.columns(ranked.counts.astype(np.float64), ranked.sums[2:], several)
-    if crossed is not None:
-        more["documents"] = crossed.count(len(ranked.names))
-    p_values = ranked.tied_p_values
-    if several is not None:
-        p_values = feature_ranking.p_of(several.rank_sum_z(weights[0], len(ranked.names)))
-        p_values = np.where(ranked.are_numbers, np.minimum(2 * p_values, 1.0), p_values)
-    features = WorstFeatures(
-        named=ranked.names,
-        counts=ranked.counts,
-        means=ranked.means(items),
-        p_values=ranked.p_values,
-        q_values=significance.benjamini_hochberg(p_values),
-        more=more,
-    )
-    if not wanted.distinct:
-        return features
-    candidates = np.flatnonzero(features.q_values < significance.LEVEL)
-    is_number = [is_output_number(name) for name in features.named.at(candidates).texts()]
-    candidates = candidates[~np.array(is_number, np.bool_)]
-    # Distinct features explain the losses or, without finite losses, the ranks.
-    if costs is None or not np.isfinite(costs.losses).all():
-        badness = -weights[0]
-    else:
-        badness = -costs.losses if wanted.best else costs.losses
-    chosen, explained = select_distinct(badness, occurrences.only(candidates), len(candidates), wanted.most)
-    distinct = features.at(candidates[chosen])
-    return replace(distinct, more=distinct.more | {"explained": np.array(explained)})
-
-
-# The few features in a report
-
-
-def few_distinct(
-    items: Iterable[ScoredItem],
-    scores: Array,
-    *,
-    worst_is_greatest: bool,
-    header: tuple[str, ...],
-    documents: Documents | None,
-    are_losses: bool = False,
-) -> WorstFeatures:
-    """Choose at most ten distinct features, words and shapes of words, the one that explains most first.
-
-    Lines without a finite score are left out. ``documents``, if any, are those of the lines. ``are_losses`` adds the
-    cost of each feature.
-    """
-    known = np.where(np.isfinite(scores), scores, np.nan).tolist()
-    return worst_features(
-        items,
-        known,
-        worst_is_greatest=worst_is_greatest,
-        header=header,
-        kinds=FeatureKinds(word_shapes=True),
-        frequencies=feature_ranking.Frequencies(least=significance.LEAST_LINES),
-        wanted=Wanted(losses=known if are_losses else None, documents=documents, distinct=True, most=MOST_DISTINCT),
-    )

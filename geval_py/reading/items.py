@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, compress, count, islice, repeat
+from itertools import chain, count, islice, repeat
 
 from geval_py import errors, values
 from geval_py.reading.lines import READ_AHEAD_BYTES, Bytes, LineReader, decode_lines
@@ -48,10 +48,6 @@ class ItemColumns:
 
     def __iter__(self) -> Iterator[ScoredItem]:
         return map(ScoredItem, self.inputs, self.expected, self.outputs)
-
-    def only(self, wanted: Collection[bool]) -> ItemColumns:
-        """Keep the items whose flag says so."""
-        return ItemColumns(*(list(compress(texts, wanted)) for texts in (self.inputs, self.expected, self.outputs)))
 
 
 def lines_of(texts: Sequence[str]) -> bytes:

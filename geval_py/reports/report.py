@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining import derived, losses, reliability, worst_features
+from geval_py.explaining import derived, losses, reliability
 from geval_py.explaining.calibration import Calibration, calibration_of, calibration_schemes
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
@@ -19,10 +19,12 @@ from geval_py.explaining.documents import Documents, DocumentsBy, choose_documen
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.mixing import Mixture, mix
-from geval_py.explaining.significance import LEAST_TESTED, Interval
+from geval_py.explaining.significance import LEAST_LINES, LEAST_TESTED, Interval
 from geval_py.explaining.statistics import interval, interval_of_mean
 from geval_py.explaining.tuning import Tuning, tune
+from geval_py.explaining.worst_features import WorstFeatures, worst_features
 from geval_py.reading import config, splits
+from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import ItemColumns, ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
 from geval_py.reports.charts import Row
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 
 MAX_COLUMNS = 8
+MAX_FEATURES = 10
 SAMPLES = 300  # of the lines of a group, for its interval
 SHUFFLES = 20  # times that lines are dealt out to documents at random
 
@@ -195,15 +198,19 @@ class Report:
         return columns
 
     @cached_property
-    def features(self) -> worst_features.WorstFeatures:
+    def features(self) -> WorstFeatures:
         """At most ten words and shapes of words that together explain the bad lines, the best first."""
-        return worst_features.few_distinct(
+        return worst_features(
             self.items,
-            self.values,
+            np.where(np.isfinite(self.values), self.values, np.nan),
             worst_is_greatest=self.of_losses or self.score.greatest_first(worst=True),
             header=self.evaluation.split.in_header,
+            kinds=FeatureKinds(word_shapes=True),
+            least=LEAST_LINES,
+            losses=self.values if self.of_losses else None,
             documents=self.documents,
-            are_losses=self.of_losses,
+            distinct=True,
+            most=MAX_FEATURES,
         )
 
     def examples(self) -> Iterator[tuple[int, float, losses.Example | ScoredItem, losses.Outcome | None]]:

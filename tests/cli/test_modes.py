@@ -15,6 +15,7 @@ from geval_py.explaining.line_by_line import Marker
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.reading.items import ScoredItem
+from geval_py.scoring.kernel.tokens import TokenTable
 from geval_py.tables.numbers import p_value
 
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
@@ -705,7 +706,10 @@ def test_p_values(p, written):
 def test_means(mean, written):
     """Feature, n1, mean score ``%.8f``, p."""
     figures = {"means": np.array([mean]), "p_values": np.array([0.25]), "q_values": np.array([0.5])}
-    features = WorstFeatures(named=Names.listed(["exp:a\x1b"]), counts=np.array([3]), **figures, more={})
+    table = TokenTable()
+    table.number(b"a\x1b\n", b"")
+    names = Names.joined([("exp:", table, np.array([0], np.int32))])
+    features = WorstFeatures(named=names, counts=np.array([3]), **figures, more={})
     p = "0.25000000000000000000"
     shown = FeatureListing(evaluations=(), features=features)
     assert list(shown.table().tabs()) == [f"exp:a\x1b\t3\t{written}\t{p}\n"]

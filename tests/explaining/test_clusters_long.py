@@ -5,7 +5,6 @@ from array import array
 import numpy as np
 import pytest
 
-from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.statistics import against_baseline, interval, pair_p_values, sample_of
 from geval_py.explaining.worst_features import worst_features
 from geval_py.scoring.metrics import METRICS
@@ -102,7 +101,7 @@ def test_no_feature_is_found_where_none_matters():
     found = 0
     for _ in range(300):
         losses = rng.permutation(losses)
-        ranked = worst_features(items, losses.tolist(), worst_is_greatest=True, frequencies=Frequencies(least=20))
+        ranked = worst_features(items, losses.tolist(), worst_is_greatest=True, least=20)
         found += bool((ranked.q_values < 0.05).any())
     print(f"\n300 permutations, {len(ranked)} features tested: q < 0.05 finds anything in {found / 300:.1%}")
     assert found / 300 <= 0.06

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from geval_py import UsageError, evaluate
 from geval_py.cli import main
 from geval_py.explaining.documents import Documents
-from geval_py.explaining.feature_ranking import Frequencies
-from geval_py.explaining.worst_features import Wanted, worst_features
+from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import FeatureKinds
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -24,8 +23,10 @@ def ranked(words, losses, *, kinds=None, least=1, best=False, **wanted):
         [math.exp(loss) for loss in losses],
         worst_is_greatest=not best,
         kinds=kinds,
-        frequencies=Frequencies(least=least),
-        wanted=Wanted(losses=losses, best=best, **wanted),
+        least=least,
+        losses=losses,
+        best=best,
+        **wanted,
     )
 
 
@@ -151,7 +152,8 @@ def test_the_numbers_of_the_output_are_left_out():
         losses,
         worst_is_greatest=True,
         kinds=FeatureKinds(word_shapes=True, bigrams=True),
-        wanted=Wanted(losses=losses, distinct=True),
+        losses=losses,
+        distinct=True,
     )
     assert found.names == ["out:w1"]
 
@@ -162,8 +164,8 @@ def test_without_losses_ranks_are_explained():
     scores = [math.inf if n == 1 else float(n % 3) for n in range(90)]
     items = [("", word, "") for word in words]
     for losses in (None, scores):
-        wanted = Wanted(losses=losses, distinct=True)
-        assert worst_features(items, scores, worst_is_greatest=True, wanted=wanted).names == ["exp:a"]
+        found = worst_features(items, scores, worst_is_greatest=True, losses=losses, distinct=True)
+        assert found.names == ["exp:a"]
 
 
 def test_nothing_is_distinct_in_noise():

@@ -10,9 +10,8 @@ import scipy.stats
 from geval_py import evaluate
 from geval_py.cli import main
 from geval_py.explaining.documents import Documents
-from geval_py.explaining.feature_ranking import Frequencies
 from geval_py.explaining.significance import benjamini_hochberg
-from geval_py.explaining.worst_features import Wanted, worst_features
+from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.items import ScoredItem
 
 FEW, MANY = 20, 300  # trials
@@ -71,8 +70,9 @@ def ranked(items, losses, documents, **more):
         items,
         known,
         worst_is_greatest=True,
-        frequencies=Frequencies(least=10),
-        wanted=Wanted(losses=known, documents=documents),
+        least=10,
+        losses=known,
+        documents=documents,
         **more,
     )
     return {name: n for n, name in enumerate(found.names)}, found

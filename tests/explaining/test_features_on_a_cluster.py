@@ -5,15 +5,11 @@ import math
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 from dask_clusters import QUIET, cut
-from hypothesis import given
-from hypothesis import strategies as st
 
 import geval_py
 from geval_py.errors import UnreadableFileError, UsageError
-from geval_py.explaining.tally import Parts
 
 pytestmark = QUIET
 
@@ -27,22 +23,6 @@ KINDS = [
     {"best": True, "min_frequency": 3, "tokenizer": "minimalistic"},
     {"tokenizer": "13a"},
 ]
-
-values = st.one_of(st.floats(-1e300, 1e300), st.sampled_from([math.inf, -math.inf]))
-
-
-@given(st.lists(values, min_size=1, max_size=40), st.randoms(use_true_random=False), st.integers(1, 9))
-def test_sums_are_the_same_in_any_order_and_groups(terms, chance, size):
-    """And as near as a double can tell, where they are finite."""
-    parts = Parts.split(np.array([terms]))
-    order = list(range(len(terms)))
-    chance.shuffle(order)
-    with np.errstate(invalid="ignore"):  # opposite infinities
-        whole = parts.sums(parts.rows.sum(axis=1, keepdims=True))
-        groups = [parts.rows[:, order[n : n + size]].sum(axis=1, keepdims=True) for n in range(0, len(terms), size)]
-        assert np.array_equal(parts.sums(sum(groups)), whole, equal_nan=True)
-    if all(map(math.isfinite, terms)):
-        assert math.isclose(whole[0, 0], math.fsum(terms), rel_tol=1e-15, abs_tol=1e-15 * max(map(abs, terms)))
 
 
 def write_challenge(folder, lines=150, end=""):

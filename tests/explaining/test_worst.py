@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from array import array
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -14,21 +13,11 @@ from profiles import examples
 
 from geval_py import UsageError
 from geval_py.cli.options import said_option
-from geval_py.explaining import occurrences as cartesian
-from geval_py.explaining import tally
-from geval_py.explaining.feature_ranking import (
-    Frequencies,
-    Ranking,
-    count_inversions,
-    kendall_z,
-    p_of,
-    rank_scores,
-    rank_sum_z,
-)
-from geval_py.explaining.occurrences import count_pairs
+from geval_py.explaining import features
+from geval_py.explaining.feature_ranking import count_inversions, kendall_z, p_of, rank_scores, rank_sum_z
 from geval_py.explaining.significance import normal_cdf
 from geval_py.explaining.worst_features import worst_features
-from geval_py.reading.features import EXPECTED, FeatureKinds, Fields, split_tokens, word_shape
+from geval_py.reading.features import FeatureKinds, Fields, split_tokens, word_shape
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
@@ -146,7 +135,8 @@ def test_features_are_ranked_as_the_specification_says(
         worst_is_greatest=greatest_first,
         header=header,
         kinds=kinds,
-        frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
+        least=least,
+        least_of_pair=least_cartesian,
     )
     want = naive_worst(
         items, scores, greatest_first, header, kinds, least, least if least_cartesian is None else least_cartesian
@@ -164,8 +154,8 @@ def test_parts_make_no_difference(scored, at_once, of_pairs):
     kinds = FeatureKinds(bigrams=True, word_shapes=True, numerical=True, cartesian=True)
     whole = worst_features(items, scores, worst_is_greatest=True, kinds=kinds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tally, "ITEMS_AT_ONCE", at_once)
-        patch.setattr(cartesian, "PAIRS_AT_ONCE", of_pairs)
+        patch.setattr(features, "ITEMS_AT_ONCE", at_once)
+        patch.setattr(features, "PAIRS_AT_ONCE", of_pairs)
         parts = worst_features(iter(items), scores, worst_is_greatest=True, kinds=kinds)
     assert parts.names == whole.names
     assert parts.counts.tolist() == whole.counts.tolist()
@@ -179,7 +169,7 @@ def test_parts_make_no_difference(scored, at_once, of_pairs):
 )
 def test_shapes_of_lines_are_those_of_their_tokens(lines):
     want = ["\t".join(word_shape(token) for token in split_tokens(line)) for line in lines]
-    shapes = tally.text_shapes("".join(f"{line}\n" for line in lines)).decode().split("\n")[:-1]
+    shapes = features.text_shapes("".join(f"{line}\n" for line in lines)).decode().split("\n")[:-1]
     assert ["\t".join(f"SHAPE:{shape}" for shape in line.split("\t") if shape) for line in shapes] == want
 
 
@@ -208,7 +198,8 @@ def ranked(rows, *, scores=None, header=(), least=1, least_cartesian=None, **kin
         worst_is_greatest=True,
         header=header,
         kinds=FeatureKinds(**kinds),
-        frequencies=Frequencies(least=least, least_cartesian=least_cartesian),
+        least=least,
+        least_of_pair=least_cartesian,
     )
 
 
@@ -363,7 +354,7 @@ def test_opposite_infinities():
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
         for at_once in (8, 1):
-            patch.setattr(tally, "ITEMS_AT_ONCE", at_once)
+            patch.setattr(features, "ITEMS_AT_ONCE", at_once)
             found = ranked(rows, scores=scores, numerical=True, cartesian=True)
             assert math.isnan(found.means[found.names.index("exp:a")])
             assert len(found) == 8
@@ -459,7 +450,7 @@ def test_a_column_that_some_lines_lack():
 
 
 def test_words_of_a_column_that_some_lines_lack(monkeypatch):
-    monkeypatch.setattr(tally, "ITEMS_AT_ONCE", 3)
+    monkeypatch.setattr(features, "ITEMS_AT_ONCE", 3)
     rows = [(f"x\ty{n % 2}" if n > 4 else "x", "", "") for n in range(8)]
     found = ranked(rows, scores=EIGHT)
     assert dict(zip(found.names, found.counts.tolist(), strict=True)) == {"in<2>:y0": 1, "in<2>:y1": 2}
@@ -608,86 +599,21 @@ def test_inversions(places):
     assert count_inversions(np.array(places, np.int64)) == want
 
 
-# Pairs of features
-
-PLACES = st.lists(st.sets(st.integers(0, 7)), max_size=8)
+# Chunks, and limits
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 5, cartesian.PAIRS_AT_ONCE])
-@PROPERTY
-@given(places=PLACES, least=st.integers(1, 3), shuffle=st.randoms())
-def test_pairs_by_brute_force(at_once, places, least, shuffle):
-    """Of two features: on how many items they are together, with what sums of weights."""
-    where = [(item, feature) for item, features in enumerate(places) for feature in features]
-    shuffle.shuffle(where)
-    items, features = np.array(where, np.int64).reshape(-1, 2).T
-    weights = np.array([[2.0**item for item in range(len(places))], [1.5] * len(places)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cartesian, "PAIRS_AT_ONCE", at_once)
-        found = count_pairs(items, features, weights, lambda pairs: pairs.counts >= least)
-    want = []
-    for one, other in combinations(range(8), 2):
-        both = [item for item, of_item in enumerate(places) if {one, other} <= of_item]
-        if len(both) >= least:
-            want.append((one, other, len(both), sum(2.0**item for item in both), 1.5 * len(both)))
-    columns = (found.first, found.second, found.counts, *found.sums)
-    assert list(zip(*(column.tolist() for column in columns), strict=True)) == want
-
-
-# Chunks
-
-
-def test_a_tally_in_several_chunks(monkeypatch):
-    monkeypatch.setattr(tally, "ITEMS_AT_ONCE", 3)
+def test_progress_of_several_chunks(monkeypatch):
+    monkeypatch.setattr(features, "ITEMS_AT_ONCE", 3)
     items = [(f"c{n}\t" + "d" * (n == 6), "the" if n % 2 else "a", "x") for n in range(8)]
-    weights = np.array([np.arange(8.0), np.full(8, 0.5)])
     seen = []
-    found = tally.tally_features(
-        iter(items), weights, Fields(), FeatureKinds(), progress=lambda done, of: seen.append((done, of))
-    )
-    assert list(map(str, found)) == ["exp", "out", "in<1>", "in<2>"]
-    assert seen == [(3, 8), (6, 8), (8, 8)]
-    words = {str(field): of_field.tallies[0] for field, of_field in found.items()}
-    assert words["exp"].tokens.names(array("q", [0, 1])) == ["a", "the"]
-    assert words["exp"].figures.tolist() == [[4, 4], [0 + 2 + 4 + 6, 1 + 3 + 5 + 7], [2, 2]]
-    assert words["out"].figures.tolist() == [[8], [28], [4]]
-    assert words["in<1>"].figures[1].tolist() == list(range(8))
-    assert words["in<2>"].figures.tolist() == [[1], [6], [0.5]]
-    assert words["exp"].places == []
+    occurrences = features.collect(items, Fields(), FeatureKinds(), seen.append)
+    assert sorted(map(str, occurrences.found)) == ["exp", "in<1>", "in<2>", "out"]
+    assert seen == [3, 6, 8]
 
 
-@PROPERTY
-@given(
-    st.lists(st.tuples(st.text("ab :", max_size=6), st.sampled_from(["a", "b c"]), st.floats(0, 9)), min_size=1),
-    st.integers(1, 3),
-)
-def test_sums_of_kept_occurrences_are_those_added_up_on_the_way(lines, least):
-    items = [(text, word, f"{text}:{loss}") for text, word, loss in lines]
-    weights = np.array([[loss, loss**2] for *_, loss in lines]).T
-    parts, kinds = tally.Parts.split(weights), FeatureKinds(word_shapes=True)
-    (added, none), (kept, places) = (
-        Ranking(weights, parts, kinds, Frequencies(least=least)).of(
-            tally.tally_features(iter(items), parts.rows, Fields(), kinds, keep=keep)
-        )
-        for keep in (False, True)
-    )
-    assert (kept.names.texts(), len(none.all().items)) == (added.names.texts(), 0)
-    assert kept.counts.tolist() == added.counts.tolist()
-    assert kept.sums.tolist() == added.sums.tolist()
-    assert np.bincount(places.all().features, minlength=len(kept)).tolist() == kept.counts.tolist()
-
-
-def test_where_features_are_is_kept_for_pairs_only(monkeypatch):
-    monkeypatch.setattr(tally, "ITEMS_AT_ONCE", 2)
-    items = [("", "a b", ""), ("", "b", ""), ("", "", ""), ("", "a c", "")]
-    found = tally.tally_features(iter(items), np.zeros((1, 4)), Fields(), FeatureKinds(cartesian=True))
-    places = [(owners.tolist(), codes.tolist()) for owners, codes in found[EXPECTED].tallies[0].places]
-    assert places == [([0, 0, 1], [0, 1, 1]), ([3, 3], [0, 2])]
-
-
-@pytest.mark.parametrize(("limit", "what"), [("MOST_SHOWN", "to show"), ("MOST_COUNTED", "to count")])
+@pytest.mark.parametrize(("limit", "what"), [("MAX_SHOWN", "to show"), ("MAX_COUNTED", "to count")])
 def test_too_many_pairs_are_refused(limit, what, monkeypatch):
-    monkeypatch.setattr(cartesian, limit, 5)
+    monkeypatch.setattr(features, limit, 5)
     on_item = [{n for n in range(10) if item < 3 or n % 6 == item - 3} for item in range(9)]  # any two: on the first
     items = [("", " ".join(f"w{n}" for n in sorted(words)), "") for words in on_item]
     with pytest.raises(UsageError) as caught:
@@ -699,18 +625,18 @@ def test_too_many_pairs_are_refused(limit, what, monkeypatch):
 
 def test_the_mean_of_scores_whose_sum_is_too_large():
     items = [("", "a", ""), ("", "a", ""), ("", "b", ""), ("", "b", "")]
-    features = worst_features(items, [1.2e308, 1.4e308, 1, 2], worst_is_greatest=True)
-    assert dict(zip(features.names, features.means.tolist(), strict=True)) == pytest.approx(
+    found = worst_features(items, [1.2e308, 1.4e308, 1, 2], worst_is_greatest=True)
+    assert dict(zip(found.names, found.means.tolist(), strict=True)) == pytest.approx(
         {"exp:a": 1.3e308, "exp:b": 1.5}
     )
 
 
 def test_columns_called_by_numbers_of_any_length():
     header = ("0" + "1" * 5000, "9" * 5000, "٣")
-    features = worst_features(
+    found = worst_features(
         [("a\tb\tc", "x", ""), ("b\tc\td", "x", "")], [1, 2], worst_is_greatest=True, header=header
     )
-    assert {name.partition(":")[0] for name in features.names} == {"in<1>", "in<2>", "in<3>"}
+    assert {name.partition(":")[0] for name in found.names} == {"in<1>", "in<2>", "in<3>"}
 
 
 @settings(deadline=None, derandomize=True)

@@ -1,0 +1,289 @@
+"""Which features items have: words, shapes of words, bigrams, numbers; and pairs of features on the same item.
+
+Features are collected here, or by workers elsewhere, each from the pieces that it reads. An occurrence is an item and
+a feature, both as numbers of four bytes; all sums over items are made from occurrences.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, compress, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geval_py.errors import UsageError
+from geval_py.explaining.significance import Array, Flags, Integers
+from geval_py.reading.features import (
+    EXPECTED,
+    FIELD_NUMBER,
+    OUTPUT,
+    SEPARATORS,
+    SHAPE,
+    FeatureKinds,
+    Field,
+    Fields,
+    character_shape,
+)
+from geval_py.reading.items import ScoredItem, lines_of
+from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.scoring import blocks
+from geval_py.scoring.kernel import backends
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from geval_py.scoring.kernel.tokens import TokenTable
+    from geval_py.scoring.scores import ScoredOutput
+
+    Places = NDArray[np.int32]
+
+ITEMS_AT_ONCE = 4096
+
+
+@dataclass(slots=True)
+class KindFeatures:
+    """The features of one kind in one field: ``table`` numbers them, and ``prefix`` precedes their names.
+
+    Their occurrences are aligned ``items`` and ``numbers``, in parts.
+    """
+
+    prefix: str
+    table: TokenTable = field(default_factory=lambda: backends.TokenTable())
+    items: list[Places] = field(default_factory=list)
+    numbers: list[Places] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class FieldFeatures:
+    """The features of one field, by kind: words and their shapes, and then bigrams of both, if they are asked for.
+
+    ``texts`` are, for numerical features, items, their lengths in characters, and their values; None in place of the
+    values if one of these texts is no number.
+    """
+
+    kinds: list[KindFeatures]
+    texts: list[tuple[Places, Integers, Array | None]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Occurrences:
+    """The features of items by field, collected in the order of items, which are numbered from 0."""
+
+    kinds: FeatureKinds
+    fields: Fields
+    found: dict[Field, FieldFeatures] = field(default_factory=dict)
+    count: int = 0
+
+    def of_field(self, where: Field) -> FieldFeatures:
+        """Return the features of a field, of which there may be none yet."""
+        if where not in self.found:
+            of_shapes = SHAPE if self.kinds.are_in_kernel else ""
+            prefixes = ("", of_shapes, "", "")[: 4 if self.kinds.bigrams else 2]
+            self.found[where] = FieldFeatures([KindFeatures(f"{where}:{prefix}") for prefix in prefixes])
+        return self.found[where]
+
+    def add(self, items: Sequence[ScoredItem]) -> None:
+        """Add the next items."""
+        inputs, expected, outputs = zip(*items, strict=True)
+        places = np.arange(self.count, self.count + len(items), dtype=np.int32)
+        self._add(EXPECTED, places, expected)
+        self._add(OUTPUT, places, outputs)
+        rows = [text.split("\t") for text in inputs]
+        if len(set(map(len, rows))) == 1:
+            for column, texts in enumerate(zip(*rows, strict=True)):
+                self._add(self.fields.column(column), places, texts)
+        else:
+            cells: list[tuple[list[int], list[str]]] = []
+            for place, row in zip(places.tolist(), rows, strict=True):
+                cells += [([], []) for _ in row[len(cells) :]]
+                for (owners, texts_of_column), text in zip(cells, row, strict=False):
+                    owners.append(place)
+                    texts_of_column.append(text)
+            for column, (owners, texts_of_column) in enumerate(cells):
+                self._add(self.fields.column(column), np.array(owners, np.int32), texts_of_column)
+        self.count += len(items)
+
+    def _add(self, where: Field, items: Places, texts: Sequence[str]) -> None:
+        kinds, own = self.kinds, self.of_field(where)
+        if kinds.numerical:
+            plain = list(map(kinds.referenced, texts))
+            are_numbers = all(map(FIELD_NUMBER.fullmatch, plain))
+            values = np.array(list(map(float, plain))) if are_numbers else None
+            own.texts.append((items, np.array(list(map(len, plain)), np.int64), values))
+        if kinds.are_in_kernel:
+            lines = "\n".join(texts) + "\n"
+            numbered = [own.kinds[0].table.number(lines.encode(), SEPARATORS.encode())]
+            if kinds.word_shapes:
+                numbered.append(own.kinds[1].table.number(text_shapes(lines), b"\t"))
+        else:
+            numbered = [
+                (array("q", map(len, features)), numbers_of(of_kind.table, chain.from_iterable(features)))
+                for of_kind, features in zip(own.kinds, zip(*map(kinds.of_text, texts), strict=True), strict=True)
+            ]
+        for of_kind, (counts, numbers) in zip(own.kinds, numbered, strict=False):
+            of_kind.items.append(np.repeat(items, np.frombuffer(counts, np.int64)))
+            of_kind.numbers.append(np.frombuffer(numbers, np.int64).astype(np.int32))
+
+    def extend(self, later: Occurrences) -> None:
+        """Add the features of later items, which were collected elsewhere."""
+        for where, of_later in later.found.items():
+            own = self.of_field(where)
+            for of_kind, more in zip(own.kinds, of_later.kinds, strict=True):
+                names = more.table.names(array("q", range(len(more.table))))
+                numbers = np.array(numbers_of(of_kind.table, names), np.int32)
+                of_kind.items += [items + np.int32(self.count) for items in more.items]
+                of_kind.numbers += [numbers[part] for part in more.numbers]
+            own.texts += [
+                (items + np.int32(self.count), lengths, values) for items, lengths, values in of_later.texts
+            ]
+        self.count += later.count
+
+
+def collect(
+    items: Iterable[ScoredItem],
+    fields: Fields,
+    kinds: FeatureKinds,
+    progress: Callable[[int], None] | None = None,
+) -> Occurrences:
+    """Collect the features of items; ``progress`` is called with the number of items so far."""
+    occurrences, items = Occurrences(kinds, fields), iter(items)
+    while chunk := list(islice(items, ITEMS_AT_ONCE)):
+        occurrences.add(chunk)
+        if progress is not None:
+            progress(occurrences.count)
+    return occurrences
+
+
+def collect_on(
+    workers: blocks.Workers,
+    evaluation: ScoredOutput,
+    known: Flags,
+    kinds: FeatureKinds,
+    progress: Callable[[int], None] | None = None,
+) -> Occurrences:
+    """Collect the features of an evaluation's lines as :func:`collect` does, on workers; ``known`` lines count.
+
+    Raises UsageError if the lines were selected or the output can be read only once, UnreadableFileError if it was
+    changed, and ClusterError.
+    """
+    if evaluation.line_numbers is not None and not workers.is_local:
+        what = "metrics whose flags (f, p) select some"
+        raise UsageError(message=f"a cluster looks at all lines: leave out {what}")
+    fields = Fields(evaluation.split.in_header)
+    occurrences, texts = Occurrences(kinds, fields), evaluation.kept_texts()
+    others = zip(evaluation.input.lines(), texts.expected.read(), strict=False)  # an input has "" without end
+
+    def beside(block: blocks.Block) -> tuple[list[tuple[str, str]], list[bool]]:
+        return list(islice(others, block.lines)), known[block.first_line - 1 :][: block.lines].tolist()
+
+    work = partial(_collect_block, fields=fields, kinds=kinds)
+    with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
+        texts.outputs.check(outputs)
+        for _, of_block in blocks.map_blocks(outputs, None, work, workers, beside=beside):
+            occurrences.extend(of_block)
+            if progress is not None:
+                progress(occurrences.count)
+    return occurrences
+
+
+def _collect_block(parts: Iterable[blocks.Block], *, fields: Fields, kinds: FeatureKinds) -> Occurrences:
+    """Collect the features of a block's lines, with inputs and expected words, and whether they count, beside it."""
+    parts = iter(parts)
+    first = next(parts)
+    others: list[tuple[str, str]]
+    others, known = first.beside
+    outputs = (output for part in chain((first,), parts) for output in decode_lines(part.outputs))
+    items = (ScoredItem(*texts, output) for texts, output in zip(others, outputs, strict=True))
+    return collect(compress(items, known), fields, kinds)
+
+
+def numbers_of(table: TokenTable, features: Iterable[str]) -> array[int]:
+    """Return the numbers of features in a table, which gets those that it lacks."""
+    return table.number(lines_of(list(features)), b"")[1]
+
+
+class _Classes(dict[int, str]):
+    """The class of each character in a shape, found when it is asked for."""
+
+    def __missing__(self, character: int) -> str:
+        self[character] = kind = character_shape(chr(character))
+        return kind
+
+
+_CLASSES = _Classes({ord("\n"): "\n"} | dict.fromkeys(map(ord, SEPARATORS), "\t"))
+
+
+def text_shapes(lines: str) -> bytes:
+    r"""Return the shapes of the tokens of some lines, as :func:`word_shape` but without prefix, separated by TABs.
+
+    >>> text_shapes("Kowalski-1970, 1:0.5\n")
+    b'Aa+.9999.\t9\t9.9\n'
+    """
+    classes = np.frombuffer(lines.translate(_CLASSES).encode(), np.uint8)
+    again = np.zeros(len(classes), np.bool_)  # whether a character continues a run of its class
+    again[1:] = classes[1:] == classes[:-1]
+    for without_runs in b"9\t\n":
+        again &= classes != without_runs
+    second = again.copy()
+    second[1:] &= ~again[:-1]
+    shapes = classes.copy()
+    np.putmask(shapes, second, ord("+"))
+    return shapes[second | ~again].tobytes()
+
+
+# Pairs of features on the same item
+
+
+PAIRS_AT_ONCE = 2_000_000
+MAX_COUNTED = 2_000_000_000  # on all items together: counting as many takes some minutes
+MAX_SHOWN = 10_000_000  # as many take 2 GB
+
+
+def each_pairs(
+    items: Places, features: Places, keep: Callable[[Integers, Integers, Integers, Places, Integers], Flags]
+) -> Iterator[tuple[Integers, Integers, Places, Integers]]:
+    """Yield the pairs of features on the same item, part by part: both features, and items and places of the pairs.
+
+    ``keep`` chooses pairs, from their first and second features, the numbers of their items, and the items and
+    places of their occurrences. A feature is on an item at most once.
+
+    Raises UsageError for more pairs than can be counted in minutes, or held.
+    """
+    order = np.lexsort((features, items))
+    items, features = items[order], features[order].astype(np.int64)
+    ends = np.searchsorted(items, items, side="right")  # where each occurrence's item ends
+    by_feature = np.argsort(features, kind="stable")
+    following = (ends - np.arange(len(items)) - 1)[by_feature]  # how many features follow an occurrence on its item
+    _check_number(int(following.sum()), MAX_COUNTED, "to count")
+    # Parts are of whole features as the first of a pair, with about PAIRS_AT_ONCE pairs.
+    starts = np.append(np.flatnonzero(np.diff(features[by_feature], prepend=-1)), len(features))
+    before = np.concatenate([[0], np.cumsum(following)])[starts]  # pairs before each feature
+    width, start, shown = int(features.max(initial=0)) + 1, 0, 0
+    while start < len(starts) - 1:
+        stop = int(np.searchsorted(before, before[start] + PAIRS_AT_ONCE, side="right")) - 1
+        stop = max(stop, start + 1)
+        places, number = by_feature[starts[start] : starts[stop]], following[starts[start] : starts[stop]]
+        start = stop
+        firsts = np.repeat(features[places], number)
+        of_first = np.arange(len(firsts)) - np.repeat(np.cumsum(number) - number, number)
+        seconds = np.repeat(places, number) + 1 + of_first
+        owners = items[seconds]
+        keys, pair, counts = np.unique(firsts * width + features[seconds], return_inverse=True, return_counts=True)
+        wanted = keep(keys // width, keys % width, counts, owners, pair)
+        shown += int(wanted.sum())
+        _check_number(shown, MAX_SHOWN, "to show")
+        place = np.where(wanted, np.cumsum(wanted) - 1, -1)[pair]
+        yield keys[wanted] // width, keys[wanted] % width, owners[place >= 0], place[place >= 0]
+
+
+def _check_number(pairs: int, most: int, what: str) -> None:
+    """Raise UsageError for a count that would take hours, or all memory: one line may hold enough words for that."""
+    if pairs > most:
+        raise UsageError(
+            message=f"there are more than {most} pairs of features {what}\n  take fewer with",
+            arguments=("min_cartesian_frequency", "min_frequency"),
+        )
