@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.kernel.reference import reseeded_losses as reseeded_losses
     from geval_py.scoring.kernel.reference import score_lines as score_lines
     from geval_py.scoring.kernel.tokens import TokenTable as TokenTable
-    from geval_py.scoring.kernel.tokens import add_rows as add_rows
-    from geval_py.scoring.kernel.tokens import frequent_tokens as frequent_tokens
     from geval_py.scoring.kernel.tokens import take_column as take_column
 
 VARIABLE = "GEVAL_PY_BACKEND"

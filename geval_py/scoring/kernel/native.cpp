@@ -36,11 +36,7 @@ PyMethodDef METHODS[] = {
      "number_tokens(table, text, separators) -> (the number of distinct tokens of each line, their numbers)"},
     {"token_names", of_tokens<false>, METH_VARARGS, "token_names(table, numbers) -> the tokens, each ended by LF"},
     {"sort_tokens", of_tokens<true>, METH_VARARGS, "sort_tokens(table, numbers) -> the numbers in the order of the tokens"},
-    {"frequent_tokens", frequent_tokens, METH_VARARGS,
-     "frequent_tokens(text, separators, classes, least) -> (the tokens, each ended by LF, how many each line has, their "
-     "places)"},
     {"take_column", take_column, METH_VARARGS, "take_column(text, column) -> a cell of each line, each ended by LF"},
-    {"add_rows", add_rows, METH_VARARGS, "add_rows(sums, rows, places, numbers): add the row at each place to a sum"},
     {"count_tokens", count_tokens, METH_O, "count_tokens(table) -> how many there are"},
     {"format_entries", format_entries, METH_VARARGS, "format_entries(words, numbers, least, most) -> the output line"},
     {"pack_words", pack_words, METH_VARARGS, "pack_words(words) -> the lines as words that can be hashed fast"},

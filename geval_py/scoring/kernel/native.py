@@ -13,7 +13,6 @@ import geval_py.scoring.kernel._native as _native  # not "from": where it was no
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 from geval_py.scoring.kernel._native import (
-    add_rows,
     count_lines,
     exact_sum,
     format_entries,
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from geval_py.reading.sources import ListedRows
     from geval_py.scoring.kernel.reference import Doubles, Guesses
 
-__all__ = ["add_rows", "count_lines", "exact_sum", "format_entries", "pack_words", "take_column"]  # as they are
+__all__ = ["count_lines", "exact_sum", "format_entries", "pack_words", "take_column"]  # as they are
 
 
 def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
@@ -125,13 +124,6 @@ def _restored(tokens: list[str]) -> TokenTable:
     table = TokenTable()
     table.number("".join(f"{token}\n" for token in tokens).encode(), b"")
     return table
-
-
-def frequent_tokens(
-    text: bytes, separators: bytes, classes: bytes, least: int
-) -> tuple[list[str], array[int], array[int]]:
-    names, counts, places = _native.frequent_tokens(text, separators, classes, least)
-    return names.decode().split("\n")[:-1], array("q", counts), array("q", places)
 
 
 def _columns(numbers: bytes, count: int) -> tuple[array[float], ...]:

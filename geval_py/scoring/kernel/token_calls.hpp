@@ -65,20 +65,6 @@ PyObject* of_tokens(PyObject*, PyObject* arguments) {
     return sorts ? bytes_of(numbers) : PyBytes_FromStringAndSize(names.data(), static_cast<Py_ssize_t>(names.size()));
 }
 
-PyObject* frequent_tokens(PyObject*, PyObject* arguments) {
-    Buffer text, separators, classes;
-    Py_ssize_t least;
-    if (!PyArg_ParseTuple(arguments, "y*y*y*n", &text.view, &separators.view, &classes.view, &least)) return nullptr;
-    FrequentTokens found;
-    if (!without_gil([&] {
-            found = frequent_tokens(text.text(), separators.text(), classes.text(),
-                                    static_cast<std::size_t>(std::max<Py_ssize_t>(0, least)));
-        }))
-        return nullptr;
-    PyObject* names = PyBytes_FromStringAndSize(found.names.data(), static_cast<Py_ssize_t>(found.names.size()));
-    return Py_BuildValue("(NNN)", names, bytes_of(found.counts), bytes_of(found.places));
-}
-
 PyObject* take_column(PyObject*, PyObject* arguments) {
     Buffer text;
     Py_ssize_t column;
@@ -87,44 +73,6 @@ PyObject* take_column(PyObject*, PyObject* arguments) {
     if (!without_gil([&] { cells = take_column(text.text(), static_cast<std::size_t>(std::max<Py_ssize_t>(0, column))); }))
         return nullptr;
     return PyBytes_FromStringAndSize(cells.data(), static_cast<Py_ssize_t>(cells.size()));
-}
-
-PyObject* add_rows(PyObject*, PyObject* arguments) {
-    PyObject *sums_object, *rows_object;
-    Buffer sums, rows, places, numbers;
-    if (!PyArg_ParseTuple(arguments, "OOy*y*", &sums_object, &rows_object, &places.view, &numbers.view) ||
-        PyObject_GetBuffer(sums_object, &sums.view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0 ||
-        PyObject_GetBuffer(rows_object, &rows.view, PyBUF_C_CONTIGUOUS) < 0)
-        return nullptr;
-    if (!have_eight_bytes({&sums, &rows, &places, &numbers}) || sums.view.ndim != 2 || rows.view.ndim != 2 ||
-        sums.view.shape[1] != rows.view.shape[1] || places.view.len != numbers.view.len)
-        return raise_value_error("the arrays do not fit together");
-    const std::size_t columns = static_cast<std::size_t>(rows.view.shape[1]);
-    bool in_range = true;
-    Py_BEGIN_ALLOW_THREADS;
-    const auto add = [&](auto width) {
-        in_range = add_rows<decltype(width)::value>(
-            static_cast<double*>(sums.view.buf), static_cast<std::size_t>(sums.view.shape[0]),
-            static_cast<const double*>(rows.view.buf), static_cast<std::size_t>(rows.view.shape[0]), columns,
-            static_cast<const std::int64_t*>(places.view.buf), static_cast<const std::int64_t*>(numbers.view.buf),
-            static_cast<std::size_t>(places.view.len) / sizeof(std::int64_t));
-    };
-    switch (columns) {  // the usual numbers of columns are known to the compiler
-        case 4: add(std::integral_constant<std::size_t, 4>()); break;
-        case 5: add(std::integral_constant<std::size_t, 5>()); break;
-        case 6: add(std::integral_constant<std::size_t, 6>()); break;
-        case 7: add(std::integral_constant<std::size_t, 7>()); break;
-        case 8: add(std::integral_constant<std::size_t, 8>()); break;
-        case 10: add(std::integral_constant<std::size_t, 10>()); break;
-        case 11: add(std::integral_constant<std::size_t, 11>()); break;
-        default: add(std::integral_constant<std::size_t, 0>());
-    }
-    Py_END_ALLOW_THREADS;
-    if (!in_range) {
-        PyErr_SetString(PyExc_IndexError, "no row has this number");
-        return nullptr;
-    }
-    Py_RETURN_NONE;
 }
 
 PyObject* count_tokens(PyObject*, PyObject* capsule) {

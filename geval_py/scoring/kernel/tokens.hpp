@@ -1,12 +1,10 @@
-// The fast twin of tokens.py: tokens are numbered and counted, and the figures of their lines are added up.
+// The fast twin of tokens.py: tokens are numbered, and columns are taken out of lines.
 
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -18,7 +16,6 @@
 #include <emmintrin.h>
 #endif
 
-#include "decoding.hpp"
 #include "prefetch.hpp"
 #include "secrets.hpp"
 #include "text.hpp"
@@ -78,29 +75,6 @@ void split_lines(Text text, Separators separators, Token token, EndLine end_line
     if (text.begin != text.end && text.end[-1] != '\n') end_line();
 }
 
-constexpr std::size_t PREFETCHED = 16;  // places that are fetched from memory before they are needed
-
-// How often hashes occur: each at most as often as is counted, where counts end at 255. The table is small enough for a
-// processor's memory, and has several hashes in one place.
-class HashCounts {
-  public:
-    HashCounts(const std::vector<std::uint32_t>& hashes, std::size_t bytes_of_text) : counts_(LEAST) {
-        while (counts_.size() < bytes_of_text / 16 && counts_.size() < MOST) counts_.resize(2 * counts_.size());
-        for (std::size_t i = 0; i < hashes.size(); ++i) {
-            if (i + PREFETCHED < hashes.size()) fetch(hashes[i + PREFETCHED]);
-            unsigned char& count = counts_[hashes[i] & (counts_.size() - 1)];
-            count = static_cast<unsigned char>(count + (count < 255));
-        }
-    }
-
-    void fetch(std::uint32_t hash) const { prefetch(&counts_[hash & (counts_.size() - 1)]); }
-    unsigned of(std::uint32_t hash) const { return counts_[hash & (counts_.size() - 1)]; }
-
-  private:
-    static constexpr std::size_t LEAST = std::size_t{1} << 16, MOST = std::size_t{1} << 28;
-    std::vector<unsigned char> counts_;
-};
-
 // Distinct tokens, numbered from 0 in the order in which they appear.
 class TokenTable {
   public:
@@ -115,30 +89,6 @@ class TokenTable {
             split_lines(text, Separators(separators), [&](Text token) { keep(found_at(token)); }, [&] { end_line(counts, numbers); });
         }
     }
-
-    // The same for the tokens whose hashes occur so often, so that rare tokens, such as most numbers, do not fill the
-    // table.
-    void number_frequent(Text text, Text separators, std::size_t least, std::vector<std::int64_t>& counts,
-                         std::vector<std::int64_t>& numbers) {
-        limit_ = text.end, found_.clear();
-        std::vector<std::uint32_t> hashes;
-        hashes.reserve(text.size() / 8);
-        split_lines(text, Separators(separators), [&](Text token) { hashes.push_back(found_at(token).hash); }, [] {});
-        const HashCounts occurrences(hashes, text.size());
-        std::size_t i = 0;
-        split_lines(text, Separators(separators), [&](Text token) {
-            if (i + PREFETCHED < hashes.size()) occurrences.fetch(hashes[i + PREFETCHED]);
-            if (occurrences.of(hashes[i++]) >= std::min<std::size_t>(least, 255)) keep(found_at(token));
-        }, [&] { end_line(counts, numbers); });
-    }
-
-    // Numbers a token at once; only the first one of a line is added to the numbers. Bytes up to the limit can be read.
-    void number_one(Text token, const char* limit, std::vector<std::int64_t>& numbers) {
-        limit_ = limit;
-        add(found_at(token), numbers);
-    }
-
-    void end_line() { ++line_; }
 
     std::size_t size() const {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -277,7 +227,7 @@ class TokenTable {
         for (const Found& token : found_) add(token, numbers);
         counts.push_back(static_cast<std::int64_t>(numbers.size() - before));
         found_.clear();
-        end_line();
+        ++line_;
     }
 
     void add(const Found& found, std::vector<std::int64_t>& numbers) {
@@ -330,119 +280,6 @@ class TokenTable {
     const char* limit_ = nullptr;  // where the text that is read ends
     std::uint64_t line_ = 1;
 };
-
-// The shapes of tokens, from the classes of characters; see frequent_tokens in tokens.py.
-class Shapes {
-  public:
-    // The classes by code point.
-    explicit Shapes(Text classes) : classes_(classes) {
-        for (unsigned byte = 0; byte < 128; ++byte) of_ascii_[byte] = of(byte);
-    }
-
-    // The shape of a token, which lasts until the next one is asked for.
-    Text shape(Text token) {
-        if (shape_.size() < token.size() + PADDING) shape_.resize(2 * token.size() + PADDING);
-        char* out = &shape_[0];
-        char last = 0;
-        bool run = false;
-        for (const char* p = token.begin; p != token.end;) {
-            const char found = take_class(p, token.end);
-            if (found != last || found == '9') {
-                *out++ = last = found;
-                run = false;
-            } else if (!run) {
-                *out++ = '+';
-                run = true;
-            }
-        }
-        return {shape_.data(), out};
-    }
-
-    const char* limit() const { return shape_.data() + shape_.size(); }
-
-  private:
-    static constexpr char UNKNOWN = '#';
-
-    char of(std::uint32_t code) const { return code < classes_.size() ? classes_.begin[code] : UNKNOWN; }
-
-    char take_class(const char*& p, const char* end) const {
-        const auto byte = static_cast<unsigned char>(*p);
-        if (byte < 128) return ++p, of_ascii_[byte];
-        const int length = character(p, end);
-        std::uint32_t code = length > 0 ? byte & (0x7fu >> length) : ~std::uint32_t{0};
-        for (int i = 1; i < length; ++i) code = code << 6 | (static_cast<unsigned char>(p[i]) & 0x3fu);
-        p += std::abs(length);
-        return of(code);
-    }
-
-    Text classes_;
-    std::array<char, 128> of_ascii_{};
-    std::string shape_;
-};
-
-// The tokens, or shapes, that stand on at least so many lines; how many each line has, and their places in order.
-struct FrequentTokens {
-    std::string names;
-    std::vector<std::int64_t> counts, places;
-};
-
-inline FrequentTokens frequent_tokens(Text text, Text separators, Text classes, std::size_t least) {
-    FrequentTokens found;
-    TokenTable table;
-    if (classes.begin == classes.end) {
-        table.number_frequent(text, separators, least, found.counts, found.places);
-    } else {
-        Shapes shapes(classes);
-        std::size_t before = 0;
-        split_lines(text, Separators(separators), [&](Text token) {
-            const Text shape = shapes.shape(token);
-            table.number_one(shape, shapes.limit(), found.places);
-        }, [&] {
-            table.end_line();
-            found.counts.push_back(static_cast<std::int64_t>(found.places.size() - before));
-            before = found.places.size();
-        });
-    }
-    std::vector<std::int64_t> lines(table.size()), frequent;
-    for (std::int64_t number : found.places) ++lines[static_cast<std::size_t>(number)];
-    for (std::size_t number = 0; number < lines.size(); ++number)
-        if (lines[number] >= static_cast<std::int64_t>(least)) frequent.push_back(static_cast<std::int64_t>(number));
-    table.sort(frequent.data(), frequent.size());
-    found.names = table.names(frequent.data(), frequent.size());
-    std::fill(lines.begin(), lines.end(), NONE);
-    for (std::size_t place = 0; place < frequent.size(); ++place)
-        lines[static_cast<std::size_t>(frequent[place])] = static_cast<std::int64_t>(place);
-    std::size_t kept = 0, next = 0;
-    for (std::int64_t& count : found.counts) {
-        const std::size_t end = next + static_cast<std::size_t>(count), before = kept;
-        for (; next < end; ++next) {
-            const std::int64_t place = lines[static_cast<std::size_t>(found.places[next])];
-            found.places[kept] = place;
-            kept += place >= 0;
-        }
-        count = static_cast<std::int64_t>(kept - before);
-    }
-    found.places.resize(kept);
-    return found;
-}
-
-// Adds rows of so many columns to sums; adds nothing and returns false if a place or number is out of range.
-template <std::size_t width>
-bool add_rows(double* sums, std::size_t size, const double* rows, std::size_t row_count, std::size_t columns,
-              const std::int64_t* places, const std::int64_t* numbers, std::size_t count) {
-    const std::size_t step = width ? width : columns;
-    for (std::size_t i = 0; i < count; ++i)
-        if (static_cast<std::uint64_t>(places[i]) >= row_count || static_cast<std::uint64_t>(numbers[i]) >= size) return false;
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto place = static_cast<std::size_t>(places[i]), number = static_cast<std::size_t>(numbers[i]);
-        if (i + PREFETCHED < count)
-            prefetch(sums + static_cast<std::size_t>(numbers[i + PREFETCHED]) * step);
-        double* sum = sums + number * step;
-        const double* row = rows + place * step;
-        for (std::size_t column = 0; column < step; ++column) sum[column] += row[column];
-    }
-    return true;
-}
 
 // A column of lines whose columns are separated by TABs: a cell of each line, each ended by LF.
 inline std::string take_column(Text text, std::size_t column) {
