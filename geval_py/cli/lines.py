@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, compress, islice
 from math import isclose
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from geval_py.cli.score import evaluate_with_texts, show_of_task, workers_at
 from geval_py.cli.terminal import ProgressBar, note
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 TOP_ON_SCREEN = 20  # features that a terminal shows without --top
-Row = TypeVar("Row", line_by_line.Line, line_by_line.LineDifference)
 
 
 def show_worst(task: Task, settings: Settings) -> None:
@@ -186,20 +185,13 @@ def show_difference(task: Task, settings: Settings) -> None:
     """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
     evaluation, other = _evaluated(task, settings, [settings.diff or ""])
     prepared = _preparation(evaluation, task, settings)
-    rows = (
-        row
-        for row in _filtered(line_by_line.read_differences(evaluation, other), evaluation, task, settings)
-        if row.differs
-    )
-    differences = (
-        line_by_line.LineDifference(difference, prepared(line), prepared(before))
-        for difference, line, before in _ordered(rows, "difference", evaluation, settings)
-    )
-    first = list(islice(differences, 1))
+    rows = _filtered(line_by_line.read_lines(evaluation, other), evaluation, task, settings)
+    lines = map(prepared, _ordered((row for row in rows if row.differs), "difference", evaluation, settings))
+    first = list(islice(lines, 1))
     if not first:
         note("no line differs in both its output and its score")
-    listing = line_by_line.DifferenceListing(
-        evaluation=evaluation, other=other, differences=chain(first, differences), for_terminal=_escapes(settings)
+    listing = line_by_line.LineListing(
+        evaluation=evaluation, other=other, lines=chain(first, lines), for_terminal=_escapes(settings)
     )
     show_of_task(task, listing, settings)
 
@@ -259,12 +251,14 @@ def _preparation(
     def prepared(line: line_by_line.Line) -> line_by_line.Line:
         text, expected, output = line.item
         item = ScoredItem(of_input(text), of_answers(expected), of_answers(output))
-        return line._replace(item=item)
+        return line._replace(item=item, other=None if line.other is None else prepared(line.other))
 
     return prepared
 
 
-def _filtered(rows: Iterable[Row], evaluation: ScoredOutput, task: Task, settings: Settings) -> Iterable[Row]:
+def _filtered(
+    rows: Iterable[line_by_line.Line], evaluation: ScoredOutput, task: Task, settings: Settings
+) -> Iterable[line_by_line.Line]:
     """Keep the rows of the lines that have the wanted features."""
     if not settings.filters:
         return rows
@@ -273,7 +267,9 @@ def _filtered(rows: Iterable[Row], evaluation: ScoredOutput, task: Task, setting
     return compress(rows, evaluation.select(wanted))
 
 
-def _ordered(rows: Iterable[Row], key: str, evaluation: ScoredOutput, settings: Settings) -> Iterator[Row]:
+def _ordered(
+    rows: Iterable[line_by_line.Line], key: str, evaluation: ScoredOutput, settings: Settings
+) -> Iterator[line_by_line.Line]:
     """Sort rows by one of their figures, the worst or the best first, if options ask for it."""
     if not (settings.sort or settings.reverse_sort):
         return iter(rows)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import features, items, wordprobs
@@ -16,75 +16,91 @@ from geval_py.tables.layout import GAP_MARK
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
-MOST_SHOWN = 1000  # characters of a text that a terminal's row may show
+MAX_SHOWN = 1000  # characters of a text that a terminal's row may show
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
-FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
-TEXTS = ("expected", "output", "other_output")
+FIGURES, TEXTS = ("line", "score", "loss"), ("expected", "output")  # in JSON and CSV
+OTHER_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")  # beside another output
+OTHER_TEXTS = ("expected", "output", "other_output")
 
 
 class Line(NamedTuple):
     """A scored line: its number in the file, from 1, the first metric's score and loss, its texts.
 
-    The loss is None for a metric of other statistics.
+    The loss is None for a metric of other statistics. ``other`` is the line in another output, and ``difference`` the
+    score minus its score; NaN if both are infinite, or if a single line has no score.
     """
 
     number: int
     score: float
     loss: float | None
     item: items.ScoredItem
-
-
-class LineDifference(NamedTuple):
-    """A line in two outputs, and its score in the first minus its score in the other.
-
-    The difference is NaN if both are infinite, or if a single line has no score.
-    """
-
-    difference: float
-    line: Line
-    other: Line
+    difference: float = 0.0
+    other: Line | None = None
 
     @property
     def differs(self) -> bool:
         """Whether both the output and the score differ; as in GEval, lines without a score differ in it."""
-        scores_differ = self.difference != 0 and self.line.score != self.other.score
-        return scores_differ and self.line.item.output != self.other.item.output
+        other = self.other or self
+        scores_differ = self.difference != 0 and self.score != other.score
+        return scores_differ and self.item.output != other.item.output
 
 
-def read_lines(evaluation: ScoredOutput) -> Iterator[Line]:
-    """Yield the scored lines in order; raises as :meth:`ScoredOutput.read_items`."""
+def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> Iterator[Line]:
+    """Yield the scored lines in order, beside those of another output if one is given.
+
+    Raises as :meth:`ScoredOutput.read_items` and :meth:`ScoredOutput.check_same_lines`.
+    """
     every_line = range(1, evaluation.line_count + 1)
-    return map(
+    lines = map(
         Line,
         every_line if evaluation.line_numbers is None else evaluation.line_numbers,
         evaluation.each_line_score(),
         evaluation.line_losses if evaluation.scores[0].metric.measure.of_losses else repeat(None),
         evaluation.read_items(),
     )
+    if other is None:
+        return lines
+    differences, others = evaluation.each_score_difference(other), read_lines(other)
+    return (
+        line._replace(difference=next(differences), other=beside) for line, beside in zip(lines, others, strict=True)
+    )
 
 
-def read_differences(evaluation: ScoredOutput, other: ScoredOutput) -> Iterator[LineDifference]:
-    """Yield each line in both outputs; raises as :func:`read_lines` and :meth:`ScoredOutput.check_same_lines`."""
-    differences = evaluation.each_score_difference(other)
-    return map(LineDifference, differences, read_lines(evaluation), read_lines(other))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineListing(formats.Listing):
+    """Lines of an evaluation, a row each, in any order, alone or beside those of an ``other`` output.
 
+    Alone: score, input, expected, output; else: difference, input, expected, other output, output. For a terminal,
+    texts are escaped or, with a ``marker``, their words are marked.
+    """
 
-class _Rows(formats.Listing):
-    """Lines, a row each: figures, the columns of the input, texts."""
-
-    __slots__ = ()
     name = "lines"
-    figures: ClassVar[tuple[str, ...]]
-    texts: ClassVar[tuple[str, ...]]
     evaluation: ScoredOutput
+    lines: Iterable[Line]
+    other: ScoredOutput | None = None
+    for_terminal: bool = False
+    marker: Marker | None = None
 
-    def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
-        raise NotImplementedError
+    def table(self) -> Table:
+        write = escapes.terminal_text if self.for_terminal and self.marker is None else str
+        names = ("input", "expected", *(() if self.other is None else ("other output",)), "output")
+        columns = [Column(name="score", alignment="right", write=numbers.plain)]
+        columns += [Column(name=name, write=write) for name in names]
 
-    def mark(self, field: features.Field, text: str) -> str:
-        """Escape a text of a field for a terminal, and mark its words if that is wanted."""
-        del field
-        return escapes.terminal_text(text)
+        def rows() -> Iterator[Sequence[object]]:
+            for line in self.lines:
+                if line.other is None:
+                    yield line.score, *(line.item if self.marker is None else self.marker.item(line.item))
+                else:
+                    yield (
+                        line.difference,
+                        line.item.input,
+                        line.item.expected,
+                        line.other.item.output,
+                        line.item.output,
+                    )
+
+        return Table(columns, rows())
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but for a terminal's ``width``, each line shows its number, and the gap in its context."""
@@ -96,124 +112,87 @@ class _Rows(formats.Listing):
         Where lines are no distributions, whole texts stand in place of the context and the guesses.
         """
         metric, header = self.evaluation.scores[0].metric, self.evaluation.split.in_header
-        of_words = metric.is_of_words or metric.has_entries
-        mark, fields = self.mark, features.Fields(header)
+        of_words, fields = metric.is_of_words or metric.has_entries, features.Fields(header)
+        mark = self._escaped if self.marker is None else self.marker.marked
         # Labels are of whole texts. Columns without names have the contexts last, unless the metric reads the last.
-        has_contexts = of_words and not metric.has_classes and bool(header or not metric.needs_input)
-        left, right = _gap_columns(self.evaluation) if has_contexts else (-1, -1)
+        left = right = -1
+        if of_words and not metric.has_classes and (header or not metric.needs_input):
+            left, right = _gap_columns(self.evaluation)
         has_gap = max(left, right) >= 0
-        names = ["guess" if of_words else "output", "other guess" if of_words else "other output"]
 
-        def cells(text: str, expected: str, outputs: Sequence[str]) -> Iterator[str]:
-            columns = [mark(fields.column(n), _near(column, n == left)) for n, column in enumerate(text.split("\t"))]
+        def cells(line: Line) -> Iterator[object]:
+            yield line.number
+            yield line.score if line.other is None else line.difference
+            columns = [  # the part of a text that a row may show
+                mark(fields.column(n), column[-MAX_SHOWN:] if n == left else column[:MAX_SHOWN])
+                for n, column in enumerate(line.item.input.split("\t"))
+            ]
             if not has_gap:
                 yield "<tab>".join(columns)
             elif len(columns) > max(left, right):
                 yield GAP_MARK.join(columns[n] if n >= 0 else "" for n in (left, right))
             else:
                 yield "<tab>".join(columns) + GAP_MARK
-            yield mark(features.EXPECTED, expected[:MOST_SHOWN])
-            for output in outputs:
-                yield mark(features.OUTPUT, (best_guess(output) if of_words else output)[:MOST_SHOWN])
+            yield mark(features.EXPECTED, line.item.expected[:MAX_SHOWN])
+            for one in (line,) if line.other is None else (line, line.other):
+                output = best_guess(one.item.output) if of_words else one.item.output
+                yield mark(features.OUTPUT, output[:MAX_SHOWN])
 
+        names = ["guess" if of_words else "output", "other guess" if of_words else "other output"]
         columns = [
             Column(name="line", alignment="right", write=str),
-            Column(name=self.figures[1], alignment="right", write=numbers.short),
+            Column(name="score" if self.other is None else "difference", alignment="right", write=numbers.short),
             Column(name="context" if has_gap else "input", write=str, cut="around" if has_gap else "end"),
-            *(Column(name=name, write=str) for name in ("expected", *names[: len(self.texts) - 1])),
+            *(Column(name=name, write=str) for name in ("expected", *names[: 1 if self.other is None else 2])),
         ]
-        rows = ([*figures[:2], *cells(text, texts[0], texts[1:])] for figures, text, texts in self.rows())
-        return Table(columns, rows, droppable=names if has_gap else ())
+        return Table(columns, (list(cells(line)) for line in self.lines), droppable=names if has_gap else ())
+
+    @staticmethod
+    def _escaped(_: features.Field, text: str) -> str:
+        return escapes.terminal_text(text)
 
     def records(self) -> Table:
-        own, evaluation = {*FIGURES, *TEXTS}, self.evaluation
-        columns = items.column_names(evaluation.input_width(), evaluation.split.in_header, own)
-        width = len(columns)
+        evaluation = self.evaluation
+        columns = items.column_names(
+            evaluation.input_width(), evaluation.split.in_header, {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}
+        )
 
-        def cells(text: str) -> list[str | None]:
-            found: list[str | None] = list(text.split("\t")) if width else []
-            return [*found, *[None] * (width - len(found))]
+        def rows() -> Iterator[Sequence[object]]:
+            for line in self.lines:
+                cells: list[str | None] = list(line.item.input.split("\t")) if columns else []
+                cells += [None] * (len(columns) - len(cells))
+                figures, texts = _figures(line), _texts(line)
+                yield *figures.values(), *cells, *texts.values()
 
-        rows = ([*figures, *cells(text), *texts] for figures, text, texts in self.rows())
-        return plain_table([*self.figures, *columns, *self.texts], rows)
+        figures = FIGURES if self.other is None else OTHER_FIGURES
+        return plain_table([*figures, *columns, *(TEXTS if self.other is None else OTHER_TEXTS)], rows())
 
     def documents(self) -> Iterator[dict[str, Any]]:
         fields = features.Fields(self.evaluation.split.in_header)
-        for figures, text, texts in self.rows():
-            columns = fields.split(items.ScoredItem(text, "", ""))
-            yield {
-                **dict(zip(self.figures, figures, strict=True)),
-                "input": {field.column_name: cell for field, cell in columns if field.is_column},
-                **dict(zip(self.texts, texts, strict=True)),
-            }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineListing(_Rows):
-    """Lines of an evaluation, a row each, in any order: score, input, expected, output.
-
-    For a terminal, texts are escaped or, with a ``marker``, their words are marked.
-    """
-
-    figures = ("line", "score", "loss")
-    texts = ("expected", "output")
-    evaluation: ScoredOutput
-    lines: Iterable[Line]
-    for_terminal: bool = False
-    marker: Marker | None = None
-
-    def table(self) -> Table:
-        marked: Callable[[items.ScoredItem], Sequence[str]] = tuple if self.marker is None else self.marker.item
-        rows = ((score, *marked(item)) for _, score, _, item in self.lines)
-        return _table(["input", "expected", "output"], rows, self.for_terminal and self.marker is None)
-
-    def mark(self, field: features.Field, text: str) -> str:
-        return escapes.terminal_text(text) if self.marker is None else self.marker.marked(field, text)
-
-    def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
-        for number, score, loss, item in self.lines:
-            yield (number, score, loss), item.input, (item.expected, item.output)
+        for line in self.lines:
+            columns = fields.split(items.ScoredItem(line.item.input, "", ""))
+            cells = {field.column_name: cell for field, cell in columns if field.is_column}
+            yield {**_figures(line), "input": cells, **_texts(line)}
 
     def signatures(self) -> Iterator[str]:
-        return signature_lines([self.evaluation])
+        return signature_lines([self.evaluation, *([self.other] if self.other else [])])
 
     def to_dict(self) -> dict[str, Any]:
-        return explained_head([self.evaluation])
+        return explained_head([self.evaluation, *([self.other] if self.other else [])])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferenceListing(_Rows):
-    """Lines of an evaluation beside another, a row each: difference, input, expected, other output, output."""
-
-    figures = FIGURES
-    texts = TEXTS
-    evaluation: ScoredOutput
-    other: ScoredOutput
-    differences: Iterable[LineDifference]
-    for_terminal: bool = False
-
-    def table(self) -> Table:
-        rows = (
-            (difference, line.item.input, line.item.expected, other.item.output, line.item.output)
-            for difference, line, other in self.differences
-        )
-        return _table(["input", "expected", "other output", "output"], rows, self.for_terminal)
-
-    def rows(self) -> Iterator[tuple[Sequence[float | None], str, Sequence[str]]]:
-        for difference, line, other in self.differences:
-            figures = (line.number, difference, line.score, line.loss, other.score, other.loss)
-            yield figures, line.item.input, (line.item.expected, line.item.output, other.item.output)
-
-    def signatures(self) -> Iterator[str]:
-        return signature_lines([self.evaluation, self.other])
-
-    def to_dict(self) -> dict[str, Any]:
-        return explained_head([self.evaluation, self.other])
+def _figures(line: Line) -> dict[str, float | None]:
+    if line.other is None:
+        return dict(zip(FIGURES, (line.number, line.score, line.loss), strict=True))
+    other = line.other
+    figures = (line.number, line.difference, line.score, line.loss, other.score, other.loss)
+    return dict(zip(OTHER_FIGURES, figures, strict=True))
 
 
-def _near(text: str, is_left: bool) -> str:
-    """Return the part of a text that a terminal's row may show."""
-    return text[-MOST_SHOWN:] if is_left else text[:MOST_SHOWN]
+def _texts(line: Line) -> dict[str, str]:
+    if line.other is None:
+        return dict(zip(TEXTS, line.item[1:], strict=True))
+    return dict(zip(OTHER_TEXTS, (*line.item[1:], line.other.item.output), strict=True))
 
 
 def _gap_columns(evaluation: ScoredOutput) -> tuple[int, int]:
@@ -251,12 +230,6 @@ def explained_head(evaluations: Sequence[ScoredOutput]) -> dict[str, Any]:
         "direction": score.direction,
         "outputs": [{"file": of.output.name, "signature": of.signature and str(of.signature)} for of in evaluations],
     }
-
-
-def _table(texts: Sequence[str], rows: Iterable[Sequence[object]], for_terminal: bool) -> Table:
-    write = escapes.terminal_text if for_terminal else str
-    score = Column(name="score", alignment="right", write=numbers.plain)
-    return Table([score, *(Column(name=name, write=write) for name in texts)], rows)
 
 
 def marks_text() -> str:
