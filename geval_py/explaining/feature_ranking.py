@@ -462,7 +462,8 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
             own = on_documents.sums(apart)
         more = (1 - a[places]) * own - (mean_of_others + gain + b)[places] * counts
         usual = a[places] * totals[document] + b[places] * sizes[document]
-        squares = a**2 * (totals @ totals) + 2 * a * b * (totals @ sizes) + b**2 * (sizes @ sizes)
+        both = 2 * a * b * (totals * sizes).sum()
+        squares = a**2 * (totals**2).sum() + both + b**2 * (sizes**2).sum()
         squares += np.bincount(places, more * (2 * usual + more), features)
         half = quantile * np.sqrt(np.maximum(squares, 0) * factor) / items
         ends = (gain, gain - half, gain + half)
