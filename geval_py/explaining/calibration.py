@@ -147,8 +147,8 @@ class Calibration(Tabular):
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write sentences and, below them, a table for each part; none is as wide as a terminal."""
         del width
-        of = f"{several(self.lines, 'line')} of {visible(self.test)}"
-        yield f"{visible(self.file)}: {visible(self.metric)}, {of}\n\n"
+        lines = f"{several(self.lines, 'line')} of {visible(self.test)}"
+        yield f"{visible(self.file)}: {visible(self.metric)}, {lines}\n\n"
         yield from (f"{sentence}\n" for sentence in self.sentences())
         for name, rows in groupby(self.rows(), key=lambda row: row[0]):
             yield f"\n{name}\n"
@@ -194,8 +194,8 @@ class Calibration(Tabular):
         if self.sets is not None:
             yield f"The smallest sets of {levels} % hold the word on {held[0]} % of the lines."
         if self.sets_of_guesses is not None:
-            of = f"of the {self.sets_of_guesses.n[0]} lines with a guess"
-            yield f"A line that lists no words reaches each level; {of}, they hold {held[-1]} %."
+            where = f"of the {self.sets_of_guesses.n[0]} lines with a guess"
+            yield f"A line that lists no words reaches each level; {where}, they hold {held[-1]} %."
 
 
 def _shares(part: reliability.Reliability | None, things: str, should: str, did: str) -> Iterator[str]:

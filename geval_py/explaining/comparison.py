@@ -29,8 +29,8 @@ from geval_py.explaining.documents import (
     notes_on_intervals,
 )
 from geval_py.explaining.significance import (
-    LEAST_TESTED,
     LEVEL,
+    MIN_TESTED_LINES,
     Integers,
     Interval,
     holm,
@@ -187,8 +187,8 @@ class Comparison(formats.Tabular):
     def with_names(self, names: Mapping[str, str]) -> Comparison:
         """Return the same comparison, which tables for people show with other names; raises UsageError."""
         own = [system.name for system in self.systems]
-        found = own_names(names, own, list(map(output_at, own)), "compared")
-        return replace(self, names={**self.names, **found})
+        new = own_names(names, own, list(map(output_at, own)), "compared")
+        return replace(self, names={**self.names, **new})
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per system, in the same order; an interval is two columns, low and high.
@@ -213,7 +213,7 @@ class Comparison(formats.Tabular):
         return row | {"groups": groups, "output": short_name(system.name)}
 
     def to_dict(self) -> dict[str, Any]:
-        names = [known.name for known in fields(self) if known.name not in _NOT_IN_JSON]
+        names = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
         systems = [system.to_dict() for system in self.systems]
         return {name: getattr(self, name) for name in names} | {"systems": systems}
 
@@ -555,7 +555,7 @@ def _notes(
             f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "
             "its loss is infinite"
         )
-    if 0 < together < LEAST_TESTED:
+    if 0 < together < MIN_TESTED_LINES:
         yield f"{together} line{'s' if together > 1 else ''}: a test on so few means little"
     intervals = [system.difference_interval for system in ranking.systems]
     nothing_drawn = few is None and any(one is not None and one.samples is None for one in intervals)  # many lines

@@ -207,7 +207,7 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
         figures = guesses.figures.take(fitted, axis=1)
         centres, scales = figures.mean(axis=1), figures.std(axis=1)
         scales[scales < LEAST_SCALE] = 1.0
-        centres, scales = (np.array([float(f"{value:.4g}") for value in of.tolist()]) for of in (centres, scales))
+        centres, scales = (np.array([float(f"{value:.4g}") for value in row.tolist()]) for row in (centres, scales))
         x = guesses.places(centres, scales, fitted)
     values = {"lambda": start.lambda_, "nu": start.nu}
     parts = [name for name in values if is_by_line or name in names]
@@ -217,18 +217,18 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
     def objective(places: Array) -> tuple[float, Array]:
         """Compute the mean loss and the ridge, and their gradient."""
         weights = dict(zip(parts, places[has_temperature:].reshape(len(parts), len(x)), strict=True))
-        found: dict[str, float | Array] = {name: logistic(of @ x) for name, of in weights.items()}
-        lambda_, nu = (found.get(name, values[name]) for name in ("lambda", "nu"))
+        free: dict[str, float | Array] = {name: logistic(row @ x) for name, row in weights.items()}
+        lambda_, nu = (free.get(name, values[name]) for name in ("lambda", "nu"))
         tempered, by_temperature = listed, listed
         if has_temperature:
-            tempered, by_temperature = (of[fitted] for of in guesses.tempered(math.exp(places[0])))
+            tempered, by_temperature = (column[fitted] for column in guesses.tempered(math.exp(places[0])))
         spread, rest = alike + nu * slope, rests + lambda_ * missing
         masses = np.maximum((1.0 - lambda_) * tempered + rest * spread, TINY)
         gradient = [-np.mean((1.0 - lambda_) * by_temperature / masses)] if has_temperature else []
-        for name, of in weights.items():
+        for name, row in weights.items():
             derivative = missing * spread - tempered if name == "lambda" else rest * slope
-            part = found[name]
-            gradient.extend(2 * ridge * of - x @ (derivative * part * (1.0 - part) / masses) / len(fitted))
+            part = free[name]
+            gradient.extend(2 * ridge * row - x @ (derivative * part * (1.0 - part) / masses) / len(fitted))
         return ridge * float(places @ places) - float(np.mean(np.log(masses))), np.array(gradient)
 
     begin, bounds = [], [(-MAX_WEIGHT, MAX_WEIGHT)] * (len(parts) * len(x))

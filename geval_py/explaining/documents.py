@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from geval_py.errors import DataError, MissingFileError, UsageError
-from geval_py.explaining.significance import LEAST_TESTED, LEVEL, Array, Integers, beta_cdf, combined_p, holm
+from geval_py.explaining.significance import LEVEL, MIN_TESTED_LINES, Array, Integers, beta_cdf, combined_p, holm
 from geval_py.explaining.statistics import Spread, centred_ranks, interval, sample_of, spread_of_mean
 from geval_py.reading import features, sources
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
@@ -286,7 +286,7 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     of moderate size with as many lines.
     """
     first = evaluations[0]
-    has_figures = any(np.isfinite(figures).sum() >= LEAST_TESTED for figures in _figures(evaluations, values)[0])
+    has_figures = any(np.isfinite(figures).sum() >= MIN_TESTED_LINES for figures in _figures(evaluations, values)[0])
     possible = list(possible_documents(first)) if has_figures else []
     fine = [documents for documents in possible if documents.effective >= MIN_DOCUMENTS]
     tests = _test_columns(fine, _figures(evaluations, values))
@@ -299,14 +299,14 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     # they are what is dealt out, by the means of their lines.
     rest = [documents for documents in possible if documents.effective < MIN_DOCUMENTS]
     of_documents = [None if chosen is None else _of_documents(column, chosen) for column in rest]
-    by_line = [n for n, of in enumerate(of_documents) if of is None]
-    dealt = [(n, of) for n, of in enumerate(of_documents) if of is not None]
+    by_line = [n for n, one in enumerate(of_documents) if one is None]
+    dealt = [(n, one) for n, one in enumerate(of_documents) if one is not None]
     p_values = dict(
         zip(by_line, _test_columns([rest[n] for n in by_line], _figures(evaluations, values)), strict=True)
     )
     if chosen is not None and dealt:
         means = [(_means(figures, chosen) for figures in kind) for kind in _figures(evaluations, values)]
-        p_values |= zip((n for n, _ in dealt), _test_columns([of for _, of in dealt], means), strict=True)
+        p_values |= zip((n for n, _ in dealt), _test_columns([one for _, one in dealt], means), strict=True)
     corrected = holm([p_values[n][0] for n in range(len(rest))])
     return Dependence(
         documents=chosen,
@@ -358,15 +358,15 @@ def _figures(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> li
     if values:
         return [(of_file(column, first) for column in values)]
     columns = ((one.scores[0], _figures_of(one.scores[0])) for one in evaluations)
-    found = [(score, column) for score, column in columns if column is not None]
+    defined = [(score, column) for score, column in columns if column is not None]
 
     def differences() -> Iterator[Array]:
-        for (score, column), (other_score, other) in combinations(found, 2):
+        for (score, column), (other_score, other) in combinations(defined, 2):
             if score.line_numbers == other_score.line_numbers:
                 with np.errstate(invalid="ignore"):  # of infinite lines
                     yield of_file(column - other, score)
 
-    return [(of_file(column, score) for score, column in found), differences()]
+    return [(of_file(column, score) for score, column in defined), differences()]
 
 
 def _means(figures: Array, documents: Documents) -> Array:
@@ -399,7 +399,7 @@ def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]
         tests.append([])
         for figures in kind:
             places = np.flatnonzero(np.isfinite(figures))
-            if len(places) >= LEAST_TESTED:
+            if len(places) >= MIN_TESTED_LINES:
                 values = figures[places]
                 ranks, row = centred_ranks(values), []
                 for documents in columns:

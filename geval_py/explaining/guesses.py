@@ -118,9 +118,10 @@ class Guesses:
             raise UsageError(message="the masses of all entries are needed, and were not kept")
         logs, lines, hits = self.entries
         powers = np.exp(logs / temperature)
-        sums, moments = (np.bincount(lines, of, self.lines) for of in (powers, powers * logs))
+        sums, moments = (np.bincount(lines, column, self.lines) for column in (powers, powers * logs))
         hit_powers, hit_lines = powers[hits], lines[hits]
-        hit, hit_moment = (np.bincount(hit_lines, of, self.lines) for of in (hit_powers, hit_powers * logs[hits]))
+        columns = hit_powers, hit_powers * logs[hits]
+        hit, hit_moment = (np.bincount(hit_lines, column, self.lines) for column in columns)
         with np.errstate(invalid="ignore", divide="ignore"):
             scale = np.where(sums > 0.0, (1.0 - self.rests) / sums, 0.0)
             mean = np.where(sums > 0.0, moments / sums, 0.0)
@@ -165,9 +166,9 @@ def read_guesses(
 
     def work(parts: Iterable[blocks.Block]) -> tuple[NDArray[Any], ...]:
         (block,) = parts
-        found = backends.read_guesses(block.outputs, block.expected, bits, block.first_line)
-        counts, masses = np.frombuffer(found.counts, np.int64), np.frombuffer(found.masses)
-        marks = np.frombuffer(found.hits, np.bool_)
+        read = backends.read_guesses(block.outputs, block.expected, bits, block.first_line)
+        counts, masses = np.frombuffer(read.counts, np.int64), np.frombuffer(read.masses)
+        marks = np.frombuffer(read.hits, np.bool_)
         hits = np.bincount(np.repeat(np.arange(len(counts)), counts)[marks], masses[marks], len(counts))
         of_bucket = backends.bucket_shares(words, shares, block.expected, bits, block.first_line)
         greatest, filled = np.zeros(len(counts)), counts > 0
@@ -175,7 +176,7 @@ def read_guesses(
         if filled.any():
             greatest[filled] = np.maximum.reduceat(masses, starts)
         columns: tuple[NDArray[Any], ...]
-        columns = hits, np.frombuffer(found.rests), greatest, counts, np.frombuffer(of_bucket)
+        columns = hits, np.frombuffer(read.rests), greatest, counts, np.frombuffer(of_bucket)
         if not keep_entries:
             return columns
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -193,8 +194,8 @@ def read_guesses(
         LineReader(split.expected, header=split.output_header) as expected,
     ):
         workers = blocks.Threads(threads)
-        read = blocks.map_blocks(outputs, expected, work, workers, matched=True, progress=progress)
-        parts = [found for _, found in read]
+        mapped = blocks.map_blocks(outputs, expected, work, workers, matched=True, progress=progress)
+        parts = [columns for _, columns in mapped]
     hits, rests, greatest, counts, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
     entries = None
     if keep_entries:
@@ -214,12 +215,12 @@ def read_guesses(
 def bucket_shares(split: splits.Split, frequent: derived.FrequentWords, bits: int) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
     words, shares = _encoded(frequent)
-    found, first_line = [np.empty(0)], 1
+    parts, first_line = [np.empty(0)], 1
     with LineReader(split.expected, header=split.output_header) as expected:
         while block := expected.block():
-            found.append(np.frombuffer(backends.bucket_shares(words, shares, block, bits, first_line)))
-            first_line += len(found[-1])
-    return np.concatenate(found)
+            parts.append(np.frombuffer(backends.bucket_shares(words, shares, block, bits, first_line)))
+            first_line += len(parts[-1])
+    return np.concatenate(parts)
 
 
 def _encoded(frequent: derived.FrequentWords) -> tuple[bytes, array[float]]:

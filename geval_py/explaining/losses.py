@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from geval_py.explaining.significance import LEAST_LINES, LEAST_TESTED, Array, Integers
+from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers
 from geval_py.reading import features, preparation, wordprobs
 from geval_py.reading.items import ItemColumns, ScoredItem
 from geval_py.scoring.kernel import backends
@@ -193,7 +193,7 @@ def group_by_text(texts: Sequence[str]) -> Grouping | None:
     elif words.mean() >= WORDS_OF_A_TEXT and len(set(texts)) > MAX_GROUPS:
         kind, (codes, labels) = "words", _by_quantiles(words.astype(np.float64))
     else:
-        common = [value for value, lines in Counter(texts).most_common(MAX_GROUPS) if lines >= LEAST_LINES]
+        common = [value for value, lines in Counter(texts).most_common(MAX_GROUPS) if lines >= MIN_LINES]
         labels = [*sorted(common), "others"]
         places = {value: place for place, value in enumerate(labels[:-1])}
         codes = np.array([places.get(text, len(common)) for text in texts], np.int64)
@@ -301,7 +301,7 @@ def unbounded_loss(evaluation: ScoredOutput) -> tuple[float, float] | None:
     bound that any miss may reach, few lines, and infinite losses.
     """
     statistics = evaluation.scores[0].statistics
-    if statistics.bound <= ORDINARY or statistics.lines < LEAST_TESTED:
+    if statistics.bound <= ORDINARY or statistics.lines < MIN_TESTED_LINES:
         return None
     losses = np.array(statistics.columns[0])
     greatest = float(losses.max())

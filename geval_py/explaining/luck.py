@@ -152,8 +152,8 @@ class HashCollisionReport(formats.Tabular):
 
     def legend(self) -> Iterator[str]:
         first = self.outputs[0]
-        of = f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}"
-        yield Legend(((), of), (["seeds"], f"the mean of {first.seeds} other seeds"))
+        what = f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}"
+        yield Legend(((), what), (["seeds"], f"the mean of {first.seeds} other seeds"))
         yield Legend(
             (["sd"], "of one score's loss, in nats a word"),
             (["z"], "by how many of them the loss is above the mean"),
@@ -329,7 +329,7 @@ def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison
         if losses is None or other_losses is None:
             continue
         kept = np.isfinite(losses[0]) & np.isfinite(other_losses[0])
-        means, other_means = (of[1:, kept].sum(axis=1) for of in (losses, other_losses))
+        means, other_means = (one[1:, kept].sum(axis=1) for one in (losses, other_losses))
         turned = float((means > other_means).mean())
         if turned > NEAR:
             yield NearTie(first, second, turned)

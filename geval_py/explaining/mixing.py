@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from geval_py.explaining.significance import Array
 
 
-MOST_STEPS = 10_000
-ENOUGH = 1e-12  # nats a line: the search ends with a step that gains less
+MAX_STEPS = 10_000
+MIN_STEP = 1e-12  # nats a line: the search ends with a step that gains less
 DIGITS = 6  # of a weight: a component with less weight is left out
 TRAIN = "train"  # the component that is the frequent words of train, the same on each line
 
@@ -49,7 +49,7 @@ class Component:
     signature: Signature | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        values = {known.name: getattr(self, known.name) for known in fields(self)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         return values | {
             "infinite_losses": values.pop("infinite"),
             "signature": None if self.signature is None else str(self.signature),
@@ -90,7 +90,7 @@ class Mixture(formats.Tabular):
     names: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        shown = (known.name for known in fields(self) if known.name not in ("mixing", "header", "names"))
+        shown = (one.name for one in fields(self) if one.name not in ("mixing", "header", "names"))
         return {name: getattr(self, name) for name in shown} | {
             "components": [component.to_dict() for component in self.components],
             "held_out": cross_validation.ten_digits(self.held_out),
@@ -204,7 +204,7 @@ def mix(
         tried[out] = mixed_losses(losses[out], best_weights(losses[~out]))
     change = cross_validation.change_of(tried, losses[:, alone], folds.groups)
     single = np.eye(losses.shape[1])[alone]  # which no mixture should lose to on the same lines
-    weights = min((best_weights(losses), single), key=lambda of: float(mixed_losses(losses, of).mean()))
+    weights = min((best_weights(losses), single), key=lambda one: float(mixed_losses(losses, one).mean()))
     components = _components(evaluations, losses, weights)
     return Mixture(
         **cross_validation.described(first, folds, seed),
@@ -262,11 +262,11 @@ def best_weights(losses: Array) -> Array:
     masses = np.exp(least[kept] - losses[kept])  # relative to the line's greatest mass, which changes no weight
     weights: Array = np.full(outputs, 1 / outputs)
     before = -np.inf
-    for _ in range(MOST_STEPS if kept.any() else 0):
+    for _ in range(MAX_STEPS if kept.any() else 0):
         parts = masses * weights
         sums = parts.sum(axis=1)
         gained = float(np.log(sums).mean())
-        if gained - before < ENOUGH:
+        if gained - before < MIN_STEP:
             break
         weights, before = (parts / sums[:, np.newaxis]).mean(axis=0), gained
     rounded: Array = weights.round(DIGITS)

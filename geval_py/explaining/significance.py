@@ -23,8 +23,8 @@ Flags: TypeAlias = "NDArray[np.bool_]"
 
 CONFIDENCE = 0.95  # of intervals
 LEVEL = 0.05  # of tests
-LEAST_LINES = 10  # of a part of the lines, or with a feature and without it: with fewer, a figure means little
-LEAST_TESTED = 20  # lines: with fewer, a test means little
+MIN_LINES = 10  # of a part of the lines, or with a feature and without it: with fewer, a figure means little
+MIN_TESTED_LINES = 20  # lines: with fewer, a test means little
 NORMAL = 1.96  # standard deviations on either side that hold 95 %, as calibration and luck round it
 NORMAL_QUANTILE = 1.959963984540054  # the normal distribution's quantile at 97.5 %
 POWER_QUANTILE = 0.8416212335729143  # the normal distribution's quantile at 80 %

@@ -104,7 +104,7 @@ class Tuning(Tabular):
         return next((trial.names for trial in reversed(self.trials) if trial.taken), ())
 
     def to_dict(self) -> dict[str, Any]:
-        values = {known.name: getattr(self, known.name) for known in fields(self) if known.name != "header"}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "header"}
         return values | {
             "infinite_losses": values.pop("infinite"),
             "trials": [trial.to_dict() for trial in self.trials],
@@ -235,18 +235,18 @@ def tune(
         kept = [name for name in taken if name == "temperature" or BY_LINE not in step]
         names = tuple(dict.fromkeys((*kept, *step)))
         start = parameters.replace(frequent=guesses.frequent)
-        found = cross_validation.fit(guesses, names, everything, start)
-        found = min((found, start), key=lambda of: cross_validation.mean_loss(guesses.losses(of)))
+        fitted = cross_validation.fit(guesses, names, everything, start)
+        fitted = min((fitted, start), key=lambda one: cross_validation.mean_loss(guesses.losses(one)))
         tried = np.empty(guesses.lines)
         for out in folds:
             places = np.flatnonzero(out)
-            tried[places] = guesses.losses(cross_validation.fit(guesses, names, ~out, found), places)
+            tried[places] = guesses.losses(cross_validation.fit(guesses, names, ~out, fitted), places)
         change = cross_validation.change_of(tried, held_out, folds.groups)
         trials.append(
             Trial(
                 names=names,
                 against=taken,
-                found=found,
+                found=fitted,
                 score=cross_validation.score_of(first, tried),
                 infinite=int(np.isinf(tried).sum()),
                 change=change,
@@ -254,7 +254,7 @@ def tune(
             )
         )
         if change.is_better:
-            taken, parameters, held_out, losses = names, found, tried, guesses.losses(found)
+            taken, parameters, held_out, losses = names, fitted, tried, guesses.losses(fitted)
         if not steps and BY_LINE in taken and more.words:
             guesses, more, steps = guesses.with_words(more, evaluation.split), derived.FrequentWords(), [(BY_LINE,)]
     return Tuning(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import LEAST_LINES
+from geval_py.explaining.significance import MIN_LINES
 from geval_py.reading import rewriting
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.metrics.base import exp
@@ -367,7 +367,7 @@ def dots(
     ``rule`` is a value drawn through all rows, such as the value of all lines. ``write`` is :func:`figure` or
     :func:`percent`. What is infinite is not drawn.
     """
-    sure = [row for row in rows if row.lines is None or row.lines >= LEAST_LINES]  # others have too wide intervals
+    sure = [row for row in rows if row.lines is None or row.lines >= MIN_LINES]  # others have too wide intervals
     ends = [rule, *(value for row in rows for value in (row.value, *row.points))]
     ends += [end for row in sure for end in (row.low, row.high)]
     labels = unique_labels(row.label for row in rows)

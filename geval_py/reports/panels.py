@@ -17,7 +17,7 @@ import numpy as np
 
 from geval_py.explaining import losses
 from geval_py.explaining.losses import Outcome
-from geval_py.explaining.significance import LEAST_LINES, LEVEL, NORMAL, Interval, lines_needed
+from geval_py.explaining.significance import LEVEL, MIN_LINES, NORMAL, Interval, lines_needed
 from geval_py.reports import charts
 from geval_py.reports.charts import (
     BAD,
@@ -495,7 +495,7 @@ def group_chart(report: Report, rows: Sequence[Row]) -> Chart:
 
 def extremes(report: Report, rows: Sequence[Row], what: str, verb: str, unit: str) -> str:
     """Name the worst and the best group, and say if their intervals overlap."""
-    told = [row for row in rows if (row.lines or 0) >= LEAST_LINES and math.isfinite(row.value)]
+    told = [row for row in rows if (row.lines or 0) >= MIN_LINES and math.isfinite(row.value)]
     if len(told) < 2:
         return "There are too few lines of each kind to tell."
     lowest, highest = (choose(told, key=lambda row: row.value) for choose in (min, max))

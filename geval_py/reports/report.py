@@ -19,7 +19,7 @@ from geval_py.explaining.documents import Documents, DocumentsBy, choose_documen
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.mixing import Mixture, mix
-from geval_py.explaining.significance import LEAST_LINES, LEAST_TESTED, Interval
+from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
 from geval_py.explaining.statistics import interval, interval_of_mean
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.explaining.worst_features import WorstFeatures, worst_features
@@ -206,7 +206,7 @@ class Report:
             worst_is_greatest=self.of_losses or self.score.greatest_first(worst=True),
             header=self.evaluation.split.in_header,
             kinds=FeatureKinds(word_shapes=True),
-            least=LEAST_LINES,
+            least=MIN_LINES,
             losses=self.values if self.of_losses else None,
             documents=self.documents,
             distinct=True,
@@ -302,7 +302,7 @@ def means_of_documents(documents: Documents | None, line_losses: Array) -> tuple
         return None
     finite = np.flatnonzero(np.isfinite(line_losses))
     kept, values = documents.only(finite), line_losses[finite]
-    if kept.count < LEAST_TESTED:
+    if kept.count < MIN_TESTED_LINES:
         return None
     sizes, rng = np.bincount(kept.of_line), np.random.default_rng(config.DEFAULT_SEED)
     dealt = [np.bincount(kept.of_line, rng.permutation(values)) / sizes for _ in range(SHUFFLES)]

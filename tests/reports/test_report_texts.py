@@ -9,7 +9,7 @@ from translations import LINES
 
 from geval_py import evaluate
 from geval_py.authoring.validate import perfect_line
-from geval_py.explaining.significance import LEAST_LINES, Interval
+from geval_py.explaining.significance import MIN_LINES, Interval
 from geval_py.reports import panels
 from geval_py.reports.charts import GOOD, SOFT, Row
 from geval_py.reports.page import charts, page
@@ -161,7 +161,7 @@ def test_what_can_be_tuned(metric, lines, can_be, tmp_path):
     assert Report(evaluate(tmp_path, "dev-0", metrics=metric)).can_be_tuned == can_be
 
 
-FEW = LEAST_LINES - 1
+FEW = MIN_LINES - 1
 EXTREMES = {
     "apart": (
         "higher", ("is", ""), [("a", 20, 0.9, 0.8, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
@@ -176,7 +176,7 @@ EXTREMES = {
         "M is worst, 0.500, where C is b, and best, 0.900, where it is a; the intervals overlap.",
     ),
     "lower is better": (
-        "lower", ("has", " words"), [("2", 20, 0.9, 0.8, 1.0), ("1", LEAST_LINES, 0.5, 0.4, 0.6)],
+        "lower", ("has", " words"), [("2", 20, 0.9, 0.8, 1.0), ("1", MIN_LINES, 0.5, 0.4, 0.6)],
         "M is worst, 0.900, where C has 2 words, and best, 0.500, where it has 1.",
     ),
     "of losses": (

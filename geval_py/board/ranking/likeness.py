@@ -26,7 +26,7 @@ from geval_py.board.database import schema
 from geval_py.board.database.schema import evaluations, outputs, scores, submissions, submitters
 from geval_py.board.settings import Settings, measure_of
 from geval_py.board.submission import unpack
-from geval_py.explaining.significance import LEAST_TESTED
+from geval_py.explaining.significance import MIN_TESTED_LINES
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.table import Column, Table
 
@@ -186,7 +186,7 @@ def _standard_ranks(losses: Array) -> NDArray[np.float32]:
 
     rows, lines = losses.shape
     ranks = np.zeros((rows, lines), np.float32)
-    if lines < LEAST_TESTED:
+    if lines < MIN_TESTED_LINES:
         return ranks
     for number, row in enumerate(losses):
         _, of_line, counts = np.unique((row / ROUNDING).round(), return_inverse=True, return_counts=True)

@@ -75,10 +75,10 @@ def _by_shown_scores(
 ) -> Iterator[tuple[int, int]]:
     """Keep a pair only if all pairs with the same two shown scores can be told apart."""
     sizes = Counter(score for score, _ in ranked)
-    found = Counter((ranked[one][0], ranked[other][0]) for one, other in distinct)
+    told = Counter((ranked[one][0], ranked[other][0]) for one, other in distinct)
     for one, other in distinct:
         scores = ranked[one][0], ranked[other][0]
-        if found[scores] == sizes[scores[0]] * sizes[scores[1]]:
+        if told[scores] == sizes[scores[0]] * sizes[scores[1]]:
             yield one, other
 
 

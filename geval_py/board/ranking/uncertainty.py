@@ -54,8 +54,8 @@ def compare_pairs(
         means = [total(one.columns[0]) / one.lines for one in statistics]
         tested = {(place[a], place[b]): (a, b) for a, b in pairs if a in place and b in place}
         sample = sample_of(metric, statistics)
-        found = pair_p_values(sample, tested, samples=settings.samples, seed=settings.seed)
-        for (one, other), p_value in ranking_p_values(sample, found).items():
+        p_of_pair = pair_p_values(sample, tested, samples=settings.samples, seed=settings.seed)
+        for (one, other), p_value in ranking_p_values(sample, p_of_pair).items():
             a, b = tested[one, other]
             by_mean, by_score = means[one] - means[other], sign * (rows[a].score - rows[b].score)
             differ = abs(by_mean) > NOISE * (means[one] + means[other]) and by_score * by_mean < 0
