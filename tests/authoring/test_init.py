@@ -13,19 +13,10 @@ from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.metrics import METRICS, find_metric
 from geval_py.suite import evaluate_all
 
-FILES = [  # in GEval's order
-    ".gitignore",
-    "README.md",
-    "config.txt",
-    "in-header.tsv",
-    "out-header.tsv",
-    "train/in.tsv",  # train.tsv in GEval
-    "train/expected.tsv",
-    "dev-0/in.tsv",
-    "dev-0/expected.tsv",
-    "test-A/in.tsv",
-    "test-A/expected.tsv",
-]
+FILES = [
+    ".gitignore", "README.md", "config.txt", "in-header.tsv", "out-header.tsv", "train/in.tsv", "train/expected.tsv",
+    "dev-0/in.tsv", "dev-0/expected.tsv", "test-A/in.tsv", "test-A/expected.tsv",
+]  # fmt: skip
 
 
 def init(folder, *metrics, **settings):
@@ -55,21 +46,18 @@ def test_gitignore(challenge):
     assert (challenge / ".gitignore").read_text() == "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
 
 
-@pytest.mark.parametrize(
-    ("metric", "in_header", "out_header"),
-    [
-        ("LikelihoodHashed", "LeftContext\tRightContext\n", "GuessedWord\n"),
-        ("Likelihood", "Text\n", "Probability\n"),
-        ("MacroAvg/Likelihood", "Text\n", "Probability\n"),
-        ("Haversine", "Place\n", "Longitude\tLatitude\n"),
-        ("CER", "Text\n", "CorrectedText\n"),
-        ("MAP", "Word\n", None),
-        ("Probabilistic-Soft2D-F0.5", "File\n", "Pictures\n"),
-        ("CustomMetric1", "Abbreviation\tSentence\n", "Expansion\tBaseForm\n"),
-        ("NDCG@3", "Word\n", None),
-        *((metric, None, None) for metric in ("BLEU", "GLEU", "WER", "WAR", "Mean/WER", "Mean/WAR", "chrF")),
-    ],
-)
+@pytest.mark.parametrize(("metric", "in_header", "out_header"), [
+    ("LikelihoodHashed", "LeftContext\tRightContext\n", "GuessedWord\n"),
+    ("Likelihood", "Text\n", "Probability\n"),
+    ("MacroAvg/Likelihood", "Text\n", "Probability\n"),
+    ("Haversine", "Place\n", "Longitude\tLatitude\n"),
+    ("CER", "Text\n", "CorrectedText\n"),
+    ("MAP", "Word\n", None),
+    ("Probabilistic-Soft2D-F0.5", "File\n", "Pictures\n"),
+    ("CustomMetric1", "Abbreviation\tSentence\n", "Expansion\tBaseForm\n"),
+    ("NDCG@3", "Word\n", None),
+    *((metric, None, None) for metric in ("BLEU", "GLEU", "WER", "WAR", "Mean/WER", "Mean/WAR", "chrF")),
+])  # fmt: skip
 def test_headers(metric, in_header, out_header, challenge):
     """GEval 1.42.2: the same files; its columns have other names."""
     init(challenge, metric)
@@ -99,26 +87,17 @@ CONFIGS = {
     "bits 10 are dropped": (["LogLossHashed10"], {}, "--metric LogLossHashed"),
     "other bits are kept": (["LogLossHashed8"], {}, "--metric LogLossHashed8"),
     "flags": (["LogLossHashed10:N<x>P<2>"], {}, "--metric LogLossHashed:N<x>P<2>"),
-    "products are multiplied out": (
-        ["{LogLoss,Perplexity}Hashed"],
-        {},
-        "--metric LogLossHashed --metric PerplexityHashed",
-    ),
+    "products are multiplied out": (["{LogLoss,Perplexity}Hashed"], {},
+     "--metric LogLossHashed --metric PerplexityHashed"),
     "a test set": (["LogLossHashed"], {"test_name": "test-B"}, "--metric LogLossHashed --test-name test-B"),
     "precision": (["LogLossHashed"], {"precision": 2}, "--metric LogLossHashed --precision 2"),
-    "percentage": (
-        ["LogLossHashed"],
-        {"precision": 0, "percentage": True},
-        "--metric LogLossHashed --precision 0 --show-as-percentage",
-    ),
+    "percentage": (["LogLossHashed"], {"precision": 0, "percentage": True},
+     "--metric LogLossHashed --precision 0 --show-as-percentage"),
     "alternative metrics": (["A"], {"alt_metrics": ("LogLossHashed",)}, "--metric LogLossHashed"),
-    "a selected metric": (
-        ["LogLossHashed", "PerplexityHashed"],
-        {"select_metrics": ("PerplexityHashed",)},
-        "--metric PerplexityHashed",
-    ),
+    "a selected metric": (["LogLossHashed", "PerplexityHashed"], {"select_metrics": ("PerplexityHashed",)},
+     "--metric PerplexityHashed"),
     "spaces are escaped, unlike in GEval": (["LogLossHashed:N<a b>"], {}, r"--metric LogLossHashed:N<a\ b>"),
-}
+}  # fmt: skip
 HEADERS = " --in-header in-header.tsv --out-header out-header.tsv"
 
 
@@ -173,14 +152,9 @@ OF_WORD_GAPS = {
 
 
 OF_OTHER_TASKS = [
-    "F0.5",
-    "Improvement@-1",
-    "NDCG@3",
-    "MacroAvg/F2",
-    "Smart/Fuzzy/Accuracy",
-    "Mean/Lower/MultiLabel-F2",
+    "F0.5", "Improvement@-1", "NDCG@3", "MacroAvg/F2", "Smart/Fuzzy/Accuracy", "Mean/Lower/MultiLabel-F2",
     "MacroAvg/SMAPE",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20", "Hit@5", *OF_OTHER_TASKS])
@@ -234,28 +208,19 @@ def test_the_parent_has_to_be_there(challenge):
 
 
 REFUSED = {
-    "no metric": ((), {}, "no metric given, use metrics=…"),  # GEval leaves folders and an empty README
+    "no metric": ((), {}, "no metric given, use metrics=…"),
     "no such metric": (("Foo",), {}, "Unknown or broken metric definition: Foo\n  "),
-    "dev-0": (
-        ("LogLoss",),
-        {"test_name": "dev-0"},
-        "a new challenge has its own dev-0: give the hidden test set another name",
-    ),
-    "train": (
-        ("LogLoss",),
-        {"test_name": "train"},
-        "a new challenge has its own train: give the hidden test set another name",
-    ),
+    "dev-0": (("LogLoss",), {"test_name": "dev-0"},
+     "a new challenge has its own dev-0: give the hidden test set another name"),
+    "train": (("LogLoss",), {"test_name": "train"},
+     "a new challenge has its own train: give the hidden test set another name"),
     "a path": (("LogLoss",), {"test_name": "../x"}, "a test set's name is a folder's: ../x"),
     "the folder itself": (("LogLoss",), {"test_name": "."}, "a test set's name is a folder's: ."),
     "the folder above": (("LogLoss",), {"test_name": ".."}, "a test set's name is a folder's: .."),
     "no name": (("LogLoss",), {"test_name": ""}, "a test set's name is a folder's: "),
-    "a path of answers": (
-        ("LogLoss",),
-        {"expected_file": "../x"},
-        "the answers need a file's name, without a folder",
-    ),
-}
+    "a path of answers": (("LogLoss",), {"expected_file": "../x"},
+     "the answers need a file's name, without a folder"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("metrics", "fields", "message"), REFUSED.values(), ids=REFUSED)

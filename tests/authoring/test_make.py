@@ -242,19 +242,16 @@ def test_gaps_are_as_far_from_each_other_as_is_asked(words, context, more, rando
             assert len(found) == (words - 2 * context - 1) // every + 1
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a b c d e", ["c"]),
-        ("a b 5 d e", ["5"]),
-        ("a b -- d e", []),
-        ("a b -- c d e", ["c"]),
-        ("a b rail-\nroad e", []),
-        ("a rail-\nroad d e", []),
-        ("a b rail- d e", ["rail-"]),
-        ("a b\u00a0c\u2028d e", ["c"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("a b c d e", ["c"]),
+    ("a b 5 d e", ["5"]),
+    ("a b -- d e", []),
+    ("a b -- c d e", ["c"]),
+    ("a b rail-\nroad e", []),
+    ("a rail-\nroad d e", []),
+    ("a b rail- d e", ["rail-"]),
+    ("a b\u00a0c\u2028d e", ["c"]),
+])  # fmt: skip
 def test_what_may_be_a_gap(text, words):
     """The first place is drawn: where there are two, either it or the next is taken."""
     found = [gap.word for gap in cut_gaps(document("a", text), Cut(context=2))]
@@ -298,17 +295,11 @@ REFUSED = {
         "windows of 5 words would overlap: answers could be read in other inputs\n"
         "  --every takes 5 or more, with --context 2; --train-every may be less",
     ),
-    "no such column": (
-        TEXTS,
-        {"group": "Fileid"},
-        "no column Fileid to group by\n  did you mean FileId? there are FileId",
-    ),
-    "a column of that name": (
-        [document("a", "text", LeftContext="x")],
-        {},
-        "a document's column cannot have the name LeftContext, which the gaps' texts have",
-    ),
-}
+    "no such column": (TEXTS, {"group": "Fileid"},
+     "no column Fileid to group by\n  did you mean FileId? there are FileId"),
+    "a column of that name": ([document("a", "text", LeftContext="x")], {},
+     "a document's column cannot have the name LeftContext, which the gaps' texts have"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("documents", "changes", "message"), REFUSED.values(), ids=REFUSED)

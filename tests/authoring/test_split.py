@@ -109,26 +109,14 @@ def test_no_such_column(pool):
 
 BAD = {
     "no input": ("in.tsv", None, MissingFileError, "No file with the input: `old/train/in.tsv`"),
-    "no answers": (
-        "expected.tsv",
-        None,
-        MissingFileError,
-        "No file with the expected results: `old/train/expected.tsv`",
-    ),
+    "no answers": ("expected.tsv", None, MissingFileError,
+     "No file with the expected results: `old/train/expected.tsv`"),
     "empty": ("in.tsv", "", LineCountError, "Too few lines in the input file: `old/train/in.tsv` has 0, "),
-    "too few": (
-        "in.tsv",
-        "a\tb\tc\td\n",
-        LineCountError,
-        "Too few lines in the input file: `old/train/in.tsv` has 1, ",
-    ),
-    "columns": (
-        "in.tsv",
-        "a\tb\n" * 240,
-        UnreadableFileError,
-        "Cannot read `old/train/in.tsv`: line 1 has 2 columns, and 4 have names",
-    ),
-}
+    "too few": ("in.tsv", "a\tb\tc\td\n", LineCountError,
+     "Too few lines in the input file: `old/train/in.tsv` has 1, "),
+    "columns": ("in.tsv", "a\tb\n" * 240, UnreadableFileError,
+     "Cannot read `old/train/in.tsv`: line 1 has 2 columns, and 4 have names"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "content", "kind", "message"), BAD.values(), ids=BAD)

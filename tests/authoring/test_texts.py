@@ -56,43 +56,22 @@ def test_tsv(here):
 
 
 BAD = {
-    "not JSON": (
-        ("a.jsonl", b'{"id": 1'),
-        UnreadableFileError,
-        "Cannot read `a.jsonl`: a line is not JSON (Expecting ',' delimiter: line 1 column 9 (char 8)), line 1",
-    ),
-    "no object": (
-        ("a.jsonl", b"[1]"),
-        UnreadableFileError,
-        "Cannot read `a.jsonl`: a line is not an object with a text, line 1",
-    ),
-    "no id": (
-        ("a.jsonl", b'\n{"name": "a", "text": "b"}'),
-        UnreadableFileError,
-        "Cannot read `a.jsonl`: there is no id (there are name, text; --id and --text name them), line 2",
-    ),
-    "an empty text": (
-        ("a.jsonl", b'{"id": "a", "text": ""}'),
-        UnreadableFileError,
-        "Cannot read `a.jsonl`: there is no text (there are id, text; --id and --text name them), line 1",
-    ),
-    "columns": (
-        ("a.tsv", b"id\ttext\na\n"),
-        UnreadableFileError,
-        "Cannot read `a.tsv`: 1 columns, where the first line names 2, line 2",
-    ),
-    "Latin-1": (
-        ("a.txt", b"one\ncaf\xe9\n"),
-        UnreadableFileError,
-        "Cannot read `a.txt`: it is not UTF-8 (byte 0xE9), line 2",
-    ),
-    "UTF-16": (
-        ("a.txt", "one".encode("utf-16")),
-        UnreadableFileError,
-        "Cannot read `a.txt`: it is not UTF-8 (byte 0xFF), line 1",
-    ),
+    "not JSON": (("a.jsonl", b'{"id": 1'), UnreadableFileError,
+     "Cannot read `a.jsonl`: a line is not JSON (Expecting ',' delimiter: line 1 column 9 (char 8)), line 1"),
+    "no object": (("a.jsonl", b"[1]"), UnreadableFileError,
+     "Cannot read `a.jsonl`: a line is not an object with a text, line 1"),
+    "no id": (("a.jsonl", b'\n{"name": "a", "text": "b"}'), UnreadableFileError,
+     "Cannot read `a.jsonl`: there is no id (there are name, text; --id and --text name them), line 2"),
+    "an empty text": (("a.jsonl", b'{"id": "a", "text": ""}'), UnreadableFileError,
+     "Cannot read `a.jsonl`: there is no text (there are id, text; --id and --text name them), line 1"),
+    "columns": (("a.tsv", b"id\ttext\na\n"), UnreadableFileError,
+     "Cannot read `a.tsv`: 1 columns, where the first line names 2, line 2"),
+    "Latin-1": (("a.txt", b"one\ncaf\xe9\n"), UnreadableFileError,
+     "Cannot read `a.txt`: it is not UTF-8 (byte 0xE9), line 2"),
+    "UTF-16": (("a.txt", "one".encode("utf-16")), UnreadableFileError,
+     "Cannot read `a.txt`: it is not UTF-8 (byte 0xFF), line 1"),
     "empty": (("a.txt", b""), EmptyFileError, "The text file is empty: `a.txt`"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("file", "kind", "message"), BAD.values(), ids=BAD)

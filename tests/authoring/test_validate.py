@@ -89,10 +89,8 @@ BROKEN = {
         ],
     ),
     "no metric": (write("config.txt", CONFIG.strip()), ["No metric has priority 1"]),
-    "no metric of priority 1": (
-        write("config.txt", f"{CONFIG}--metric LogLossHashed:P<2>"),
-        ["No metric has priority 1"],
-    ),
+    "no metric of priority 1": (write("config.txt", f"{CONFIG}--metric LogLossHashed:P<2>"),
+     ["No metric has priority 1"]),
     "an unknown metric": (
         write("config.txt", f"{CONFIG}--metric Foo"),
         [
@@ -101,37 +99,22 @@ BROKEN = {
             "No metric has priority 1",
         ],
     ),
-    "a broken config.txt": (
-        write("config.txt", "--metrics LogLossHashed"),
-        [
-            "Invalid option `--metrics'\n  did you mean --metric?\n  in `C/config.txt`",
-            "No metric has priority 1",
-        ],
-    ),
+    "a broken config.txt": (write("config.txt", "--metrics LogLossHashed"),
+     ["Invalid option `--metrics'\n  did you mean --metric?\n  in `C/config.txt`", "No metric has priority 1"]),
     "an empty .gitignore": (write(".gitignore", ""), ["Empty file: `C/.gitignore`"]),
     "an empty README": (write("README.md", ""), ["Empty file: `C/README.md`"]),
     "an empty config.txt": (write("config.txt", ""), ["No metric has priority 1", "Empty file: `C/config.txt`"]),
-    "a carriage return": (
-        write("README.md", "a\r\nb\nc\r\n"),
-        ["Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 1, and 1 more"],
-    ),
-    "a carriage return inside a line": (
-        write("README.md", "x\na\rb\n"),
-        ["Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2"],
-    ),
-    "a space at a line end": (
-        append("config.txt", " "),
-        ["Found space at the end of line: `C/config.txt`\n  line 1"],
-    ),
+    "a carriage return": (write("README.md", "a\r\nb\nc\r\n"),
+     ["Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 1, and 1 more"]),
+    "a carriage return inside a line": (write("README.md", "x\na\rb\n"),
+     ["Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2"]),
+    "a space at a line end": (append("config.txt", " "),
+     ["Found space at the end of line: `C/config.txt`\n  line 1"]),
     "a no-break space at a line end is none": (write("README.md", "a\u00a0\n"), []),
-    "a header of two lines": (
-        append("in-header.tsv", "a\tb\n"),
-        ["A header is one line, with a name for each column: `C/in-header.tsv`\n  it has 2"],
-    ),
-    "a header with a carriage return": (
-        write("in-header.tsv", "LeftContext\tRightContext\r\n"),
-        ["Found CR (Carriage Return, 0x0D) character: `C/in-header.tsv`\n  line 1"],
-    ),
+    "a header of two lines": (append("in-header.tsv", "a\tb\n"),
+     ["A header is one line, with a name for each column: `C/in-header.tsv`\n  it has 2"]),
+    "a header with a carriage return": (write("in-header.tsv", "LeftContext\tRightContext\r\n"),
+     ["Found CR (Carriage Return, 0x0D) character: `C/in-header.tsv`\n  line 1"]),
     "a header with another number of columns": (
         write("out-header.tsv", "Word\tProbability\n"),
         [
@@ -141,28 +124,18 @@ BROKEN = {
         ],
     ),
     "no UTF-8": (write("README.md", b"a\n\xff\n"), [NO_UTF8.format("ff")]),
-    "no test set": (
-        remove_sets,
-        ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"],
-    ),
-    "a test set that is a link": (
-        link_set,
-        ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"],
-    ),
+    "no test set": (remove_sets,
+     ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"]),
+    "a test set that is a link": (link_set,
+     ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"]),
     "no input": (remove("dev-0/in.tsv"), ["No file with the input: `C/dev-0/in.tsv`"]),
-    "two inputs": (
-        write("dev-0/in.tsv.gz", gzip.compress(b"a\tb\n")),
-        ["Too many input files: `C/dev-0/in.tsv`, `C/dev-0/in.tsv.gz`"],
-    ),
+    "two inputs": (write("dev-0/in.tsv.gz", gzip.compress(b"a\tb\n")),
+     ["Too many input files: `C/dev-0/in.tsv`, `C/dev-0/in.tsv.gz`"]),
     "no answers": (remove("dev-0/expected.tsv"), ["No file with the expected results: `C/dev-0/expected.tsv`"]),
-    "hidden answers": (
-        remove("test-A/expected.tsv"),
-        [f"No file with the expected results: `C/test-A/expected.tsv`{HINT}"],
-    ),
-    "two files of answers": (
-        write("dev-0/expected.tsv.xz", lzma.compress(b"a\nb\n")),
-        ["Too many expected files: `C/dev-0/expected.tsv`, `C/dev-0/expected.tsv.xz`"],
-    ),
+    "hidden answers": (remove("test-A/expected.tsv"),
+     [f"No file with the expected results: `C/test-A/expected.tsv`{HINT}"]),
+    "two files of answers": (write("dev-0/expected.tsv.xz", lzma.compress(b"a\nb\n")),
+     ["Too many expected files: `C/dev-0/expected.tsv`, `C/dev-0/expected.tsv.xz`"]),
     "an empty input": (
         write("dev-0/in.tsv", ""),
         [
@@ -171,14 +144,10 @@ BROKEN = {
             "  `C/dev-0/in.tsv` has 0; `C/dev-0/expected.tsv` has 2",
         ],
     ),
-    "an input with carriage returns": (
-        write("dev-0/in.tsv", "a\tb\r\nc\td\r\n"),
-        ["Found CR (Carriage Return, 0x0D) character: `C/dev-0/in.tsv`\n  line 1, and 1 more"],
-    ),
-    "columns": (
-        write("dev-0/in.tsv", "a\tb\nc\n"),
-        ["The file contains varying number of columns: `C/dev-0/in.tsv`\n  line 1 has 2, line 2 has 1"],
-    ),
+    "an input with carriage returns": (write("dev-0/in.tsv", "a\tb\r\nc\td\r\n"),
+     ["Found CR (Carriage Return, 0x0D) character: `C/dev-0/in.tsv`\n  line 1, and 1 more"]),
+    "columns": (write("dev-0/in.tsv", "a\tb\nc\n"),
+     ["The file contains varying number of columns: `C/dev-0/in.tsv`\n  line 1 has 2, line 2 has 1"]),
     "columns of the answers": (
         write("dev-0/expected.tsv", "a\tb\nc\n"),
         [
@@ -194,14 +163,11 @@ BROKEN = {
             "  `C/dev-0/in.tsv` has 3; `C/dev-0/expected.tsv` has 2"
         ],
     ),
-    "outputs": (
-        both(write("dev-0/out.tsv", ":1\n:1\n"), write("dev-0/out-x=1.tsv.gz", gzip.compress(b":1\n"))),
-        ["Output file/s detected: `C/dev-0/out-x=1.tsv.gz`, `C/dev-0/out.tsv`"],
-    ),
+    "outputs": (both(write("dev-0/out.tsv", ":1\n:1\n"), write("dev-0/out-x=1.tsv.gz", gzip.compress(b":1\n"))),
+     ["Output file/s detected: `C/dev-0/out-x=1.tsv.gz`, `C/dev-0/out.tsv`"]),
     "a value that is not the best": (
-        write("config.txt", f"{CONFIG}--metric LogLossHashed:N<half>s<:1[.]0><:0.5\\ :0.5>"),
-        [BEST.format("0.0", "0.6921710945868899", name, "half") for name in ("dev-0", "test-A", "train")],
-    ),
+     write("config.txt", f"{CONFIG}--metric LogLossHashed:N<half>s<:1[.]0><:0.5\\ :0.5>"),
+     [BEST.format("0.0", "0.6921710945868899", name, "half") for name in ("dev-0", "test-A", "train")]),
     "a class that is none": (
         both(
             write("config.txt", f"{CONFIG}--metric Likelihood"),
@@ -219,10 +185,8 @@ BROKEN = {
         ],
     ),
     "a train.tsv alone": (both(remove("train/expected.tsv"), write("train/train.tsv", "x\n")), []),
-    "no answers of train": (
-        remove("train/expected.tsv"),
-        ["No file with the expected results: `C/train/expected.tsv`"],
-    ),
+    "no answers of train": (remove("train/expected.tsv"),
+     ["No file with the expected results: `C/train/expected.tsv`"]),
     "train's input": (
         write("train/in.tsv", "a\r\n"),
         [
@@ -257,7 +221,7 @@ BROKEN = {
             "Output file/s detected: `C/test-A/out.tsv`",
         ],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "messages"), BROKEN.values(), ids=BROKEN)

@@ -56,40 +56,34 @@ def problems_of(folder, output, expected=None, *, max_places=3, **of_target):
     return check
 
 
-@pytest.mark.parametrize(
-    ("output", "expected", "more"),
-    [
-        (MIXED, WORDS * 19, {}),
-        (MIXED, WORDS * 19, {"max_places": 0}),
-        (MIXED, WORDS * 2, {"max_places": 20}),  # too many lines
-        (MIXED, WORDS * 30, {"words_are_plain": False}),  # too few
-        (MIXED, None, {}),
-        (GOOD.lower() * 40, b"The\n" * 40, {"max_places": 7}),  # no capitals
-        (GOOD * 39 + b"The:1\n", b"The\n" * 40, {}),  # capitals at the end
-        (GOOD[1:] * 30, b"Word\n" + b"the\nhe\n" * 15, {"header": "Word"}),
-        (b"\xef\xbb\xbfWord\n" + GOOD * 20, b"Word\n" + b"of\n" * 20, {"header": "Word", "header_is_skipped": True}),
-        (b"word\n" + GOOD * 20, None, {"header": "Word"}),
-        (GOOD.decode().encode("utf-16") * 20, None, {}),  # no text
-        (b"", b"a\n", {}),
-        (gzip.compress(MIXED), WORDS * 19, {}),
-        (bz2.compress(MIXED)[:-7], WORDS * 19, {}),  # corrupt
-        (gzip.compress(MIXED * 10), WORDS * 19, {}),  # too large
-        (b"the:0.5\tof:0.25\t:0.25\n" * 30, None, {}),  # TABs
-        (b"the:0.5\tof:0.25\t:0.25\n" * 30 + GOOD, None, {}),
-        ("Ġthe:0.5 the:0.1 <unk>:0.1 :0.3\n".encode() * 30, b"The\n" * 30, {"max_places": 0}),
-        (b"the:0.5 The:0.1 of:0.1 the:0.02 :0.28\n" * 30, None, {"max_places": 0}),
-        (b"the:0.5 The:0.1 of:0.1 the:0.02 :0.28\n" * 30, None, {"max_places": 4}),
-        (b"0.15\n0.85\n" * 20, b"yes\nno\n" * 20, {"metric": find_metric("Accuracy")}),
-        (b"0.15\n0.85\n" * 20 + b"no\n", b"yes\nno\n" * 20, {"metric": find_metric("Accuracy")}),
-        (b"1\n0.85\n" * 20, b"1\n0\n" * 20, {"metric": find_metric("MacroAvg/Likelihood")}),
-        (b"yes\nno\n\nya\n\xff\nno\r\n" * 7, None, {"metric": find_metric("Macro-F1"), "training": "train.tsv"}),
-        (
-            b"Yes\nno\nYA\n" * 9,
-            None,
-            {"metric": find_metric("Macro-F1"), "preparation": LOWER, "training": "train.tsv"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("output", "expected", "more"), [
+    (MIXED, WORDS * 19, {}),
+    (MIXED, WORDS * 19, {"max_places": 0}),
+    (MIXED, WORDS * 2, {"max_places": 20}),
+    (MIXED, WORDS * 30, {"words_are_plain": False}),
+    (MIXED, None, {}),
+    (GOOD.lower() * 40, b"The\n" * 40, {"max_places": 7}),
+    (GOOD * 39 + b"The:1\n", b"The\n" * 40, {}),
+    (GOOD[1:] * 30, b"Word\n" + b"the\nhe\n" * 15, {"header": "Word"}),
+    (b"\xef\xbb\xbfWord\n" + GOOD * 20, b"Word\n" + b"of\n" * 20, {"header": "Word", "header_is_skipped": True}),
+    (b"word\n" + GOOD * 20, None, {"header": "Word"}),
+    (GOOD.decode().encode("utf-16") * 20, None, {}),
+    (b"", b"a\n", {}),
+    (gzip.compress(MIXED), WORDS * 19, {}),
+    (bz2.compress(MIXED)[:-7], WORDS * 19, {}),
+    (gzip.compress(MIXED * 10), WORDS * 19, {}),
+    (b"the:0.5\tof:0.25\t:0.25\n" * 30, None, {}),
+    (b"the:0.5\tof:0.25\t:0.25\n" * 30 + GOOD, None, {}),
+    ("Ġthe:0.5 the:0.1 <unk>:0.1 :0.3\n".encode() * 30, b"The\n" * 30, {"max_places": 0}),
+    (b"the:0.5 The:0.1 of:0.1 the:0.02 :0.28\n" * 30, None, {"max_places": 0}),
+    (b"the:0.5 The:0.1 of:0.1 the:0.02 :0.28\n" * 30, None, {"max_places": 4}),
+    (b"0.15\n0.85\n" * 20, b"yes\nno\n" * 20, {"metric": find_metric("Accuracy")}),
+    (b"0.15\n0.85\n" * 20 + b"no\n", b"yes\nno\n" * 20, {"metric": find_metric("Accuracy")}),
+    (b"1\n0.85\n" * 20, b"1\n0\n" * 20, {"metric": find_metric("MacroAvg/Likelihood")}),
+    (b"yes\nno\n\nya\n\xff\nno\r\n" * 7, None, {"metric": find_metric("Macro-F1"), "training": "train.tsv"}),
+    (b"Yes\nno\nYA\n" * 9, None,
+     {"metric": find_metric("Macro-F1"), "preparation": LOWER, "training": "train.tsv"}),
+])  # fmt: skip
 def test_the_same_problems(output, expected, more, here, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.tsv").write_text("yes\nno\n")

@@ -505,13 +505,11 @@ def make_pipe(path):
 
 REFUSED = {
     "a link": (lambda path: os.symlink("target.tsv", path), "it is a symbolic link; name the file that it leads to"),
-    "a link to itself": (
-        lambda path: os.symlink(path, path),
-        "it is a symbolic link; name the file that it leads to",
-    ),
+    "a link to itself": (lambda path: os.symlink(path, path),
+     "it is a symbolic link; name the file that it leads to"),
     "a folder": (os.mkdir, "it is a folder, not a file"),
     "a pipe": (make_pipe, "it is not a regular file"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "reason"), REFUSED.values(), ids=REFUSED)

@@ -55,25 +55,21 @@ NOT_IN_FORMAT = {
     "Spearman": ("1\n2 3\n", (2, 1, "2 3")),
     "F1": ("0.5\n-1\n", (2, 1, "-1", "0, 1 or a probability of 1 is expected, from 0 to 1")),
     "Haversine": ("1.5\t2\n1.5\tx\n", (2, 5, "x")),
-    "BIO-F1": (
-        "O B-a I-a\nO I-a\n",
-        (2, 3, "I-a", "`I-a` goes on with no entity of this label; one begins with `B-`"),
-    ),
+    "BIO-F1": ("O B-a I-a\nO I-a\n",
+     (2, 3, "I-a", "`I-a` goes on with no entity of this label; one begins with `B-`")),
     "BIO-Weighted-F1": ("O B-a I-a\nO I-a\n", (2, 3, "I-a")),
     "Soft-F1": ("a:1-4\na:1 b\n", (2, 5, "b")),
     "Probabilistic-Soft-F1": ("a:1-4\na:1 b:x\n", (2, 5, "b:x")),
     "FLC-F2": ("a:1-4:0.5\na:1,\n", (2, 1, "a:1,")),
-    "SegmentAccuracy": (
-        "a:1\na:1-4 b:4\n",
-        (2, 7, "b:4", "position 4 is in two segments, the other one in column 1"),
-    ),
+    "SegmentAccuracy": ("a:1\na:1-4 b:4\n",
+     (2, 7, "b:4", "position 4 is in two segments, the other one in column 1")),
     "Soft2D-F1": ("a:1/1,2,3,4\na:1,2,3,4 4,3,2,1\n", (2, 11, "4,3,2,1")),
     "Probabilistic-Soft2D-F1": ("1,2,3,4:0.5\n1,2,3,4:1.5\n", (2, 9, "1.5", "`1.5` is not from 0 to 1")),
     "ClippEU": ("1/1,2,3,4\n1,2,3,4 1,2,3,4/5\n", (2, 9, "1,2,3,4/5")),
     "MAE-Against-Interval": ("1.5\n1,2\n", (2, 1, "1,2")),
     "Improvement@0.5": ("1\nhigh\n", (2, 1, "high")),
     "CustomMetric1": ("a\tb\na\n", (2, 1, "a")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", NOT_IN_FORMAT)
@@ -141,23 +137,20 @@ def test_no_label_of_the_output_is_among_the_answers(submission, metric, answers
     assert "W303" not in problems(submission(metric, "0.15\n" * 9, **of_labels))
 
 
-@pytest.mark.parametrize(
-    ("metric", "output", "expected"),
-    [
-        ("Accuracy", "0.15\n0.85\n" * 10, "0\n1\n" * 10),
-        ("Accuracy", "P:0.9 S:0.1\n" * 20, SKEPTICS),
-        ("Lower/Accuracy", "p\n" * 20, SKEPTICS),
-        ("Lower/MultiLabel-F1", "p\n" * 20, SKEPTICS),
-        ("Fuzzy/Accuracy", "x\n" * 20, SKEPTICS),
-        ("CutLabel/MultiLabel-F1", "a=P\n" * 20, SKEPTICS),
-        ("MultiLabel-F1", "x:0.5 S:0.1\n" * 20, "P S\n" * 20),
-        ("Accuracy:s<0.1><P>", "0.15\n" * 20, "P5\n" * 20),
-        ("Accuracy", "no answer\n" * 20, "".join(f"sentence {n}\n" for n in range(20))),
-        ("NMI", "0\n1\n" * 10, SKEPTICS),
-        ("BLEU", "0\n1\n" * 10, SKEPTICS),
-        ("SegmentAccuracy", "P:2\n" * 20, "P:1\n" * 20),
-    ],
-)
+@pytest.mark.parametrize(("metric", "output", "expected"), [
+    ("Accuracy", "0.15\n0.85\n" * 10, "0\n1\n" * 10),
+    ("Accuracy", "P:0.9 S:0.1\n" * 20, SKEPTICS),
+    ("Lower/Accuracy", "p\n" * 20, SKEPTICS),
+    ("Lower/MultiLabel-F1", "p\n" * 20, SKEPTICS),
+    ("Fuzzy/Accuracy", "x\n" * 20, SKEPTICS),
+    ("CutLabel/MultiLabel-F1", "a=P\n" * 20, SKEPTICS),
+    ("MultiLabel-F1", "x:0.5 S:0.1\n" * 20, "P S\n" * 20),
+    ("Accuracy:s<0.1><P>", "0.15\n" * 20, "P5\n" * 20),
+    ("Accuracy", "no answer\n" * 20, "".join(f"sentence {n}\n" for n in range(20))),
+    ("NMI", "0\n1\n" * 10, SKEPTICS),
+    ("BLEU", "0\n1\n" * 10, SKEPTICS),
+    ("SegmentAccuracy", "P:2\n" * 20, "P:1\n" * 20),
+])  # fmt: skip
 def test_labels_that_are_among_the_answers_or_need_not_be(submission, metric, output, expected):
     assert problems(submission(metric, output, expected)) == {}
 
@@ -273,16 +266,9 @@ def test_lines_are_read_as_the_flags_of_the_metric_leave_them(submission):
 
 VECTOR = " ".join(["-6.9"] * 1024)
 OF_WORDS_NEAR = [
-    "Hit@3",
-    "MRR",
-    "KeystrokesSaved@5",
-    "ChoiceAccuracy",
-    "ChoiceLogLoss",
-    "LogSkillScore",
-    "RankCorrelation",
-    "KullbackLeiblerHashed",
-    "CrossEntropyToNormsHashed8",
-]
+    "Hit@3", "MRR", "KeystrokesSaved@5", "ChoiceAccuracy", "ChoiceLogLoss", "LogSkillScore", "RankCorrelation",
+    "KullbackLeiblerHashed", "CrossEntropyToNormsHashed8",
+]  # fmt: skip
 OF_LABELS = ["BrierScore", "CalibrationError", "CalibrationError15"]
 
 
@@ -310,18 +296,15 @@ def test_a_vector_has_no_words(submission, metric):
     assert problems(submission("LogLossHashed", f"a:0.5 :0.5\n{VECTOR}\n")) == {}
 
 
-@pytest.mark.parametrize(
-    ("metric", "codes"),
-    [
-        ("LogLossHashed", {"W204", "W214", "W301"}),
-        ("Hit@3 --metric LogLossHashed", {"W204", "W214", "W301"}),
-        ("Hit@3 --metric MRR", set()),
-        ("ChoiceAccuracy", set()),
-        ("ChoiceLogLoss", {"W301"}),
-        ("KullbackLeiblerHashed", {"W204", "W214"}),
-        ("RankCorrelation", set()),
-    ],
-)
+@pytest.mark.parametrize(("metric", "codes"), [
+    ("LogLossHashed", {"W204", "W214", "W301"}),
+    ("Hit@3 --metric LogLossHashed", {"W204", "W214", "W301"}),
+    ("Hit@3 --metric MRR", set()),
+    ("ChoiceAccuracy", set()),
+    ("ChoiceLogLoss", {"W301"}),
+    ("KullbackLeiblerHashed", {"W204", "W214"}),
+    ("RankCorrelation", set()),
+])  # fmt: skip
 def test_the_rest_is_asked_for_where_a_loss_needs_it(submission, metric, codes):
     assert set(problems(submission(metric, "b:1\n:1\n", "a\na\n"))) == codes
 

@@ -170,21 +170,18 @@ def test_sarif_without_a_place_is_about_the_file():
     assert "region" not in result["locations"][0]["physicalLocation"]
 
 
-@pytest.mark.parametrize(
-    ("path", "uri"),
-    [
-        ("dev-0/out.tsv", "dev-0/out.tsv"),
-        ("./dev-0/out.tsv", "dev-0/out.tsv"),
-        ("out-a=1,b=x y.tsv", "out-a%3D1%2Cb%3Dx%20y.tsv"),
-        ("50%/out#?.tsv", "50%25/out%23%3F.tsv"),
-        ("javascript:x", "javascript%3Ax"),
-        ("Łódź.tsv", "%C5%81%C3%B3d%C5%BA.tsv"),
-        ("a\udcffb", "a%FFb"),
-        ("a\ud800b", "a%ED%A0%80b"),
-        ("/tmp/out.tsv", "file:///tmp/out.tsv"),
-        ("//host/out.tsv", "file:///host/out.tsv"),
-    ],
-)
+@pytest.mark.parametrize(("path", "uri"), [
+    ("dev-0/out.tsv", "dev-0/out.tsv"),
+    ("./dev-0/out.tsv", "dev-0/out.tsv"),
+    ("out-a=1,b=x y.tsv", "out-a%3D1%2Cb%3Dx%20y.tsv"),
+    ("50%/out#?.tsv", "50%25/out%23%3F.tsv"),
+    ("javascript:x", "javascript%3Ax"),
+    ("Łódź.tsv", "%C5%81%C3%B3d%C5%BA.tsv"),
+    ("a\udcffb", "a%FFb"),
+    ("a\ud800b", "a%ED%A0%80b"),
+    ("/tmp/out.tsv", "file:///tmp/out.tsv"),
+    ("//host/out.tsv", "file:///host/out.tsv"),
+])  # fmt: skip
 def test_sarif_address(path, uri):
     (result,) = sarif_run(report(problem("E111", place(1, 1, "m"), path=path)))["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri

@@ -109,19 +109,15 @@ def test_standard_input_is_read_once(submission, given):
         check_submission("-", challenge=submission, tests=["dev-0"])
 
 
-@pytest.mark.parametrize(
-    ("rules", "output", "expected", "uncounted"),
-    [
-        (None, GOOD, None, True),
-        (["E1"], GOOD, None, True),
-        (["E103"], GOOD, None, True),
-        (["W"], GOOD, None, False),
-        (None, "", None, False),
-        (None, "\0\n", None, False),
-        (None, GOOD, "the\n", False),
-    ],
-    ids=["all rules", "errors", "too few lines", "warnings", "empty", "not text", "counted"],
-)
+@pytest.mark.parametrize(("rules", "output", "expected", "uncounted"), [
+    (None, GOOD, None, True),
+    (["E1"], GOOD, None, True),
+    (["E103"], GOOD, None, True),
+    (["W"], GOOD, None, False),
+    (None, "", None, False),
+    (None, "\0\n", None, False),
+    (None, GOOD, "the\n", False),
+], ids=["all rules", "errors", "too few lines", "warnings", "empty", "not text", "counted"])  # fmt: skip
 def test_what_is_not_counted(rules, output, expected, uncounted, tmp_path):
     path = tmp_path / "out.tsv"
     path.write_text(output)
@@ -183,23 +179,17 @@ def test_a_strict_report_fails_for_a_warning(submission):
     assert [check_targets([target], select_rules(), strict=strict).status for strict in (False, True)] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("select", "ignore", "chosen"),
-    [
-        ([], [], UNREADABLE),
-        (["w214"], [], UNREADABLE | {"W214"}),
-        (["no-guess"], ["E106", "W214"], UNREADABLE - {"E106"}),
-        (["W3"], [], UNREADABLE | {"W301", "W302", "W303"}),
-        (["w30"], ["w302"], UNREADABLE | {"W301", "W303"}),
-        (None, ["W"], {rule.code for rule in RULES if rule.severity == "error"}),
-        (
-            ["E1", "W2"],
-            ["E10", "W20", "w21"],
-            UNREADABLE | {"W220", "W221"} | {rule.code for rule in RULES if rule.code.startswith("E11")},
-        ),
-        (None, ["E"], UNREADABLE | {rule.code for rule in RULES if rule.severity == "warning"}),
-    ],
-)
+@pytest.mark.parametrize(("select", "ignore", "chosen"), [
+    ([], [], UNREADABLE),
+    (["w214"], [], UNREADABLE | {"W214"}),
+    (["no-guess"], ["E106", "W214"], UNREADABLE - {"E106"}),
+    (["W3"], [], UNREADABLE | {"W301", "W302", "W303"}),
+    (["w30"], ["w302"], UNREADABLE | {"W301", "W303"}),
+    (None, ["W"], {rule.code for rule in RULES if rule.severity == "error"}),
+    (["E1", "W2"], ["E10", "W20", "w21"],
+     UNREADABLE | {"W220", "W221"} | {rule.code for rule in RULES if rule.code.startswith("E11")}),
+    (None, ["E"], UNREADABLE | {rule.code for rule in RULES if rule.severity == "warning"}),
+])  # fmt: skip
 def test_select_rules(select, ignore, chosen):
     assert select_rules(select, ignore) == chosen
 

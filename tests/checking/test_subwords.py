@@ -4,6 +4,7 @@ import pytest
 
 from geval_py.checking.check import check_output
 from geval_py.checking.rules import RULES
+from geval_py.checking.subwords import SPECIAL_TOKENS
 from geval_py.checking.targets import Target
 
 OURS = {"W219", "W220", "W221"}
@@ -70,39 +71,17 @@ def test_marks_that_the_language_has(mark, place, check):
     assert set(check(*[line] * 10, **{place: ["x"] * 10})) == {"W219"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Ġesù:0.1 il:0.2 u:0.1 ta:0.1 li:0.1 fi:0.1 ma:0.1 :0.2",  # Maltese
-        "##:0.5 #:0.2 :0.3",  # a heading's signs
-        "C#:0.1 @@:0.1 ▁:0.1 Ġ:0.1 :0.6",
-        "a##b:0.1 xĠy:0.1 x▁y:0.1 @@x:0.1 :0.6",
-        "unk:0.1 s:0.1 pad:0.1 <b>:0.1 [1]:0.1 <unk>s:0.1 x[UNK]:0.1 :0.4",
-        "ing:0.1 ed:0.1 un:0.1 's:0.1 n't:0.1 re-:0.1 :0.4",
-        "the:0.5 The:0.01 THE:0.001 :0.489",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "Ġesù:0.1 il:0.2 u:0.1 ta:0.1 li:0.1 fi:0.1 ma:0.1 :0.2", "##:0.5 #:0.2 :0.3",
+    "C#:0.1 @@:0.1 ▁:0.1 Ġ:0.1 :0.6", "a##b:0.1 xĠy:0.1 x▁y:0.1 @@x:0.1 :0.6",
+    "unk:0.1 s:0.1 pad:0.1 <b>:0.1 [1]:0.1 <unk>s:0.1 x[UNK]:0.1 :0.4",
+    "ing:0.1 ed:0.1 un:0.1 's:0.1 n't:0.1 re-:0.1 :0.4", "the:0.5 The:0.01 THE:0.001 :0.489",
+])  # fmt: skip
 def test_words_of_real_languages(line, check):
     assert check(*[line] * 50) == {}
 
 
-TOKENS = [
-    "<unk>",
-    "<UNK>",
-    "[UNK]",
-    "<s>",
-    "</s>",
-    "<pad>",
-    "[PAD]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "<mask>",
-    "<|endoftext|>",
-]
-
-
-@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("token", SPECIAL_TOKENS)
 def test_special_tokens(token, check):
     problem = check(PLAIN, f"the:0.5 {token}:0.25 :0.25", PLAIN)["W220"]
     message = f"`{token}` is a special token of a language model, and is taken for a word"
@@ -143,16 +122,13 @@ def test_a_word_and_its_fragment_of_logarithms(check):
     assert check(*["the:-0.5 The:-2 of:-3 the:-1 :-1"] * 5) == {}
 
 
-@pytest.mark.parametrize(
-    ("line", "others"),
-    [
-        ("the:0.5 The:0.1 of:0.1 the:0.02 :0.28", 50),  # on few lines
-        ("the:0.3 The:0.1 of:0.1 the:0.2 :0.3", 0),  # as of two models
-        ("the:0.5 The:0.2 the:0.02 The:0.01 :0.27", 0),  # most words, so a mixture
-        ("the:0.5 an:0.1 of:0.1 the:0.02 :0.28", 0),  # perhaps `The`, in lower case
-        ("the:0.5 The:0.1 of:0.1 :0.02 :0.28", 0),  # the rest
-    ],
-)
+@pytest.mark.parametrize(("line", "others"), [
+    ("the:0.5 The:0.1 of:0.1 the:0.02 :0.28", 50),
+    ("the:0.3 The:0.1 of:0.1 the:0.2 :0.3", 0),
+    ("the:0.5 The:0.2 the:0.02 The:0.01 :0.27", 0),
+    ("the:0.5 an:0.1 of:0.1 the:0.02 :0.28", 0),
+    ("the:0.5 The:0.1 of:0.1 :0.02 :0.28", 0),
+])  # fmt: skip
 def test_repeated_words_that_are_no_fragments(line, others, check):
     assert check(*[line] * 5, *[PLAIN] * others) == {}
 

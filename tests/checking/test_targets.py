@@ -138,13 +138,11 @@ UNCOUNTED = {  # words, why
     "no test set": (["pred.tsv", "--challenge", "bare"], "`bare` has no test set"),
     "no challenge": (["pred.tsv"], "there is no in.tsv and no expected.tsv in `{folder}`"),
     "no challenge, but a name": (["pred.tsv", "-t", "x"], "there is no in.tsv and no expected.tsv in `{above}/x`"),
-    "a test set without data": (
-        ["bare", "-t", "dev-0", "--challenge", "bare"],
-        "there is no in.tsv and no expected.tsv in `bare/dev-0`",
-    ),
+    "a test set without data": (["bare", "-t", "dev-0", "--challenge", "bare"],
+     "there is no in.tsv and no expected.tsv in `bare/dev-0`"),
     "data that cannot be read": (["broken/dev-0"], "what there is of its test set cannot be read"),
     "data that is not there": (["dangling/dev-0"], "what there is of its test set cannot be read"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "reason"), UNCOUNTED.values(), ids=UNCOUNTED)
@@ -213,11 +211,8 @@ def test_an_output_beside_test_sets_with_outputs(folder, capsys):
 
 BIGRAM = "out-model=bigram.tsv"
 NAMED = {  # paths, options, found
-    "a short name": (
-        ["bigram"],
-        {"tests": ["dev-0"]},
-        [f"./dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"],
-    ),
+    "a short name": (["bigram"], {"tests": ["dev-0"]},
+     [f"./dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"]),
     "a file's name": ([BIGRAM], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv"]),
     "a pattern": (["out-*.tsv"], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv"]),
     "of several test sets": (
@@ -228,34 +223,19 @@ NAMED = {  # paths, options, found
             f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv",
         ],
     ),
-    "the test set's file before one here": (
-        ["both.tsv"],
-        {"tests": ["dev-0"]},
-        ["./dev-0/both.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"],
-    ),
+    "the test set's file before one here": (["both.tsv"], {"tests": ["dev-0"]},
+     ["./dev-0/both.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
     "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
-    "no test set": (
-        ["bigram"],
-        {},
-        ["bigram: there is no such file; an output's short name needs its test set: -t dev-0"],
-    ),
+    "no test set": (["bigram"], {},
+     ["bigram: there is no such file; an output's short name needs its test set: -t dev-0"]),
     "a path of nothing": (["dev-0/xyz"], {}, ["dev-0/xyz: there is no such file"]),
     "a folder of nothing": (["nothing/xyz"], {}, ["nothing/xyz: there is no such file"]),
-    "a misspelt path": (
-        ["dev-0/out-bigram.tsv"],
-        {},
-        [f"dev-0/out-bigram.tsv: there is no such file; did you mean {BIGRAM}?"],
-    ),
-    "a pattern of paths": (
-        ["dev-0/out-mod*.tsv"],
-        {},
-        [f"dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"],
-    ),
-    "a pattern of nothing": (
-        ["dev-0/x*.tsv"],
-        {},
-        [f"dev-0/x*.tsv: no file matches the pattern; the outputs there are {BIGRAM}"],
-    ),
+    "a misspelt path": (["dev-0/out-bigram.tsv"], {},
+     [f"dev-0/out-bigram.tsv: there is no such file; did you mean {BIGRAM}?"]),
+    "a pattern of paths": (["dev-0/out-mod*.tsv"], {},
+     [f"dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"]),
+    "a pattern of nothing": (["dev-0/x*.tsv"], {},
+     [f"dev-0/x*.tsv: no file matches the pattern; the outputs there are {BIGRAM}"]),
     "a pattern in a folder of nothing": (["nothing/*.tsv"], {}, ["nothing/*.tsv: no file matches the pattern"]),
     "a misspelt name": (
         ["bigrma"],
@@ -265,19 +245,11 @@ NAMED = {  # paths, options, found
             f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"
         ],
     ),
-    "a link that leads outside": (
-        ["out-secret.tsv"],
-        {"tests": ["test-A"]},
-        [
-            "./test-A/out-secret.tsv: a link that leads outside of the submission; it is not followed",
-        ],
-    ),
-    "the test set's own folder": (
-        ["dev-0"],
-        {"tests": ["dev-0"]},
-        [f"dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"],
-    ),
-}
+    "a link that leads outside": (["out-secret.tsv"], {"tests": ["test-A"]},
+     ["./test-A/out-secret.tsv: a link that leads outside of the submission; it is not followed"]),
+    "the test set's own folder": (["dev-0"], {"tests": ["dev-0"]},
+     [f"dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("paths", "options", "targets"), NAMED.values(), ids=NAMED)
@@ -389,17 +361,13 @@ def test_metrics_where_the_challenge_names_none(folder, capsys):
 # Standard input
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "problems", "reason"),
-    [
-        (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines, there are 3 items"], None),
-        (["-t", "dev-0", "--challenge", "real"], 0, [], None),
-        (["--challenge", "single"], 0, [], None),
-        (["--challenge", "real"], 0, [], "it may be for dev-0 or test-A"),
-        ([], 0, [], "it may be for real or single"),
-    ],
-    ids=["too few", "as many", "the only test set", "several", "no challenge"],
-)
+@pytest.mark.parametrize(("words", "status", "problems", "reason"), [
+    (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines, there are 3 items"], None),
+    (["-t", "dev-0", "--challenge", "real"], 0, [], None),
+    (["--challenge", "single"], 0, [], None),
+    (["--challenge", "real"], 0, [], "it may be for dev-0 or test-A"),
+    ([], 0, [], "it may be for real or single"),
+], ids=["too few", "as many", "the only test set", "several", "no challenge"])  # fmt: skip
 def test_standard_input(words, status, problems, reason, folder, capsys, monkeypatch):
     if not words:
         reason = "`.` has no test set"
