@@ -11,16 +11,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from geval_py.board.submission import Entry, Standings
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
 from geval_py.tables.numbers import difference, figure
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """The first and last place that cannot be told apart from an entry's, and the numbers of its groups."""
 
     first: int
@@ -35,7 +33,14 @@ def positions(
 
     ``p_values`` of pairs of evaluations come in ascending order; a missing pair has p = 1.
     """
-    distinct = frozenset(_by_shown_scores(ranked, frozenset(told_apart(ranked, p_values))))
+    pairs = list(told_apart(ranked, p_values))
+    sizes = Counter(score for score, _ in ranked)
+    told = Counter((ranked[one][0], ranked[other][0]) for one, other in pairs)
+    distinct = frozenset(
+        (one, other)
+        for one, other in pairs
+        if told[ranked[one][0], ranked[other][0]] == sizes[ranked[one][0]] * sizes[ranked[other][0]]
+    )
     better, worse = [0] * len(ranked), [0] * len(ranked)
     for one, other in distinct:
         worse[one] += 1
@@ -70,18 +75,6 @@ def told_apart(
                     left -= 1
 
 
-def _by_shown_scores(
-    ranked: Sequence[tuple[float | None, int]], distinct: frozenset[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """Keep a pair only if all pairs with the same two shown scores can be told apart."""
-    sizes = Counter(score for score, _ in ranked)
-    told = Counter((ranked[one][0], ranked[other][0]) for one, other in distinct)
-    for one, other in distinct:
-        scores = ranked[one][0], ranked[other][0]
-        if told[scores] == sizes[scores[0]] * sizes[scores[1]]:
-            yield one, other
-
-
 def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
     """Return sentences: how far an entry is from the places around it, and which of these differ only by chance."""
     if not standings.digits:
@@ -89,7 +82,7 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
     if entry.baseline:
         return ("A baseline stands in the table without a place.",)
     ranked = [
-        _Place(output=other.output_id, number=other.place, score=other.score, groups=frozenset(other.groups))
+        _Place(other.output_id, other.place, other.score, frozenset(other.groups))
         for other in standings.entries
         if other.place is not None and other.score is not None
     ]
@@ -99,8 +92,7 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
     return tuple(_sentences(standings, entry, this, ranked))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(NamedTuple):
     """The place of an entry, its shown score and its groups."""
 
     output: int
@@ -110,6 +102,11 @@ class _Place:
 
 
 def _sentences(standings: Standings, entry: Entry, this: _Place, ranked: list[_Place]) -> Iterator[str]:
+    def apart(other: _Place) -> str:
+        if math.isinf(this.score) or math.isinf(other.score):
+            return "infinitely"
+        return difference(this.score, other.score, standings.digits)
+
     ahead = [other for other in ranked if other.number < this.number]
     behind = [other for other in ranked if other.number > this.number]
     equal = len(ranked) - len(ahead) - len(behind) - 1
@@ -120,40 +117,23 @@ def _sentences(standings: Standings, entry: Entry, this: _Place, ranked: list[_P
     if equal:
         others = "another entry" if equal == 1 else f"{equal} other entries"
         yield f"The shown score, and so the place, is also that of {others}."
+    than = "below" if standings.direction == "lower" else "above"
     for number in sorted({other.number for other in (*ahead[:1], *ahead[-1:])}, reverse=True):
-        yield _takes(standings, this, next(other for other in ahead if other.number == number))
+        other = next(other for other in ahead if other.number == number)
+        now = "" if math.isinf(this.score) else f", {apart(other)} better than now"
+        yield f"Place {number} needs a {standings.metric} {than} {figure(other.score, standings.digits)}{now}."
     if not ahead:
         yield "No entry has a better score."
     if behind:
-        yield f"The entry at place {behind[0].number} is {_apart(standings, this, behind[0])} behind."
-    yield from _by_chance(standings, entry, this, (ahead, behind))
-
-
-def _takes(standings: Standings, this: _Place, other: _Place) -> str:
-    """Return the score needed to overtake an entry."""
-    than = "below" if standings.direction == "lower" else "above"
-    score = f"a {standings.metric} {than} {figure(other.score, standings.digits)}"
-    now = "" if math.isinf(this.score) else f", {_apart(standings, this, other)} better than now"
-    return f"Place {other.number} needs {score}{now}."
-
-
-def _apart(standings: Standings, one: _Place, other: _Place) -> str:
-    if math.isinf(one.score) or math.isinf(other.score):
-        return "infinitely"
-    return difference(one.score, other.score, standings.digits)
-
-
-def _by_chance(
-    standings: Standings, entry: Entry, this: _Place, others: tuple[list[_Place], list[_Place]]
-) -> Iterator[str]:
-    """Name the places that cannot be told apart from this one, and the distance of the nearest that can."""
+        yield f"The entry at place {behind[0].number} is {apart(behind[0])} behind."
     if entry.first is None:
         return
     if entry.first < (entry.last or 0):
         places = f"{entry.first} to {entry.last}"
         yield f"On other lines of the same kind, the place might be any from {places}: these cannot be told apart."
-    ahead, behind = ([other for other in side if not other.groups & this.groups and other.groups] for side in others)
-    for side, nearest in (("better", ahead[-1:]), ("worse", behind[:1])):
+    surely_ahead, surely_behind = (
+        [other for other in side if other.groups and not other.groups & this.groups] for side in (ahead, behind)
+    )
+    for side, nearest in (("better", surely_ahead[-1:]), ("worse", surely_behind[:1])):
         for other in nearest:
-            apart = _apart(standings, this, other)
-            yield f"The nearest entry that is surely {side} is at place {other.number}, {apart} {side}."
+            yield f"The nearest entry that is surely {side} is at place {other.number}, {apart(other)} {side}."
