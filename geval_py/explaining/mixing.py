@@ -196,8 +196,17 @@ def mix(
     bits = guesses.hashed_bits(first)
     notes = cross_validation.notes_on_lines(first, force)
     folds, alike = cross_validation.folds_of(evaluations, documents, seed)
-    frequent = _frequent(first, words)
-    losses = _columns(evaluations, frequent, bits)
+    frequent = frequent_words_of_train(first.split, words) if words else FrequentWords()
+    if frequent is None or (words and not frequent.words):
+        raise errors.UsageError(
+            message="there is no train/expected.tsv, whose commonest words would be one more output"
+        )
+    columns = [np.array(evaluation.line_losses) for evaluation in evaluations]
+    if frequent.words:
+        masses = guesses.bucket_shares(first.split, frequent, bits) + max(0.0, 1.0 - frequent.total) / (1 << bits)
+        with np.errstate(divide="ignore"):
+            columns.append(np.maximum(0.0, -np.log(masses)))
+    losses = np.column_stack(columns)  # lines x outputs, the words of train last
     alone = int(np.argmin(losses[:, : len(evaluations)].mean(axis=0)))
     tried = np.empty(len(losses))
     for out in folds:
@@ -205,11 +214,19 @@ def mix(
     change = cross_validation.change_of(tried, losses[:, alone], folds.groups)
     single = np.eye(losses.shape[1])[alone]  # which no mixture should lose to on the same lines
     weights = min((best_weights(losses), single), key=lambda one: float(mixed_losses(losses, one).mean()))
-    components = _components(evaluations, losses, weights)
+    infinite = np.isinf(losses).sum(axis=0).tolist()
+    names = unique_names([evaluation.output for evaluation in evaluations])
+    components = [
+        Component(name=name, weight=float(weights[n]), score=one.score, infinite=infinite[n], signature=one.signature)
+        for n, (one, name) in enumerate(zip(evaluations, names, strict=True))
+    ]
+    if frequent.words:
+        of_train = cross_validation.score_of(score, losses[:, -1])
+        components.append(Component(name=TRAIN, weight=float(weights[-1]), score=of_train, infinite=infinite[-1]))
     return Mixture(
         **cross_validation.described(first, folds, seed),
         words=len(frequent.words),
-        components=components,
+        components=tuple(components),
         best=components[alone].name,
         score=evaluations[alone].score,
         held_out=cross_validation.score_of(score, tried),
@@ -218,36 +235,6 @@ def mix(
         predicted=cross_validation.score_of(score, mixed_losses(losses, weights)),
         mixing=Mixing(weights=tuple(weights.tolist()), frequent=frequent, bits=bits),
         notes=(*notes, *alike),
-    )
-
-
-def _columns(evaluations: Sequence[ScoredOutput], frequent: FrequentWords, bits: int) -> Array:
-    """Return the losses of each output and, last, of the frequent words: lines x outputs."""
-    columns = [np.array(evaluation.line_losses) for evaluation in evaluations]
-    if frequent.words:
-        shares = guesses.bucket_shares(evaluations[0].split, frequent, bits)
-        masses = shares + max(0.0, 1.0 - frequent.total) / (1 << bits)
-        with np.errstate(divide="ignore"):
-            columns.append(np.maximum(0.0, -np.log(masses)))
-    return np.column_stack(columns)
-
-
-def _components(evaluations: Sequence[ScoredOutput], losses: Array, weights: Array) -> tuple[Component, ...]:
-    names = [*unique_names([evaluation.output for evaluation in evaluations]), TRAIN]
-    signatures = [*(evaluation.signature for evaluation in evaluations), None]
-    scores = [
-        *(evaluation.score for evaluation in evaluations),
-        cross_validation.score_of(evaluations[0].scores[0], losses[:, -1]),
-    ]
-    return tuple(
-        Component(
-            name=names[n],
-            weight=float(weights[n]),
-            score=scores[n],
-            infinite=int(np.isinf(column).sum()),
-            signature=signatures[n],
-        )
-        for n, column in enumerate(losses.T)
     )
 
 
@@ -281,14 +268,3 @@ def mixed_losses(losses: Array, weights: Array) -> Array:
         relative = np.where(np.isinf(least), 0.0, np.exp(least - losses))
         mixed: Array = np.maximum(0.0, least[:, 0] - np.log(relative @ weights))
     return mixed
-
-
-def _frequent(evaluation: ScoredOutput, words: int) -> FrequentWords:
-    if words == 0:
-        return FrequentWords()
-    found = frequent_words_of_train(evaluation.split, words)
-    if found is None or not found.words:
-        raise errors.UsageError(
-            message="there is no train/expected.tsv, whose commonest words would be one more output"
-        )
-    return found
