@@ -78,10 +78,10 @@ def write_season(folder, belief, seed):
 class OldLadder(disclosure.Ladder):
     """The ladder as it was: a step moves it by one standard error of clipped losses."""
 
-    def _is_better(self, rung, losses, badness):
-        differences = rung.losses.clip(max=self.bound) - losses.clip(max=self.bound)
+    def is_better(self, losses, badness):
+        differences = self.losses.clip(max=self.bound) - losses.clip(max=self.bound)
         error = differences.std() / math.sqrt(len(losses))
-        return bool(differences.mean() > error and badness <= rung.badness)
+        return bool(differences.mean() > error and badness <= self.badness)
 
 
 def undefended(board, patch, *, ladder=False, rejects=False):

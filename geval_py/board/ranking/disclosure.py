@@ -37,7 +37,6 @@ from geval_py.board.ranking import order
 from geval_py.board.settings import (
     BEST,
     MAX_DIGITS,
-    NO_DIGITS,
     PUBLIC,
     Digits,
     Settings,
@@ -62,15 +61,6 @@ AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
 # The ladder: a submitter's shown score moves only when a submission is surely better
 
 
-@dataclass(frozen=True, slots=True)
-class _Rung:
-    """The shown step: its number, its losses, its score turned so that lower is better."""
-
-    step: int
-    losses: Losses
-    badness: float
-
-
 class Ladder:
     """The ladder of one submitter on one test in one phase.
 
@@ -87,31 +77,26 @@ class Ladder:
 
     def __init__(self, bound: float, *, fall: float = 0.0, digits: int = MAX_DIGITS) -> None:
         self.bound, self.fall, self.digits = bound, fall, digits
-        self._rung: _Rung | None = None
-
-    @property
-    def shown(self) -> int | None:
-        """The step that is shown; None before the first one."""
-        return None if self._rung is None else self._rung.step
+        self.shown: int | None = None
+        self.losses: Any = ()  # of the shown step
+        self.badness = 0.0  # its score, turned so that lower is better
 
     def climb(self, step: int, losses: Losses, badness: float) -> int:
         """Add a step with its line losses (at least one, not negative) and score; return the step to show."""
-        rung = self._rung
-        if rung is None or self._is_better(rung, losses, badness):
-            rung = _Rung(step, losses, badness)
-        self._rung = rung
-        return rung.step
+        if self.shown is None or self.is_better(losses, badness):
+            self.shown, self.losses, self.badness = step, losses, badness
+        return self.shown
 
-    def _is_better(self, rung: _Rung, losses: Losses, badness: float) -> bool:
-        if not (significant(badness, self.digits) or 0.0) < (significant(rung.badness, self.digits) or 0.0):
+    def is_better(self, losses: Losses, badness: float) -> bool:
+        """Whether a step is surely better than the shown one."""
+        if not (significant(badness, self.digits) or 0.0) < (significant(self.badness, self.digits) or 0.0):
             return False
-        if not self._falls(rung.losses.clip(max=self.bound) - losses.clip(max=self.bound)):
-            return False
-        return math.inf in rung.losses or self._falls(rung.losses - losses)
-
-    def _falls(self, differences: Losses) -> bool:
-        mean = math.fsum(differences.tolist()) / len(differences)
-        return mean > order.ERRORS * float(differences.std()) / math.sqrt(len(differences)) and mean >= self.fall
+        falls = [self.losses.clip(max=self.bound) - losses.clip(max=self.bound)]
+        if math.inf not in self.losses:
+            falls.append(self.losses - losses)
+        means = [math.fsum(fall.tolist()) / len(fall) for fall in falls]
+        errors = [order.ERRORS * float(fall.std()) / math.sqrt(len(fall)) for fall in falls]
+        return all(mean > error and mean >= self.fall for mean, error in zip(means, errors, strict=True))
 
 
 # Stored disclosures
@@ -161,7 +146,34 @@ def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
     for phase, of in settings.by_phase.items():
         for test in of.tests:
             wanted |= _shown_in(connection, of, phase, test, now)
-    _replace_disclosures(connection, settings, wanted)
+    d, e = disclosures.c, evaluations.c
+    stored: dict[int, dict[str, int]] = {}
+    for output, metric, evaluation in connection.execute(select(d.output_id, d.metric, d.evaluation_id)):
+        stored.setdefault(output, {})[metric] = evaluation
+    outdated = {one for one, own in stored.items() if one not in wanted or own != wanted[one][0].evaluations}
+    in_order = sorted(outdated)
+    for start in range(0, len(in_order), AT_A_TIME):
+        connection.execute(delete(disclosures).where(d.output_id.in_(in_order[start : start + AT_A_TIME])))
+    new = {one: shown for one, shown in wanted.items() if one not in stored or one in outdated}
+    ids = sorted({evaluation for rung, _ in new.values() for evaluation in rung.evaluations.values()})
+    figures: dict[int, tuple[float | None, ...]] = {}
+    for start in range(0, len(ids), AT_A_TIME):
+        query = select(e.id, e.score, e.low, e.high).where(e.id.in_(ids[start : start + AT_A_TIME]))
+        figures |= {number: tuple(own) for number, *own in connection.execute(query)}
+    infinite = math.inf if measure_of(settings.metric).direction == "lower" else -math.inf
+    rows = []
+    for output, (rung, digits) in new.items():
+        for metric, evaluation in rung.evaluations.items():
+            score, low, high = figures[evaluation]
+            row = {"output_id": output, "metric": metric, "evaluation_id": evaluation, "low": None, "high": None}
+            if rung.informed:
+                row |= {"low": significant(low, digits.ends), "high": significant(high, digits.ends)}
+                row["value"] = significant(score, digits.score)
+            else:
+                row["value"] = infinite if metric == settings.metric and digits.score else None
+            rows.append(row)
+    if rows:
+        connection.execute(insert(disclosures), rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,16 +191,9 @@ class _Output:
     informed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """The evaluations whose figures an output shows, by metric, and their digits.
-
-    In place of a score that is not ``informed``, an infinite one is shown, without an interval or other metrics.
-    """
-
-    evaluations: Mapping[str, int]
-    digits: Digits
-    informed: bool = True
+# The output whose figures an output shows, and their digits. In place of a score that is not informed, an infinite
+# one is shown, without an interval or other metrics.
+_Shown: TypeAlias = tuple[_Output, Digits]
 
 
 def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test, now: datetime) -> dict[int, _Shown]:
@@ -217,7 +222,7 @@ def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test
         if not digits.score or (rung is step and not step.informed):
             rung = first
         stands = step if rung is step else first
-        shown[stands.id] = _Shown(rung.evaluations, digits, rung.informed)
+        shown[stands.id] = rung, digits
     return shown
 
 
@@ -281,7 +286,9 @@ def _scored_outputs(
             climber=first.climber,
             evaluations={metric: one.evaluation for metric, one in scored.items()},
             score=score,
-            informed=floor is None or score is None or not _is_worse(settings, score, floor),
+            informed=floor is None
+            or score is None
+            or _badness(settings, score) - _badness(settings, floor) <= NOISE * abs(floor),
         )
 
 
@@ -296,10 +303,6 @@ def arrived_in(
 def _badness(settings: Settings, score: float) -> float:
     """Return a score turned so that lower is better."""
     return score if measure_of(settings.metric).direction == "lower" else -score
-
-
-def _is_worse(settings: Settings, score: float, floor: float) -> bool:
-    return _badness(settings, score) - _badness(settings, floor) > NOISE * abs(floor)
 
 
 def _rank(settings: Settings, digits: int, output: _Output) -> tuple[bool, bool, float]:
@@ -342,8 +345,7 @@ def _climbed(
             shown[output] = rung
             row_of = {"phase": phase, "test": test.name, "climber": climber, "step": number}
             new.append(row_of | {"output_id": output, "evaluation_id": evaluation, "shown_id": rung})
-    for some in _parts(sorted(changed)):
-        connection.execute(delete(rungs).where(here, rungs.c.climber.in_(some)))
+    connection.execute(delete(rungs).where(here, rungs.c.climber.in_(sorted(changed))))
     if new:
         connection.execute(insert(rungs), new)
     return shown
@@ -354,87 +356,31 @@ def _climb(
 ) -> Iterator[int]:
     """Climb one ladder; yield for each step the output shown from then on.
 
-    A step without a score, or whose score is worse than that of knowing nothing, never moves a ladder.
-    """
-    ladder = Ladder(test.clip, fall=test.step, digits=digits)
-    columns = select(evaluations.c.lines, evaluations.c.losses)
-    for step in steps:
-        evaluation = step.evaluations.get(settings.metric, 0)
-        of = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
-        if step.score is None or of is None:
-            yield step.id
-        elif not step.informed:
-            yield step.id if ladder.shown is None else ladder.shown
-        else:
-            yield ladder.climb(
-                step.id, _losses(settings, step.score, of.lines, of.losses), _badness(settings, step.score)
-            )
-
-
-def _losses(settings: Settings, score: float, lines: int, packed: bytes | None) -> Losses:
-    """Return the line losses that a ladder compares.
-
-    A metric that is not made of losses has the logarithm of the score's distance from the best one in their place or,
-    if there is no best one, of its size, with its sign.
+    A step without a score, or whose score is worse than that of knowing nothing, never moves a ladder. A metric that
+    is not made of losses has the logarithm of the score's distance from the best one in their place or, if there is
+    no best one, of its size, with its sign.
     """
     import numpy as np
 
-    measure = measure_of(settings.metric)
-    if measure.of_losses and packed is not None:
-        return np.array(unpack(packed, lines)[0])
-    if math.isinf(measure.best):
-        return np.arcsinh([_badness(settings, score)])
-    return np.log([max(abs(score - measure.best), SMALLEST)])
-
-
-def _rounded(
-    settings: Settings, shown: _Shown, figures: Sequence[float | None], *, ranks: bool
-) -> dict[str, float | None]:
-    """Return the public figures of an evaluation: its score and the ends of its interval."""
-    score, low, high = figures
-    if not shown.informed:
-        infinite = math.inf if measure_of(settings.metric).direction == "lower" else -math.inf
-        return {"value": infinite if ranks and shown.digits.score else None, "low": None, "high": None}
-    ends = {"low": significant(low, shown.digits.ends), "high": significant(high, shown.digits.ends)}
-    return {"value": significant(score, shown.digits.score), **ends}
-
-
-def _replace_disclosures(connection: Connection, settings: Settings, wanted: Mapping[int, _Shown]) -> None:
-    """Make the stored disclosures those that are wanted; leave alone what is the same."""
-    c = disclosures.c
-    stored: dict[int, dict[str, int]] = {}
-    for output, metric, evaluation in connection.execute(select(c.output_id, c.metric, c.evaluation_id)):
-        stored.setdefault(output, {})[metric] = evaluation
-    nothing = _Shown({}, NO_DIGITS)
-    outdated = [output for output, by in stored.items() if by != wanted.get(output, nothing).evaluations]
-    for some in _parts(outdated):
-        connection.execute(delete(disclosures).where(c.output_id.in_(some)))
-        for output in some:
-            del stored[output]
-    new = {output: shown for output, shown in wanted.items() if shown.evaluations and output not in stored}
-    figures = _figures(connection, {one for shown in new.values() for one in shown.evaluations.values()})
-    rows = []
-    for output, shown in new.items():
-        for metric, evaluation in shown.evaluations.items():
-            row = {"output_id": output, "metric": metric, "evaluation_id": evaluation}
-            rows.append(row | _rounded(settings, shown, figures[evaluation], ranks=metric == settings.metric))
-    if rows:
-        connection.execute(insert(disclosures), rows)
-
-
-def _figures(connection: Connection, ids: set[int]) -> dict[int, tuple[float | None, ...]]:
-    """Read the score of evaluations and the ends of its interval."""
-    e = evaluations.c
-    found: dict[int, tuple[float | None, ...]] = {}
-    for some in _parts(sorted(ids)):
-        rows = connection.execute(select(e.id, e.score, e.low, e.high).where(e.id.in_(some)))
-        found |= {number: tuple(figures) for number, *figures in rows}
-    return found
-
-
-def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Cut ids into parts for a query each."""
-    return (ids[start : start + AT_A_TIME] for start in range(0, len(ids), AT_A_TIME))
+    ladder, measure = Ladder(test.clip, fall=test.step, digits=digits), measure_of(settings.metric)
+    columns = select(evaluations.c.lines, evaluations.c.losses)
+    for step in steps:
+        evaluation = step.evaluations.get(settings.metric, 0)
+        row = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
+        if step.score is None or row is None:
+            yield step.id
+            continue
+        if not step.informed:
+            yield step.id if ladder.shown is None else ladder.shown
+            continue
+        badness = _badness(settings, step.score)
+        if measure.of_losses and row.losses is not None:
+            losses = np.array(unpack(row.losses, row.lines)[0])
+        elif math.isinf(measure.best):
+            losses = np.arcsinh([badness])
+        else:
+            losses = np.log([max(abs(step.score - measure.best), SMALLEST)])
+        yield ladder.climb(step.id, losses, badness)
 
 
 # Stored comparisons
@@ -453,7 +399,7 @@ def complete(connection: Connection, settings: Settings, now: datetime) -> None:
             if of.digits_of(test, now).score:
                 ranking = order.entries(connection, of, test.name, phase, by)
                 placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
-                ids = set(islice(placed, order.MOST_COMPARED))
+                ids = set(islice(placed, order.MAX_COMPARED))
                 if not order.are_compared(connection, of, ids):
                     stored = select(comparisons.c.one_id, comparisons.c.other_id).where(order.are_among(of, ids))
                     pairs = {(one, other) for one, other in connection.execute(stored)}

@@ -15,6 +15,7 @@ import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,7 +28,6 @@ from geval_py.board.settings import (
     AFTER,
     PUBLIC,
     Settings,
-    Test,
     measure_of,
     metrics_of,
     names_of,
@@ -87,71 +87,67 @@ def standings_on(
     now: datetime,
 ) -> Standings:
     """Return the leaderboard as a transaction sees it; its scores must be disclosed already."""
-    in_phase, notes = _present_phase(connection, settings, test, now) if phase is None else (phase, ())
+    in_phase, notes = _present_phase(connection, settings, test, now) if phase is None else (phase, [])
     of = settings.in_phase(_known("phase", in_phase, settings.phase_names))
-    shown = _test_in(settings, of, test, in_phase)
+    tests = {one.name: one for one in of.tests}
+    name = _known("test", test or next(iter(tests)), [one.name for one in settings.tests])
+    if name not in tests:
+        message = f"the phase `{visible(in_phase)}` does not rank `{visible(name)}`"
+        raise UsageError(message=f"{message}\n  it ranks {visible(', '.join(tests))}")
+    shown = tests[name]
     of = replace(of, also=metrics_of(of, shown)[1:])
     by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
-    shown_digits = of.digits_of(shown, now)
-    digits = shown_digits.score
-    ranking = order.entries(connection, of, shown.name, in_phase, by)
-    floor = None if shown.visible else uninformed_score(settings.metric)
+    digits = of.digits_of(shown, now)
     named = zip(settings.metrics, names_of(settings.metrics), strict=True)
     names = tuple(name for metric, name in named if metric in of.metrics)
-    measure = measure_of(settings.metric)
-    entries = tuple(_entry(row, names[1:], shown=digits > 0) for row in ranking)
-    if digits and by == order.GROUPINGS[settings.entries]:
-        entries, more = _with_ranges(connection, settings, entries, floor)
-        notes += more
+    rows = order.entries(connection, of, name, in_phase, by)
+    entries = [_entry(row, names[1:], shown=digits.score > 0) for row in rows]
+    floor = None if shown.visible else uninformed_score(settings.metric)
+    if digits.score and by == order.GROUPINGS[settings.entries]:
+        notes += _add_ranges(connection, settings, entries, floor)
     if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
-        notes += (WORSE.format(figure(floor, digits), names[0]),)
-    if digits and entries:
-        notes += tuple(_part_notes(connection, settings, shown, in_phase, now, entries[0].evaluation_id))
+        notes.append(WORSE.format(figure(floor, digits.score), names[0]))
+    part, last = settings.part_of(shown, in_phase, now), settings.deciding_phase(name)
+    if part and digits.score and entries:
+        e, is_open = evaluations.c, last is not None and last.name == in_phase and part == PUBLIC
+        lines = connection.execute(select(e.lines).where(e.id == entries[0].evaluation_id)).scalar_one()
+        notes.append(OF_PART.format(part, lines) + (f"; {UNDECIDED}" if is_open else ""))
+        if settings.finals and settings.is_decided(shown, in_phase, now):
+            notes.append(FINALS_ONLY.format(settings.finals))
+    measure = measure_of(settings.metric)
     return Standings(
-        test=shown.name,
+        test=name,
         phase=in_phase,
         metric=names[0],
         others=names[1:],
         unit=measure.unit,
         direction=measure.direction,
-        digits=digits,
-        end_digits=shown_digits.ends,
+        digits=digits.score,
+        end_digits=digits.ends,
         by=by,
-        entries=entries,
+        entries=tuple(entries),
         floor=floor,
-        notes=notes,
-        part=settings.part_of(shown, in_phase, now),
+        notes=tuple(notes),
+        part=part,
     )
 
 
 def _present_phase(
     connection: Connection, settings: Settings, test: str | None, now: datetime
-) -> tuple[str, tuple[str, ...]]:
+) -> tuple[str, list[str]]:
     """Return the phase shown by default: the last one until now that ranks the test; and notes for people."""
+
+    def has_entries(phase: str) -> bool:
+        of = settings.in_phase(phase)
+        tests = (one.name for one in of.tests if test in (None, one.name))
+        return any(order.entries(connection, of, name, phase, order.SUBMISSION) for name in tests)
+
     until = settings.phase_names[: settings.phase_names.index(settings.phase_of(now)) + 1]
     ranking = [name for name in until if test is None or settings.in_phase(name).test(test) is not None]
     *earlier, last = ranking or until
-    if last == AFTER and earlier and not _has_entries(connection, settings, test, last):
-        before = earlier[-1]
-        if _has_entries(connection, settings, test, before):
-            return before, (NOTHING_LATER.format(visible(before)),)
-    return last, ()
-
-
-def _has_entries(connection: Connection, settings: Settings, test: str | None, phase: str) -> bool:
-    of = settings.in_phase(phase)
-    tests = (one.name for one in of.tests if test in (None, one.name))
-    return any(order.entries(connection, of, name, phase, order.SUBMISSION) for name in tests)
-
-
-def _test_in(settings: Settings, of: Settings, name: str | None, phase: str) -> Test:
-    """Return a test that a phase ranks, by default its first one; raises UsageError."""
-    tests = {test.name: test for test in of.tests}
-    name = _known("test", name or next(iter(tests)), [test.name for test in settings.tests])
-    if name not in tests:
-        message = f"the phase `{visible(phase)}` does not rank `{visible(name)}`"
-        raise UsageError(message=f"{message}\n  it ranks {visible(', '.join(tests))}")
-    return tests[name]
+    if last == AFTER and earlier and not has_entries(last) and has_entries(earlier[-1]):
+        return earlier[-1], [NOTHING_LATER.format(visible(earlier[-1]))]
+    return last, []
 
 
 def _known(what: str, name: str, names: Sequence[str]) -> str:
@@ -166,69 +162,43 @@ def _known(what: str, name: str, names: Sequence[str]) -> str:
 
 def _entry(row: RowMapping, others: Sequence[str], *, shown: bool) -> Entry:
     """Return an entry without its range; without any figure unless figures may be shown."""
-    told = {name: row[name] for name in order.TOLD}
+    names = (*order.TOLD, "submitter", "variant", "baseline", "arrived", "output_id", "evaluation_id")
+    told = {name: row[name] for name in names}
     told |= {"tags": tuple(row["tags"]), "params": {**row["params"], **row["variant_params"]}}
+    told["links"] = tuple((str(title), str(url)) for title, url in row["links"])
+    figures = {"place": row["place"], "score": row["value"], "low": row["low"], "high": row["high"]}
     return Entry(
-        **told | {"links": tuple((str(title), str(url)) for title, url in row["links"])},
-        place=row["place"] if shown else None,
+        **told,
+        **(figures if shown else dict.fromkeys(figures)),
         shared=row["shared"] and shown,
-        first=None,
-        last=None,
-        groups=(),
-        submitter=row["submitter"],
-        variant=row["variant"],
-        score=row["value"] if shown else None,
-        low=row["low"] if shown else None,
-        high=row["high"] if shown else None,
         others={name: row[f"other{number}"] if shown else None for number, name in enumerate(others)},
-        baseline=row["baseline"],
-        arrived=row["arrived"],
-        output_id=row["output_id"],
-        evaluation_id=row["evaluation_id"],
         held=row["latest_held"] and shown,
     )
 
 
-def _with_ranges(
-    connection: Connection, settings: Settings, entries: tuple[Entry, ...], floor: float | None
-) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Add the range and the groups of each entry that has a place; return the entries, and notes for people.
+def _add_ranges(
+    connection: Connection, settings: Settings, entries: list[Entry], floor: float | None
+) -> Iterator[str]:
+    """Add the range and the groups to each entry that has a place; yield notes for people.
 
     With a ``floor``, entries with an infinite score have none, since their scores are hidden.
     """
-    ranked = [(number, entry) for number, entry in enumerate(entries) if entry.place is not None]
+    ranked = [number for number, entry in enumerate(entries) if entry.place is not None]
     if floor is not None:
-        ranked = [(number, entry) for number, entry in ranked if math.isfinite(entry.score or 0.0)]
-    compared = ranked[: order.MOST_COMPARED]
+        ranked = [number for number in ranked if math.isfinite(entries[number].score or 0.0)]
+    compared = ranked[: order.MAX_COMPARED]
+    scores = [(entries[number].score, entries[number].evaluation_id) for number in compared]
+    ids = {evaluation for _, evaluation in scores}
     if len(compared) < 2:
-        return entries, ()
-    ids = {entry.evaluation_id for _, entry in compared}
-    if not order.are_compared(connection, settings, ids):
-        return entries, ("the entries were not compared yet: no range of places is shown",)
-    scores = [(entry.score, entry.evaluation_id) for _, entry in compared]
-    found = place_ranges.positions(scores, order.p_values(connection, settings, ids), of=len(ranked))
-    shown = list(entries)
-    for (number, entry), at in zip(compared, found, strict=True):
-        shown[number] = replace(entry, first=at.first, last=at.last, groups=at.groups)
-    notes = () if len(ranked) == len(compared) else (SOME_COMPARED.format(len(compared), len(ranked)),)
-    return tuple(shown), notes
-
-
-def _part_notes(
-    connection: Connection, settings: Settings, test: Test, phase: str, now: datetime, evaluation: int
-) -> Iterator[str]:
-    """Name the part of a test that a table shows, with the number of its lines as in an evaluation, and what decides.
-
-    Nothing if the test is not split.
-    """
-    part, last = settings.part_of(test, phase, now), settings.deciding_phase(test.name)
-    if not part:
         return
-    lines = connection.execute(select(evaluations.c.lines).where(evaluations.c.id == evaluation)).scalar_one()
-    is_open = last is not None and last.name == phase and part == PUBLIC
-    yield OF_PART.format(part, lines) + (f"; {UNDECIDED}" if is_open else "")
-    if settings.finals and settings.is_decided(test, phase, now):
-        yield FINALS_ONLY.format(settings.finals)
+    if not order.are_compared(connection, settings, ids):
+        yield "the entries were not compared yet: no range of places is shown"
+        return
+    positions = place_ranges.positions(scores, order.p_values(connection, settings, ids), of=len(ranked))
+    for number, at in zip(compared, positions, strict=True):
+        entries[number] = replace(entries[number], first=at.first, last=at.last, groups=at.groups)
+    if len(ranked) > len(compared):
+        yield SOME_COMPARED.format(len(compared), len(ranked))
 
 
 # Tables for people and for programs
@@ -356,7 +326,17 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         record=_values("low", "high"),
     )
     for metric in standings.others:
-        yield _other_metric(metric, digits)
+        score = _item("others", metric)
+        yield EntryColumn(
+            name=metric,
+            text=partial(_figure, score, digits),
+            alignment="right",
+            record={metric: score},
+            heading=metric,
+            key=score,
+            style="other",
+            sorted_as="number",
+        )
     yield EntryColumn(
         name="group",
         text=groups_text,
@@ -379,35 +359,23 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     )
     yield from TOLD_COLUMNS
     params = sorted({key for entry in standings.entries for key in entry.params})
-    yield EntryColumn(record={f"param {key}": _param(key) for key in params})
+    yield EntryColumn(record={f"param {key}": _item("params", key) for key in params})
 
 
 def _values(*names: str) -> dict[str, Callable[[Entry], object]]:
     return {name: attrgetter(name) for name in names}
 
 
-def _param(key: str) -> Callable[[Entry], object]:
-    return lambda entry: entry.params.get(key)
+def _item(field: str, key: str) -> Callable[[Entry], Any]:
+    return lambda entry: getattr(entry, field).get(key)
+
+
+def _figure(value: Callable[[Entry], float | None], digits: int, entry: Entry) -> str:
+    return figure(value(entry), digits)
 
 
 def _text_column(name: str, *others: str, kept: bool = False, cut: Cut = "end") -> EntryColumn:
     return EntryColumn(name=name, text=attrgetter(name), kept=kept, record=_values(name, *others), cut=cut)
-
-
-def _other_metric(metric: str, digits: int) -> EntryColumn:
-    def score(entry: Entry) -> float | None:
-        return entry.others.get(metric)
-
-    return EntryColumn(
-        name=metric,
-        text=lambda entry: figure(score(entry), digits),
-        alignment="right",
-        record={metric: score},
-        heading=metric,
-        key=score,
-        style="other",
-        sorted_as="number",
-    )
 
 
 TOLD_COLUMNS = (

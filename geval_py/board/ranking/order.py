@@ -35,7 +35,7 @@ KEYS = ("output_id", "submission_id", "evaluation_id", "submitter_id", "arrived"
 TOLD = ("code", "description", "tags", "params", "remark", "links", "affiliation")
 ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 P_VALUES = "counted, or bounded if few"  # how p-values are made; others are made again
-MOST_COMPARED = 500  # entries of a ranking, the first ones
+MAX_COMPARED = 500  # entries of a ranking, the first ones
 TYPES: Mapping[str, TypeEngine[Any]] = {
     **{name: submissions.c[name].type for name in (*TOLD, "arrived", "baseline")},
     **dict.fromkeys(("shared", "latest_held"), sa.Boolean()),

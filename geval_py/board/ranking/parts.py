@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -64,96 +63,69 @@ def part_scores(
     An output whose whole score has no losses, or is of another number of lines than the test has now, has none.
     Raises the errors of :func:`geval_py.board.references.documents_of`.
     """
-    metrics = metrics_of(settings, test)
-    ids = {of[metric] for of in wholes.values() for metric in metrics if metric in of}
-    rows = {row.id: row for row in _read(connection, ids)}
-    made = _Part(settings, test, part)
-    keys = {number: made.key_of(row) for number, row in rows.items()}
-    known = dict(_known(connection, {key[2] for key in keys.values()}))
+    e, metrics = evaluations.c, metrics_of(settings, test)
+    ids = sorted({of[metric] for of in wholes.values() for metric in metrics if metric in of})
+    rows: dict[int, Row[Any]] = {}
+    for start in range(0, len(ids), AT_A_TIME):
+        columns = (e.id, *(e[name] for name in KEY), e.signature, e.lines, e.made)
+        query = select(*columns).where(e.id.in_(ids[start : start + AT_A_TIME]))
+        rows |= {row.id: row for row in connection.execute(query)}
+    keys: dict[int, tuple[str, ...]] = {}
+    for number, row in rows.items():
+        made_with = (row.reference, part, repr(test.split), str(settings.seed), test.documents)
+        reference = sha256("\n".join(made_with).encode()).hexdigest()
+        keys[number] = row.test, row.output_sha256, reference, row.metric, row.version
+    query = select(e.id, e.score, *(e[name] for name in KEY)).where(
+        e.reference.in_({key[2] for key in keys.values()})
+    )
+    known = {
+        tuple(getattr(row, name) for name in KEY): PartScore(row.id, row.score) for row in connection.execute(query)
+    }
+    places_of = cache(partial(_places, settings, test, part))
     found: dict[int, dict[str, PartScore]] = {}
     for output, of in wholes.items():
-        scores: dict[str, PartScore] = {}
+        found[output] = {}
         for metric in (metric for metric in metrics if metric in of):
-            key = keys[of[metric]]
-            if key not in known:
-                ranking = of.get(settings.metric)
-                scored = None if ranking is None else made.scored(connection, rows[of[metric]], rows[ranking])
-                if scored is None:
-                    continue
-                known[key] = _stored(connection, key, scored, rows[of[metric]])
-            scores[metric] = known[key]
-        found[output] = scores
+            key, ranking = keys[of[metric]], of.get(settings.metric)
+            if key not in known and ranking is not None:
+                lines = rows[ranking].lines
+                losses = connection.execute(select(e.losses).where(e.id == ranking)).scalar_one()
+                places = places_of(lines)
+                if losses is not None and places:
+                    statistics = LineStatistics(unpack(losses, lines)).only(places)
+                    scored = _scored(settings, rows[of[metric]], statistics, is_ranking=of[metric] == ranking)
+                    names = ("signature", "lines", "score", "low", "high", "losses")
+                    values = dict(zip(KEY, key, strict=True)) | {name: getattr(scored, name) for name in names}
+                    new = insert(evaluations).values(**values, made=rows[of[metric]].made).returning(e.id)
+                    known[key] = PartScore(int(connection.execute(new).scalar_one()), scored.score)
+            if key in known:
+                found[output][metric] = known[key]
     return found
 
 
-def _read(connection: Connection, ids: Iterable[int]) -> Iterator[Row[Any]]:
-    e, in_order = evaluations.c, sorted(ids)
-    columns = [e.id, *(e[name] for name in KEY), e.signature, e.lines, e.made]
-    for start in range(0, len(in_order), AT_A_TIME):
-        yield from connection.execute(select(*columns).where(e.id.in_(in_order[start : start + AT_A_TIME])))
+def _places(settings: Settings, test: Test, part: str, lines: int) -> list[int]:
+    """Return the places of a part's lines in a test; none if the test has another number of lines."""
+    documents = documents_of(settings, test)
+    if documents is None:
+        documents = [str(line) for line in range(lines)]
+    public = public_lines(documents, test.split, f"{settings.seed} {test.name}")
+    known = range(lines) if len(documents) == lines else ()
+    return [line for line in known if (line in public) == (part == PUBLIC)]
 
 
-def _known(connection: Connection, references: Iterable[str]) -> Iterator[tuple[tuple[str, ...], PartScore]]:
-    e = evaluations.c
-    query = select(e.id, e.score, *(e[name] for name in KEY)).where(e.reference.in_(sorted(references)))
-    for row in connection.execute(query):
-        yield tuple(getattr(row, name) for name in KEY), PartScore(row.id, row.score)
+def _scored(settings: Settings, whole: Row[Any], statistics: LineStatistics, *, is_ranking: bool) -> Scored:
+    """Score an output on a part by the metric of its ``whole`` score; by the ranking metric, with its interval."""
+    from geval_py.board.ranking.uncertainty import with_interval
 
-
-def _stored(connection: Connection, key: tuple[str, ...], scored: Scored, whole: Row[Any]) -> PartScore:
-    of_part = {name: getattr(scored, name) for name in ("signature", "lines", "score", "low", "high", "losses")}
-    values = dict(zip(KEY, key, strict=True)) | of_part | {"made": whole.made}
-    number = connection.execute(insert(evaluations).values(values).returning(evaluations.c.id)).scalar_one()
-    return PartScore(int(number), scored.score)
-
-
-class _Part:
-    """A part of a test as board.yaml and the challenge's files have it now; they are read when a score is missing."""
-
-    def __init__(self, settings: Settings, test: Test, part: str) -> None:
-        self._settings, self._test, self._part = settings, test, part
-        self._places: dict[int, list[int]] = {}
-
-    def key_of(self, whole: Row[Any]) -> tuple[str, ...]:
-        """Return the key of the evaluation of the same content on the part."""
-        test = self._test
-        made_with = (whole.reference, self._part, repr(test.split), str(self._settings.seed), test.documents)
-        reference = sha256("\n".join(made_with).encode()).hexdigest()
-        return whole.test, whole.output_sha256, reference, whole.metric, whole.version
-
-    @cached_property
-    def _documents(self) -> list[str] | None:
-        return documents_of(self._settings, self._test)
-
-    def _places_of(self, lines: int) -> list[int]:
-        """Return the places of the part's lines; none if the test has another number of lines."""
-        if lines not in self._places:
-            documents = [str(line) for line in range(lines)] if self._documents is None else self._documents
-            public = public_lines(documents, self._test.split, f"{self._settings.seed} {self._test.name}")
-            known = range(lines) if len(documents) == lines else ()
-            self._places[lines] = [line for line in known if (line in public) == (self._part == PUBLIC)]
-        return self._places[lines]
-
-    def scored(self, connection: Connection, whole: Row[Any], ranking: Row[Any]) -> Scored | None:
-        """Score an output on the part by the metric of ``whole``, from the losses of the ranking metric."""
-        query = select(evaluations.c.losses).where(evaluations.c.id == ranking.id)
-        packed = connection.execute(query).scalar_one()
-        places = self._places_of(ranking.lines)
-        if packed is None or not places:
-            return None
-        from geval_py.board.ranking.uncertainty import with_interval
-
-        of_part = LineStatistics(unpack(packed, ranking.lines)).only(places)
-        (scheme,) = parse_schemes(whole.metric)
-        score = find_metric(scheme.metric).value(of_part)
-        scored = Scored(
-            test=whole.test,
-            output_sha256=whole.output_sha256,
-            metric=whole.metric,
-            signature=whole.signature,
-            lines=len(places),
-            score=None if math.isnan(score) else score,
-        )
-        if whole.id != ranking.id:
-            return scored
-        return with_interval(replace(scored, losses=pack(of_part.columns)), self._settings.seed)
+    (scheme,) = parse_schemes(whole.metric)
+    score = find_metric(scheme.metric).value(statistics)
+    scored = Scored(
+        test=whole.test,
+        output_sha256=whole.output_sha256,
+        metric=whole.metric,
+        signature=whole.signature,
+        lines=statistics.lines,
+        score=None if math.isnan(score) else score,
+        losses=pack(statistics.columns) if is_ranking else None,
+    )
+    return with_interval(scored, settings.seed) if is_ranking else scored

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from geval_py.board.database.schema import (
     SCORED,
@@ -35,9 +35,9 @@ from geval_py.tables.numbers import significant
 if TYPE_CHECKING:
     from geval_py.board.database.store import Board
 
-MOST_LINES = 20
-MOST_OUTPUTS = 2000  # of which lines are shown, over the whole site
-MOST_LISTED_TESTS = 4
+MAX_LINES = 20
+MAX_OUTPUTS = 2000  # of which lines are shown, over the whole site
+MAX_LISTED_TESTS = 4
 CONTEXT = 60  # characters on each side of a gap
 DIGITS = 4
 
@@ -187,7 +187,7 @@ class SiteView:
         """The tests whose scores stand in lists of submissions: the first ones with a score that is shown."""
         ranked = (one for one in self.submissions if one.is_ranked)
         scored = {output.test for one in ranked for output in one.outputs if output.figures}
-        return tuple(test for test in self.tests if test.name in scored)[:MOST_LISTED_TESTS]
+        return tuple(test for test in self.tests if test.name in scored)[:MAX_LISTED_TESTS]
 
     @property
     def updated(self) -> datetime | None:
@@ -199,61 +199,51 @@ class SiteView:
 # The worst lines of an output, only for test sets whose answers are public
 
 
-class LineTables:
-    """A function from an output to its worst lines; reads the texts of a test set once."""
+def line_reader(connection: Connection, settings: Settings) -> Callable[[Test, OutputView], Sequence[LineView]]:
+    """Return a function from an output to its lines with the greatest losses, the worst first.
 
-    def __init__(self, connection: Connection, settings: Settings) -> None:
-        self._connection, self._settings = connection, settings
-        self._texts: dict[str, list[tuple[str, str, str]]] = {}
-        self._left = MOST_OUTPUTS
+    It gives no line if the answers of the test are hidden, if its scores follow a ladder, for a metric that is not
+    computed from losses, and of more than MAX_OUTPUTS outputs. It reads the texts of a test set once.
+    """
+    measure, texts, left = measure_of(settings.metric), dict[str, list[tuple[str, str, str]]](), [MAX_OUTPUTS]
+    columns = select(evaluations.c.lines, evaluations.c.losses)
 
-    @cached_property
-    def _is_made_of_losses(self) -> bool:
-        return measure_of(self._settings.metric).of_losses
+    def read_texts(test: str) -> Iterator[tuple[str, str, str]]:
+        """Yield the text before each gap, the word, and the text after it, from the last two columns of the input."""
+        expected = list(lines.read_lines(expected_of(settings.challenge, settings.answers, test)))
+        path = input_of(settings.challenge, test)
+        inputs = list(islice(lines.read_lines(path), len(expected))) if path else []
+        inputs += [""] * (len(expected) - len(inputs))
+        for line, word in zip(inputs, expected, strict=True):
+            _, before, after = ["", "", *line.split("\t")][-3:]
+            head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
+            yield head, word, after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
 
-    def __call__(self, test: Test, output: OutputView) -> Sequence[LineView]:
-        """Return the lines with the greatest losses, the worst first.
-
-        Empty if the answers of the test are hidden, if its scores follow a ladder, and for a metric that is not
-        computed from losses.
-        """
-        if not test.visible or test.ladder or not self._is_made_of_losses or not self._left:
+    def worst_lines(test: Test, output: OutputView) -> Sequence[LineView]:
+        if not test.visible or test.ladder or not measure.of_losses or not left[0]:
             return ()
-        losses = self._losses(output)
-        worst = heapq.nsmallest(MOST_LINES, range(len(losses)), key=lambda line: (-losses[line], line))
+        row = connection.execute(columns.where(evaluations.c.id == output.evaluation_id)).first()
+        losses = [] if row is None or row.losses is None else list(unpack(row.losses, row.lines)[0])
+        worst = heapq.nsmallest(MAX_LINES, range(len(losses)), key=lambda line: (-losses[line], line))
         if not worst:
             return ()
-        self._left -= 1
-        texts = self._texts_of(test.name)
-        return [self._line(line, losses[line], texts[line]) for line in worst if line < len(texts)]
+        left[0] -= 1
+        if test.name not in texts:
+            texts[test.name] = list(read_texts(test.name))
+        of_test = texts[test.name]
+        return [
+            LineView(
+                line=line + 1,
+                score=significant(measure.formula((losses[line],), 1), DIGITS) or 0.0,
+                before=of_test[line][0],
+                expected=of_test[line][1],
+                after=of_test[line][2],
+            )
+            for line in worst
+            if line < len(of_test)
+        ]
 
-    def _line(self, line: int, loss: float, texts: tuple[str, str, str]) -> LineView:
-        score = significant(measure_of(self._settings.metric).formula((loss,), 1), DIGITS) or 0.0
-        before, expected, after = texts
-        return LineView(line=line + 1, score=score, expected=expected, before=before, after=after)
-
-    def _losses(self, output: OutputView) -> list[float]:
-        columns = select(evaluations.c.lines, evaluations.c.losses)
-        of = self._connection.execute(columns.where(evaluations.c.id == output.evaluation_id)).first()
-        return [] if of is None or of.losses is None else list(unpack(of.losses, of.lines)[0])
-
-    def _texts_of(self, test: str) -> list[tuple[str, str, str]]:
-        if test not in self._texts:
-            settings = self._settings
-            expected = list(lines.read_lines(expected_of(settings.challenge, settings.answers, test)))
-            place = input_of(settings.challenge, test)
-            inputs = list(islice(lines.read_lines(place), len(expected))) if place else []
-            inputs += [""] * (len(expected) - len(inputs))
-            self._texts[test] = [_in_context(*pair) for pair in zip(inputs, expected, strict=True)]
-        return self._texts[test]
-
-
-def _in_context(line: str, expected: str) -> tuple[str, str, str]:
-    """Return the text before the gap, the word, and the text after it, from the last two columns of the input."""
-    _, before, after = ["", "", *line.split("\t")][-3:]
-    head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
-    tail = after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
-    return head, expected, tail
+    return worst_lines
 
 
 # Reading, from one state of the database and from the challenge's public files
@@ -262,34 +252,33 @@ def _in_context(line: str, expected: str) -> tuple[str, str, str]:
 @contextmanager
 def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[SiteView]:
     """Read what a site shows now; the lines of outputs only within the block. Raises StoreError, DataError."""
-    with disclosure.disclosed(board, now) as connection:
-        yield _view(connection, board.settings, now, organiser=organiser)
-
-
-def _view(connection: Connection, settings: Settings, now: datetime, *, organiser: bool) -> SiteView:
-    phase = settings.phase_of(now)
-    found = tuple(_submissions(connection, settings))
-    names = settings.phase_names
+    settings = board.settings
+    phase, names = settings.phase_of(now), settings.phase_names
     until = {name: settings.in_phase(name) for name in names[: names.index(phase) + 1]}
     readme = os.path.join(settings.challenge, challenge.README_FILE)
-    standings = {
-        (test.name, name): leaderboard.standings_on(connection, settings, test.name, phase=name, now=now)
-        for name, of in until.items()
-        for test in of.tests
-    }
-    return SiteView(
-        settings=settings,
-        metrics=names_of(settings.metrics),
-        phase=phase,
-        digits={(test.name, name): of.digits_of(test, now) for name, of in until.items() for test in of.tests},
-        standings=standings,
-        submissions=found,
-        announcements=announcements_of(connection),
-        readme=read_text(readme) if os.path.isfile(readme) else "",
-        lines_of=LineTables(connection, settings),
-        advice=_advice,
-        likenesses=tuple(likeness.likenesses(connection, settings)) if organiser else None,
-    )
+    tables = [(test, name, of) for name, of in until.items() for test in of.tests]
+
+    def advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
+        """Advise on changing places; only the entries that are compared with each other."""
+        return place_ranges.what_it_takes(standings, entry) if (entry.place or 0) <= order.MAX_COMPARED else ()
+
+    with disclosure.disclosed(board, now) as connection:
+        yield SiteView(
+            settings=settings,
+            metrics=names_of(settings.metrics),
+            phase=phase,
+            digits={(test.name, name): of.digits_of(test, now) for test, name, of in tables},
+            standings={
+                (test.name, name): leaderboard.standings_on(connection, settings, test.name, phase=name, now=now)
+                for test, name, _ in tables
+            },
+            submissions=tuple(_submissions(connection, settings)),
+            announcements=announcements_of(connection),
+            readme=read_text(readme) if os.path.isfile(readme) else "",
+            lines_of=line_reader(connection, settings),
+            advice=advice,
+            likenesses=tuple(likeness.likenesses(connection, settings)) if organiser else None,
+        )
 
 
 def announcements_of(connection: Connection) -> tuple[Announcement, ...]:
@@ -298,86 +287,56 @@ def announcements_of(connection: Connection) -> tuple[Announcement, ...]:
     return tuple(Announcement(number=row.id, moment=row.moment, text=row.text) for row in rows)
 
 
-def _advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
-    """Advise on changing places; only the entries that are compared with each other."""
-    return place_ranges.what_it_takes(standings, entry) if (entry.place or 0) <= order.MOST_COMPARED else ()
-
-
 def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:
-    """Yield all submissions, the latest first."""
-    own_files, own_outputs = _files(connection), _outputs(connection, settings)
-    query = select(submissions, submitters.c.name.label("submitter")).join(
-        submitters, submitters.c.id == submissions.c.submitter_id
+    """Yield all submissions, the latest first: the columns that are fields of a view, and nothing else."""
+    own_files: dict[int, list[FileView]] = defaultdict(list)
+    in_order = select(files).order_by(files.c.submission_id, files.c.name)
+    for file in connection.execute(in_order):
+        own_files[file.submission_id].append(FileView(name=file.name, bytes=file.bytes, sha256=file.sha256))
+    own_outputs = _outputs(connection, settings)
+    columns = [submissions.c[one.name] for one in fields(SubmissionView) if one.name in submissions.c]
+    query = select(submissions.c.id, submitters.c.name.label("submitter"), *columns).join_from(
+        submissions, submitters
     )
-    for row in connection.execute(query.order_by(submissions.c.arrived.desc(), submissions.c.id.desc())):
-        yield _submission(row, tuple(own_files.get(row.id, ())), tuple(own_outputs.get(row.id, ())))
-
-
-def _submission(row: Row[Any], files: tuple[FileView, ...], outputs: tuple[OutputView, ...]) -> SubmissionView:
-    told = {one.name: getattr(row, one.name) for one in fields(SubmissionView) if one.name in submissions.c}
-    told["tags"] = tuple(map(str, row.tags))
-    told["params"] = _texts(row.params)
-    told["links"] = tuple((str(title), str(url)) for title, url in row.links)
-    told["problems"] = tuple(row.problems)
-    return SubmissionView(**told, submitter=row.submitter, files=files, outputs=outputs)
-
-
-def _texts(params: Mapping[str, object]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in params.items()}
-
-
-def _files(connection: Connection) -> dict[int, list[FileView]]:
-    found: dict[int, list[FileView]] = defaultdict(list)
-    query = select(files.c.submission_id, files.c.name, files.c.bytes, files.c.sha256)
-    for row in connection.execute(query.order_by(files.c.submission_id, files.c.name)):
-        found[row.submission_id].append(FileView(name=row.name, bytes=row.bytes, sha256=row.sha256))
-    return found
+    for row in connection.execute(query.order_by(submissions.c.arrived.desc(), submissions.c.id.desc())).mappings():
+        told: dict[str, Any] = {str(name): value for name, value in row.items() if name != "id"}
+        told |= {"tags": tuple(map(str, row["tags"])), "problems": tuple(row["problems"])}
+        told["params"] = {str(name): str(value) for name, value in row["params"].items()}
+        told["links"] = tuple((str(title), str(url)) for title, url in row["links"])
+        told |= {"files": tuple(own_files.get(row["id"], ())), "outputs": tuple(own_outputs.get(row["id"], ()))}
+        yield SubmissionView(**told)
 
 
 def shown_outputs(connection: Connection, settings: Settings, code: str) -> list[OutputView]:
     """Read the outputs of a submission, with what anyone may see of their scores; none unless it may be ranked."""
     is_ranked = submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
     own = select(submissions.c.id).where(submissions.c.code == code, *is_ranked)
-    found = _outputs(connection, settings, outputs.c.submission_id.in_(own))
-    return [output for of in found.values() for output in of]
+    by_submission = _outputs(connection, settings, outputs.c.submission_id.in_(own))
+    return [output for own_outputs in by_submission.values() for output in own_outputs]
 
 
 def _outputs(connection: Connection, settings: Settings, *which: ColumnElement[bool]) -> dict[int, list[OutputView]]:
     """Read the outputs by submission, with their disclosed figures alone; ``which`` are conditions for outputs."""
-    figures, evaluations = _figures(connection, settings, *which)
-    found: dict[int, list[OutputView]] = defaultdict(list)
-    query = select(outputs).where(*which).order_by(outputs.c.submission_id, outputs.c.test, outputs.c.variant)
-    for row in connection.execute(query):
-        output = OutputView(
-            id=row.id,
-            test=row.test,
-            variant=row.variant,
-            params=_texts(row.params),
-            figures=figures.get(row.id, {}),
-            evaluation_id=evaluations.get(row.id),
-        )
-        found[row.submission_id].append(output)
-    return found
-
-
-def _figures(
-    connection: Connection, settings: Settings, *which: ColumnElement[bool]
-) -> tuple[dict[int, dict[str, Figures]], dict[int, int]]:
-    """Read the disclosed figures, by output and name of the metric, and the evaluation that ranks each output."""
     names = dict(zip(settings.metrics, names_of(settings.metrics), strict=True))
-    figures: dict[int, dict[str, Figures]] = defaultdict(dict)
-    evaluations: dict[int, int] = {}
-    of = disclosures.c
-    query = select(of.output_id, of.metric, of.evaluation_id, of.value, of.low, of.high)
-    if which:
-        query = query.join(outputs, outputs.c.id == of.output_id).where(*which)
-    rows = {(row.output_id, row.metric): row for row in connection.execute(query)}
-    for (output, metric), row in sorted(rows.items(), key=lambda item: item[0][0]):
-        if metric == settings.metric:
-            evaluations[output] = row.evaluation_id
-        if metric in names:
-            figures[output][metric] = Figures(value=row.value, low=row.low, high=row.high)
-    return {
-        output: {names[metric]: by[metric] for metric in settings.metrics if metric in by}
-        for output, by in figures.items()
-    }, evaluations
+    o, d = outputs.c, disclosures.c
+    columns = (o.id, o.submission_id, o.test, o.variant, o.params, d.metric, d.evaluation_id, d.value, d.low, d.high)
+    query = select(*columns).join_from(outputs, disclosures, d.output_id == o.id, isouter=True).where(*which)
+    rows = connection.execute(query.order_by(o.submission_id, o.test, o.variant, o.id))
+    views: dict[int, list[OutputView]] = defaultdict(list)
+    for number, of_output in groupby(rows, key=lambda row: row.id):
+        by_metric = {row.metric: row for row in of_output}
+        first, ranking = next(iter(by_metric.values())), by_metric.get(settings.metric)
+        output = OutputView(
+            id=number,
+            test=first.test,
+            variant=first.variant,
+            params={str(name): str(value) for name, value in first.params.items()},
+            figures={
+                names[metric]: Figures(value=row.value, low=row.low, high=row.high)
+                for metric in settings.metrics
+                if (row := by_metric.get(metric)) is not None
+            },
+            evaluation_id=None if ranking is None else ranking.evaluation_id,
+        )
+        views[first.submission_id].append(output)
+    return views

@@ -204,7 +204,7 @@ def test_a_score_that_says_the_contrary_of_the_mean_loss_is_surely_nothing(tmp_p
 
 
 def test_of_a_long_ranking_the_first_are_compared(rows, monkeypatch):
-    monkeypatch.setattr(order, "MOST_COMPARED", 3)
+    monkeypatch.setattr(order, "MAX_COMPARED", 3)
     for number in range(5):
         rows.submit(f"s{number}", some_losses(number))
     shown = rows.standings()

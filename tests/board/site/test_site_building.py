@@ -355,7 +355,7 @@ def test_advice_is_for_the_entries_that_are_compared(tmp_path, monkeypatch):
     for name, score in [("one", 80.0), ("two", 90.0)]:
         rows.submit(name, score)
     rows.submit("nothing", 100.0, baseline=True)
-    monkeypatch.setattr("geval_py.board.ranking.order.MOST_COMPARED", 1)
+    monkeypatch.setattr("geval_py.board.ranking.order.MAX_COMPARED", 1)
     rows.refresh()
     with loaded(rows.board, now=ROWS_NOW) as view:
         standings = view.standings["test-A", view.phase]
