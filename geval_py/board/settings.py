@@ -34,6 +34,7 @@ from geval_py.board.strict_yaml import (
     read_mapping,
     read_object,
     readers_of,
+    real,
     several,
     some_text,
 )
@@ -129,8 +130,8 @@ class Test:
     disclosed: Annotated[int, number(most=MAX_DIGITS)] = DIGITS
     disclosed_after: Annotated[int, number(most=MAX_DIGITS)] = DIGITS
     ladder: Annotated[bool, strict_yaml.flag] = False
-    clip: Annotated[float, strict_yaml.positive] = 20.0
-    step: Annotated[float, strict_yaml.not_negative] = STEP
+    clip: Annotated[float, real(positive=True)] = 20.0
+    step: Annotated[float, real(positive=False)] = STEP
     show: Annotated[str, one_of((BEST, ALL))] = BEST
     split: Annotated[float, _share] = 0.0
     documents: Annotated[str, some_text] = ""

@@ -136,29 +136,19 @@ def number(least: int = 0, most: int = MAX_NUMBER) -> Reader:
     return read
 
 
-def positive(node: yaml.Node, document: Document) -> float:
-    """Read a finite number above 0."""
-    value = _finite(node, document)
-    if not value > 0:
-        raise WrongValueError("is a number above 0")
-    return value
+def real(*, positive: bool) -> Reader:
+    """Return a reader of a finite number above 0 or, unless ``positive``, 0 or above."""
 
+    def read(node: yaml.Node, document: Document) -> float:
+        try:
+            value = float(text(node, document))
+        except ValueError:
+            value = math.nan
+        if not (0 < value < math.inf or (value == 0 and not positive)):
+            raise WrongValueError("is a number above 0" if positive else "is a number, 0 or above")
+        return value
 
-def not_negative(node: yaml.Node, document: Document) -> float:
-    """Read a finite number, 0 or above."""
-    value = _finite(node, document)
-    if not value >= 0:
-        raise WrongValueError("is a number, 0 or above")
-    return value
-
-
-def _finite(node: yaml.Node, document: Document) -> float:
-    """Read a number; NaN if it is none, or not finite."""
-    try:
-        value = float(text(node, document))
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+    return read
 
 
 def one_of(choices: Sequence[str]) -> Reader:

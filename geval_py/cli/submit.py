@@ -13,7 +13,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
@@ -30,7 +30,7 @@ from geval_py.text import named, shows_colours, visible, width_of
 TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 SECONDS = 60  # for which the server's answer is waited for
-MOST_PLACES = 3  # that are shown of each problem
+MAX_PLACES = 3  # that are shown of each problem
 PAUSE_SECONDS, LONGEST_PAUSE = 1.0, 15.0  # between two looks at an upload
 FINE = ("scored", "done")
 NOT_SHOWN = "–"  # in the place of a score that the pages do not show
@@ -99,7 +99,10 @@ def run_submit(given: argparse.Namespace) -> int:
     if given.no_wait:
         sys.stdout.write(json_text(json.loads(sent["receipt"])))
         return 0
-    found = _settled(f"{base}/api/uploads/{quote(str(sent['number']))}", token)
+    pause = PAUSE_SECONDS
+    while not (found := _ask(Request(f"{base}/api/uploads/{quote(str(sent['number']))}"), token)).get("settled"):
+        time.sleep(pause)
+        pause = min(pause * 1.3, LONGEST_PAUSE)
     sys.stdout.writelines(f"{visible(line)}\n" for line in _told(found, base))
     return int(found["state"] not in FINE)
 
@@ -148,7 +151,7 @@ def _check(path: str) -> None:
     is_folder = os.path.isdir(path)
     paths = [os.path.join(path, *one.split("/")) for one in _members(path) if "/" in one] if is_folder else [path]
     found = [one for one in targets.find_targets(paths) if isinstance(one, targets.Target)]
-    report = check_targets(found, rules.select_rules(None), max_places=MOST_PLACES, progress_of=terminal.ProgressBar)
+    report = check_targets(found, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
     if report.status:
         shown = problem_formats.render(report, "text", colour=shows_colours(sys.stderr), width=width_of(sys.stderr))
         sys.stderr.write(shown)
@@ -199,8 +202,10 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
         with build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
             found = json.load(answer)
     except HTTPError as error:
-        with error:
-            raise SubmitError(reason=_reason(error)) from None
+        reason = f"the board answers with status {error.code}"
+        with error, suppress(ValueError, KeyError, TypeError, OSError):
+            reason = "the board does not know this token" if error.code == 401 else str(json.load(error)["error"])
+        raise SubmitError(reason=reason) from None
     except URLError as error:
         raise SubmitError(reason=f"the board does not answer ({error.reason})") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -208,15 +213,6 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise SubmitError(reason="the board's answer is not that of a geval board")
     return found
-
-
-def _reason(error: HTTPError) -> str:
-    if error.code == 401:
-        return "the board does not know this token"
-    try:
-        return str(json.load(error)["error"])
-    except (ValueError, KeyError, TypeError, OSError):
-        return f"the board answers with status {error.code}"
 
 
 def _send(url: str, token: str, path: str) -> dict[str, Any]:
@@ -242,17 +238,6 @@ class _Watched:
         data: bytes = self._file.read(size)
         self._progress(self._file.tell(), self._size)
         return data
-
-
-def _settled(url: str, token: str) -> dict[str, Any]:
-    """Wait until an upload is settled, and return it."""
-    pause = PAUSE_SECONDS
-    while True:
-        found = _ask(Request(url), token)
-        if found.get("settled"):
-            return found
-        time.sleep(pause)
-        pause = min(pause * 1.3, LONGEST_PAUSE)
 
 
 def _told(found: dict[str, Any], base: str) -> Iterator[str]:

@@ -94,9 +94,9 @@ def undefended(board, patch, *, ladder=False, rejects=False):
     patch.setattr(disclosure, "Ladder", OldLadder)
     test = replace(board.settings.tests[0], disclosed=4, ladder=ladder, show=ALL, step=0.0)
     if rejects:
-        patch.setattr(rules, "RULES", tuple(rule.replace(needs_answers=False) for rule in rules.RULES))
+        patch.setattr(rules, "RULES", tuple(replace(rule, needs_answers=False) for rule in rules.RULES))
         target, check = child.target_of, child.check
-        patch.setattr(child, "target_of", lambda *words: target(*words).replace(words_are_plain=True))
+        patch.setattr(child, "target_of", lambda *words: replace(target(*words), words_are_plain=True))
         patch.setattr(
             child,
             "check",

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.explaining.significance import Array, Flags
+    from geval_py.explaining.significance import Array
 
 TOLERANCE = 0.1  # nats
-LEAST_SHARE = 0.9  # of lines, beyond chance
-LEAST_CORRELATION = 0.999
-MOST_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
-MOST_LINES = 10_000  # of more lines, as many are compared, at equal distances
-MOST_PAIRS = 1000  # the most alike
+MIN_SHARE = 0.9  # of lines, beyond chance
+MIN_CORRELATION = 0.999
+MAX_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
+MAX_LINES = 10_000  # of more lines, as many are compared, at equal distances
+MAX_PAIRS = 1000  # the most alike
 FREQUENCY = 4.0  # of the cosines that screen the pairs, in radians a nat
 SCREENED = 0.72  # 0.9 cos(0.4) - 0.1 = 0.729 is the least mean cosine of losses that are alike on 90 % of lines
 ROUNDING = 1e-9
@@ -101,20 +101,6 @@ def likeness_document(pairs: Sequence[Likeness]) -> dict[str, Any]:
 def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]:
     """Yield the pairs of outputs of different submitters that are much alike, the most alike first; baselines too."""
     tolerance = TOLERANCE if measure_of(settings.metric).in_nats else NOISE
-    for test in settings.tests:
-        by_lines: dict[int, list[Row[Any]]] = {}
-        for row in _latest_outputs(connection, settings, test.name):
-            by_lines.setdefault(row.lines, []).append(row)
-        found = [pair for rows in by_lines.values() for pair in _alike(test.name, rows, tolerance)]
-        found.sort(key=lambda pair: (pair.same / pair.lines, pair.correlation), reverse=True)
-        seen: set[tuple[str, str]] = set()
-        for pair in found:
-            if (pair.one, pair.other) not in seen and len(seen) < MOST_PAIRS:
-                seen.add((pair.one, pair.other))
-                yield pair
-
-
-def _latest_outputs(connection: Connection, settings: Settings, test: str) -> list[Row[Any]]:
     columns = (submissions.c.code, submitters.c.name, submitters.c.id, evaluations.c.lines, evaluations.c.losses)
     query = (
         select(*columns)
@@ -122,30 +108,49 @@ def _latest_outputs(connection: Connection, settings: Settings, test: str) -> li
         .join(outputs, outputs.c.submission_id == submissions.c.id)
         .join(scores, scores.c.output_id == outputs.c.id)
         .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
-        .where(outputs.c.test == test, scores.c.metric == settings.metric, evaluations.c.losses.is_not(None))
+        .where(scores.c.metric == settings.metric, evaluations.c.losses.is_not(None))
         .where(submissions.c.state == schema.SCORED)
         .order_by(submissions.c.arrived.desc(), outputs.c.id)
     )
-    return list(connection.execute(query.limit(MOST_OUTPUTS)))
+    for test in settings.tests:
+        by_lines: dict[int, list[Any]] = {}
+        for row in connection.execute(query.where(outputs.c.test == test.name).limit(MAX_OUTPUTS)):
+            by_lines.setdefault(row.lines, []).append(row)
+        found = [pair for rows in by_lines.values() for pair in _alike(test.name, rows, tolerance)]
+        found.sort(key=lambda pair: (pair.same / pair.lines, pair.correlation), reverse=True)
+        seen: set[tuple[str, str]] = set()
+        for pair in found:
+            if (pair.one, pair.other) not in seen and len(seen) < MAX_PAIRS:
+                seen.add((pair.one, pair.other))
+                yield pair
 
 
 def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Likeness]:
-    """Yield the pairs that are much alike, of outputs with the same number of lines."""
+    """Yield the pairs that are much alike, of outputs with the same number of lines.
+
+    Two products of matrices of cosines screen them: where too few lines are the same, the mean cosine is too small.
+    """
     import numpy as np
 
-    step = -(-rows[0].lines // MOST_LINES)
+    step = -(-rows[0].lines // MAX_LINES)
     losses = np.array([np.array(unpack(row.losses, row.lines)[0])[::step] for row in rows])
     losses = np.nan_to_num(losses, copy=False, nan=INFINITE, posinf=INFINITE)
+    lines = losses.shape[1]
+    angles = losses * FREQUENCY
+    cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    similar = (cosines @ cosines.T + sines @ sines.T) / np.float32(lines) >= SCREENED
     whose = np.array([row.id for row in rows])
-    ranks, similar = _standard_ranks(losses), _similar(losses)
+    ranks = _standard_ranks(losses)
     correlations = ranks @ ranks.T
     for number, row in enumerate(rows):
-        correlated = correlations[number] >= LEAST_CORRELATION
+        correlated = correlations[number] >= MIN_CORRELATION
         later = np.arange(len(rows)) > number
         others = np.flatnonzero(later & (whose != whose[number]) & (correlated | similar[number]))
         for other in others.tolist():
             same = int((np.abs(losses[number] - losses[other]) <= tolerance).sum())
             if correlated[other] or _is_more_than_chance(losses[number], losses[other], same, tolerance):
+                apart = (ranks[number] - ranks[other]).astype("f8")  # so that equal ranks give exactly 1
+                is_ranked = ranks[number].any() and ranks[other].any()
                 yield Likeness(
                     test=test,
                     one=row.code,
@@ -153,8 +158,8 @@ def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Li
                     other=rows[other].code,
                     other_submitter=rows[other].name,
                     same=same,
-                    lines=losses.shape[1],
-                    correlation=_correlation(ranks[number], ranks[other]),
+                    lines=lines,
+                    correlation=1 - float((apart * apart).sum()) / 2 if is_ranked else 0.0,
                 )
 
 
@@ -162,22 +167,13 @@ def _is_more_than_chance(one: Array, other: Array, same: int, tolerance: float) 
     """Whether more lines are the same than two columns with these losses, in any order, would have by chance."""
     import numpy as np
 
-    if same < LEAST_SHARE * len(one):
+    if same < MIN_SHARE * len(one):
         return False
     in_order = np.sort(other)
     ends = np.searchsorted(in_order, one + tolerance, "right") - np.searchsorted(in_order, one - tolerance, "left")
     chance = float(ends.mean()) / len(one)
     is_equal = float(np.abs(one - other).max()) <= ROUNDING
-    return is_equal or same / len(one) - chance >= LEAST_SHARE * (1 - chance) > 0
-
-
-def _similar(losses: Array) -> Flags:
-    """Screen the pairs: False where fewer lines are the same than are needed; two products of matrices."""
-    import numpy as np
-
-    angles = losses * FREQUENCY
-    cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-    return (cosines @ cosines.T + sines @ sines.T) / np.float32(losses.shape[1]) >= SCREENED
+    return is_equal or same / len(one) - chance >= MIN_SHARE * (1 - chance) > 0
 
 
 def _standard_ranks(losses: Array) -> NDArray[np.float32]:
@@ -195,9 +191,3 @@ def _standard_ranks(losses: Array) -> NDArray[np.float32]:
         if spread:
             ranks[number] = (middles / spread)[of_line]
     return ranks
-
-
-def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    """Return the correlation of two rows of ranks; exactly 1 if they are equal."""
-    apart = (one - other).astype("f8")
-    return 1 - float((apart * apart).sum()) / 2 if one.any() and other.any() else 0.0

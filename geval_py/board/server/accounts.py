@@ -39,6 +39,7 @@ SIGN_IN_TIME = timedelta(minutes=15)  # that somebody may be away, at another si
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # what a token may do; each includes the next
 LONGEST_EMAIL = 254  # characters, RFC 5321
+CLOSED = "this account was closed by the organiser"
 MAX_KEPT_HOURS = 48  # of the table of rates
 
 
@@ -231,7 +232,7 @@ def _accept(connection: Connection, row: Row[Any], now: datetime) -> Account:
         return _new_account(connection, **row.data, now=now)
     known = account(connection, row.account_id)
     if known is None:
-        raise RefusedError(reason="this account was closed by the organiser")
+        raise RefusedError(reason=CLOSED)
     return known
 
 
@@ -274,32 +275,26 @@ def identified(connection: Connection, who: Identity, signed_in: int | None, now
     if known is not None:
         found = account(connection, known)
         if found is None:
-            raise RefusedError(reason="this account was closed by the organiser")
+            raise RefusedError(reason=CLOSED)
         return found
     found = account(connection, signed_in) if signed_in is not None else None
     if found is None and who.email:
-        found = _account_at(connection, who.email) or _invited_at(connection, who.email, now)
+        email = who.email.lower()
+        query = select(accounts.c.id, accounts.c.disabled).where(func.lower(accounts.c.email) == email)
+        rows = connection.execute(query).all()
+        if len(rows) == 1:
+            found = account(connection, rows[0].id)
+            if found is None:
+                raise RefusedError(reason=CLOSED)
+        else:
+            is_open = secrets.c.kind == INVITATION, secrets.c.used.is_(None), secrets.c.expires >= now.astimezone(UTC)
+            invited = select(secrets).where(*is_open, secrets.c.account_id.is_(None)).order_by(secrets.c.made.desc())
+            theirs = (row for row in connection.execute(invited).all() if row.data["email"].lower() == email)
+            row = next(theirs, None)
+            found = None if row is None else _accept(connection, row, now)
     if found is not None:
         _remember(connection, who, found, now)
     return found
-
-
-def _account_at(connection: Connection, email: str) -> Account | None:
-    query = select(accounts.c.id, accounts.c.disabled).where(func.lower(accounts.c.email) == email.lower())
-    rows = connection.execute(query).all()
-    if len(rows) != 1:
-        return None
-    if rows[0].disabled is not None:
-        raise RefusedError(reason="this account was closed by the organiser")
-    return account(connection, rows[0].id)
-
-
-def _invited_at(connection: Connection, email: str, now: datetime) -> Account | None:
-    is_open = secrets.c.kind == INVITATION, secrets.c.used.is_(None), secrets.c.expires >= now.astimezone(UTC)
-    query = select(secrets).where(*is_open, secrets.c.account_id.is_(None)).order_by(secrets.c.made.desc())
-    rows = (row for row in connection.execute(query).all() if row.data["email"].lower() == email.lower())
-    row = next(rows, None)
-    return None if row is None else _accept(connection, row, now)
 
 
 def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Account:

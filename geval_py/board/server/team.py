@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -126,7 +126,7 @@ def upload_state(request: Request) -> Response:
     document = {name: getattr(upload, name) for name in names}
     document |= {"settled": upload.is_settled, "arrived": written(upload.arrived), "problems": list(upload.problems)}
     left = {"used": quota.used, "allowed": quota.allowed, "day": quota.day, "zone": str(settings.zone)}
-    return JSONResponse(document | {"scores": [asdict(score) for score in scores], "quota": left})
+    return JSONResponse(document | {"scores": scores, "quota": left})
 
 
 async def report(request: Request) -> Response:

@@ -187,7 +187,7 @@ def mark_of(folder: str) -> dict[str, object] | None:
 # The Atom feed (RFC 4287) of the latest submissions. Ids are `tag:` URIs (RFC 4151), the same at every address.
 
 
-MOST_ENTRIES = 50
+MAX_ENTRIES = 50
 NOBODY = "geval.invalid"  # the authority of a board that has no address
 BEGINNING = "1970-01-01T00:00:00Z"
 
@@ -201,7 +201,7 @@ def feed(view: SiteView) -> str:
         base=f"{address.rstrip('/')}/" if address else "",
         identity=identity(view.settings),
         tag_of=lambda code, arrived: f"tag:{authority(view.settings)},{arrived:%Y-%m-%d}:{code}",
-        submissions=[one for one in view.submissions if not one.withdrawn][:MOST_ENTRIES],
+        submissions=[one for one in view.submissions if not one.withdrawn][:MAX_ENTRIES],
         beginning=BEGINNING,
     )
 

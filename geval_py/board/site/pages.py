@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from itertools import chain
@@ -12,12 +11,12 @@ from typing import Any
 
 from markupsafe import escape
 
-from geval_py.board.ranking.leaderboard import EntryColumn, page_columns, standings_document, standings_records
+from geval_py.board.ranking.leaderboard import page_columns, standings_document, standings_records
 from geval_py.board.settings import Test
 from geval_py.board.site import files, rendering, site_charts, submission_pages
 from geval_py.board.site.view import SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
-from geval_py.reports.charts import Scale, Tick
+from geval_py.reports.charts import Scale
 from geval_py.tables.escapes import json_list_text, json_text, short
 from geval_py.tables.table import Column, Table
 from geval_py.version import __version__
@@ -83,7 +82,7 @@ def _pages_of_test(
         phase, pager = standings.phase, partial(addresses.board, name, standings.phase)
         values: dict[str, Any] = {"standings": standings, "bar_width": site_charts.BAR_WIDTH, "pager": pager}
         for part in cut(standings, view):
-            yield pager(part.number), page("leaderboard", title="Leaderboard", page=part, **values)
+            yield pager(part["number"]), page("leaderboard", title="Leaderboard", page=part, **values)
         data = partial(addresses.data, "leaderboard", name, phase)
         yield data("csv"), "".join(standings_records(standings).csv())
         yield data("json"), json_text({"title": view.settings.title, **standings_document(standings)})
@@ -170,113 +169,61 @@ def json_of(head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequen
 # Leaderboards: rows with their bars, cut into pages; and the rows of the page that compares.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """An entry, its interval bar, its shortened texts, and its tags and parameters to filter by.
+def cut(standings: Standings, view: SiteView) -> Iterator[dict[str, Any]]:
+    """Cut a leaderboard into pages, at least one; all of them share one scale.
 
-    ``submissions`` is how many its submitter has sent.
+    Each is the ``number``-th of ``pages``, and has the rows from ``first`` to ``last`` of ``total``.
     """
-
-    entry: Entry
-    bar: site_charts.Bar | None
-    submitter: str
-    variant: str
-    told: str
-    remark: str
-    affiliation: str
-    links: tuple[tuple[str, str], ...]
-    tags: tuple[str, ...]
-    params: tuple[str, ...]
-    submissions: int
-
-    @property
-    def choices(self) -> list[str]:
-        """The tags and parameters to filter by, as a page's script compares them."""
-        return [f"tag:{tag}" for tag in self.tags] + [f"param:{param}" for param in self.params]
-
-    @property
-    def size(self) -> int:
-        """The bytes of its texts in a page, where the choices stand twice."""
-        words = (self.submitter, self.submitter, self.variant, self.told, self.remark, self.affiliation)
-        texts = [*words, *chain(*self.links), rendering.json_of(self.choices), *self.tags, *self.choices]
-        return len(escape(" ".join(texts)).encode("utf-8", "backslashreplace"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderboardPage:
-    """Some rows of a leaderboard: the ``number``-th of ``pages`` pages, rows from ``first`` of ``total``."""
-
-    columns: Sequence[EntryColumn]
-    rows: tuple[Row, ...]
-    number: int
-    pages: int
-    first: int
-    total: int
-    ticks: list[Tick]
-    tags: tuple[str, ...]
-    params: tuple[str, ...]
-
-    @property
-    def last(self) -> int:
-        """The number of its last row."""
-        return self.first + len(self.rows) - 1
-
-
-def cut(standings: Standings, view: SiteView) -> Iterator[LeaderboardPage]:
-    """Cut a leaderboard into pages, at least one; all of them share one scale."""
     scale = site_charts.bar_scale(standings)
-    parts = _parts([_row(view, entry, scale) for entry in standings.entries])
-    first = 1
-    for number, rows in enumerate(parts, start=1):
-        yield LeaderboardPage(
-            columns=page_columns(standings),
-            rows=tuple(rows),
-            number=number,
-            pages=len(parts),
-            first=first,
-            total=len(standings.entries),
-            ticks=site_charts.bar_ticks(scale),
-            tags=_most_common(row.tags for row in rows),
-            params=_most_common(row.params for row in rows),
-        )
-        first += len(rows)
-
-
-def _parts(rows: Sequence[Row]) -> list[list[Row]]:
-    """Split rows at the greatest number of rows, or of bytes, of a page."""
-    parts: list[list[Row]] = [[]]
+    parts: list[list[dict[str, Any]]] = [[]]
     size = 0
-    for row in rows:
-        if len(parts[-1]) == ROWS_OF_A_PAGE or (parts[-1] and size + row.size > TEXT_OF_A_PAGE):
+    for entry in standings.entries:
+        row = _row(view, entry, scale)
+        if len(parts[-1]) == ROWS_OF_A_PAGE or (parts[-1] and size + row["size"] > TEXT_OF_A_PAGE):
             parts.append([])
             size = 0
         parts[-1].append(row)
-        size += row.size
-    return parts
+        size += row["size"]
+    first = 1
+    for number, rows in enumerate(parts, start=1):
+        page = {"number": number, "pages": len(parts), "rows": rows, "columns": page_columns(standings)}
+        page |= {"first": first, "last": first + len(rows) - 1, "total": len(standings.entries)}
+        page |= {name: _most_common(row[name] for row in rows) for name in ("tags", "params")}
+        yield page | {"ticks": site_charts.bar_ticks(scale)}
+        first += len(rows)
 
 
-def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Row:
-    linked = ((short(title, 40), link) for title, url in entry.links if (link := rendering.link_of(url)))
-    return Row(
-        entry=entry,
-        bar=site_charts.bar_of(scale, entry.score, entry.low, entry.high),
-        submitter=short(entry.submitter, 60),
-        variant=short(entry.variant, 60),
-        told=short(entry.description, 140),
-        remark=short(entry.remark, 140),
-        affiliation=short(entry.affiliation, 100),
-        links=tuple(linked)[:MAX_LINKS],
-        tags=tuple(map(short, entry.tags[:MAX_TAGS])),
-        params=tuple(short(f"{name}={value}") for name, value in list(entry.params.items())[:MAX_TAGS]),
-        submissions=len(view.by_submitter.get(entry.submitter, ())),
-    )
+def _row(view: SiteView, entry: Entry, scale: Scale | None) -> dict[str, Any]:
+    """Return an entry's row: its interval bar, shortened texts, and the ``choices`` that a page's script filters by.
+
+    ``submissions`` is how many its submitter has sent, ``size`` the bytes of its texts in a page, where the choices
+    stand twice.
+    """
+    links = [(short(title, 40), link) for title, url in entry.links if (link := rendering.link_of(url))][:MAX_LINKS]
+    tags = list(map(short, entry.tags[:MAX_TAGS]))
+    params = [short(f"{name}={value}") for name, value in list(entry.params.items())[:MAX_TAGS]]
+    choices = [*(f"tag:{tag}" for tag in tags), *(f"param:{param}" for param in params)]
+    lengths = {"submitter": 60, "variant": 60, "description": 140, "remark": 140, "affiliation": 100}
+    texts = {name: short(getattr(entry, name), length) for name, length in lengths.items()}
+    words = [*texts.values(), texts["submitter"], *chain(*links), rendering.json_of(choices), *tags, *choices]
+    return {
+        **texts,
+        "entry": entry,
+        "bar": site_charts.bar_of(scale, entry.score, entry.low, entry.high),
+        "links": links,
+        "tags": tags,
+        "params": params,
+        "choices": choices,
+        "submissions": len(view.by_submitter.get(entry.submitter, ())),
+        "size": len(escape(" ".join(words)).encode("utf-8", "backslashreplace")),
+    }
 
 
-def _most_common(words: Iterator[Sequence[str]]) -> tuple[str, ...]:
+def _most_common(words: Iterator[Sequence[str]]) -> list[str]:
     """Return the most common words in alphabetical order."""
     counted = Counter(chain.from_iterable(words))
     common = sorted(counted, key=lambda word: (-counted[word], word))[:MAX_CHOICES]
-    return tuple(sorted(common, key=lambda word: (word.casefold(), word)))
+    return sorted(common, key=lambda word: (word.casefold(), word))
 
 
 def compared_entries(

@@ -221,9 +221,28 @@ def link_of(url: str) -> str | None:
 
 
 def markdown_html(text: str) -> Markup:
-    """Render Markdown with tables, without raw HTML; an image becomes its text, as a page loads nothing else."""
+    """Render Markdown with tables, without raw HTML; an image becomes its text, as a page loads nothing else.
+
+    Tables and code stand in boxes that scroll, by keyboard too; styles, which the policy refuses, become classes.
+    """
     markdown = _markdown()
-    return Markup(markdown.renderer.render(list(_tamed(markdown.parse(text))), markdown.options, {}))
+    tokens: list[Token] = []
+    for token in markdown.parse(text):
+        if token.type == "table_open":
+            tokens.append(Token("html_block", "", 0, content=TABLE_BOX))
+        if token.type in ("th_open", "td_open"):
+            token.attrs = {"class": "number"} if "right" in str(token.attrGet("style") or "") else {}
+            if token.tag == "th":
+                token.attrs["scope"] = "col"
+        if token.type in ("fence", "code_block"):
+            code = f'<pre tabindex="0"><code>{escape(token.content)}</code></pre>\n'
+            tokens.append(Token("html_block", "", 0, content=code))
+        else:
+            token.children = list(_inline(token.children)) if token.children else token.children
+            tokens.append(token)
+        if token.type == "table_close":
+            tokens.append(Token("html_block", "", 0, content="</div>\n"))
+    return Markup(markdown.renderer.render(tokens, markdown.options, {}))
 
 
 def has_title(text: str) -> bool:
@@ -235,35 +254,8 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-def _tamed(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Put tables and code into boxes that scroll, by keyboard too; drop styles, which the policy refuses."""
-    for token in tokens:
-        if token.type == "table_open":
-            yield _raw(TABLE_BOX)
-        if token.type in ("th_open", "td_open"):
-            _mark_cell(token)
-        if token.type in ("fence", "code_block"):
-            yield _raw(f'<pre tabindex="0"><code>{escape(token.content)}</code></pre>\n')
-        else:
-            token.children = list(_inline(token.children)) if token.children else token.children
-            yield token
-        if token.type == "table_close":
-            yield _raw("</div>\n")
-
-
-def _raw(html: str) -> Token:
-    return Token("html_block", "", 0, content=html)
-
-
-def _mark_cell(cell: Token) -> None:
-    """Write a cell's alignment as a class, and the scope of a header."""
-    right = "right" in str(cell.attrGet("style") or "")
-    cell.attrs = {"class": "number"} if right else {}
-    if cell.tag == "th":
-        cell.attrs["scope"] = "col"
-
-
 def _inline(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Yield the parts of a text, with images as their text, and links to other schemes as spans."""
     opened: list[str] = []
     for token in tokens:
         if token.type == "image":

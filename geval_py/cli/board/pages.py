@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from geval_py.board.operations.status import Status
 
-MOST_CODES = 5  # that are listed; the JSON document has all
+MAX_CODES = 5  # that are listed; the JSON document has all
 SHOW_EXAMPLES = """\
   geval board show gazette-board
   geval board show gazette-board --by submission --test dev-0
@@ -94,7 +94,14 @@ def run_status(given: argparse.Namespace) -> int:
     """Run ``geval board status``; returns the exit status, raises GevalError."""
     board = Board.open(given.board)
     if given.copies:
-        _show_copies(board, given)
+        from geval_py.board.ranking import likeness
+
+        with board.reading() as connection:
+            pairs = tuple(likeness.likenesses(connection, board.settings))
+        found = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
+        summary = f"outputs of different submitters: {found} much alike"
+        document, table = likeness.likeness_document(pairs), likeness.likeness_table(pairs)
+        terminal.show(Shown(document=document, people=table, lines=[summary], as_tabs=True), given)
         return 0
     from geval_py.board.operations.status import status_of
     from geval_py.board.server.delivery import undelivered
@@ -134,21 +141,10 @@ def _summary(status: Status) -> Iterator[str]:
         yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
 
 
-def _show_copies(board: Board, given: argparse.Namespace) -> None:
-    from geval_py.board.ranking import likeness
-
-    with board.reading() as connection:
-        pairs = tuple(likeness.likenesses(connection, board.settings))
-    found = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
-    summary = f"outputs of different submitters: {found} much alike"
-    document, table = likeness.likeness_document(pairs), likeness.likeness_table(pairs)
-    terminal.show(Shown(document=document, people=table, lines=[summary], as_tabs=True), given)
-
-
 def _some(codes: Sequence[str]) -> str:
     """List codes; of many, the first."""
-    more = f" and {len(codes) - MOST_CODES} more" if len(codes) > MOST_CODES else ""
-    return ", ".join(codes[:MOST_CODES]) + more
+    more = f" and {len(codes) - MAX_CODES} more" if len(codes) > MAX_CODES else ""
+    return ", ".join(codes[:MAX_CODES]) + more
 
 
 def make_site_parser() -> commands.CommandParser:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from geval_py.board.server.worker import Worker
 
 SERVE_EXAMPLES = """\
   geval board serve gazette-board
@@ -146,8 +145,13 @@ def run_work(given: argparse.Namespace) -> int:
     from geval_py.board.server.worker import Worker
 
     worker = Worker(given.board, at_once=given.workers)
+
+    def stop_at_end_of_input() -> None:
+        sys.stdin.buffer.read()
+        worker.stop()
+
     if WITH_SERVER in os.environ:  # the server, which holds the other end of standard input
-        threading.Thread(target=_stop_at_end_of_input, args=[worker], daemon=True).start()
+        threading.Thread(target=stop_at_end_of_input, daemon=True).start()
     before = signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     try:
         done = worker.run(until_idle=given.once)
@@ -156,11 +160,6 @@ def run_work(given: argparse.Namespace) -> int:
     if given.once:
         terminal.note("1 job done" if done == 1 else f"{done} jobs done")
     return 0
-
-
-def _stop_at_end_of_input(worker: Worker) -> None:
-    sys.stdin.buffer.read()
-    worker.stop()
 
 
 def make_invite_parser() -> commands.CommandParser:

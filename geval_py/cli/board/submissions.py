@@ -233,7 +233,20 @@ def run_rescore(given: argparse.Namespace) -> int:
     board = store.Board.open(given.board)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=given.dry_run, again=given.again, progress=progress)
-    lines = [visible(line) for line in _rescored_lines(rescored, would=given.dry_run)]
+    would, lines = given.dry_run, [] if rescored.outdated else ["nothing is out of date"]
+    for reason, count in Counter(one.reason for one in rescored.outdated).items():
+        lines.append(f"{'to be scored' if would else 'scored'} again: {count}, since {reason}")
+    for receipt in rescored.receipts:
+        why = f": {receipt.reason}" if receipt.reason else ""
+        lines.append(f"{receipt.submitter} {receipt.code} {'would be' if would else 'is now'} {receipt.state}{why}")
+    for change in rescored.changes:
+        where = change.test + (f", {change.phase}" if change.phase else "")
+        who = change.submitter + (f" {change.entry}" if change.entry else "")
+        moved = f"from {change.before or 'no place'} to {change.after or 'no place'}"
+        lines.append(f"{where}: {who} {'would go' if would else 'went'} {moved}")
+    if rescored.outdated and not rescored.changes:
+        lines.append(f"no place {'would change' if would else 'changed'}")
+    lines = [visible(line) for line in lines]
     document = {
         "outdated": [asdict(one) for one in rescored.outdated],
         "changes": [asdict(one) for one in rescored.changes],
@@ -244,24 +257,3 @@ def run_rescore(given: argparse.Namespace) -> int:
     shown = Shown(document=document, people=table, lines=lines, texts=[f"{line}\n" for line in lines])
     terminal.show(shown, given)
     return 0
-
-
-def _rescored_lines(rescored: Rescored, *, would: bool) -> Iterator[str]:
-    if not rescored.outdated:
-        yield "nothing is out of date"
-        return
-    for reason, count in Counter(one.reason for one in rescored.outdated).items():
-        yield f"{'to be scored' if would else 'scored'} again: {count}, since {reason}"
-    for receipt in rescored.receipts:
-        why = f": {receipt.reason}" if receipt.reason else ""
-        yield f"{receipt.submitter} {receipt.code} {'would be' if would else 'is now'} {receipt.state}{why}"
-    yield from (_place_change(change, would=would) for change in rescored.changes)
-    if not rescored.changes:
-        yield f"no place {'would change' if would else 'changed'}"
-
-
-def _place_change(change: PlaceChange, *, would: bool) -> str:
-    where = change.test + (f", {change.phase}" if change.phase else "")
-    who = change.submitter + (f" {change.entry}" if change.entry else "")
-    moved = f"from {change.before or 'no place'} to {change.after or 'no place'}"
-    return f"{where}: {who} {'would go' if would else 'went'} {moved}"

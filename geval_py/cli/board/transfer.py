@@ -102,22 +102,18 @@ def make_import_parser() -> commands.CommandParser:
 
 def run_import(given: argparse.Namespace) -> int:
     """Run ``geval board import``; returns the exit status, raises GevalError."""
-    import_board(given.file, given.board, database=given.database)
-    if _has_uploads(Board.open(given.board)):
+    from sqlalchemy import select
+
+    from geval_py.board.database.schema import uploads
+
+    with import_board(given.file, given.board, database=given.database).reading() as connection:
+        has_uploads = connection.execute(select(uploads.c.id).limit(1)).first() is not None
+    if has_uploads:
         terminal.note(
             "receipts that were signed before can be verified only with the old receipt.key\n"
             f"  it is not in an export: copy it from the old board's folder into {named(given.board)}"
         )
     return 0
-
-
-def _has_uploads(board: Board) -> bool:
-    from sqlalchemy import select
-
-    from geval_py.board.database.schema import uploads
-
-    with board.reading() as connection:
-        return connection.execute(select(uploads.c.id).limit(1)).first() is not None
 
 
 def make_verify_parser() -> commands.CommandParser:

@@ -182,7 +182,7 @@ def test_the_screening_omits_no_pair():
 
 
 def test_of_many_lines_some_are_compared(monkeypatch, tmp_path):
-    monkeypatch.setattr(likeness, "MOST_LINES", 50)
+    monkeypatch.setattr(likeness, "MAX_LINES", 50)
     chance = random.Random(4)
     losses = [chance.expovariate(0.3) for _ in range(180)]
     rows = Rows(tmp_path)

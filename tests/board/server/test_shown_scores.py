@@ -35,9 +35,9 @@ def told(served, sent):
     found = state(program, number)
     scores = {one["test"]: one["score"] for one in found["scores"]}
     with loaded(Board.open(served.board.folder), now=served.clock()) as view:
-        (row,) = (row for row in listed(view, view.submissions) if row.submission.code == found["code"])
+        (row,) = (row for row in listed(view, view.submissions) if row["submission"].code == found["code"])
         tests = [test.name for test in view.listed_tests]
-    shown = dict(zip(tests, row.scores, strict=True))
+    shown = dict(zip(tests, row["scores"], strict=True))
     assert {test: score for test, score in scores.items() if score != "–"} == {
         test: score for test, score in shown.items() if score != "–"
     }
