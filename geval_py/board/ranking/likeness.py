@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.explaining.significance import Array
+    from geval_py.explaining.significance import Array, Flags
 
 TOLERANCE = 0.1  # nats
 MIN_SHARE = 0.9  # of lines, beyond chance
@@ -126,21 +126,15 @@ def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]
 
 
 def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Likeness]:
-    """Yield the pairs that are much alike, of outputs with the same number of lines.
-
-    Two products of matrices of cosines screen them: where too few lines are the same, the mean cosine is too small.
-    """
+    """Yield the pairs that are much alike, of outputs with the same number of lines."""
     import numpy as np
 
     step = -(-rows[0].lines // MAX_LINES)
     losses = np.array([np.array(unpack(row.losses, row.lines)[0])[::step] for row in rows])
     losses = np.nan_to_num(losses, copy=False, nan=INFINITE, posinf=INFINITE)
     lines = losses.shape[1]
-    angles = losses * FREQUENCY
-    cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-    similar = (cosines @ cosines.T + sines @ sines.T) / np.float32(lines) >= SCREENED
     whose = np.array([row.id for row in rows])
-    ranks = _standard_ranks(losses)
+    ranks, similar = _standard_ranks(losses), _similar(losses)
     correlations = ranks @ ranks.T
     for number, row in enumerate(rows):
         correlated = correlations[number] >= MIN_CORRELATION
@@ -161,6 +155,15 @@ def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Li
                     lines=lines,
                     correlation=1 - float((apart * apart).sum()) / 2 if is_ranked else 0.0,
                 )
+
+
+def _similar(losses: Array) -> Flags:
+    """Screen the pairs: False where fewer lines are the same than are needed; two products of matrices."""
+    import numpy as np
+
+    angles = losses * FREQUENCY
+    cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    return (cosines @ cosines.T + sines @ sines.T) / np.float32(losses.shape[1]) >= SCREENED
 
 
 def _is_more_than_chance(one: Array, other: Array, same: int, tolerance: float) -> bool:

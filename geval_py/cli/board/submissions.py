@@ -20,10 +20,9 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from geval_py.board.operations.rescoring import PlaceChange, Rescored
     from geval_py.tables.layout import Cut
     from geval_py.tables.table import Table
 

@@ -135,17 +135,18 @@ def test_as_latex(board, capsys):
     text = shown(capsys, board, "--format", "latex")
     assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{rcllrcrll}\n\\toprule\nplace & ")
     assert "\n4 & 4 & four &  & $\\infty$ & [$\\infty$, $\\infty$] & " in text
-    legend, left_out, width = text.splitlines()[-3:]
+    legend, left_out = text.splitlines()[-2:]
     assert legend.endswith("(approximate randomisation of all pairs, Holm's correction, 5 %).")
     assert left_out == "% Left out, since a page is narrow: arrived, description, remark. CSV and JSON have them."
-    assert width.startswith("% About ")
     caption = ["--caption", "50 %", "--label", "tab:board"]
     in_a_table = shown(capsys, board, "--format", "latex", *caption)
-    needs, tabular, comments = re.findall(r"(?:%.*\n)+|(?:[^%].*\n)+", text)
-    typeset = comments.replace(f"{left_out}\n{width}\n", "").replace("% ", "").replace("5 %", "5 \\%")
+    _, tabular, comments = re.findall(r"(?:%.*\n)+|(?:[^%].*\n)+", text)
+    typeset = comments.replace(f"{left_out}\n", "").replace("% ", "").replace("5 %", "5 \\%")
     assert in_a_table == (
-        f"{needs}\\begin{{table}}\n\\centering\n\\caption{{50 \\%}}\n\\label{{tab:board}}\n{tabular}\n\\smallskip\n"
-        f"\\begin{{minipage}}{{\\linewidth}}\n\\footnotesize\n{typeset}\\end{{minipage}}\n\\end{{table}}\n{left_out}\n{width}\n"
+        "% needs \\usepackage{booktabs,adjustbox}\n"
+        f"\\begin{{table}}\n\\centering\n\\caption{{50 \\%}}\n\\label{{tab:board}}\n"
+        f"\\begin{{adjustbox}}{{max width=\\linewidth}}\n{tabular}\\end{{adjustbox}}\n\n\\smallskip\n"
+        f"\\begin{{minipage}}{{\\linewidth}}\n\\footnotesize\n{typeset}\\end{{minipage}}\n\\end{{table}}\n{left_out}\n"
     )
 
 
