@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from geval_py.reading.lines import Bytes
@@ -142,7 +142,7 @@ class Measure:
         return self.of_losses and self.unit != "share"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A score of a whole output: the column of statistics that it is made from, and its measure.
 
@@ -164,6 +164,7 @@ class Metric:
     column: Column
     measure: Measure
     summary: str
+    _: KW_ONLY
     bits: int | None = None
     needs: tuple[str, ...] = ()
     needs_vocabulary: bool = False

@@ -88,129 +88,73 @@ def _probabilistic(beta: float) -> Measure:
 # Families
 
 
-def _hit(first: int, name: str) -> Metric:
-    return _Entries(name=name, column=RowColumn(Partial(distributions.miss_of_first, (first,))), measure=ACCURACY,
-                    summary="share of lines whose answer is among the first guesses")  # fmt: skip
-
-
-def _keystrokes(first: int, name: str) -> Metric:
-    return _Entries(name=name, column=RowColumn(Partial(distributions.keystrokes, (first,)), 2),
-                    measure=_higher(Elementwise(classes.share), "saved", "characters"),
-                    summary="share of characters that need not be typed")  # fmt: skip
-
-
-def _cross_entropy(bits: int, name: str) -> Metric:
-    return _Entries(name=name, answers="shares", measure=CROSS_ENTROPY,
-                    column=RowColumn(Partial(distributions.norm_cross_entropy, (bits,))),
-                    summary="mean loss of all answers, by their shares")  # fmt: skip
-
-
-def _divergence(bits: int, name: str) -> Metric:
-    return _Entries(name=name, answers="shares", measure=CROSS_ENTROPY,
-                    column=RowColumn(Partial(distributions.norm_divergence, (bits,))),
-                    summary="mean divergence from the shares of all answers")  # fmt: skip
-
-
-def _calibration(bins: int, name: str) -> Metric:
-    gaps = (f"gap_{place}" for place in range(1, bins + 1))
-    return _Labels(name=name, column=RowColumn(Partial(distributions.confidence_gap, (bins,)), bins),
-                   measure=_lower(_mean_gap, *gaps, unit="probability", worst=1.0),
-                   summary="distance of the best guess's probability from the share of hits")  # fmt: skip
-
-
-def _f(beta: float, name: str) -> Metric:
-    return _Metric(name=name, column=RowColumn(classes.detection, 3), measure=_f_measure(beta),
-                   parse=classes.is_given, summary="F-score of the class 1")  # fmt: skip
-
-
-def _macro_f(beta: float, name: str) -> Metric:
-    return _Metric(name=name, column=RowColumn(classes.classes, beside="details"), has_classes=True, labels="one",
-                   measure=_corpus_level(Partial(classes.macro_f, (beta,)), "hit"),
-                   summary="mean of the F-scores of the expected classes")  # fmt: skip
-
-
-def _label_f(beta: float, name: str) -> Metric:
-    return _Tokens(name=name, column=RowColumn(labels.label_counts, 3), measure=_f_measure(beta), labels="several",
-                   summary="F-score of the labels of all lines")  # fmt: skip
-
-
-def _mean_label_f(beta: float, name: str) -> Metric:
-    return _Tokens(name=name, column=RowColumn(Partial(labels.label_f, (beta,))), measure=_higher(_mean, "score"),
-                   labels="several", summary="mean of the F-scores of each line's labels")  # fmt: skip
-
-
-def _probabilistic_f(beta: float, name: str) -> Metric:
-    return _Tokens(name=name, labels="several", column=RowColumn(labels.probable_counts, 2, beside="details"),
-                   needs=_SCIPY, has_curve=True, measure=_probabilistic(beta),
-                   summary="the same of labels with probabilities: calibration and recall")  # fmt: skip
-
-
-def _ndcg(first: int, name: str) -> Metric:
-    return _Metric(name=name, answers="all", column=RowColumn(Partial(labels.discounted_gain, (first,))),
-                   measure=_higher(_mean, "gain"), summary="mean discounted gain of the first items")  # fmt: skip
-
-
-def _soft_f(beta: float, name: str) -> Metric:
-    return _Metric(name=name, column=RowColumn(spans.soft_counts, 3), needs=_SCIPY, measure=_f_measure(beta),
-                   parse=spans.given_annotations, has_free_input=True,
-                   summary="F-score of annotations, as far as their positions agree")  # fmt: skip
-
-
-def _probabilistic_soft_f(beta: float, name: str) -> Metric:
-    return _Tokens(name=name, column=RowColumn(spans.probable_soft_counts, 2, beside="details"), needs=_SCIPY,
-                   parse=spans.given_annotations, has_free_input=True, has_curve=True, measure=_probabilistic(beta),
-                   summary="the same of annotations with probabilities: calibration and recall")  # fmt: skip
-
-
-def _flc_f(beta: float, name: str) -> Metric:
-    columns = "expected_covered", "given_covered", "expected", "given"
-    return _Metric(name=name, column=RowColumn(spans.fragment_counts, 4), parse=spans.given_annotations,
-                   measure=_higher(Elementwise(Partial(spans.fragment_f, (beta,))), *columns),
-                   summary="F-score of annotations, by how much of each the others cover")  # fmt: skip
-
-
-def _soft_2d_f(beta: float, name: str) -> Metric:
-    return _Metric(name=name, column=RowColumn(Partial(rectangles.soft_2d_f, (beta,))),
-                   measure=_higher(_mean, "score"), parse=rectangles.given_rectangles, has_free_input=True,
-                   summary="mean of the F-scores of the area of each line's rectangles")  # fmt: skip
-
-
-def _probabilistic_soft_2d_f(beta: float, name: str) -> Metric:
-    return _Tokens(name=name, column=RowColumn(rectangles.probable_soft_2d_counts, 2, beside="details"),
-                   needs=_SCIPY, parse=rectangles.given_rectangles, has_curve=True, measure=_probabilistic(beta),
-                   summary="F-score of rectangles with probabilities: calibration and recall")  # fmt: skip
-
-
-def _improvement(threshold: float, name: str) -> Metric:
-    measure = _corpus_level(Partial(regression.improvement, (threshold,)), "expected", "output", unit="answers' unit",
-                            best=inf, worst=-inf)  # fmt: skip
-    return _Numbers(name=name, column=RowColumn(regression.numbers_of, 2), measure=measure,
-                    summary="mean answer of the lines that the output selects, less that of all lines")  # fmt: skip
-
-
 # By the name before a number: the function that makes the metric of that number, and the numbers there are: whole
 # ones of a range, or any from a least one on.
 Family: TypeAlias = tuple[Callable[[Any, str], Metric], "range | float"]
 _COUNTABLE, _BITS = range(1, 1_000_000_000), range(LEAST_BITS, MOST_BITS + 1)
 FAMILIES: dict[str, Family] = {
-    "Hit@": (_hit, _COUNTABLE),
-    "KeystrokesSaved@": (_keystrokes, _COUNTABLE),
-    "CrossEntropyToNormsHashed": (_cross_entropy, _BITS),
-    "KullbackLeiblerHashed": (_divergence, _BITS),
-    "CalibrationError": (_calibration, range(1, 101)),
-    "F": (_f, 0.0),
-    "Macro-F": (_macro_f, 0.0),
-    "MultiLabel-F": (_label_f, 0.0),
-    "Mean/MultiLabel-F": (_mean_label_f, 0.0),
-    "Probabilistic-MultiLabel-F": (_probabilistic_f, 0.0),
-    "NDCG@": (_ndcg, _COUNTABLE),
-    "Soft-F": (_soft_f, 0.0),
-    "Probabilistic-Soft-F": (_probabilistic_soft_f, 0.0),
-    "FLC-F": (_flc_f, 0.0),
-    "Soft2D-F": (_soft_2d_f, 0.0),
-    "Probabilistic-Soft2D-F": (_probabilistic_soft_2d_f, 0.0),
-    "Improvement@": (_improvement, -inf),
-}
+    "Hit@": (lambda first, name: _Entries(
+        name, RowColumn(Partial(distributions.miss_of_first, (first,))), ACCURACY,
+        "share of lines whose answer is among the first guesses"), _COUNTABLE),
+    "KeystrokesSaved@": (lambda first, name: _Entries(
+        name, RowColumn(Partial(distributions.keystrokes, (first,)), 2),
+        _higher(Elementwise(classes.share), "saved", "characters"),
+        "share of characters that need not be typed"), _COUNTABLE),
+    "CrossEntropyToNormsHashed": (lambda bits, name: _Entries(
+        name, RowColumn(Partial(distributions.norm_cross_entropy, (bits,))), CROSS_ENTROPY,
+        "mean loss of all answers, by their shares", answers="shares"), _BITS),
+    "KullbackLeiblerHashed": (lambda bits, name: _Entries(
+        name, RowColumn(Partial(distributions.norm_divergence, (bits,))), CROSS_ENTROPY,
+        "mean divergence from the shares of all answers", answers="shares"), _BITS),
+    "CalibrationError": (lambda bins, name: _Labels(
+        name, RowColumn(Partial(distributions.confidence_gap, (bins,)), bins),
+        _lower(_mean_gap, *(f"gap_{place}" for place in range(1, bins + 1)), unit="probability", worst=1.0),
+        "distance of the best guess's probability from the share of hits"), range(1, 101)),
+    "F": (lambda beta, name: _Metric(
+        name, RowColumn(classes.detection, 3), _f_measure(beta), "F-score of the class 1",
+        parse=classes.is_given), 0.0),
+    "Macro-F": (lambda beta, name: _Metric(
+        name, RowColumn(classes.classes, beside="details"), _corpus_level(Partial(classes.macro_f, (beta,)), "hit"),
+        "mean of the F-scores of the expected classes", has_classes=True, labels="one"), 0.0),
+    "MultiLabel-F": (lambda beta, name: _Tokens(
+        name, RowColumn(labels.label_counts, 3), _f_measure(beta), "F-score of the labels of all lines",
+        labels="several"), 0.0),
+    "Mean/MultiLabel-F": (lambda beta, name: _Tokens(
+        name, RowColumn(Partial(labels.label_f, (beta,))), _higher(_mean, "score"),
+        "mean of the F-scores of each line's labels", labels="several"), 0.0),
+    "Probabilistic-MultiLabel-F": (lambda beta, name: _Tokens(
+        name, RowColumn(labels.probable_counts, 2, beside="details"), _probabilistic(beta),
+        "the same of labels with probabilities: calibration and recall", needs=_SCIPY, labels="several",
+        has_curve=True), 0.0),
+    "NDCG@": (lambda first, name: _Metric(
+        name, RowColumn(Partial(labels.discounted_gain, (first,))), _higher(_mean, "gain"),
+        "mean discounted gain of the first items", answers="all"), _COUNTABLE),
+    "Soft-F": (lambda beta, name: _Metric(
+        name, RowColumn(spans.soft_counts, 3), _f_measure(beta),
+        "F-score of annotations, as far as their positions agree", needs=_SCIPY, parse=spans.given_annotations,
+        has_free_input=True), 0.0),
+    "Probabilistic-Soft-F": (lambda beta, name: _Tokens(
+        name, RowColumn(spans.probable_soft_counts, 2, beside="details"), _probabilistic(beta),
+        "the same of annotations with probabilities: calibration and recall", needs=_SCIPY,
+        parse=spans.given_annotations, has_free_input=True, has_curve=True), 0.0),
+    "FLC-F": (lambda beta, name: _Metric(
+        name, RowColumn(spans.fragment_counts, 4),
+        _higher(Elementwise(Partial(spans.fragment_f, (beta,))), "expected_covered", "given_covered", *_COUNTS[1:]),
+        "F-score of annotations, by how much of each the others cover", parse=spans.given_annotations), 0.0),
+    "Soft2D-F": (lambda beta, name: _Metric(
+        name, RowColumn(Partial(rectangles.soft_2d_f, (beta,))), _higher(_mean, "score"),
+        "mean of the F-scores of the area of each line's rectangles", parse=rectangles.given_rectangles,
+        has_free_input=True), 0.0),
+    "Probabilistic-Soft2D-F": (lambda beta, name: _Tokens(
+        name, RowColumn(rectangles.probable_soft_2d_counts, 2, beside="details"), _probabilistic(beta),
+        "F-score of rectangles with probabilities: calibration and recall", needs=_SCIPY,
+        parse=rectangles.given_rectangles, has_curve=True), 0.0),
+    "Improvement@": (lambda threshold, name: _Numbers(
+        name, RowColumn(regression.numbers_of, 2),
+        _corpus_level(Partial(regression.improvement, (threshold,)), "expected", "output", unit="answers' unit",
+                      best=inf, worst=-inf),
+        "mean answer of the lines that the output selects, less that of all lines"), -inf),
+}  # fmt: skip
 _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?\Z")
 
 
@@ -237,8 +181,9 @@ def find_in_family(name: str) -> Metric | None:
     return make(int(number) if isinstance(numbers, range) else float(number), name)
 
 
-def _one(name: str) -> Metric:
-    metric = find_in_family(name)
+def _one(name: str, number: int | None = None) -> Metric:
+    """Return the metric of a name in a family, or of a family's bare name with a usual number."""
+    metric = find_in_family(name) if number is None else FAMILIES[name][0](number, name)
     assert metric is not None
     return metric
 
@@ -252,8 +197,8 @@ def _of_sacrebleu(name: str, summary: str, *columns: str) -> Metric:
     measure = (
         _lower(score, *columns, unit="percent") if is_rate else _higher(score, *columns, unit="points", best=100.0)
     )
-    return _Metric(name=name, column=texts.SacreColumn(name), answers="any", needs=("sacrebleu",), measure=measure,
-                   summary=summary, signature=Partial(texts.sacre_signature, (name,)))  # fmt: skip
+    return _Metric(name, texts.SacreColumn(name), measure, summary, answers="any", needs=("sacrebleu",),
+                   signature=Partial(texts.sacre_signature, (name,)))  # fmt: skip
 
 
 _BLEU_COUNTS = (*(f"right_{n}" for n in range(1, 5)), "reference_words", *(f"all_{n}" for n in range(1, 5)))
@@ -275,39 +220,38 @@ _EXACT_METRICS = (
     _Words(name="LogLoss", measure=LOG_LOSS, summary=f"{_ON_EXACT_WORDS}; or of a class"),
     _Words(name="Perplexity", measure=PERPLEXITY, summary=_ON_EXACT_WORDS),
     _Words(name="CrossEntropy", measure=CROSS_ENTROPY, summary=_ON_EXACT_WORDS),
-    _Numbers(name="MacroAvg/Likelihood", column=RowColumn(exact.binary_loss, beside="classes"), measure=LIKELIHOOD,
-             summary="mean of the likelihoods of the expected classes"),
-    _Metric(name="Accuracy", column=RowColumn(exact.miss), measure=ACCURACY, labels="one",
-            summary="share of lines whose best guess is right"),
+    _Numbers("MacroAvg/Likelihood", RowColumn(exact.binary_loss, beside="classes"), LIKELIHOOD,
+             "mean of the likelihoods of the expected classes"),
+    _Metric("Accuracy", RowColumn(exact.miss), ACCURACY, "share of lines whose best guess is right", labels="one"),
 )  # fmt: skip
 _DISTRIBUTION_METRICS = (
     _one("Hit@3"),
-    _Entries(name="MRR", column=RowColumn(distributions.reciprocal_rank), measure=_higher(_mean, "reciprocal_rank"),
-             summary="mean reciprocal rank of the answer"),
+    _Entries("MRR", RowColumn(distributions.reciprocal_rank), _higher(_mean, "reciprocal_rank"),
+             "mean reciprocal rank of the answer"),
     _one("KeystrokesSaved@3"),
-    _Entries(name="ChoiceAccuracy", needs_input=True, column=RowColumn(distributions.choice_miss, inputs=()),
-             measure=ACCURACY, labels="one", summary="share of lines whose likeliest option is right"),
-    _Entries(name="ChoiceLogLoss", needs_input=True, column=RowColumn(distributions.choice_loss, inputs=()),
-             measure=LOG_LOSS, summary="mean loss of the right option, among the options"),
-    _cross_entropy(DEFAULT_BITS, "CrossEntropyToNormsHashed"),
-    _divergence(DEFAULT_BITS, "KullbackLeiblerHashed"),
-    _Entries(name="RankCorrelation", answers="shares", column=RowColumn(distributions.rank_correlation, 2),
-             measure=_higher(Elementwise(distributions.mean_correlation), "correlation", "ranked",
-                             unit="correlation", worst=-1.0),
-             summary="mean rank correlation with the shares of a line's answers"),
-    _Labels(name="BrierScore", needs_vocabulary=True, column=RowColumn(distributions.brier_score),
-            measure=_lower(_mean, "squared_distance", unit="squared probability", worst=2.0),
-            summary="mean squared distance of all labels' probabilities"),
-    _calibration(10, "CalibrationError"),
-    _Entries(name="LogSkillScore", needs_input=True, column=RowColumn(distributions.relative_loss, 2, inputs=()),
-             measure=_higher(Elementwise(distributions.skill), "loss", "baseline_loss", worst=-inf),
-             summary="share of a baseline's loss that is avoided"),
+    _Entries("ChoiceAccuracy", RowColumn(distributions.choice_miss, inputs=()), ACCURACY,
+             "share of lines whose likeliest option is right", needs_input=True, labels="one"),
+    _Entries("ChoiceLogLoss", RowColumn(distributions.choice_loss, inputs=()), LOG_LOSS,
+             "mean loss of the right option, among the options", needs_input=True),
+    _one("CrossEntropyToNormsHashed", DEFAULT_BITS),
+    _one("KullbackLeiblerHashed", DEFAULT_BITS),
+    _Entries("RankCorrelation", RowColumn(distributions.rank_correlation, 2),
+             _higher(Elementwise(distributions.mean_correlation), "correlation", "ranked", unit="correlation",
+                     worst=-1.0),
+             "mean rank correlation with the shares of a line's answers", answers="shares"),
+    _Labels("BrierScore", RowColumn(distributions.brier_score),
+            _lower(_mean, "squared_distance", unit="squared probability", worst=2.0),
+            "mean squared distance of all labels' probabilities", needs_vocabulary=True),
+    _one("CalibrationError", 10),
+    _Entries("LogSkillScore", RowColumn(distributions.relative_loss, 2, inputs=()),
+             _higher(Elementwise(distributions.skill), "loss", "baseline_loss", worst=-inf),
+             "share of a baseline's loss that is avoided", needs_input=True),
 )  # fmt: skip
 _TEXT_METRICS = (
-    _Tokens(name="BLEU", answers="any", column=RowColumn(texts.bleu_row, 9),
-            measure=_higher(Elementwise(texts.bleu), *_BLEU_COUNTS), summary="precision of n-grams, as GEval has it"),
-    _Tokens(name="GLEU", answers="any", column=RowColumn(texts.gleu_row, 2),
-            measure=_higher(Elementwise(classes.share), "right", "all"), summary="share of n-grams that are right"),
+    _Tokens("BLEU", RowColumn(texts.bleu_row, 9), _higher(Elementwise(texts.bleu), *_BLEU_COUNTS),
+            "precision of n-grams, as GEval has it", answers="any"),
+    _Tokens("GLEU", RowColumn(texts.gleu_row, 2), _higher(Elementwise(classes.share), "right", "all"),
+            "share of n-grams that are right", answers="any"),
     _of_sacrebleu("SacreBLEU", "sacreBLEU's BLEU, with its tokens and smoothing", *_SACRE_COUNTS),
     _of_sacrebleu("chrF", "sacreBLEU's F-score of character n-grams", "references", *_CHARACTERS),
     _of_sacrebleu("chrF++", "the same, with words and pairs of words", "references", *_WORDS_TOO),
@@ -324,69 +268,70 @@ _TEXT_METRICS = (
                      measure=_lower(_mean, "rate", unit=_PER_CHARACTER)),
     _WORD_RATES(name="Mean/WAR", summary="mean of the lines' WAR", measure=_higher(_rest, "rate", worst=-inf)),
     _CHARACTER_RATES(name="Mean/CAR", summary="mean of the lines' CAR", measure=_higher(_rest, "rate", worst=-inf)),
-    _Tokens(name="CharMatch", column=RowColumn(texts.corrections, 3, inputs=()), needs=_DISTANCES, needs_input=True,
-            summary="F0.5 of the corrections of the input", measure=_f_measure(0.5)),
+    _Tokens("CharMatch", RowColumn(texts.corrections, 3, inputs=()), _f_measure(0.5),
+            "F0.5 of the corrections of the input", needs=_DISTANCES, needs_input=True),
     _one("F1"),
     _one("Macro-F1"),
-    _Metric(name="NMI", column=RowColumn(classes.clusters, beside="details"),
-            measure=_corpus_level(classes.mutual_information, "equal"),
-            summary="normalised mutual information of the classes expected and given"),
+    _Metric("NMI", RowColumn(classes.clusters, beside="details"),
+            _corpus_level(classes.mutual_information, "equal"),
+            "normalised mutual information of the classes expected and given"),
     _one("MultiLabel-F1"),
     _one("Mean/MultiLabel-F1"),
     _one("Probabilistic-MultiLabel-F1"),
-    _Metric(name="MultiLabel-LogLoss", column=RowColumn(labels.label_loss), measure=LOG_LOSS,
-            labels="several", summary="mean loss of a line's labels"),
-    _Metric(name="MultiLabel-Likelihood", column=RowColumn(labels.label_loss), measure=LIKELIHOOD,
-            labels="several", summary="geometric mean of the probabilities of the lines' labels"),
-    _Numbers(name="RMSE", column=RowColumn(regression.squared_error), summary="root of the mean squared error",
-             measure=_lower(_ROOT, "squared_error", unit="answers' unit")),
-    _Numbers(name="MSE", column=RowColumn(regression.squared_error), summary="mean squared error",
-             measure=_lower(_mean, "squared_error", unit="its square")),
-    _Numbers(name="MAE", column=RowColumn(regression.absolute_error), summary="mean absolute error",
-             measure=_lower(_mean, "error", unit="answers' unit")),
-    _Numbers(name="SMAPE", column=RowColumn(regression.relative_error),
-             summary="mean absolute error, by the sizes of both numbers",
-             measure=_lower(regression.percent, "error", unit="percent", worst=100.0)),
-    _Numbers(name="Pearson", column=RowColumn(regression.numbers_of, 2), summary="correlation of the numbers",
-             measure=_corpus_level(regression.pearson, "expected", "output", unit="correlation", worst=-1.0)),
-    _Numbers(name="Spearman", column=RowColumn(regression.numbers_of, 2), summary="correlation of their ranks",
-             measure=_corpus_level(regression.spearman, "expected", "output", unit="correlation", worst=-1.0)),
-    _Metric(name="Haversine", parse=regression.read_point, column=RowColumn(regression.haversine),
-            summary="mean distance of points on Earth", measure=_lower(_mean, "distance", unit="kilometres")),
-    _Metric(name="MAP", answers="all", column=RowColumn(labels.average_precision), summary="mean average precision",
-            measure=_higher(_mean, "precision")),
+    _Metric("MultiLabel-LogLoss", RowColumn(labels.label_loss), LOG_LOSS, "mean loss of a line's labels",
+            labels="several"),
+    _Metric("MultiLabel-Likelihood", RowColumn(labels.label_loss), LIKELIHOOD,
+            "geometric mean of the probabilities of the lines' labels", labels="several"),
+    _Numbers("RMSE", RowColumn(regression.squared_error), _lower(_ROOT, "squared_error", unit="answers' unit"),
+             "root of the mean squared error"),
+    _Numbers("MSE", RowColumn(regression.squared_error), _lower(_mean, "squared_error", unit="its square"),
+             "mean squared error"),
+    _Numbers("MAE", RowColumn(regression.absolute_error), _lower(_mean, "error", unit="answers' unit"),
+             "mean absolute error"),
+    _Numbers("SMAPE", RowColumn(regression.relative_error),
+             _lower(regression.percent, "error", unit="percent", worst=100.0),
+             "mean absolute error, by the sizes of both numbers"),
+    _Numbers("Pearson", RowColumn(regression.numbers_of, 2),
+             _corpus_level(regression.pearson, "expected", "output", unit="correlation", worst=-1.0),
+             "correlation of the numbers"),
+    _Numbers("Spearman", RowColumn(regression.numbers_of, 2),
+             _corpus_level(regression.spearman, "expected", "output", unit="correlation", worst=-1.0),
+             "correlation of their ranks"),
+    _Metric("Haversine", RowColumn(regression.haversine), _lower(_mean, "distance", unit="kilometres"),
+            "mean distance of points on Earth", parse=regression.read_point),
+    _Metric("MAP", RowColumn(labels.average_precision), _higher(_mean, "precision"), "mean average precision",
+            answers="all"),
     _one("NDCG@10"),
-    _Tokens(name="TokenAccuracy", column=RowColumn(tags.token_hits, 2), summary="share of tokens tagged right",
-            measure=_higher(Elementwise(classes.share), "right", "tokens")),
-    _Tokens(name="BIO-F1", parse=tags.entities_of, column=RowColumn(tags.entity_counts, 3), measure=_f_measure(1),
-            summary="F-score of entities, with their normalised forms"),
-    _Tokens(name="BIO-F1-Labels", parse=tags.entities_of, column=RowColumn(tags.label_counts, 3),
-            measure=_f_measure(1), summary="the same, whatever these forms"),
-    _Tokens(name="BIO-Weighted-F1", parse=tags.entities_of, measure=_corpus_level(tags.weighted_f, *_COUNTS),
-            column=RowColumn(tags.counts_by_label, 3, beside="details"),
-            summary="mean of the labels' F-scores, by how often they are expected"),
+    _Tokens("TokenAccuracy", RowColumn(tags.token_hits, 2), _higher(Elementwise(classes.share), "right", "tokens"),
+            "share of tokens tagged right"),
+    _Tokens("BIO-F1", RowColumn(tags.entity_counts, 3), _f_measure(1),
+            "F-score of entities, with their normalised forms", parse=tags.entities_of),
+    _Tokens("BIO-F1-Labels", RowColumn(tags.label_counts, 3), _f_measure(1), "the same, whatever these forms",
+            parse=tags.entities_of),
+    _Tokens("BIO-Weighted-F1", RowColumn(tags.counts_by_label, 3, beside="details"),
+            _corpus_level(tags.weighted_f, *_COUNTS),
+            "mean of the labels' F-scores, by how often they are expected", parse=tags.entities_of),
     _one("Soft-F1"),
     _one("Probabilistic-Soft-F1"),
     _one("FLC-F1"),
-    _Tokens(name="SegmentAccuracy", parse=spans.read_segments, column=RowColumn(spans.segment_hits, 2),
-            measure=_corpus_level(spans.segment_accuracy, "right", "expected"),
-            summary="mean share of the lines' segments that are exactly right"),
+    _Tokens("SegmentAccuracy", RowColumn(spans.segment_hits, 2),
+            _corpus_level(spans.segment_accuracy, "right", "expected"),
+            "mean share of the lines' segments that are exactly right", parse=spans.read_segments),
     _one("Soft2D-F1"),
     _one("Probabilistic-Soft2D-F1"),
-    _Metric(name="ClippEU", parse=rectangles.given_clippings, perfect=rectangles.without_margins,
-            column=RowColumn(rectangles.clipping_counts, 3), needs=_SCIPY, measure=_f_measure(2),
-            summary="F2 of rectangles, which are right within a margin"),
-    _INTERVALS(name="RMSE-Against-Interval", column=RowColumn(regression.squared_interval_error),
-               measure=_lower(_ROOT, "squared_error", unit="answers' unit"),
-               summary="root of the mean squared distance to an interval"),
-    _INTERVALS(name="MSE-Against-Interval", column=RowColumn(regression.squared_interval_error),
-               measure=_lower(_mean, "squared_error", unit="its square"),
-               summary="mean squared distance to an interval"),
-    _INTERVALS(name="MAE-Against-Interval", column=RowColumn(regression.interval_error),
-               measure=_lower(_mean, "error", unit="answers' unit"), summary="mean distance to an interval"),
+    _Metric("ClippEU", RowColumn(rectangles.clipping_counts, 3), _f_measure(2),
+            "F2 of rectangles, which are right within a margin", parse=rectangles.given_clippings,
+            perfect=rectangles.without_margins, needs=_SCIPY),
+    _INTERVALS("RMSE-Against-Interval", RowColumn(regression.squared_interval_error),
+               _lower(_ROOT, "squared_error", unit="answers' unit"),
+               "root of the mean squared distance to an interval"),
+    _INTERVALS("MSE-Against-Interval", RowColumn(regression.squared_interval_error),
+               _lower(_mean, "squared_error", unit="its square"), "mean squared distance to an interval"),
+    _INTERVALS("MAE-Against-Interval", RowColumn(regression.interval_error),
+               _lower(_mean, "error", unit="answers' unit"), "mean distance to an interval"),
     _one("Improvement@0.5"),
-    _Tokens(name="CustomMetric1", parse=classes.read_fields, column=RowColumn(classes.field_shares),
-            measure=_higher(_mean, "score"), summary="a quarter for the first of two fields, the rest for the other"),
+    _Tokens("CustomMetric1", RowColumn(classes.field_shares), _higher(_mean, "score"),
+            "a quarter for the first of two fields, the rest for the other", parse=classes.read_fields),
 )  # fmt: skip
 OTHER_METRICS = {metric.name: metric for metric in (*_EXACT_METRICS, *_DISTRIBUTION_METRICS, *_TEXT_METRICS)}
 
@@ -416,19 +361,18 @@ def find_prefixed(name: str) -> Metric | None:
     if stem == "MultiLabel-F" and mean != "MacroAvg":
         return _matched_f(beta, name, matching, is_mean=mean == "Mean")
     if mean == "MacroAvg" and not matching and stem in _CLASS_OF:
-        return _per_class(_f(beta, inner) if stem == "F" else OTHER_METRICS[inner], name, _CLASS_OF[stem])
+        return _per_class(_one(inner) if stem == "F" else OTHER_METRICS[inner], name, _CLASS_OF[stem])
     return None
 
 
 def _accuracy(matching: tuple[str, ...], name: str) -> Metric:
     """Make Accuracy of texts compared otherwise or, without matching, of classes."""
     if not matching:
-        return _Tokens(name=name, has_classes=True, column=RowColumn(exact.miss), measure=ACCURACY, labels="one",
-                       summary="share of lines whose best guess is right")  # fmt: skip
-    return _Tokens(name=name, matching=matching, answers="any",
-                   column=RowColumn(Partial(answer_distance, (matching,))),
-                   needs=_DISTANCES if "Fuzzy" in matching else (), measure=ACCURACY, labels="one",
-                   summary=f"Accuracy of texts compared by {'/'.join(matching)}")  # fmt: skip
+        return _Tokens(name, RowColumn(exact.miss), ACCURACY, "share of lines whose best guess is right",
+                       has_classes=True, labels="one")  # fmt: skip
+    return _Tokens(name, RowColumn(Partial(answer_distance, (matching,))), ACCURACY,
+                   f"Accuracy of texts compared by {'/'.join(matching)}", matching=matching, answers="any",
+                   needs=_DISTANCES if "Fuzzy" in matching else (), labels="one")  # fmt: skip
 
 
 def _matched_f(beta: float, name: str, matching: tuple[str, ...], *, is_mean: bool) -> Metric:
