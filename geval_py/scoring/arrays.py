@@ -116,8 +116,14 @@ class Scorer:
         unit = Unit.LOGITS if logits else Unit.LOGARITHMS if log else Unit.PROBABILITIES
         ids = offsets = None
         if not isinstance(probabilities, tuple):
-            values = _contiguous_rows(numbers_of(probabilities, "the probabilities"))
-            _check_shape(values.ndim == 2 and values.shape[1] == len(self.vocabulary), values, len(self.vocabulary))
+            values, words = numbers_of(probabilities, "the probabilities"), len(self.vocabulary)
+            if values.ndim != 2 or values.shape[1] != words:
+                raise UsageError(
+                    message=f"the probabilities have a row for each line and a column for each of {words} words, and "
+                    f"not the shape {values.shape}"
+                )
+            if words > 1 and values.strides[1] != values.itemsize:
+                values = np.ascontiguousarray(values)
         elif len(probabilities) == 2:
             ids, values = _ids(probabilities[0]), numbers_of(probabilities[1], "the probabilities")
             if ids.ndim != 2 or ids.shape != values.shape:
@@ -133,14 +139,27 @@ class Scorer:
                 np.ascontiguousarray(numbers_of(probabilities[1], "the probabilities")),
             )
             offsets = _ids(probabilities[2])
-            _check_ragged(ids, values, offsets)
+            if ids.ndim != 1 or ids.shape != values.shape or offsets.ndim != 1 or not len(offsets):
+                raise UsageError(
+                    message="ids, probabilities and offsets are arrays of one dimension, the first two of one "
+                    f"length, not of the shapes {ids.shape}, {values.shape} and {offsets.shape}"
+                )
+            if offsets[0] < 0 or (np.diff(offsets) < 0).any() or offsets[-1] > len(ids):
+                raise UsageError(message=f"offsets rise from 0 to at most {len(ids)}, the number of ids")
         else:
             raise UsageError(
                 message="a tuple is (ids, probabilities) or (ids, probabilities, offsets), and does not have "
                 f"{len(probabilities)} values"
             )
         rows = len(values) if offsets is None else len(offsets) - 1
-        return Predictions(self, values, ids, offsets, _rests(rest, rows), unit)
+        rests: NDArray[np.float64] | None = None
+        if rest is not None:
+            given = numbers_of(rest, "the rests")
+            if given.shape not in ((), (rows,)):
+                what = f"rest is one number or one for each of {rows} rows"
+                raise UsageError(message=f"{what}, not of the shape {given.shape}")
+            rests = np.ascontiguousarray(np.broadcast_to(given, rows), np.float64)
+        return Predictions(self, values, ids, offsets, rests, unit)
 
 
 class Predictions:
@@ -178,9 +197,12 @@ class Predictions:
     def losses(self, expected: Any, lines: Hashes, bits: int) -> tuple[Losses, float]:
         """Compute the losses of the rows, and the greatest loss that any row could have had."""
         words = self.words(expected)
-        _check_count(len(words), len(self), "expected words")
-        _check_count(len(lines), len(self), "line numbers")
-        parts = self._parts()
+        rows = len(self)
+        for count, what in ((len(words), "expected words"), (len(lines), "line numbers")):
+            if count != rows:
+                raise UsageError(message=f"{rows} rows, but {count} {what}")
+        size = max(1, WORDS_AT_ONCE * rows // max(1, self._values.size))
+        parts = [range(first, min(first + size, rows)) for first in range(0, rows, size)]
         score = partial(self._losses_of, words, lines, bits)
         is_native = backends.choose_backend() == "native"
         threads = min(self._scorer.threads or available_cores(), len(parts)) if is_native else 1
@@ -193,12 +215,6 @@ class Predictions:
             (b for _, b in found), default=0.0
         )
 
-    def _parts(self) -> list[range]:
-        """Divide the rows into ranges with about WORDS_AT_ONCE words."""
-        rows = len(self)
-        size = max(1, WORDS_AT_ONCE * rows // max(1, self._values.size))
-        return [range(first, min(first + size, rows)) for first in range(0, rows, size)]
-
     def _losses_of(self, words: Sequence[str], lines: Hashes, bits: int, part: range) -> tuple[Losses, float]:
         start, stop = part.start, part.stop
         whole = self._offsets is not None
@@ -208,7 +224,7 @@ class Predictions:
             self._ids,
             None if self._offsets is None else self._offsets[start : stop + 1],
             None if self._rests is None else self._rests[start:stop],
-            _encoded_words(words[start:stop], start),
+            self._encoded(words, part),
             lines[start:stop],
             bits,
             self._unit,
@@ -216,6 +232,18 @@ class Predictions:
         if fault >= 0:
             raise self._fault(start + fault)
         return np.frombuffer(losses), bound
+
+    @staticmethod
+    def _encoded(words: Sequence[str], part: range) -> bytes:
+        """Encode some expected words as lines; raises UsageError for one that is no line, with its row."""
+        some = words[part.start : part.stop]
+        try:
+            text = "\n".join(some) + "\n"
+            if text.count("\n") == len(some):
+                return text.encode()
+        except (TypeError, UnicodeEncodeError):
+            pass
+        return b"".join(encoded_text("expected", row, word) for row, word in enumerate(some, part.start))
 
     def words(self, expected: Any) -> Sequence[str]:
         """Return expected words, which may be given as ids, as a list; raises UsageError."""
@@ -335,55 +363,5 @@ def _ids(values: Any) -> Ids:
     return np.ascontiguousarray(found, np.int64)
 
 
-def _contiguous_rows(values: Numbers) -> Numbers:
-    steps_by_one = values.ndim == 2 and (values.shape[1] < 2 or values.strides[1] == values.itemsize)
-    return values if steps_by_one else np.ascontiguousarray(values)
-
-
-def _check_shape(fits: bool, values: Numbers, words: int) -> None:
-    if not fits:
-        raise UsageError(
-            message=f"the probabilities have a row for each line and a column for each of {words} words, and not the "
-            f"shape {values.shape}"
-        )
-
-
-def _check_ragged(ids: Ids, values: Numbers, offsets: Ids) -> None:
-    if ids.ndim != 1 or ids.shape != values.shape or offsets.ndim != 1 or not len(offsets):
-        raise UsageError(
-            message="ids, probabilities and offsets are arrays of one dimension, the first two of one length, not of "
-            f"the shapes {ids.shape}, {values.shape} and {offsets.shape}"
-        )
-    if offsets[0] < 0 or (np.diff(offsets) < 0).any() or offsets[-1] > len(ids):
-        raise UsageError(message=f"offsets rise from 0 to at most {len(ids)}, the number of ids")
-
-
-def _rests(rest: Any, rows: int) -> NDArray[np.float64] | None:
-    if rest is None:
-        return None
-    found = numbers_of(rest, "the rests")
-    if found.ndim == 0:
-        return np.full(rows, found, np.float64)
-    if found.shape != (rows,):
-        raise UsageError(message=f"rest is one number or one for each of {rows} rows, not of the shape {found.shape}")
-    return np.ascontiguousarray(found, np.float64)
-
-
-def _check_count(count: int, rows: int, what: str) -> None:
-    if count != rows:
-        raise UsageError(message=f"{rows} rows, but {count} {what}")
-
-
 def _known_ids(words: int) -> str:
     return f"the ids of {words} words are 0 to {words - 1}"
-
-
-def _encoded_words(words: Sequence[str], first: int) -> bytes:
-    """Encode expected words as lines; raises UsageError for one that is no line, with its row."""
-    try:
-        text = "\n".join(words) + "\n"
-        if text.count("\n") == len(words):
-            return text.encode()
-    except (TypeError, UnicodeEncodeError):
-        pass
-    return b"".join(encoded_text("expected", row, word) for row, word in enumerate(words, first))

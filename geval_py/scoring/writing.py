@@ -58,7 +58,11 @@ def format_line(
     """
     if vocabulary is not None:
         return _line_of_array(b"", probabilities, vocabulary, rest)
-    words, values = _columns(probabilities)
+    if isinstance(probabilities, Mapping):
+        words, values = list(probabilities.keys()), list(probabilities.values())
+    else:
+        pairs = list(_pairs(probabilities))
+        words, values = [word for word, _ in pairs], [value for _, value in pairs]
     return _written(join_words(words), words, values, rest)
 
 
@@ -92,25 +96,17 @@ def encoded_lines(
     joined = b"" if vocabulary is None or isinstance(lines, tuple) else join_words(vocabulary)
     rows = zip(*lines, strict=True) if vocabulary is not None and isinstance(lines, tuple) else lines
     for index, line in enumerate(rows):
-        if isinstance(line, str):
-            yield encoded_line(line, what, index)
-            continue
+        if not isinstance(line, str):
+            try:
+                line = format_line(line) if vocabulary is None else _line_of_array(joined, line, vocabulary, None)
+            except UsageError as error:
+                raise UsageError(message=f"{what}[{index}]: {error}") from error
+        elif separator := next((character for character in line if character in "\n\r"), None):
+            raise UsageError(message=f"{what}[{index}] contains {_SEPARATORS[separator]}; give one line an item")
         try:
-            text = format_line(line) if vocabulary is None else _line_of_array(joined, line, vocabulary, None)
-        except UsageError as error:
-            raise UsageError(message=f"{what}[{index}]: {error}") from error
-        yield text.encode() + b"\n"
-
-
-def encoded_line(line: str, what: str, index: int) -> bytes:
-    """Encode a line with its LF; raises UsageError for one that contains a line end, or that is no UTF-8."""
-    if "\n" in line or "\r" in line:
-        separator = next(character for character in line if character in "\n\r")
-        raise UsageError(message=f"{what}[{index}] contains {_SEPARATORS[separator]}; give one line an item")
-    try:
-        return f"{line}\n".encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(message=f"{what}[{index}] cannot be written as UTF-8: {error.reason}") from error
+            yield f"{line}\n".encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(message=f"{what}[{index}] cannot be written as UTF-8: {error.reason}") from error
 
 
 def _written(
@@ -141,16 +137,8 @@ def _written(
         raise
 
 
-def _columns(probabilities: Probabilities) -> tuple[Sequence[Hashable], Sequence[SupportsFloat]]:
-    """Return the words and their numbers."""
-    if isinstance(probabilities, Mapping):
-        return list(probabilities.keys()), list(probabilities.values())
-    pairs = list(_pairs(probabilities))
-    return [word for word, _ in pairs], [value for _, value in pairs]
-
-
-def _columns_of_array(probabilities: Any, vocabulary: Sequence[str]) -> tuple[Sequence[str], Sequence[SupportsFloat]]:
-    """Return the words and the numbers of an array, or of a pair (ids, probabilities)."""
+def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str], rest: SupportsFloat | None) -> str:
+    """Write a line from an array, whose words may be ``joined`` already, or from a pair (ids, probabilities)."""
     words = vocabulary
     if isinstance(probabilities, tuple):
         ids, probabilities = probabilities
@@ -161,12 +149,6 @@ def _columns_of_array(probabilities: Any, vocabulary: Sequence[str]) -> tuple[Se
     values = probabilities.tolist() if hasattr(probabilities, "tolist") else list(probabilities)
     if len(values) != len(words):
         raise UsageError(message=f"{len(values)} probabilities, but {len(words)} words")
-    return words, values
-
-
-def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str], rest: SupportsFloat | None) -> str:
-    """Write a line from an array, whose words may be ``joined`` already, or from a pair (ids, probabilities)."""
-    words, values = _columns_of_array(probabilities, vocabulary)
     try:
         return _written(joined or join_words(words), words, values, rest)
     except UsageError as error:
@@ -180,20 +162,17 @@ def _pairs(probabilities: Probabilities) -> Iterator[tuple[Hashable, SupportsFlo
     """Yield the words with their numbers; errors of a given iterator are passed on."""
     items = getattr(probabilities, "items", None)
     pairs: object = items() if callable(items) else probabilities
+    wanted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
-        raise _refusal(_kind(probabilities))
+        raise UsageError(message=f"a line is made from {wanted}, not from {_kind(probabilities)}")
     for pair in pairs:
         try:
             word, value = pair
         except (TypeError, ValueError) as error:
             advice = f"\n  {_WORDS_OF_NUMBERS}" if hasattr(pair, "__float__") else ""
-            raise _refusal(f"{_kind(probabilities)} of {shorten(repr(pair))}{advice}") from error
+            what = f"{_kind(probabilities)} of {shorten(repr(pair))}{advice}"
+            raise UsageError(message=f"a line is made from {wanted}, not from {what}") from error
         yield word, value
-
-
-def _refusal(what: str) -> UsageError:
-    wanted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
-    return UsageError(message=f"a line is made from {wanted}, not from {what}")
 
 
 def _kind(value: object) -> str:
@@ -214,27 +193,26 @@ def join_words(words: Sequence[Hashable]) -> bytes:
     except (TypeError, UnicodeEncodeError):
         joined, text = b"", "\n"
     if any(bad in text for bad in (" ", "\r", "\n\n")) or text.startswith("\n") or text.count("\n") != len(words):
-        try:
-            for word in words:
-                _check_word(word)
-        except UsageError as error:
-            if any(isinstance(word, str) and word.startswith(" ") for word in words):
-                raise UsageError(message=f"{error}\n  {_TOKENS}") from error
-            raise
+        fault = next(filter(None, map(_fault_of_word, words)), None)
+        if fault is not None:
+            are_tokens = any(isinstance(word, str) and word.startswith(" ") for word in words)
+            raise UsageError(message=fault + f"\n  {_TOKENS}" * are_tokens)
     return joined
 
 
-def _check_word(word: Hashable) -> None:
+def _fault_of_word(word: Hashable) -> str | None:
+    """Return why an output cannot hold a word; None if it can."""
     if not isinstance(word, str):
-        raise UsageError(message=f"the word {word!r} is not a string")
+        return f"the word {word!r} is not a string"
     if not word:
-        raise UsageError(message="an empty word: give the mass of all other words as rest=…")
-    if found := _SEPARATOR.search(word):
-        raise UsageError(message=f"the word {word!r} contains {_SEPARATORS[found[0]]}, which would split the line")
+        return "an empty word: give the mass of all other words as rest=…"
+    if separator := _SEPARATOR.search(word):
+        return f"the word {word!r} contains {_SEPARATORS[separator[0]]}, which would split the line"
     try:
         word.encode()
     except UnicodeEncodeError as error:
-        raise UsageError(message=f"the word {word!r} cannot be written as UTF-8: {error.reason}") from error
+        return f"the word {word!r} cannot be written as UTF-8: {error.reason}"
+    return None
 
 
 def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> array[float]:
