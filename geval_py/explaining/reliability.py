@@ -24,7 +24,7 @@ from geval_py.reading import config, sources
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COUNTS
-from geval_py.scoring.metrics.hashed import ProfileStatistics, is_hashed
+from geval_py.scoring.metrics.hashed import ProfileStatistics
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def corp(forecasts: Forecasts) -> Corp:
 def hashed_scheme(schemes: Sequence[evaluate.Named]) -> evaluate.Named:
     """Return the first metric on hashed words; raises UsageError if there is none."""
     for scheme, metric in schemes:
-        if is_hashed(metric):
+        if metric.bits is not None:
             return scheme, metric
     names = ", ".join(scheme.text for scheme, _ in schemes)
     raise UsageError(message=f"this needs a metric on hashed words, such as PerplexityHashed, not {visible(names)}")

@@ -298,10 +298,10 @@ TOO_MANY = {
 @pytest.mark.parametrize(("name", "output", "expected", "message"), TOO_MANY.values(), ids=TOO_MANY)
 def test_a_line_that_would_take_too_long_is_an_error(name, output, expected, message, monkeypatch):
     """With limits that are lower than the real ones."""
-    monkeypatch.setattr(assignment, "MOST_PAIRS", assignment.MOST_PAIRS // 100)
-    monkeypatch.setattr(assignment, "MOST_COMPARED", assignment.MOST_COMPARED // 100)
-    monkeypatch.setattr(assignment, "MOST_CELLS", 3000)
-    monkeypatch.setattr(rectangles, "MOST_CELLS", 3000)
+    monkeypatch.setattr(assignment, "MAX_PAIRS", assignment.MAX_PAIRS // 100)
+    monkeypatch.setattr(assignment, "MAX_COMPARED", assignment.MAX_COMPARED // 100)
+    monkeypatch.setattr(assignment, "MAX_CELLS", 3000)
+    monkeypatch.setattr(rectangles, "MAX_CELLS", 3000)
     caught = error(name, [output], [expected])
     assert (caught.reason, caught.column) == ("too many overlapping items", 1)
     assert caught.hint == f"{message}; split the text of the line into several lines"
@@ -312,8 +312,8 @@ def test_the_limits_are_those_of_a_line_not_of_a_label(name, form, monkeypatch):
     def line(labels):
         return " ".join(form.format(label, n, n) for label in labels for n in range(20))
 
-    monkeypatch.setattr(assignment, "MOST_COMPARED", 600)
-    monkeypatch.setattr(rectangles, "MOST_CELLS", 600)
+    monkeypatch.setattr(assignment, "MAX_COMPARED", 600)
+    monkeypatch.setattr(rectangles, "MAX_CELLS", 600)
     score(name, [line("a")], [line("a")])
     assert error(name, [line("ab")], [line("ab")]).reason == "too many overlapping items"
 

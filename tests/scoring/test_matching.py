@@ -5,6 +5,7 @@ import json
 import lzma
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,8 @@ from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.matching import (
     MATCHINGS,
-    MOST_PAIRS,
-    distance_of,
+    MAX_PAIRS,
+    distance,
     fuzzy,
     greatest_match,
     matched_counts,
@@ -186,7 +187,7 @@ NAMES = st.lists(st.sampled_from(sorted(MATCHINGS)), max_size=4).map(tuple)
 @settings(PROPERTY, max_examples=examples(300))
 @given(NAMES, TEXT, TEXT)
 def test_names_compose(names, given_, expected):
-    assert 1 - distance_of(names)(given_, expected, 1.0) == similarity(names, given_, expected)
+    assert 1 - distance(names, given_, expected) == similarity(names, given_, expected)
 
 
 @pytest.mark.parametrize(
@@ -221,14 +222,14 @@ def test_a_label_ends_at_the_first_equals_sign(text, value):
 # Labels
 
 
-def greatest(distance, wanted, given_):
+def greatest(measure, wanted, given_):
     """Try all pairings."""
     few, many = sorted((range(len(wanted)), range(len(given_))), key=len)
     is_short = len(few) == len(wanted)
     best = 0.0
     for chosen in itertools.permutations(many, len(few)):
         pairs = zip(few, chosen, strict=True) if is_short else zip(chosen, few, strict=True)
-        best = max(best, sum(1 - distance(wanted[n], given_[m], 1.0) for n, m in pairs))
+        best = max(best, sum(1 - measure(wanted[n], given_[m], 1.0) for n, m in pairs))
     return best
 
 
@@ -238,8 +239,8 @@ WORDS = st.lists(st.text(alphabet="abAB", min_size=1, max_size=4), max_size=5)
 @PROPERTY
 @given(NAMES, WORDS, WORDS)
 def test_the_greatest_match_is_that_of_all_pairings(names, wanted, given_):
-    distance = distance_of(names)
-    assert greatest_match(distance, wanted, given_) == pytest.approx(greatest(distance, wanted, given_))
+    measure = partial(distance, names)
+    assert greatest_match(measure, wanted, given_) == pytest.approx(greatest(measure, wanted, given_))
 
 
 @PROPERTY
@@ -268,7 +269,7 @@ def test_too_many_labels():
     with pytest.raises(MalformedLineError) as caught:
         matched_counts(("Fuzzy",), line, line, 7)
     assert (caught.value.line, caught.value.token) == (7, "2001 labels")
-    assert caught.value.hint == f"2001 labels are expected; give at most {MOST_PAIRS // 2001}"
+    assert caught.value.hint == f"2001 labels are expected; give at most {MAX_PAIRS // 2001}"
 
 
 def test_a_line_of_a_megabyte_is_matched_in_seconds():

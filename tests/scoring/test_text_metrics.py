@@ -451,3 +451,19 @@ def test_what_is_right_is_the_rest_of_what_is_wrong(right, wrong):
 )
 def test_a_label_has_a_probability_with_a_point(word, label):
     assert probable_labels(word) == [label]
+
+
+@pytest.mark.parametrize("expected", ["a b c d\ta b", "a b\ta b c d"])
+def test_of_two_references_that_are_as_close_the_shorter_one_counts(expected):
+    """As in GEval, whatever their order: the penalty for brevity is of two words, not of four."""
+    assert bleu_row("a b c", expected, 1)[4] == 2
+
+
+def test_sacrebleu_keeps_no_lines():
+    """The caches of its tokenizers would keep half a gigabyte of long lines."""
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+    from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+
+    for name in ("SacreBLEU", "TER"):
+        column_of(find_metric(name), frozenset()).statistics(b"a b\n", b"a c\n", 1)
+    assert [one.__call__.cache_info().currsize for one in (Tokenizer13a, TercomTokenizer)] == [0, 0]

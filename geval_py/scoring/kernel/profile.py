@@ -61,16 +61,13 @@ def line_profiles(
             rows.append(_entries_row(distribution, word, loss, bits, line))
             _count(distribution, word, line, histogram, draws)
         else:
-            rows.append(_vector_row(wordprobs.parse_vector(text, line), loss))
+            values = wordprobs.parse_vector(text, line)
+            shift, log_divisor, _ = wordprobs.scale_logarithms(values, whole=True)
+            logs = [value - shift - log_divisor for value in values]
+            entropy = -wordprobs.sum_in_order([exp(log_mass) * log_mass for log_mass in logs])
+            rows.append((loss, 1.0, entropy, *[0.0] * (len(COLUMNS) - 3)))
     columns = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
     return tuple(array("d", column) for column in columns), histogram
-
-
-def _vector_row(values: list[float], loss: float) -> tuple[float, ...]:
-    shift, log_divisor, _ = wordprobs.scale_logarithms(values, whole=True)
-    logs = [value - shift - log_divisor for value in values]
-    entropy = -wordprobs.sum_in_order([exp(log_mass) * log_mass for log_mass in logs])
-    return (loss, 1.0, entropy, *[0.0] * (len(COLUMNS) - 3))
 
 
 def _entries_row(

@@ -127,12 +127,9 @@ def distribution_flags(text: str, line: int) -> int:
         looks = kernel.LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
         return flags | looks | kernel.LOGARITHMS | _logarithm_flags(values)
     total = wordprobs.sum_in_order(values)
-    return flags | _total_flags(text, total) | kernel.ZERO_REST * (bool(rests) and sum(rests) == 0.0)
-
-
-def _total_flags(text: str, total: float) -> int:
     off = kernel.ABOVE_ONE * (total > 1.0 + wordprobs.TOLERANCE) | kernel.BELOW_ONE * (total < wordprobs.LEAST_TOTAL)
-    return off | kernel.ROUNDED * (off != 0 and is_explained(total, rounding(numbers_of(text))))
+    off |= kernel.ROUNDED * (off != 0 and is_explained(total, rounding(numbers_of(text))))
+    return flags | off | kernel.ZERO_REST * (bool(rests) and sum(rests) == 0.0)
 
 
 def is_explained(total: float, bound: float) -> bool:
@@ -165,14 +162,9 @@ def half_unit(number: str) -> float:
     (0.005, 5e-09, 0.0)
     """
     mantissa, _, exponent = number.lower().partition("e")
-    places = len(mantissa.partition(".")[2]) - _exponent(exponent)
+    size = min(int(exponent.lstrip("+-").lstrip("0")[:11] or 0), 1 << 30)  # int() takes long for long numbers
+    places = len(mantissa.partition(".")[2]) - (-size if exponent.startswith("-") else size)
     return HALF_UNITS[places] if 0 < places < len(HALF_UNITS) else 0.0
-
-
-def _exponent(text: str) -> int:
-    """Read an exponent, "" as 0, capped at 2^30, since int() takes long for long numbers."""
-    size = min(int(text.lstrip("+-").lstrip("0")[:11] or 0), 1 << 30)
-    return -size if text.startswith("-") else size
 
 
 def _logarithm_flags(values: list[float]) -> int:
@@ -201,19 +193,15 @@ def error_kind(error: MalformedLineError) -> int:
         return kernel.WRONG_LENGTH
     if not error.token and (error.reason == wordprobs.COLON_EXPECTED or is_vector):
         return kernel.STRAY_SPACE
-    if error.reason == wordprobs.COLON_EXPECTED or (is_vector and not _is_bad_number_in_vector(error)):
-        return kernel.NO_COLON
-    return kernel.NOT_A_NUMBER
-
-
-def _is_bad_number_in_vector(error: MalformedLineError) -> bool:
-    """Whether a line without a colon was meant as a vector, with one bad number."""
     first, several, _ = error.text.partition(" ")
-    return (
+    is_bad_number = (  # in a line without a colon, which was meant as a vector
         bool(several)
         and wordprobs.NUMBER.fullmatch(first) is not None
         and wordprobs.number_mistake(error.token)[0] != "text"
     )
+    if error.reason == wordprobs.COLON_EXPECTED or (is_vector and not is_bad_number):
+        return kernel.NO_COLON
+    return kernel.NOT_A_NUMBER
 
 
 def count_lines(text: Bytes) -> int:
@@ -298,25 +286,22 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
     hits = bytearray()
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
     for line, (text, word) in enumerate(pairs, first_line):
-        of_line, hits_of_line, rest = _guesses_of(text, word, bits, line)
+        if ":" in text:
+            words, values = wordprobs.parse_entries(text, line)
+            of_line, rest = wordprobs.entry_masses(words, values)
+            bucket, *buckets = wordprobs.word_buckets([word, *filter(None, words)], bits, line)
+        else:
+            values = wordprobs.parse_vector(text, line)
+            if len(values) != 1 << bits:
+                raise wordprobs.wrong_vector_length(text, line, len(values), bits)
+            of_line, rest = wordprobs.vector_masses(values), 0.0
+            (bucket,) = wordprobs.word_buckets([word], bits, line)
+            buckets = list(range(len(values)))
         counts.append(len(of_line))
         masses.extend(of_line)
         rests.append(rest)
-        hits.extend(hits_of_line)
+        hits.extend(one == bucket for one in buckets)
     return Guesses(counts, masses, bytes(hits), rests)
-
-
-def _guesses_of(text: str, expected: str, bits: int, line: int) -> tuple[list[float], list[bool], float]:
-    if ":" not in text:
-        values = wordprobs.parse_vector(text, line)
-        if len(values) != 1 << bits:
-            raise wordprobs.wrong_vector_length(text, line, len(values), bits)
-        (bucket,) = wordprobs.word_buckets([expected], bits, line)
-        return wordprobs.vector_masses(values), [n == bucket for n in range(len(values))], 0.0
-    words, values = wordprobs.parse_entries(text, line)
-    masses, rest = wordprobs.entry_masses(words, values)
-    bucket, *buckets = wordprobs.word_buckets([expected, *filter(None, words)], bits, line)
-    return masses, [found == bucket for found in buckets], rest
 
 
 def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:

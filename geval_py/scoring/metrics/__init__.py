@@ -116,7 +116,7 @@ def _misapplied(name: str) -> str | None:
     from geval_py.scoring.metrics.registry import find_in_family, geval_name
 
     *prefixes, inner = name.split("/")
-    if not {*prefixes} <= MATCHINGS.keys() | _MEANS or not (split_bits(inner)[0] in METRICS or find_in_family(inner)):
+    if not {*prefixes} <= {*MATCHINGS, *_MEANS} or not (split_bits(inner)[0] in METRICS or find_in_family(inner)):
         return None
     metric = geval_name(inner)
     matched = re.fullmatch(_MATCHED, metric) is not None

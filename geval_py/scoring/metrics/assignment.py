@@ -21,9 +21,9 @@ from typing import NamedTuple, TypeAlias
 
 from geval_py.scoring.metrics.columns import malformed
 
-MOST_COMPARED = 5_000_000  # pairs of boxes of a line that overlap on the first axis: some seconds
-MOST_PAIRS = 250_000  # of a line that have a score: 50 MB
-MOST_CELLS = 4_000_000  # of the matrices of scores of a line: 32 MB
+MAX_COMPARED = 5_000_000  # pairs of boxes of a line that overlap on the first axis: some seconds
+MAX_PAIRS = 250_000  # of a line that have a score: 50 MB
+MAX_CELLS = 4_000_000  # of the matrices of scores of a line: 32 MB
 TOO_MANY = "too many overlapping items"
 ADVICE = "split the text of the line into several lines"
 
@@ -151,14 +151,14 @@ def _sweep(
 
 def check_compared(pairs: int) -> None:
     """Raise TooManyOverlapsError if so many pairs of boxes take too long to compare."""
-    if pairs > MOST_COMPARED:
-        raise TooManyOverlapsError(f"more than {MOST_COMPARED} pairs of items would have to be compared; {ADVICE}")
+    if pairs > MAX_COMPARED:
+        raise TooManyOverlapsError(f"more than {MAX_COMPARED} pairs of items would have to be compared; {ADVICE}")
 
 
 def check_near(pairs: int) -> None:
     """Raise TooManyOverlapsError if so many pairs with a score take too much memory."""
-    if pairs > MOST_PAIRS:
-        raise TooManyOverlapsError(f"more than {MOST_PAIRS} pairs of items are near each other; {ADVICE}")
+    if pairs > MAX_PAIRS:
+        raise TooManyOverlapsError(f"more than {MAX_PAIRS} pairs of items are near each other; {ADVICE}")
 
 
 def best_matching(scores: Mapping[Pair, float]) -> list[Pair]:
@@ -174,7 +174,7 @@ def best_matching(scores: Mapping[Pair, float]) -> list[Pair]:
             continue
         answers, places = (sorted({pair[side] for pair in pairs}) for side in range(2))
         cells += len(answers) * len(places)
-        if cells > MOST_CELLS:
+        if cells > MAX_CELLS:
             raise TooManyOverlapsError(
                 f"{len(answers)} expected and {len(places)} given items hang together by overlaps; {ADVICE}"
             )

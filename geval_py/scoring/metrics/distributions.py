@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
 from math import exp, fsum, inf, log
 from typing import NamedTuple
 
@@ -37,7 +36,7 @@ from geval_py.scoring.metrics.columns import malformed, of_role
 from geval_py.text import shorten, split_words, strip_spaces, visible
 
 LEAST_OPTIONS = 2
-MOST_OPTIONS_SHOWN = 8
+MAX_OPTIONS_SHOWN = 8
 NO_CHOICE = "no choice of options"
 NO_OPTION = "the answer is not an option"
 NO_SHARE = "a share is from 0 to 1"
@@ -153,18 +152,13 @@ def keystrokes(first: int, text: str, expected: str, line: int) -> tuple[float, 
         return 0, len(word)
     alike = [0] * (len(word) + 1)  # by the number of first characters shared: the words shown before this one
     for one in listed.better_than(word):
-        alike[_shared(one, word)] += 1
+        pairs = enumerate(zip(one, word, strict=False))
+        alike[next((place for place, (a, b) in pairs if a != b), min(len(one), len(word)))] += 1
     typed, before = len(word) + 1, 0
     while typed and before + alike[typed - 1] < first:
         typed -= 1
         before += alike[typed]
     return max(0, len(word) - typed), len(word)
-
-
-def _shared(one: str, other: str) -> int:
-    """Count the first characters that two words share."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 # Choices
@@ -190,7 +184,7 @@ def _chosen(given: str, text: str, expected: str, line: int) -> tuple[dict[str, 
     listed = listed_of(text, line)
     options, answer = of_role("input", options_of, given, line), strip_spaces(expected)
     if answer not in options:
-        shown = " ".join(options[:MOST_OPTIONS_SHOWN]) + (" …" if len(options) > MOST_OPTIONS_SHOWN else "")
+        shown = " ".join(options[:MAX_OPTIONS_SHOWN]) + (" …" if len(options) > MAX_OPTIONS_SHOWN else "")
         hint = f"`{visible(shorten(answer))}` is none of the input's options: {visible(shorten(shown))}"
         error = malformed(NO_OPTION, expected, line, hint)
         error.role = "expected"
@@ -299,13 +293,9 @@ def confidence_gap(bins: int, text: str, expected: str, line: int) -> tuple[floa
     guess = listed.guess()
     confidence = 0.0 if guess is None else exp(listed.log_mass(guess))
     row = [0.0] * bins
-    row[bisect_left(_edges(bins), confidence)] = confidence - (guess is not None and guess == strip_spaces(expected))
+    edges = [place / bins for place in range(1, bins)]
+    row[bisect_left(edges, confidence)] = confidence - (guess is not None and guess == strip_spaces(expected))
     return tuple(row)
-
-
-@cache
-def _edges(bins: int) -> tuple[float, ...]:
-    return tuple(place / bins for place in range(1, bins))
 
 
 def relative_loss(given: str, text: str, expected: str, line: int) -> tuple[float, ...]:

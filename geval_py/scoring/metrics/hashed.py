@@ -147,11 +147,6 @@ class ReseededColumn:
         return LineStatistics(backends.reseeded_losses(outputs, expected, self.bits, first_line, self.seeds))
 
 
-def is_hashed(metric: Metric) -> bool:
-    """Whether a metric is on hashed words and has a profile."""
-    return metric.bits is not None
-
-
 def profiled(metric: Metric, draws: int = 0) -> Metric:
     """Return a hashed metric of the same values, whose statistics are ProfileStatistics."""
     column = ProfileColumn(metric.bits or DEFAULT_BITS, draws)

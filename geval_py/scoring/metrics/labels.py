@@ -128,20 +128,15 @@ def probable_counts(text: str, expected: str, line: int) -> tuple[tuple[float, .
     """
     del line
     given, wanted = probable_labels(text), split_words(expected)
-    places = _assigned([label for label, _ in given], wanted)
-    judged = tuple((float(place in places), probability) for place, (_, probability) in enumerate(given))
+    right = set[int]()
+    if given and wanted:
+        from scipy.optimize import linear_sum_assignment
+
+        costs = [[answer != label for label, _ in given] for answer in wanted]
+        pairs = zip(*linear_sum_assignment(costs), strict=True)
+        right = {int(place) for answer, place in pairs if wanted[answer] == given[place][0]}
+    judged = tuple((float(place in right), probability) for place, (_, probability) in enumerate(given))
     return (sum(probability for is_right, probability in judged if is_right), len(wanted)), judged
-
-
-def _assigned(given: Sequence[str], wanted: Sequence[str]) -> frozenset[int]:
-    """Return the places of the right labels."""
-    if not given or not wanted:
-        return frozenset()
-    from scipy.optimize import linear_sum_assignment
-
-    costs = [[answer != label for label in given] for answer in wanted]
-    pairs = zip(*linear_sum_assignment(costs), strict=True)
-    return frozenset(int(place) for answer, place in pairs if wanted[answer] == given[place])
 
 
 def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
@@ -201,10 +196,6 @@ def discounted_gain(first: int, text: str, expected: str, line: int) -> tuple[fl
     """Compute the normalised discounted gain of a line's first items."""
     del line
     wanted = frozenset(items_of(expected))
-    gained = [rank for rank, item in enumerate(items_of(text)[:first], 1) if item in wanted]
-    best = range(1, min(first, len(wanted)) + 1)
-    return (_discounted(gained) / _discounted(best) if wanted else 1.0,)
-
-
-def _discounted(ranks: range | list[int]) -> float:
-    return sum(1 / log2(rank + 1) for rank in ranks)
+    gained = sum(1 / log2(rank + 1) for rank, item in enumerate(items_of(text)[:first], 1) if item in wanted)
+    best = sum(1 / log2(rank + 1) for rank in range(1, min(first, len(wanted)) + 1))
+    return (gained / best if wanted else 1.0,)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from math import fsum
 from typing import TypeAlias
 
@@ -25,20 +25,40 @@ from geval_py.scoring.metrics.columns import malformed
 from geval_py.scoring.metrics.labels import given_labels
 from geval_py.text import split_words, strip_spaces
 
-# The distance of a given and an expected text, or 1 if it is above a limit.
-Distance: TypeAlias = Callable[[str, str, float], float]
+Distance: TypeAlias = Callable[[str, str, float], float]  # of a given and an expected text, or 1 above a limit
 
-HARD, LENIENT = 0.8, 0.5  # GEval's: from this score on, Harden and LenientHarden count a match
-MOST_PAIRS = 4_000_000  # of an expected and a given label in a line, which take ten seconds and 32 MB
+MATCHINGS = ("CutLabel", "ExtractNumber", "Fuzzy", "Harden", "LenientHarden", "Lower", "Smart")
+LEAST_SCORES = {"Harden": 0.8, "LenientHarden": 0.5}  # GEval's: from this score on, they count a match
+MAX_PAIRS = 4_000_000  # of an expected and a given label in a line, which take ten seconds and 32 MB
 TOO_MANY_PAIRS = "too many labels to be matched"
 _NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+", re.ASCII)
 _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
-def exact(given: str, expected: str, limit: float = 1.0) -> float:
-    """Return 0 for equal texts, else 1."""
-    del limit
-    return float(given != expected)
+def distance(names: tuple[str, ...], given: str, expected: str, limit: float = 1.0) -> float:
+    """Compute the distance that names describe, the outermost first; 0 or 1 without names.
+
+    >>> distance(("Lower", "Fuzzy"), "Łódż", "łódź")
+    0.25
+    """
+    if not names:
+        return float(given != expected)
+    name, inner = names[0], names[1:]
+    if name == "Fuzzy":  # as in GEval, it forgets the names after it
+        return fuzzy(given, expected, limit)
+    if name == "Lower":
+        return distance(inner, lower_characters(given), lower_characters(expected), limit)
+    if name == "CutLabel":
+        return distance(inner, without_label(given), without_label(expected), limit)
+    if name == "Smart":
+        return distance(inner if any(map(str.isalpha, expected)) else (), given, expected, limit)
+    if name == "ExtractNumber":
+        wanted = number_in(expected)
+        if wanted is not None:
+            return float(number_in(given) != wanted)
+        return distance(inner, given, expected, limit)
+    least = LEAST_SCORES[name]
+    return float(1 - distance(inner, given, expected, 1 - least) < least)
 
 
 def fuzzy(given: str, expected: str, limit: float = 1.0) -> float:
@@ -57,62 +77,6 @@ def fuzzy(given: str, expected: str, limit: float = 1.0) -> float:
     return min(1.0, edits / length) if edits <= most else 1.0
 
 
-def _fuzzy(inner: Distance) -> Distance:
-    del inner  # as in GEval, Fuzzy forgets the names after it
-    return fuzzy
-
-
-def _lower(inner: Distance) -> Distance:
-    return lambda given, expected, limit: inner(lower_characters(given), lower_characters(expected), limit)
-
-
-def _cut_label(inner: Distance) -> Distance:
-    return lambda given, expected, limit: inner(without_label(given), without_label(expected), limit)
-
-
-def _smart(inner: Distance) -> Distance:
-    def distance(given: str, expected: str, limit: float) -> float:
-        return (inner if any(map(str.isalpha, expected)) else exact)(given, expected, limit)
-
-    return distance
-
-
-def _harden(least: float, inner: Distance) -> Distance:
-    return lambda given, expected, _: float(1 - inner(given, expected, 1 - least) < least)
-
-
-def _extract_number(inner: Distance) -> Distance:
-    def distance(given: str, expected: str, limit: float) -> float:
-        wanted = number_in(expected)
-        return inner(given, expected, limit) if wanted is None else exact(number_in(given) or "", wanted)
-
-    return distance
-
-
-MATCHINGS: dict[str, Callable[[Distance], Distance]] = {
-    "CutLabel": _cut_label,
-    "ExtractNumber": _extract_number,
-    "Fuzzy": _fuzzy,
-    "Harden": partial(_harden, HARD),
-    "LenientHarden": partial(_harden, LENIENT),
-    "Lower": _lower,
-    "Smart": _smart,
-}
-
-
-@cache
-def distance_of(names: tuple[str, ...]) -> Distance:
-    """Return the distance that names describe, the outermost first.
-
-    >>> distance_of(("Lower", "Fuzzy"))("Łódż", "łódź", 1)
-    0.25
-    """
-    distance: Distance = exact
-    for name in reversed(names):
-        distance = MATCHINGS[name](distance)
-    return distance
-
-
 def without_label(text: str) -> str:
     """Return what follows the first equals sign; the whole text if there is none."""
     _, sign, value = text.partition("=")
@@ -128,42 +92,37 @@ def number_in(text: str) -> str | None:
     found = _NUMBER.search(text)
     if found is not None:
         return found[0]
-    numbers = map(_roman, split_words(text))
-    return next((str(number) for number in numbers if number > 0), None)
-
-
-def _roman(word: str) -> int:
-    """Read a Roman number, however it is written; 0 if the word is none."""
-    if not _ROMAN.keys() >= set(word):
-        return 0
-    total = right = 0
-    for letter in reversed(word):
-        value = _ROMAN[letter]
-        total += value if value >= right else -value
-        right = value
-    return total
+    for word in split_words(text):
+        total = right = 0
+        for letter in reversed(word) if _ROMAN.keys() >= set(word) else "":
+            value = _ROMAN[letter]
+            total += value if value >= right else -value
+            right = value
+        if total > 0:
+            return str(total)
+    return None
 
 
 def answer_distance(names: tuple[str, ...], text: str, expected: str, line: int) -> tuple[float, ...]:
     """Compute the distance of an output line to the nearest of the expected answers, which TABs separate."""
     del line
-    given, distance = strip_spaces(text), distance_of(names)
+    given = strip_spaces(text)
     least = 1.0
     for answer in strip_spaces(expected).split("\t"):
-        least = min(least, distance(given, answer, least))
+        least = min(least, distance(names, given, answer, least))
     return (least,)
 
 
 def matched_counts(names: tuple[str, ...], text: str, expected: str, line: int) -> tuple[float, ...]:
     """Compute how well the labels of a line match in sum, and count the expected and the given labels."""
     given, wanted = given_labels(text), split_words(expected)
-    if len(given) * len(wanted) > MOST_PAIRS:
-        hint = f"{len(wanted)} labels are expected; give at most {MOST_PAIRS // len(wanted)}"
+    if len(given) * len(wanted) > MAX_PAIRS:
+        hint = f"{len(wanted)} labels are expected; give at most {MAX_PAIRS // len(wanted)}"
         raise malformed(TOO_MANY_PAIRS, text, line, hint, token=f"{len(given)} labels")
-    return greatest_match(distance_of(names), wanted, given), len(wanted), len(given)
+    return greatest_match(partial(distance, names), wanted, given), len(wanted), len(given)
 
 
-def greatest_match(distance: Distance, wanted: Sequence[str], given: Sequence[str]) -> float:
+def greatest_match(measure: Distance, wanted: Sequence[str], given: Sequence[str]) -> float:
     """Compute the greatest sum of 1 minus the distances of pairs; each label is in one pair at most.
 
     Mostly each label has a nearest one to itself. SciPy, which takes a second to import, finds the best pairs
@@ -175,7 +134,7 @@ def greatest_match(distance: Distance, wanted: Sequence[str], given: Sequence[st
     columns = [places[label] for label in many]
     costs: dict[str, array[float]] = {}
     for label in dict.fromkeys(few):
-        of_label = [distance(*((label, other) if is_short else (other, label)), 1.0) for other in places]
+        of_label = [measure(*((label, other) if is_short else (other, label)), 1.0) for other in places]
         costs[label] = array("d", [of_label[column] for column in columns])
     rows = [costs[label] for label in few]
     found = _nearest(rows)

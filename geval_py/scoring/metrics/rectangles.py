@@ -42,7 +42,7 @@ NOT_READ = "cannot parse line"  # GEval's own messages
 NO_PROBABILITY = "{} is not in [0, 1]"
 THRESHOLD = 0.5  # from this probability on, a rectangle is given
 
-MOST_CELLS = 500_000_000  # of the grids of all coordinates of a line, one a label and page: some seconds
+MAX_CELLS = 500_000_000  # of the grids of all coordinates of a line, one a label and page: some seconds
 PART_BITS = 20  # of heights, of 60 bits: sums of so few are exact in doubles
 
 _CORNERS = r"([0-9]++),([0-9]++),([0-9]++),([0-9]++)"
@@ -92,17 +92,14 @@ def common_area(wanted: Sequence[Region], given: Sequence[Region]) -> int:
     area = cells = 0
     for answers, guesses in both.values():
         if len(answers) == len(guesses) == 1:
-            area += _intersection(*answers, *guesses)
+            (one,), (other,) = answers, guesses
+            width = min(one.right, other.right) - max(one.left, other.left) + 1
+            height = min(one.bottom, other.bottom) - max(one.top, other.top) + 1
+            area += max(0, width) * max(0, height)
         elif answers and guesses:
             common, cells = _covered_by_both(answers, guesses, cells)
             area += common
     return area
-
-
-def _intersection(one: Box, other: Box) -> int:
-    width = min(one.right, other.right) - max(one.left, other.left) + 1
-    height = min(one.bottom, other.bottom) - max(one.top, other.top) + 1
-    return max(0, width) * max(0, height)
 
 
 def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int) -> tuple[int, int]:
@@ -115,7 +112,7 @@ def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int)
     boxes = np.array([*answers, *guesses], np.int64) + np.array([0, 1, 0, 1])
     xs, ys = np.unique(boxes[:, :2]), np.unique(boxes[:, 2:])
     cells += len(xs) * len(ys)
-    if cells > MOST_CELLS:
+    if cells > MAX_CELLS:
         raise TooManyOverlapsError(f"{len(boxes)} rectangles of one label and page cannot be compared; {ADVICE}")
     heights = np.diff(ys)
     shifts = range(0, int(heights.max()).bit_length(), PART_BITS)

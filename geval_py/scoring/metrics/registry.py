@@ -292,10 +292,12 @@ _TEXT_METRICS = (
              _lower(regression.percent, "error", unit="percent", worst=100.0),
              "mean absolute error, by the sizes of both numbers"),
     _Numbers("Pearson", RowColumn(regression.numbers_of, 2),
-             _corpus_level(regression.pearson, "expected", "output", unit="correlation", worst=-1.0),
+             _corpus_level(Partial(regression.correlation, (None,)), "expected", "output", unit="correlation",
+                           worst=-1.0),
              "correlation of the numbers"),
     _Numbers("Spearman", RowColumn(regression.numbers_of, 2),
-             _corpus_level(regression.spearman, "expected", "output", unit="correlation", worst=-1.0),
+             _corpus_level(Partial(regression.correlation, (regression.ranks,)), "expected", "output",
+                           unit="correlation", worst=-1.0),
              "correlation of their ranks"),
     _Metric("Haversine", RowColumn(regression.haversine), _lower(_mean, "distance", unit="kilometres"),
             "mean distance of points on Earth", parse=regression.read_point),
@@ -353,7 +355,7 @@ def find_prefixed(name: str) -> Metric | None:
     numbered = _F_SCORE.fullmatch(inner)
     stem, beta = (numbered[1], float(numbered[2])) if numbered else (inner, 1.0)
     is_name = numbered is not None or not inner.endswith("F")
-    if not (mean or matching) or len(matching) > MAX_MATCHINGS or not (is_name and {*matching} <= MATCHINGS.keys()):
+    if not (mean or matching) or len(matching) > MAX_MATCHINGS or not (is_name and {*matching} <= {*MATCHINGS}):
         return None
     if stem == "Accuracy" and mean != "Mean":
         accuracy = _accuracy(matching, name)

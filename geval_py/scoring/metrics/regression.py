@@ -126,16 +126,6 @@ def percent(totals: Sequence[Number], lines: Number) -> Number:
     return 100 * errors / lines
 
 
-def pearson(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
-    """Return a function that correlates the numbers of some lines."""
-    return _correlations(systems, lambda numbers: numbers)
-
-
-def spearman(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
-    """Return a function that correlates the ranks of the numbers of some lines."""
-    return _correlations(systems, ranks)
-
-
 def ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rank each row from 1; tied numbers share their mean rank. SciPy's rankdata takes a second to import."""
     import numpy as np
@@ -147,19 +137,20 @@ def ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array(rows)
 
 
-def _correlations(
-    systems: Sequence[LineStatistics], prepare: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+def correlation(
+    prepare: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None, systems: Sequence[LineStatistics]
 ) -> Callable[[NDArray[np.intp]], float]:
+    """Return a function that correlates the numbers of some lines, as ``prepare`` changes them, if it is given."""
     import numpy as np
 
-    table = np.concatenate([np.array([np.array(column) for column in of.columns]) for of in systems], axis=1)
+    table = np.concatenate([np.array([np.array(column) for column in one.columns]) for one in systems], axis=1)
 
     def score(lines: NDArray[np.intp]) -> float:
         chosen = table[:, lines]
         with np.errstate(over="ignore", invalid="ignore"):  # numbers of 1e308 overflow
             if not np.ptp(chosen, axis=1).all():
                 return math.nan
-            return float(np.asarray(np.corrcoef(prepare(chosen)))[0, 1])
+            return float(np.asarray(np.corrcoef(chosen if prepare is None else prepare(chosen)))[0, 1])
 
     return score
 
@@ -169,12 +160,8 @@ def haversine(text: str, expected: str, line: int) -> tuple[float, ...]:
     point = read_point(text, line)
     answer = of_answer(read_point, expected, line)
     longitude, latitude = (math.radians(a) - math.radians(b) for a, b in zip(point, answer, strict=True))
-    h = _half_versed(longitude) + math.cos(latitude) ** 2 * _half_versed(latitude)
+    h = math.sin(longitude / 2) ** 2 + math.cos(latitude) ** 2 * math.sin(latitude / 2) ** 2
     return (2 * math.asin(min(1.0, math.sqrt(h))) * EARTH_KM,)
-
-
-def _half_versed(angle: float) -> float:
-    return math.sin(angle / 2) ** 2
 
 
 def read_point(text: str, line: int) -> tuple[float, float]:

@@ -45,7 +45,7 @@ NOT_READ = "endOfInput"  # GEval's own bracketed messages
 NO_COLON = "Colon expected"
 OVERLAPPING = "Overlapping segments"
 
-MOST_DIGITS = 18  # GEval's whole numbers have 64 bits, and greater ones wrap around
+MAX_DIGITS = 18  # GEval's whole numbers have 64 bits, and greater ones wrap around
 PROBABILITY = r"[+-]?[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?[0-9]++)?+"
 TOKEN = re.compile(r"[^ \t]+")
 _SPAN = r"[0-9]++(?:-[0-9]++)?+"
@@ -199,8 +199,8 @@ def _spans(written: str, text: str, line: int, token: re.Match[str]) -> tuple[Bo
 def whole_number(written: str, text: str, line: int, token: re.Match[str]) -> int:
     """Read a whole number, a part of a token of a line; raises MalformedLineError for one of too many digits."""
     digits = written.lstrip("0") or "0"
-    if len(digits) > MOST_DIGITS:
-        hint = f"`{shorten(written)}` is too large; a number has at most {MOST_DIGITS} digits"
+    if len(digits) > MAX_DIGITS:
+        hint = f"`{shorten(written)}` is too large; a number has at most {MAX_DIGITS} digits"
         column = token.start() + token[0].index(written) + 1
         raise malformed(TOO_LARGE, text, line, hint, column, written)
     return int(digits)

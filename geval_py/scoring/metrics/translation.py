@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.metrics.base import LineStatistics
@@ -29,7 +29,6 @@ from geval_py.scoring.metrics.classes import ratio
 from geval_py.text import split_words
 
 LONGEST = 4  # words of an n-gram
-NGrams: TypeAlias = "Counter[tuple[str, ...]]"
 
 
 def distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
@@ -94,32 +93,27 @@ def corrections(given: str, text: str, expected: str, line: int) -> tuple[float,
     return min(wanted, max(0, wanted + done - left) // 2), wanted, done
 
 
-def references(expected: str) -> list[str]:
-    """Split an expected line into its references, at each TAB."""
-    return expected.split("\t")
-
-
 def bleu_row(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the right n-grams of 1 to 4 words, the words of the reference closest in length, and all n-grams."""
+    """Count the right n-grams of 1 to 4 words, the words of the reference closest in length, and all n-grams.
+
+    Unlike BLEU, GEval allows each n-gram the smallest non-zero count among the references.
+    """
     del line
     words = split_words(text)
-    answers = [split_words(reference) for reference in references(expected)]
-    right = [_clipped(_ngrams(words, n), [_ngrams(answer, n) for answer in answers]) for n in range(1, LONGEST + 1)]
+    answers = [split_words(reference) for reference in expected.split("\t")]
+    right = []
+    for n in range(1, LONGEST + 1):
+        given, limits = _ngrams(words, n), dict[tuple[str, ...], int]()
+        for answer in (_ngrams(answer, n) for answer in answers):
+            for one in given.keys() & answer.keys():
+                limits[one] = min(limits.get(one, given[one]), answer[one])
+        right.append(sum(limits.values()))
     closest = min(map(len, answers), key=lambda length: (abs(length - len(words)), length))
     return (*right, closest, *(max(0, len(words) - n) for n in range(LONGEST)))
 
 
-def _ngrams(words: Sequence[str], n: int) -> NGrams:
+def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[start:] for start in range(n)), strict=False))  # the shortest ends it
-
-
-def _clipped(found: NGrams, answers: Sequence[NGrams]) -> int:
-    """Count the right n-grams. Unlike BLEU, GEval allows each the smallest non-zero count among the references."""
-    limits: dict[tuple[str, ...], int] = {}
-    for answer in answers:
-        for one in found.keys() & answer.keys():
-            limits[one] = min(limits.get(one, found[one]), answer[one])
-    return sum(limits.values())
 
 
 def bleu(totals: Sequence[float], lines: float) -> float:
@@ -140,20 +134,12 @@ def brevity_penalty(words: float, answer_words: float) -> float:
 def gleu_row(text: str, expected: str, line: int) -> tuple[float, ...]:
     """Count, for the best reference, the right n-grams and all n-grams of the longer text."""
     del line
-    found = _all_ngrams(split_words(text))
-    counts = (_gleu_counts(found, _all_ngrams(split_words(reference))) for reference in references(expected))
-    return max(reversed(list(counts)), key=lambda pair: ratio(*pair))  # GEval takes the last of equally good ones
-
-
-def _all_ngrams(words: Sequence[str]) -> NGrams:
-    every: NGrams = Counter()
-    for n in range(1, LONGEST + 1):
-        every.update(_ngrams(words, n))
-    return every
-
-
-def _gleu_counts(found: NGrams, answer: NGrams) -> tuple[int, int]:
-    return (found & answer).total(), max(found.total(), answer.total())
+    given, *answers = (
+        sum((_ngrams(split_words(one), n) for n in range(1, LONGEST + 1)), Counter[tuple[str, ...]]())
+        for one in (text, *expected.split("\t"))
+    )
+    counts = [((given & answer).total(), max(given.total(), answer.total())) for answer in answers]
+    return max(reversed(counts), key=lambda pair: ratio(*pair))  # GEval takes the last of equally good ones
 
 
 def _new_metric(name: str) -> Any:
@@ -166,20 +152,7 @@ def _new_metric(name: str) -> Any:
     return TER() if name == "TER" else CHRF(word_order=2 if name == "chrF++" else 0)
 
 
-@cache
-def _metric(name: str) -> Any:
-    return _new_metric(name)
-
-
-def _forget_lines() -> None:
-    """Empty the caches of sacreBLEU's tokenizers: each keeps 65,536 lines, half a gigabyte of long lines."""
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
-    from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
-
-    tokenizers: tuple[Any, ...] = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)
-    for tokenizer in tokenizers:
-        tokenizer.__call__.cache_clear()
+_metric = cache(_new_metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +164,23 @@ class SacreColumn:
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         del first_line  # no line is malformed
         metric = _new_metric(self.name)  # a metric of its own, since several threads score lines
-        pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-        rows = [_row(metric, text, references(answer)) for text, answer in pairs]
-        _forget_lines()
+        rows: list[list[float]] = []
+        for text, expected_line in zip(decode_lines(outputs), decode_lines(expected), strict=True):
+            answers = expected_line.split("\t")
+            (counts,) = metric._extract_corpus_statistics([text], [[answer] for answer in answers])
+            rows.append([len(answers), *counts])
+        for tokenizer in _tokenizers():  # each keeps 65,536 lines, half a gigabyte of long lines
+            tokenizer.__call__.cache_clear()
         return LineStatistics(columns=tuple(array("d", column) for column in zip(*rows, strict=True)))
 
 
-def _row(metric: Any, text: str, answers: Sequence[str]) -> list[float]:
-    (found,) = metric._extract_corpus_statistics([text], [[answer] for answer in answers])
-    return [len(answers), *found]
+def _tokenizers() -> tuple[Any, ...]:
+    """Return sacreBLEU's tokenizers, which have a cache each."""
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+    from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+
+    return Tokenizer13a, TokenizerRegexp, TercomTokenizer
 
 
 def sacre_score(name: str, totals: Sequence[float], lines: float) -> float:
