@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geval_py.explaining.documents import Documents
 from geval_py.explaining.features import Occurrences, each_pairs, numbers_of
 from geval_py.explaining.significance import LEVEL, NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
 from geval_py.explaining.statistics import centred_ranks
@@ -23,7 +24,6 @@ from geval_py.reading.features import BETWEEN_FEATURES, BETWEEN_TOKENS, FIELD_NU
 from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
-    from geval_py.explaining.documents import Documents
     from geval_py.explaining.features import FieldFeatures, KindFeatures, Places
     from geval_py.reading.features import Field
     from geval_py.scoring.kernel.tokens import TokenTable
@@ -440,9 +440,12 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
     items, features = len(losses), len(ranked)
     mean = float(losses.mean()) if items else 0.0
     centre = mean if np.isfinite(mean) else 0.0  # so that squares lose no digits
-    apart, factor, quantile = losses - centre, 1.0, NORMAL_QUANTILE
-    places: Integers | Places
-    document: Integers | Places
+    apart = losses - centre
+    each = documents or Documents(column="", of_line=np.arange(items), count=items)  # each item
+    on, number = OnDocuments.of(ranked, each), each.count
+    factor, quantile = (
+        (1.0, NORMAL_QUANTILE) if documents is None else (number / (number - 1), t_quantile(number - 1))
+    )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sums, share = ranked.sums(apart / max(items, 1)), ranked.counts() / items
         perplexity = np.exp(centre + sums / share)
@@ -450,21 +453,13 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         gain = sums - share * mean_of_others
         a = -share / (1 - share)
         b = -a * mean_of_others - gain
-        if documents is None:  # each item is a document
-            places, document, counts = ranked.features, ranked.items, np.ones(len(ranked.items))
-            sizes, totals, own = np.ones(items), apart, apart[ranked.items]
-        else:
-            on_documents = OnDocuments.of(ranked, documents)
-            sizes = np.bincount(documents.of_line, minlength=documents.count).astype(np.float64)
-            totals = np.bincount(documents.of_line, apart, documents.count).astype(np.float64)
-            factor, quantile = documents.count / (documents.count - 1), t_quantile(documents.count - 1)
-            places, document, counts = on_documents.features, on_documents.document, on_documents.counts
-            own = on_documents.sums(apart)
-        more = (1 - a[places]) * own - (mean_of_others + gain + b)[places] * counts
-        usual = a[places] * totals[document] + b[places] * sizes[document]
+        sizes = np.bincount(each.of_line, minlength=number).astype(np.float64)
+        totals = np.bincount(each.of_line, apart, number).astype(np.float64)
+        more = (1 - a[on.features]) * on.sums(apart) - (mean_of_others + gain + b)[on.features] * on.counts
+        usual = a[on.features] * totals[on.document] + b[on.features] * sizes[on.document]
         both = 2 * a * b * (totals * sizes).sum()
         squares = a**2 * (totals**2).sum() + both + b**2 * (sizes**2).sum()
-        squares += np.bincount(places, more * (2 * usual + more), features)
+        squares += np.bincount(on.features, more * (2 * usual + more), features)
         half = quantile * np.sqrt(np.maximum(squares, 0) * factor) / items
         ends = (gain, gain - half, gain + half)
         falls = [np.where(np.isfinite(gain) & np.isfinite(half), -np.expm1(-end), np.nan) for end in ends]

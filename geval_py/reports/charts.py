@@ -76,20 +76,6 @@ def p_text(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def _brief(number: float) -> str:
-    """Write a number above 10,000 with two digits and a letter.
-
-    >>> _brief(403.4), _brief(162755.0), _brief(3.3e6)
-    ('403', '160k', '3.3M')
-    """
-    if number < 1e4:
-        return f"{number:,.0f}"
-    if number >= 1e18:
-        return "∞" if math.isinf(number) else f"{number:.0e}"
-    power = min(int(math.log10(number) // 3), 4)
-    return f"{float(f'{number:.2g}') / 1000**power:,g}{' kMGT'[power]}"
-
-
 # Scales
 
 LOGARITHMIC_FROM = 8.0  # a scale is logarithmic if the greatest value is so many times the least
@@ -455,7 +441,7 @@ def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], title
     shares = [round(n * step, 12) for n in range(math.ceil(most / step - 1e-9) + 1)]
     y = Scale(low=0.0, high=shares[-1], start=220, end=30)
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
-    ticks = x.ticks(6, (lambda value: f"{value:g}\n{_brief(exp(value))}") if title is None else None)
+    ticks = x.ticks(6, (lambda value: f"{value:g}\n{figure(exp(value))}") if title is None else None)
     title_of_x = title or "loss of the line in nats; below, its perplexity"
     parts = _axes(x, y, ticks, [(share, _percent_tick(share)) for share in shares], title_of_x)
     below: dict[float, float] = {}

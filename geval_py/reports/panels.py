@@ -8,10 +8,10 @@ hash. The charts of plots.py are made here, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -91,16 +91,15 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
     return [(title, of_section) for title, of_section in some if of_section]
 
 
-_WRITERS = {"text": written, "count": "{:,}".format, "figure": figure, "share": percent}
+Writer: TypeAlias = Callable[[Any], str]
+whole: Writer = "{:,}".format
+ENDS: list[tuple[str, Writer]] = [("from", figure), ("to", figure)]  # of an interval
 
 
-def table_of(head: Iterable[tuple[str, str]], rows: Iterable[Sequence[object]]) -> Table:
-    """Return the table of a panel; ``head`` has each column's name and kind: text, count, figure or share."""
+def table_of(head: Iterable[tuple[str, Writer]], rows: Iterable[Sequence[object]]) -> Table:
+    """Return the table of a panel; ``head`` has the name of each column, and what writes its cells."""
     columns = [
-        Column(name=name, write=written)
-        if kind == "text"
-        else Column(name=name, alignment="right", write=_WRITERS[kind])
-        for name, kind in head
+        Column(name=name, write=write, alignment="left" if write is written else "right") for name, write in head
     ]
     return Table(columns, list(rows))
 
@@ -151,11 +150,10 @@ def quality_panel(report: Report) -> Panel:
         sentence=" ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in report.notes)]),
         chart=dots(rows, title=report.value_name, logarithmic=report.of_losses) if rows else None,
         table=table_of(
-            (("what", "text"), ("perplexity" if report.of_losses else "score", "figure"), ("from", "figure"),
-             ("to", "figure")),
+            [("what", written), ("perplexity" if report.of_losses else "score", figure), *ENDS],
             [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
         ),
-        method=f"{interval_method(interval)} {method}",
+        method=f"With a {interval_text(interval)}. {method}",
     )  # fmt: skip
 
 
@@ -187,14 +185,13 @@ def _meanings(report: Report) -> Iterator[str]:
     yield f"Another set of as many lines would score {figure(low)} to {figure(high)}."
 
 
-def interval_method(interval: Interval) -> str:
-    """Describe how an interval was computed."""
-    if interval.samples is None and interval.documents is None:
-        return "Student’s interval, corrected for skewed losses by Hall’s transformation."
-    if interval.samples is None:
-        return f"Student’s interval over {interval.documents:,} documents, with the variance CR2."
-    of = "lines" if interval.documents is None else f"{interval.documents:,} documents"
-    return f"Percentile bootstrap of {interval.samples:,} resamples of the {of}, seed {interval.seed}."
+def interval_text(interval: Interval) -> str:
+    """Describe an interval in a few words: how it was computed, and over what."""
+    units = "lines" if interval.documents is None else f"{interval.documents:,} documents"
+    if interval.samples is not None:
+        return f"95 % bootstrap interval of {interval.samples:,} resamples of the {units}, seed {interval.seed}"
+    corrected = "corrected for skewed losses (Hall)" if interval.documents is None else "with the variance CR2"
+    return f"95 % Student’s interval over {units}, {corrected}"
 
 
 UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
@@ -214,7 +211,7 @@ def comparison_panel(report: Report) -> Panel | None:
         name = short(_brief(first.name))
         sentences.append(f"To tell {name} apart in 80 % of cases takes about {needed:,} such lines.")
     known = (of.difference_interval for of in others if of.difference_interval is not None)
-    interval = next((f", with {interval_kind(of)}" for of in known), "")
+    interval = next((f", with a {interval_text(of)}" for of in known), "")
     rows = difference_rows(comparison)
     return Panel(
         key="comparison",
@@ -223,8 +220,8 @@ def comparison_panel(report: Report) -> Panel | None:
         finding=_verdict(first, comparison),
         chart=differences_chart(comparison),
         table=table_of(
-            (("output", "text"), ("score", "figure"), ("difference", "figure"), ("from", "figure"), ("to", "figure"),
-             ("p", "text"), ("won", "share"), ("lost", "share"), ("tied", "share")),
+            [("output", written), ("score", figure), ("difference", figure), *ENDS, ("p", written), ("won", percent),
+             ("lost", percent), ("tied", percent)],
             [(short(one.name, 60), one.score, row.value, row.low, row.high,
               None if one.p_randomisation is None else p_text(one.p_randomisation), one.won, one.lost, one.tied)
              for one, row in zip(others, rows, strict=True)],
@@ -233,12 +230,6 @@ def comparison_panel(report: Report) -> Panel | None:
         f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a "
         f"{'lower loss' if comparison.of_losses else 'better score'}.",
     )  # fmt: skip
-
-
-def interval_kind(interval: Interval) -> str:
-    """Return the kind of an interval in a few words, and what it is over."""
-    kind = "Student’s interval" if interval.samples is None else "a bootstrap interval"
-    return f"{kind} of 95 % over {'lines' if interval.documents is None else f'{interval.documents:,} documents'}"
 
 
 def difference_rows(comparison: Comparison) -> list[Row]:
@@ -308,18 +299,13 @@ _OUTCOMES_METHOD = (
 
 def spread_panel(report: Report) -> Panel | None:
     """Return the panel on the spread of the lines' losses or scores; None if no single line has a score."""
-    values, lines = report.values, len(report.values)
-    finite = np.isfinite(values)
-    if not report.of_losses and not finite.any():
+    values, lines, of_losses = report.values, len(report.values), report.of_losses
+    finite, name = np.isfinite(values), short(report.score.name)
+    if not of_losses and not finite.any():
         return None
-    bins = losses.bins_of(values[finite], report.outcomes.codes[finite] if report.of_losses else None)
+    bins = losses.bins_of(values[finite], report.outcomes.codes[finite] if of_losses else None)
     marks = [(report.mean, "mean")] if math.isfinite(report.mean) else []
-    if report.of_losses:
-        blocks = []
-        for low, high, code, count in bins:
-            name, colour = OUTCOMES[Outcome(code)]
-            said = f"{low:g} to {high:g} nats, {name}: {counted(count, 'line')}"
-            blocks.append(Block(start=low, end=high, share=count / lines, said=said, name=name, colour=colour))
+    if of_losses:
         bits = report.score.metric.bits
         sentence = f"The mean loss is {figure(report.mean)} nats, a perplexity of {figure(exp(report.mean))}"
         if bits is not None:
@@ -329,42 +315,52 @@ def spread_panel(report: Report) -> Panel | None:
         sentence += "."
         if report.infinite:
             sentence += f" The drawing leaves out {counted(report.infinite, 'line')} with an infinite loss."
-        return Panel(
-            key="spread",
-            question="How are the losses spread?",
-            sentence=sentence,
-            chart=histogram(blocks, marks),
-            table=table_of(
-                (("from (nats)", "figure"), ("to", "figure"), ("outcome", "text"), ("lines", "count"),
-                 ("share", "share")),
-                [(low, high, OUTCOMES[Outcome(code)][0], count, count / lines) for low, high, code, count in bins],
-            ),
-            method=f"The loss of a line is −ln of the probability of its word. {_OUTCOMES_METHOD}",
-        )  # fmt: skip
-    name, best = short(report.score.name), report.score.metric.measure.best
-    share = percent(int((values == best).sum()) / lines)
-    of_best = f"{share} of the lines have the best score, {figure(best)}; the" if math.isfinite(best) else "The"
-    others = lines - int(finite.sum())
-    left_out = f" {others:,} lines have no finite score, and are left out." if others else ""
+        question = "How are the losses spread?"
+        method = f"The loss of a line is −ln of the probability of its word. {_OUTCOMES_METHOD}"
+    else:
+        best, others = report.score.metric.measure.best, lines - int(finite.sum())
+        share = percent(int((values == best).sum()) / lines)
+        of_best = f"{share} of the lines have the best score, {figure(best)}; the" if math.isfinite(best) else "The"
+        sentence = f"{of_best} mean of the lines is {figure(report.mean)}."
+        sentence += f" {others:,} lines have no finite score, and are left out." if others else ""
+        question = "How are the scores of lines spread?"
+        method = (
+            f"The score of a line is what {name} gives of the line alone. That of an output need not be their mean."
+        )
+    blocks = _blocks(bins, lines, "line", " nats" if of_losses else "", of_outcomes=of_losses)
+    outcome = [("outcome", written)] if of_losses else []
     return Panel(
         key="spread",
-        question="How are the scores of lines spread?",
-        sentence=f"{of_best} mean of the lines is {figure(report.mean)}.{left_out}",
-        chart=histogram(_blocks(bins, "", "line", lines), marks, f"{name} of the line"),
+        question=question,
+        sentence=sentence,
+        chart=histogram(blocks, marks, None if of_losses else f"{name} of the line"),
         table=table_of(
-            (("from", "figure"), ("to", "figure"), ("lines", "count"), ("share", "share")),
-            [(low, high, count, count / lines) for low, high, _, count in bins],
+            [
+                ("from (nats)" if of_losses else "from", figure),
+                ("to", figure),
+                *outcome,
+                ("lines", whole),
+                ("share", percent),
+            ],
+            [
+                (one.start, one.end, *([one.name] if of_losses else []), count, one.share)
+                for one, (*_, count) in zip(blocks, bins, strict=True)
+            ],
         ),
-        method=f"The score of a line is what {name} gives of the line alone. That of an output need not be "
-        "their mean.",
+        method=method,
     )
 
 
-def _blocks(bins: Iterable[tuple[float, float, int, int]], unit: str, what: str, number: int) -> list[Block]:
-    return [
-        Block(start=low, end=high, share=count / number, said=f"{low:g} to {high:g}{unit}: {counted(count, what)}")
-        for low, high, _, count in bins
-    ]
+def _blocks(
+    bins: Iterable[tuple[float, float, int, int]], total: int, what: str, unit: str, *, of_outcomes: bool = False
+) -> list[Block]:
+    """Return the blocks of a histogram, whose codes may be outcomes."""
+    blocks = []
+    for low, high, code, count in bins:
+        name, colour = OUTCOMES[Outcome(code)] if of_outcomes else ("", charts.ACCENT)
+        said = f"{low:g} to {high:g}{unit}{', ' if name else ''}{name}: {counted(count, what)}"
+        blocks.append(Block(start=low, end=high, share=count / total, said=said, name=name, colour=colour))
+    return blocks
 
 
 def costs_panel(report: Report) -> Panel:
@@ -389,8 +385,8 @@ def costs_panel(report: Report) -> Panel:
         finding=f"{costs}.",
         chart=charts.stacked_bars(bars),
         table=table_of(
-            (("outcome", "text"), ("lines", "count"), ("share of lines", "share"), ("share of loss", "share"),
-             ("mean loss (nats)", "figure"), ("perplexity", "figure")),
+            [("outcome", written), ("lines", whole), ("share of lines", percent), ("share of loss", percent),
+             ("mean loss (nats)", figure), ("perplexity", figure)],
             [(OUTCOMES[one.outcome][0], one.lines, one.share_of_lines, one.share_of_loss, one.mean_loss,
               exp(one.mean_loss)) for one in shares],
         ),
@@ -480,8 +476,7 @@ def _rows_panel(
         sentence=sentence,
         chart=group_chart(report, rows),
         table=table_of(
-            ((heading, "text"), ("lines", "count"), (report.value_name, "figure"), ("from", "figure"),
-             ("to", "figure")),
+            [(heading, written), ("lines", whole), (report.value_name, figure), *ENDS],
             [(short(row.label, 60), row.lines, row.value, row.low, row.high) for row in rows],
         ),
         method=f"{method} {figures}, with its interval of 95 % over {over}.",
@@ -520,7 +515,7 @@ def features_panel(report: Report) -> Panel | None:
     names, counts, explained = features.names, columns["count"], columns["explained"]
     notes = [f"q {p_text(q)}" for q in columns["q"]]
     finding = sentence = ""
-    head: list[tuple[str, str]]
+    head: list[tuple[str, Writer]]
     figures: list[tuple[object, ...]]
     if report.of_losses:
         ends = zip(columns["gain"], columns["gain_low"], columns["gain_high"], strict=True)
@@ -536,7 +531,7 @@ def features_panel(report: Report) -> Panel | None:
             )
             together = "Together, those below explain" if len(names) > 1 else "That explains"
             sentence = f"{finding} {together} {percent(explained[-1])} of the variance of the loss."
-        head = [("perplexity", "figure"), ("fall", "share"), ("from", "share"), ("to", "share")]
+        head = [("perplexity", figure), ("fall", percent), ("from", percent), ("to", percent)]
         figures = [(p, row.value, row.low, row.high) for p, row in zip(columns["perplexity"], rows, strict=True)]
         method = "; by how far the perplexity would fall. geval -w lists all."
     else:
@@ -551,7 +546,7 @@ def features_panel(report: Report) -> Panel | None:
                 f"The {counts[0]:,} lines with {short(names[0])} have a mean score of {figure(means[0])}; "
                 f"that of all lines is {figure(report.mean)}."
             )
-        head, figures = [("mean score", "figure")], [(mean,) for mean in means]
+        head, figures = [("mean score", figure)], [(mean,) for mean in means]
         method = ". Means are of the scores of lines. geval -w lists all."
     return Panel(
         key="culprits",
@@ -560,7 +555,7 @@ def features_panel(report: Report) -> Panel | None:
         finding=finding,
         chart=chart if names else None,
         table=table_of(
-            (("feature", "text"), ("lines", "count"), *head, ("q", "text"), ("explained", "share")),
+            [("feature", written), ("lines", whole), *head, ("q", written), ("explained", percent)],
             [(short(row.label, 60), row.lines, *own, p_text(q), share)
              for row, own, q, share in zip(rows, figures, columns["q"], explained, strict=True)],
         ),
@@ -583,9 +578,9 @@ def documents_panel(report: Report) -> Panel | None:
         question="Do documents differ?",
         sentence=f"Half of the {len(means):,} documents by {short(report.documents.column)} have a perplexity of "
         f"{figure(low)} to {figure(high)}; by chance alone it would be {figure(dealt_low)} to {figure(dealt_high)}.",
-        chart=histogram(_blocks(bins, " nats", "document", len(means)), [median], title),
+        chart=histogram(_blocks(bins, len(means), "document", " nats"), [median], title),
         table=table_of(
-            (("from (nats)", "figure"), ("to", "figure"), ("documents", "count")),
+            [("from (nats)", figure), ("to", figure), ("documents", whole)],
             [(low, high, count) for low, high, _, count in bins],
         ),
         method="A document is the lines with the same value in the column. By chance alone: lines are dealt out to "
@@ -686,7 +681,7 @@ def claim_sentence(claim: Claim) -> str:
 
 
 def _points_table(name: str, points: Points) -> Table:
-    head = ((name, "share"), ("true", "share"), ("honest from", "share"), ("to", "share"), ("number", "count"))
+    head = [(name, percent), ("true", percent), ("honest from", percent), ("to", percent), ("number", whole)]
     return table_of(head, list(zip(points.x, points.y, points.low, points.high, points.n, strict=True)))
 
 
@@ -729,8 +724,7 @@ def help_panel(report: Report) -> Panel | None:
         finding=finding,
         chart=help_chart(tuning, mixture),
         table=table_of(
-            (("what", "text"), ("perplexity held out", "figure"), ("from", "figure"), ("to", "figure"),
-             ("found", "text"), ("verdict", "text")),
+            [("what", written), ("perplexity held out", figure), *ENDS, ("found", written), ("verdict", written)],
             [(row.label, row.value, row.low, row.high, value, row.note)
              for row, value in zip(rows, values, strict=True)],
         ),
@@ -795,7 +789,7 @@ def luck_panel(report: Report) -> Panel | None:
         sentence=f"Collisions move this score by ± {figure(half)} (95 %){less}; this seed {seed}.",
         chart=luck_chart(luck, interval, score.value),
         table=table_of(
-            (("what", "text"), ("score", "figure")),
+            [("what", written), ("score", figure)],
             [("this output", score.value), ("mean over seeds", luck.mean),
              *((f"seed {n}", one) for n, one in enumerate(luck.scores, 1))],
         ),

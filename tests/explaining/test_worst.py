@@ -14,7 +14,7 @@ from profiles import examples
 from geval_py import UsageError
 from geval_py.cli.options import said_option
 from geval_py.explaining import features
-from geval_py.explaining.feature_ranking import count_inversions, kendall_z, p_of, rank_scores, rank_sum_z
+from geval_py.explaining.feature_ranking import kendall_z, p_of, rank_scores, rank_sum_z
 from geval_py.explaining.significance import normal_cdf
 from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import FeatureKinds, Fields, split_tokens, word_shape
@@ -173,20 +173,6 @@ def test_shapes_of_lines_are_those_of_their_tokens(lines):
     assert ["\t".join(f"SHAPE:{shape}" for shape in line.split("\t") if shape) for line in shapes] == want
 
 
-NEAR = st.builds(
-    lambda value, ulps: value * (1 + ulps * 2.0**-42), st.sampled_from([1.0, 1e-12, -3e5]), st.integers(-9, 9)
-)
-
-
-@PROPERTY
-@given(st.lists(NEAR | st.floats(allow_nan=False)), st.booleans())
-def test_ties_are_equal_to_twelve_digits(scores, greatest_first):
-    rounded = [float(f"{score:.11e}") for score in scores]
-    rounded = [0.0 if abs(score) < 1e-12 else -score if greatest_first else score for score in rounded]
-    want = [sum(other < one for other in rounded) + (rounded.count(one) + 1) / 2 for one in rounded]
-    assert rank_scores(scores, greatest_first=greatest_first).tolist() == want
-
-
 # Small tables, by hand
 
 
@@ -266,20 +252,15 @@ def test_ties_in_p_without_a_header():
     columns = ["z"] * 10
     bad, good = "\t".join(["b Ż a B", *columns]), "\t".join(["c", *columns[:-2], "y", "z"])
     found = ranked([(good, "g", "g"), (bad, "ą é", "x w")], scores=[1.0, 2.0])
-    assert found.p_values[:9].tolist() == [found.p_values[0]] * 9
-    assert found.names[:9] == [
-        *["exp:é", "exp:ą", "out:w", "out:x", "in<1>:B", "in<1>:a", "in<1>:b", "in<1>:Ż"],
-        "in<10>:z",
-    ]
+    assert len(set(found.p_values[:9].tolist())) == 1
+    words = ["exp:é", "exp:ą", "out:w", "out:x", "in<1>:B", "in<1>:a", "in<1>:b", "in<1>:Ż", "in<10>:z"]
+    assert found.names[:9] == words
 
 
-def test_ties_in_p_with_a_header():
-    """Ties in p: exp, out, then in by column (with a header, name); those beyond the header come last."""
+def test_ties_in_p_with_a_header_and_between_kinds():
+    """Ties in p: with a header, by column name; those beyond the header come last. Then words, shapes, bigrams."""
     found = ranked([("g\tg\tg\tg", "g", "g"), ("a\tb\tc\td", "e", "f")], header=("Year", "Text"))
     assert found.names[:6] == ["exp:e", "out:f", "in<Text>:b", "in<Year>:a", "in<3>:c", "in<4>:d"]
-
-
-def test_ties_in_p_between_kinds():
     found = ranked([("", "A z", ""), ("", "b", "")], scores=[2.0, 1.0], bigrams=True, word_shapes=True)
     assert found.names[:5] == ["exp:A", "exp:z", "exp:SHAPE:A", "exp:A++z", "exp:SHAPE:A++SHAPE:a"]
 
@@ -497,15 +478,6 @@ def test_ranks(scores, ranks):
     assert rank_scores([-score for score in scores], greatest_first=False).tolist() == ranks
 
 
-@PROPERTY
-@given(st.lists(st.one_of(st.integers(0, 5).map(float), st.floats(-1e6, 1e6)), max_size=40))
-def test_ranks_are_those_of_scipy(scores):
-    """Ties share the mean rank."""
-    rounded = rounded_scores(scores)
-    assert rank_scores(scores, greatest_first=False).tolist() == list(scipy.stats.rankdata(rounded))
-    assert rank_scores(scores, greatest_first=True).tolist() == list(scipy.stats.rankdata([-s for s in rounded]))
-
-
 # The Mann-Whitney U test
 
 
@@ -567,36 +539,6 @@ def test_kendall_with_ties(rows):
     want = scipy.stats.kendalltau(x, y, method="asymptotic")
     assert 2 * normal_cdf(-abs(z)) == pytest.approx(want.pvalue, rel=1e-9)
     assert (z > 0, z < 0) == (round(want.statistic, 12) > 0, round(want.statistic, 12) < 0)
-
-
-@PROPERTY
-@given(st.permutations(range(12)))
-def test_kendall_without_ties(places):
-    """Kendall's tau-b z, two-sided p."""
-    x, y = np.arange(12.0), np.array(places, np.float64)
-    want = scipy.stats.kendalltau(x, y, method="asymptotic")
-    assert 2 * normal_cdf(-abs(kendall_z(x, y))) == pytest.approx(want.pvalue, rel=1e-9)
-
-
-@PROPERTY
-@given(ROWS)
-def test_kendall_is_symmetric_and_odd(rows):
-    x, y = as_columns(rows)
-    z = kendall_z(x, y)
-    assert kendall_z(y, x) == pytest.approx(z, nan_ok=True)
-    assert kendall_z(x, -y) == pytest.approx(-z, nan_ok=True)
-
-
-@PROPERTY
-@given(st.lists(st.integers(0, 20), max_size=40))
-@example([])
-@example([0])
-@example([3, 2, 1, 0])
-@example([0, 0, 0, 0, 0])
-def test_inversions(places):
-    """The pairs that stand in the wrong order."""
-    want = sum(first > second for first, second in combinations(places, 2))
-    assert count_inversions(np.array(places, np.int64)) == want
 
 
 # Chunks, and limits

@@ -103,49 +103,26 @@ def test_the_pixel_of_equal_ends_is_in_the_middle():
     assert Scale(low=2.0, high=2.0, start=0.0, end=50.0).at(2.0) == 25.0
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (-0.5, "−0.500"),
-        (99.94, "99.9"),
-        (99.96, "100"),
-        (-99.96, "−100"),
-        (100.4, "100"),
-        (9_999_999.0, "9,999,999"),
-        (1e7, "1.00e+07"),
-        (1e-4, "0.000100"),
-        (9e-5, "9.00e−05"),
-    ],
-)
-def test_a_figure_has_three_digits(value, text):
-    """Rounding up to 100 adds no fourth digit."""
-    assert figure(value) == text
+WRITTEN = {  # a figure has three digits: rounding up to 100 adds no fourth; a percentage has two
+    figure: {
+        0.0: "0", -0.5: "−0.500", 99.94: "99.9", 99.96: "100", -99.96: "−100", 100.4: "100", 9_999_999.0: "9,999,999",
+        1e7: "1.00e+07", 1e-4: "0.000100", 9e-5: "9.00e−05", math.inf: "∞", None: "–",
+    },
+    percent: {
+        0.0: "0 %", 0.00049: "<0.1 %", 0.0005: "0.1 %", 0.02: "2 %", 0.0994: "9.9 %", 0.0995: "10 %", 0.104: "10 %",
+        1.0: "100 %", None: "–",
+    },
+    p_text: {0.0: "<0.001", 0.00099: "<0.001", 0.001: "0.001", 0.0994: "0.099", 0.1: "0.10", 1.0: "1.00"},
+    tick_text: {
+        0.0: "0", -0.5: "−0.5", 100.0: "100", 1e-4: "0.0001", 9e-5: "9e−05", 9_999_999.0: "9,999,999", 1e7: "1e+07",
+        -1e7: "−1e+07",
+    },
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "0 %"),
-        (0.00049, "<0.1 %"),
-        (0.0005, "0.1 %"),
-        (0.02, "2 %"),
-        (0.0994, "9.9 %"),
-        (0.0995, "10 %"),
-        (0.104, "10 %"),
-        (1.0, "100 %"),
-    ],
-)
-def test_a_percentage_has_two_digits(share, text):
-    assert percent(share) == text
-
-
-@pytest.mark.parametrize(
-    ("p", "text"),
-    [(0.0, "<0.001"), (0.00099, "<0.001"), (0.001, "0.001"), (0.0994, "0.099"), (0.1, "0.10"), (1.0, "1.00")],
-)
-def test_a_small_p_has_three_decimals(p, text):
-    assert p_text(p) == text
+@pytest.mark.parametrize("write", WRITTEN, ids=lambda write: write.__name__)
+def test_how_figures_are_written(write):
+    assert {value: write(value) for value in WRITTEN[write]} == WRITTEN[write]
 
 
 @pytest.mark.parametrize(("y", "is_good"), [(0.2, True), (0.3, True), (0.4, True), (0.19, False), (0.41, False)])
@@ -226,23 +203,6 @@ def test_a_chart_is_saved_and_shown(tmp_path):
     assert repr(chart) == "<Chart: 400 x 61 pixels, 3 elements>"
     with pytest.raises(UsageError, match=r"^Cannot write"):
         chart.save(tmp_path / "none" / "chart.svg")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (-0.5, "−0.5"),
-        (100.0, "100"),
-        (1e-4, "0.0001"),
-        (9e-5, "9e−05"),
-        (9_999_999.0, "9,999,999"),
-        (1e7, "1e+07"),
-        (-1e7, "−1e+07"),
-    ],
-)
-def test_the_text_of_a_tick(value, text):
-    assert tick_text(value) == text
 
 
 def test_many_points_are_merged_and_the_best_are_steps():

@@ -237,40 +237,28 @@ def test_the_verdict_of_a_change_names_what_decided(high, taken, verdict):
 
 
 @pytest.mark.parametrize(
-    ("interval", "kind"),
-    [
-        (Interval(low=0.0, high=1.0, documents=36), "Student’s interval of 95 % over 36 documents"),
-        (Interval(low=0.0, high=1.0, documents=None), "Student’s interval of 95 % over lines"),
-        (Interval.of([0.0, 1.0], samples=2, seed=0), "a bootstrap interval of 95 % over lines"),
-    ],
-)
-def test_kinds_of_intervals(interval, kind):
-    assert panels.interval_kind(interval) == kind
-
-
-@pytest.mark.parametrize(
-    ("interval", "sentence"),
+    ("interval", "text"),
     [
         (
             Interval(low=0.0, high=1.0, documents=1234),
-            "Student’s interval over 1,234 documents, with the variance CR2.",
+            "95 % Student’s interval over 1,234 documents, with the variance CR2",
         ),
         (
             Interval(low=0.0, high=1.0, documents=None),
-            "Student’s interval, corrected for skewed losses by Hall’s transformation.",
+            "95 % Student’s interval over lines, corrected for skewed losses (Hall)",
         ),
         (
             Interval.of([0.0, 1.0], samples=1000, seed=7),
-            "Percentile bootstrap of 1,000 resamples of the lines, seed 7.",
+            "95 % bootstrap interval of 1,000 resamples of the lines, seed 7",
         ),
         (
             Interval.of([0.0, 1.0], samples=1000, seed=7, documents=1234),
-            "Percentile bootstrap of 1,000 resamples of the 1,234 documents, seed 7.",
+            "95 % bootstrap interval of 1,000 resamples of the 1,234 documents, seed 7",
         ),
     ],
 )
-def test_how_an_interval_was_computed(interval, sentence):
-    assert panels.interval_method(interval) == sentence
+def test_how_an_interval_was_computed(interval, text):
+    assert panels.interval_text(interval) == text
 
 
 def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
