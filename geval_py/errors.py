@@ -26,24 +26,21 @@ line, which calls :meth:`GevalError.sentence`.
 
 from __future__ import annotations
 
-from geval_py.text import excerpt, named, visible
-from geval_py.values import Fields, dataclass_transform
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, dataclass_transform
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Literal
+from geval_py.text import excerpt, named, visible
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
-class GevalError(Fields, Exception):
-    """Base class of all errors that geval-py raises on purpose."""
+class GevalError(Exception):
+    """Base class of all errors that geval-py raises on purpose; each is a dataclass."""
 
     exit_status = 1
 
-    def __init__(self, **values: Any) -> None:
-        super().__init__()
-        self._fill(values)
+    def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     def sentence(self, call: Callable[[str], str]) -> str:
         """Return the message, with each Python argument named by ``call``."""
@@ -51,7 +48,8 @@ class GevalError(Fields, Exception):
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), {name: getattr(self, name) for name in self.fields})
+        values: Any = self
+        return _rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields(values)})
 
 
 def _in_python(argument: str) -> str:
@@ -90,8 +88,7 @@ class SchemeError(UsageError):
     scheme: str
     path: str = ""
 
-    def _fill(self, values: dict[str, Any]) -> None:
-        super()._fill(values)
+    def __post_init__(self) -> None:
         if self.path:
             self.exit_status = 1
 

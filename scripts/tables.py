@@ -6,11 +6,12 @@ Each stands in a page between ``<!-- generated: NAME -->`` and ``<!-- end -->``;
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import geval_py
 from geval_py.authoring.leaks import LEAK_RULES
@@ -160,7 +161,7 @@ def _family(kind: type[GevalError], depth: int = 0) -> Iterator[tuple[type[Geval
 
 
 def _field_names(kind: type[GevalError]) -> str:
-    return ", ".join(map(_code, kind.fields))
+    return ", ".join(map(_code, (field.name for field in dataclasses.fields(cast(Any, kind)))))
 
 
 def _summary(value: object) -> str:

@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import chain, islice, repeat, zip_longest
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice, repeat, zip_longest
+from typing import TYPE_CHECKING
 
-from geval_py import errors, values
+from geval_py import errors
 from geval_py.reading import config, sources, splits
 from geval_py.reading.answers import find_answers
 from geval_py.reading.items import Item, column_name, column_names
-from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, decode_lines, read_lines
+from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import Output, find_outputs
-from geval_py.text import natural_order, shorten, suggestion, visible
+from geval_py.tables.table import Column, Table
+from geval_py.text import shorten, suggestion, visible
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pandas as pd
 
     from geval_py.reading.schemes import EvaluationScheme
 
 README_FILE = "README.md"
-ITEMS_SHOWN, LONGEST_SHOWN = 5, 100  # in a notebook; the latter are characters of a text
-UNPACKED_BYTES = 1 << 20  # at a time: the thread that unpacks then seldom waits for Python's lock
+ITEMS_SHOWN, MAX_LENGTH_SHOWN = 5, 100  # in a notebook; the latter are characters of a text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +99,10 @@ class DataSet:
 
     def _repr_html_(self) -> str:
         """Show the first items in Jupyter."""
-        from geval_py.tables.table import Column, Table
-
         items = list(islice(self, ITEMS_SHOWN)) if self.input or self.expected else []
         names = list(dict.fromkeys(name for item in items for name in item.columns))
         rows = [[item.line, *(item.columns.get(name, "") for name in names), item.expected or ""] for item in items]
-        columns = [Column(name=name, write=lambda cell: visible(shorten(str(cell), LONGEST_SHOWN)))
+        columns = [Column(name=name, write=lambda cell: visible(shorten(str(cell), MAX_LENGTH_SHOWN)))
                    for name in ("line", *names, "expected")]  # fmt: skip
         return "".join(Table(columns, rows).html())
 
@@ -120,61 +116,40 @@ class DataSet:
 
     def _pairs(self) -> Iterator[tuple[str | None, str | None]]:
         """Yield each line of the input with the answer; None for a missing file."""
-        with ExitStack() as stack:
-            inputs = _lines_of(self.input, self.in_header, stack)
-            expected = _lines_of(self.expected, self.out_header, stack)
-            if inputs is None and expected is None:
-                raise self._without_files()
-            if inputs is None or expected is None:
-                missing: Iterator[None] = repeat(None)
-                yield from zip(inputs or missing, expected or missing, strict=False)
-                return
-            for lines, (text, word) in enumerate(zip_longest(inputs, expected)):
-                if text is None or word is None:
-                    raise errors.LineCountError(
-                        what="input",
-                        path=self.input or "",
-                        lines=lines if text is None else lines + 1 + sum(1 for _ in inputs),
-                        expected_path=self.expected or "",
-                        expected_lines=lines if word is None else lines + 1 + sum(1 for _ in expected),
-                    )
-                yield text, word
+        if self.input is None and self.expected is None:
+            raise self._without_files()
+        missing: Iterator[None] = repeat(None)
+        headers = next(iter(self.in_header), None), next(iter(self.out_header), None)
+        inputs = missing if self.input is None else read_lines(self.input, header=headers[0])
+        expected = missing if self.expected is None else read_lines(self.expected, header=headers[1])
+        if self.input is None or self.expected is None:
+            yield from zip(inputs, expected, strict=False)
+            return
+        for lines, (text, word) in enumerate(zip_longest(inputs, expected)):
+            if text is None or word is None:
+                raise errors.LineCountError(
+                    what="input",
+                    path=self.input,
+                    lines=lines if text is None else lines + 1 + sum(1 for _ in inputs),
+                    expected_path=self.expected,
+                    expected_lines=lines if word is None else lines + 1 + sum(1 for _ in expected),
+                )
+            yield text, word
 
     def _without_files(self) -> errors.MissingFileError:
         return errors.MissingFileError(what="No file with the input or the expected results", path=self.directory)
 
 
-def _lines_of(path: str | None, header: Sequence[str], stack: ExitStack) -> Iterator[str] | None:
-    """Return the decoded lines of a file, to be closed with the stack; None for no file."""
-    if path is None:
-        return None
-    reader = stack.enter_context(LineReader(path, header=next(iter(header), None)))
-    if reader.source.compression is None:
-        blocks = iter(partial(reader.block, READ_AHEAD_BYTES), b"")
-    else:
-        pool = stack.enter_context(ThreadPoolExecutor(1))
-        blocks = _ahead(partial(reader.block, UNPACKED_BYTES), pool)
-    return chain.from_iterable(map(decode_lines, blocks))
+def _not_opened() -> config.Task:
+    raise errors.UsageError(message="a challenge is opened by Challenge.open(path)")
 
 
-def _ahead(read: Callable[[], bytes], pool: Executor) -> Iterator[bytes]:
-    """Yield blocks until one is empty; read each while the one before it is used."""
-    next_block = pool.submit(read)
-    while block := next_block.result():
-        next_block = pool.submit(read)
-        yield block
-
-
-class Challenge(values.Value):
+@dataclass(frozen=True)
+class Challenge:
     """A challenge: its directory, and the task of its config.txt."""
 
     path: str
-    task: config.Task
-
-    def __init__(self, *positional: object, **fields: object) -> None:
-        if positional:
-            raise errors.UsageError(message="a challenge is opened by Challenge.open(path)")
-        super().__init__(**fields)
+    task: config.Task = field(default_factory=_not_opened)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Challenge:
@@ -196,8 +171,7 @@ class Challenge(values.Value):
     @property
     def split_names(self) -> tuple[str, ...]:
         """The names of the sets (train, dev-0, test-A …) in natural order; raises UnreadableFileError."""
-        entries = sources.names_in(self.path, "directory")
-        return tuple(sorted((n for n in entries if re.match(r"train|dev|test", n)), key=natural_order))
+        return tuple(splits.sets_in(self.path))
 
     def __repr__(self) -> str:
         metrics = ", ".join(scheme.text for scheme in self.schemes()) or "no metric"
@@ -205,8 +179,6 @@ class Challenge(values.Value):
 
     def _repr_html_(self) -> str:
         """Show what each set has in Jupyter."""
-        from geval_py.tables.table import Column, Table
-
         columns = [Column(name=name) for name in ("set", "input", "answers", "outputs")]
         sets = map(self.__getitem__, self.split_names)
         rows = [
@@ -226,8 +198,8 @@ class Challenge(values.Value):
         task = self.task
         folder = os.path.join(task.directory, name)
         if name not in sources.names_in(task.directory, "directory"):
-            known = self.split_names
-            hint = suggestion(name, known) + (f"there are {visible(', '.join(known))}" if known else "it has no sets")
+            sets = self.split_names
+            hint = suggestion(name, sets) + (f"there are {visible(', '.join(sets))}" if sets else "it has no sets")
             raise errors.MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
         return DataSet(
             name=name,
@@ -250,25 +222,22 @@ class Challenge(values.Value):
         return splits.locate(replace(self.task, test_name=test_name, out_files=() if out is None else (out,)))
 
     def _readme(self) -> tuple[str, str]:
+        """Return the first heading (# or underlined) of README.md, and the first paragraph after it."""
         path = os.path.join(self.path, README_FILE)
-        return _title_and_paragraph(list(read_lines(path))) if sources.is_regular(path) else ("", "")
-
-
-def _title_and_paragraph(lines: list[str]) -> tuple[str, str]:
-    """Return the first heading (# or underlined) and the first paragraph after it."""
-    title, body = "", lines
-    for number, line in enumerate(lines):
-        below = lines[number + 1] if number + 1 < len(lines) else ""
-        if line.startswith("#"):
-            title, body = re.sub(r"^#+\s*|\s+#*\s*$", "", line), lines[number + 1 :]
-            break
-        if line.strip() and re.fullmatch(r"(=+|-+)\s*", below):
-            title, body = line.strip(), lines[number + 2 :]
-            break
-    paragraph: list[str] = []
-    for line in body:
-        if line.strip() and not line.startswith("#"):
-            paragraph.append(line.strip())
-        elif paragraph:
-            break
-    return title, " ".join(paragraph)
+        lines = list(read_lines(path)) if sources.is_regular(path) else []
+        title, body = "", lines
+        for number, line in enumerate(lines):
+            below = lines[number + 1] if number + 1 < len(lines) else ""
+            if line.startswith("#"):
+                title, body = re.sub(r"^#+\s*|\s+#*\s*$", "", line), lines[number + 1 :]
+                break
+            if line.strip() and re.fullmatch(r"(=+|-+)\s*", below):
+                title, body = line.strip(), lines[number + 2 :]
+                break
+        paragraph: list[str] = []
+        for line in body:
+            if line.strip() and not line.startswith("#"):
+                paragraph.append(line.strip())
+            elif paragraph:
+                break
+        return title, " ".join(paragraph)

@@ -10,13 +10,13 @@ The names of metrics are in :mod:`geval_py.scoring.metrics`.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from geval_py.errors import SchemeError
 from geval_py.text import shorten, visible
-from geval_py.values import Value
 
-MOST_PRODUCTS = 10_000
+MAX_PRODUCTS = 10_000
 DEFAULT_BITS = 10  # of a metric on hashed words: the binary logarithm of the number of buckets
 LEAST_BITS, MOST_BITS = 1, 24
 _FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtfp]<([^>]*)>|s<([^>]*)><([^>]*)>"
@@ -28,7 +28,8 @@ _ARGUMENT = r"f<in<[^>]*>:[^>]*>|<[^>]*>"
 _PRODUCT = rf"{_ARGUMENT}|\{{((?:{_ARGUMENT}|[^{{}}<>])*)\}}"
 
 
-class Flag(Value):
+@dataclass(frozen=True, kw_only=True)
+class Flag:
     """A flag: its letter and its arguments (none, one, or a regexp and its replacement)."""
 
     letter: str
@@ -38,7 +39,8 @@ class Flag(Value):
         return self.letter + "".join(f"<{argument}>" for argument in self.arguments)
 
 
-class EvaluationScheme(Value):
+@dataclass(frozen=True, kw_only=True)
+class EvaluationScheme:
     """A metric's name with flags.
 
     ``text`` is the scheme as written, ``metric`` the name without flags (with its bits, if given). ``tokenizer``,
@@ -117,8 +119,8 @@ def multiply_out(text: str) -> list[str]:
     for match in re.finditer(_PRODUCT, text):
         alternatives = [match.group()] if match.group(1) is None else _alternatives(match.group(1))
         between = text[position : match.start()]
-        if len(products) * len(alternatives) > MOST_PRODUCTS:
-            message = f"More than {MOST_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
+        if len(products) * len(alternatives) > MAX_PRODUCTS:
+            message = f"More than {MAX_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
             raise SchemeError(scheme=text, message=message)
         products = [done + between + new for done in products for new in alternatives]
         position = match.end()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
 
 from geval_py import errors
 from geval_py.reading import sources
@@ -169,42 +171,26 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
         if path is not None:
             return (output_at(path),)
     outputs = find_outputs(folder) if sources.is_folder(folder) else ()
-    return _matching(outputs, folder, name) or (_by_short_name(outputs, folder, name),)
-
-
-def _matching(outputs: Sequence[Output], folder: str, pattern: str) -> tuple[Output, ...]:
-    """Return the outputs that match a pattern such as ``out-*.tsv``, else the files; empty for another name."""
-    from fnmatch import fnmatchcase
-
-    matching = tuple(o for o in outputs if any(fnmatchcase(n, pattern) for n in (o.name, os.path.basename(o.path))))
+    matching = tuple(o for o in outputs if any(fnmatchcase(n, name) for n in (o.name, os.path.basename(o.path))))
     if matching:
         return matching
     for place in dict.fromkeys((folder, "")):
-        if found := sources.matching_files(place, pattern):
-            return tuple(map(output_at, sorted(_without_parts(found), key=natural_order)))
-    return ()
-
-
-def _without_parts(paths: Sequence[str]) -> set[str]:
-    """Replace the parts of a file by the path of the whole; raises PartsError."""
-    alone = {path for path in paths if sources.part_of(os.path.basename(path)) is None}
-    names_of: dict[str, list[str]] = {}
-    for folder, name in map(os.path.split, paths):
-        names_of.setdefault(folder, []).append(name)
-    wholes = {os.path.join(folder, n) for folder, names in names_of.items() for n in sources.wholes_among(names)}
-    return alone | {sources.find_file(whole) or whole for whole in wholes}
-
-
-def _by_short_name(outputs: Sequence[Output], folder: str, name: str) -> Output:
-    """Return the output with a short name, such as ``bigram`` for out-model=bigram.tsv."""
+        paths = set(sources.matching_files(place, name))
+        parts = {path for path in paths if sources.part_of(os.path.basename(path)) is not None}
+        for directory in {os.path.dirname(path) for path in parts}:  # the path of the whole stands for its parts
+            names = [os.path.basename(path) for path in paths if os.path.dirname(path) == directory]
+            wholes = [os.path.join(directory, whole) for whole in sources.wholes_among(names)]
+            paths |= {sources.find_file(whole) or whole for whole in wholes}
+        if paths:
+            return tuple(map(output_at, sorted(paths - parts, key=natural_order)))
     accepted = by_accepted_names([output.name for output in outputs], outputs)
-    found = accepted.get(name, [])
-    if len(found) > 1:
-        several = some_of(outputs[n].name for n in found)
-        raise errors.UsageError(message=f"`{visible(name)}` names {len(found)} outputs\n  {several}")
-    if not found:
+    places = accepted.get(name, [])  # a short name, such as bigram for out-model=bigram.tsv
+    if len(places) > 1:
+        several = some_of(outputs[n].name for n in places)
+        raise errors.UsageError(message=f"`{visible(name)}` names {len(places)} outputs\n  {several}")
+    if not places:
         raise _missing_file("the test results", folder, name, accepted)
-    return outputs[found[0]]
+    return (outputs[places[0]],)
 
 
 def _checked(split: Split, task: Task) -> Split:
@@ -228,56 +214,49 @@ def _checked(split: Split, task: Task) -> Split:
 
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if a directory does not exist."""
-    if not sources.is_folder(path):
-        hint, arguments = ("", ()) if kind == "directory" else _test_sets(os.path.dirname(sources.absolute(path)))
-        raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
+    if sources.is_folder(path):
+        return
+    hint, challenge = "", os.path.dirname(sources.absolute(path))
+    arguments: tuple[str, ...] = ()
+    if kind != "directory" and sources.is_folder(challenge):
+        try:
+            sets = sets_in(challenge)
+            hint = f"there are {some_of(sets)}; choose one with" if sets else ""
+        except errors.UnreadableFileError as error:
+            hint, sets = str(error), []
+        arguments = ("test",) if sets else ()
+    raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
-def _sets_in(directory: str) -> list[str]:
+def sets_in(directory: str) -> list[str]:
+    """Return the names of a challenge's sets, such as dev-0, in natural order; raises UnreadableFileError."""
     names = sorted(sources.names_in(directory, "directory"), key=natural_order)
     return [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
 
 
-def _test_sets(directory: str) -> tuple[str, tuple[str, ...]]:
-    """Return a hint with the test sets of a challenge, and the argument that chooses one."""
-    try:
-        sets = _sets_in(directory) if sources.is_folder(directory) else []
-    except errors.UnreadableFileError as error:
-        return str(error), ()
-    return (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
-
-
-def _missing_file(what: str, folder: str, name: str, known: Iterable[str] = ()) -> errors.MissingFileError:
+def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = ()) -> errors.MissingFileError:
     """Return the error for a file that is neither in a folder nor at its own path, with a hint.
 
-    The error names the own path only if its folder exists. ``known`` are the names to suggest, by default those of
+    The error names the own path only if its folder exists. ``accepted`` are the names to suggest, by default those of
     the files in the folder.
     """
-    place = sources.join(folder, name)
+    place, suggested = sources.join(folder, name), list(accepted)
     if not sources.is_folder(os.path.dirname(place)) and sources.is_folder(os.path.dirname(name) or "."):
-        place, known = name, ()
-    return errors.MissingFileError(what=f"No file with {what}", path=place, hint=_what_is_there(place, [*known]))
-
-
-def _what_is_there(place: str, known: list[str]) -> str:
+        place, suggested = name, []
     directory, name = os.path.split(place)
+    missing = partial(errors.MissingFileError, what=f"No file with {what}", path=place)
     if not sources.is_folder(directory):
-        return suggestion(name, known).rstrip()
+        return missing(hint=suggestion(name, suggested).rstrip())
     try:
         names = sorted(sources.names_in(directory, "file"), key=natural_order)
     except errors.UnreadableFileError as error:
-        return str(error)
-    close = suggestion(name, known or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
-    return f"{close}{named(directory)} holds {some_of(names) or 'no file'}{_answers_elsewhere(directory, name)}"
-
-
-def _answers_elsewhere(directory: str, name: str) -> str:
-    """Name the other test sets that have answers, where the answers of one are missing."""
-    above = os.path.join(directory, os.pardir)
-    if name != EXPECTED_FILE or sources.is_remote(above):
-        return ""
-    sets = [of for of in _sets_in(above) if of != TRAINING_SET and find_answers(os.path.join(above, of, name))]
-    return f"; there are answers in {some_of(sets)}" if sets else ""
+        return missing(hint=str(error))
+    close = suggestion(name, suggested or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
+    hint, above = f"{close}{named(directory)} holds {some_of(names) or 'no file'}", os.path.join(directory, os.pardir)
+    if name == EXPECTED_FILE and not sources.is_remote(above):  # the answers of other sets may be there
+        sets = [of for of in sets_in(above) if of != TRAINING_SET and find_answers(os.path.join(above, of, name))]
+        hint += f"; there are answers in {some_of(sets)}" if sets else ""
+    return missing(hint=hint)
 
 
 def read_header(directory: str, name: str | None) -> tuple[str, ...]:

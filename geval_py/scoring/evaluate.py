@@ -11,7 +11,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -108,7 +108,7 @@ def plan_metrics(
         if scheme.selecting_flags or metric.needs_input:
             from geval_py.scoring.selection import Choice
 
-            of_input = preparation if metric.needs_input else preparation_for(scheme.replace(flags=()))
+            of_input = preparation if metric.needs_input else preparation_for(replace(scheme, flags=()))
             prepared = (None, None) if raw_filters else (preparation, of_input)
             choice = Choice(scheme.selecting_flags, *prepared)
         column = column_of(metric, vocabulary, preparation)
@@ -313,7 +313,7 @@ def select_schemes(task: Task) -> list[Named]:
     schemes: list[Named] = []
     for scheme in task.schemes():
         metric = find_metric(scheme.metric)
-        schemes.append((scheme.replace(tokenizer=task.tokenizer) if metric.is_tokenised else scheme, metric))
+        schemes.append((replace(scheme, tokenizer=task.tokenizer) if metric.is_tokenised else scheme, metric))
     if not schemes:
         raise UsageError(message="no metric given, use", arguments=("metrics",))
     return [_named(name, schemes) for name in task.select_metrics] or schemes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -51,7 +52,7 @@ def score_lists(
     schemes = [(scheme, find_metric(scheme.metric)) for scheme in checked_schemes(metrics)]
     if not schemes:
         raise UsageError(message="no metric given, use", arguments=("metrics",))
-    schemes = [(scheme.replace(tokenizer=tokenizer) if of.is_tokenised else scheme, of) for scheme, of in schemes]
+    schemes = [(replace(scheme, tokenizer=tokenizer) if of.is_tokenised else scheme, of) for scheme, of in schemes]
     split = split_of(predictions, expected, inputs, name)
     known = frozenset(vocabulary)
     if is_of_arrays(predictions) and all(metric.bits and not scheme.flags for scheme, metric in schemes):
@@ -187,7 +188,7 @@ class Accumulator:
             what = "selects lines" if scheme.selecting_flags else "compares lines of the input"
             raise UsageError(message=f"{name} {what}: score all lines at once, with evaluate(…, inputs=…)")
         self.name, self._tokenizer = name, tokenizer
-        scheme = scheme.replace(tokenizer=tokenizer) if self.metric.is_tokenised else scheme
+        scheme = replace(scheme, tokenizer=tokenizer) if self.metric.is_tokenised else scheme
         self._vocabulary = frozenset(vocabulary)
         self._column = column_of(self.metric, self._vocabulary, evaluate.preparation_for(scheme))
         self.reset()

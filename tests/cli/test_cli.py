@@ -490,6 +490,8 @@ def test_progress_is_shown_in_its_unit_after_a_while(patience, is_shown, unit, a
     shown.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", shown)
     with progress.ProgressBar("out", unit=unit) as bar:
+        bar(30, 100)
+        time.sleep(0.12)  # tqdm draws ten times a second
         bar(50, 100)
     text = re.sub("\x1b\\[[0-9;]*m", "", shown.getvalue())
     assert (amount in text) == is_shown

@@ -624,6 +624,14 @@ def test_a_pattern_in_a_folder_whose_name_looks_like_one(here):
     assert [o.path for o in locate(dev0(out_directory="a[b]", out_files=("out*",))).outputs] == ["a[b]/dev-0/out.tsv"]
 
 
+def test_a_pattern_of_files_that_are_no_outputs_finds_them_in_natural_order(here):
+    (here / "runs").mkdir()
+    for n in (10, 9, 2):
+        (here / "runs" / f"guess-{n}.tsv").write_text("a:1\n")
+    outputs = locate(dev0(out_files=("runs/guess-*.tsv",))).outputs
+    assert [o.path for o in outputs] == [f"runs/guess-{n}.tsv" for n in (2, 9, 10)]
+
+
 def test_an_output_without_a_name(here):
     with pytest.raises(UsageError) as caught:
         locate(dev0(out_files=("",)))

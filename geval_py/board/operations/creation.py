@@ -82,7 +82,7 @@ def _tests(challenge: Challenge, answers: str) -> str:
     """Return the lines of the test sets with answers: first the hidden ones, then those with public answers."""
     if not os.path.isdir(answers):
         raise MissingFileError(what="No folder with the answers", path=answers)
-    sets = challenge.replace(path=answers).split_names
+    sets = splits.sets_in(answers)
     hidden = [name for name in sets if name.startswith("test") and _has_answers(answers, name)]
     if not hidden:
         raise MissingFileError(
