@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from itertools import zip_longest
@@ -25,9 +25,9 @@ LOOKED_AT = 500  # lines, to find the columns that may name documents
 def expected_of(challenge: str, answers: str, test: str) -> str:
     """Return the path of a test's answers, hidden or public; raises MissingFileError, and as find_file."""
     for folder in (answers, challenge):
-        found = find_answers(os.path.join(folder, test, splits.EXPECTED_FILE))
-        if found is not None:
-            return found
+        path = find_answers(os.path.join(folder, test, splits.EXPECTED_FILE))
+        if path is not None:
+            return path
     raise MissingFileError(
         what="No file with the expected results", path=os.path.join(answers, test, splits.EXPECTED_FILE)
     )
@@ -38,8 +38,8 @@ def public_answers(settings: Settings, test: str) -> str | None:
 
     Those of a test whose scores are only hinted at (a ladder, parts) are not, whatever lies beside the input.
     """
-    of = next((one for one in settings.tests if one.name == test), None)
-    if of is None or not of.visible or of.ladder or of.split:
+    own = next((one for one in settings.tests if one.name == test), None)
+    if own is None or not own.visible or own.ladder or own.split:
         return None
     return find_answers(os.path.join(settings.challenge, test, splits.EXPECTED_FILE))
 
@@ -60,35 +60,30 @@ def documents_of(settings: Settings, test: Test) -> list[str] | None:
         raise MissingFileError(what="No challenge, so no documents of its lines,", path=settings.challenge)
     place = input_of(settings.challenge, test.name)
     rows = [] if place is None else [line.split("\t") for line in lines.read_lines(place)]
+
+    def column(number: int) -> list[str]:
+        return [row[number] if number < len(row) else "" for row in rows]
+
     if test.documents:
-        found = _column(rows, _column_number(settings, test, rows))
-        if len(set(found)) < 2:
+        from geval_py.reading.features import Fields, columns_there_are
+
+        task = Challenge.open(settings.challenge).task
+        header = splits.read_header(task.directory, task.in_header)
+        try:
+            number = Fields(header).find(test.documents).column
+        except KeyError:
+            number = -1
+        if not 0 <= number < max(map(len, rows), default=0):
+            name, there = visible(test.documents), columns_there_are(test.documents, header)
+            raise UsageError(message=f"the input of {visible(test.name)} has no column `{name}`\n  {there}")
+        documents = column(number)
+        if len(set(documents)) < 2:
             raise UsageError(message=f"{visible(test.name)} cannot be split: all its lines are of one document")
-        return found
+        return documents
     first = zip_longest(*rows[:LOOKED_AT], fillvalue="")  # a column of texts, which take longest, repeats no value
-    repeating = [number for number, column in enumerate(first) if len(set(column)) < len(column)]
-    columns = [_column(rows, number) for number in repeating]
-    several = [column for column in columns if 2 <= len(set(column)) <= len(rows) / 2]
-    return max(several, key=lambda column: len(set(column)), default=None)
-
-
-def _column(rows: Sequence[Sequence[str]], number: int) -> list[str]:
-    return [row[number] if number < len(row) else "" for row in rows]
-
-
-def _column_number(settings: Settings, test: Test, rows: Sequence[Sequence[str]]) -> int:
-    from geval_py.reading.features import Fields, columns_there_are
-
-    task = Challenge.open(settings.challenge).task
-    header = splits.read_header(task.directory, task.in_header)
-    try:
-        number = Fields(header).find(test.documents).column
-    except KeyError:
-        number = -1
-    if not 0 <= number < max(map(len, rows), default=0):
-        name, there = visible(test.documents), columns_there_are(test.documents, header)
-        raise UsageError(message=f"the input of {visible(test.name)} has no column `{name}`\n  {there}")
-    return number
+    columns = [column(number) for number, values in enumerate(first) if len(set(values)) < len(values)]
+    several = [values for values in columns if 2 <= len(set(values)) <= len(rows) / 2]
+    return max(several, key=lambda values: len(set(values)), default=None)
 
 
 References: TypeAlias = "Mapping[tuple[str, str], str]"  # digests by test and metric
@@ -100,16 +95,12 @@ def references_of(settings: Settings) -> References:
     That is the answers, headers, input and words, as far as the metric needs them, the documents of a test that is
     split, and for the ranking metric the seed of its interval. Raises the DataErrors of the challenge's files.
     """
-    documents = {test.name: documents_of(settings, test) or [] for test in settings.tests if test.split}
-    return {
-        (test.name, metric): _digest([*_parts(settings, test.name, metric), *_of_documents(documents.get(test.name))])
-        for test in settings.tests
-        for metric in settings.metrics
-    }
-
-
-def _of_documents(documents: list[str] | None) -> list[str]:
-    return [] if documents is None else [f"documents:{_digest(documents)}"]
+    references = {}
+    for test in settings.tests:
+        documents = [f"documents:{_digest(documents_of(settings, test) or [])}"] if test.split else []
+        for metric in settings.metrics:
+            references[test.name, metric] = _digest([*_parts(settings, test.name, metric), *documents])
+    return references
 
 
 def _parts(settings: Settings, test: str, metric: str) -> Iterator[str]:

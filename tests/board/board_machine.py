@@ -19,7 +19,7 @@ from samples import NOW
 from sqlalchemy import delete, select, text, update
 
 from geval_py.board.database import schema
-from geval_py.board.database.schema import blobs, comparisons, disclosures, files, notices, uploads
+from geval_py.board.database.schema import blobs, comparisons, disclosures, files, jobs, notices
 from geval_py.board.ranking import disclosure
 from geval_py.board.ranking.leaderboard import standings, standings_on
 from geval_py.board.server import signed_receipts
@@ -176,7 +176,7 @@ class Machine(RuleBasedStateMachine):
         """Look whether each receipt has its upload, each content is needed, and each notice was delivered."""
         key = signed_receipts.public_text(self.key)
         with self.board.reading() as connection:
-            stored = dict(connection.execute(select(uploads.c.number, uploads.c.receipt)).all())
+            stored = dict(connection.execute(select(jobs.c.number, jobs.c.receipt)).all())
             for receipt in self.receipts:
                 assert stored[signed_receipts.verify("receipt", receipt, key)["number"]] == receipt
             kept = set(connection.execute(select(blobs.c.sha256)).scalars())

@@ -324,7 +324,8 @@ class World:
             return Observed(connection, self.meanings).view()
 
 
-JOBS = "SELECT state, lease, deaths, leased_until, started, due FROM jobs ORDER BY upload_id"
+JOBS = "SELECT state, lease, deaths, leased_until, started, due FROM jobs ORDER BY id"
+WORK = {"refused": "done", "rejected": "done"}  # the state of the work on an upload with a state
 
 
 class Observed:
@@ -346,8 +347,8 @@ class Observed:
 
     def view(self):
         uploads = self._rows(
-            "SELECT submitters.key, arrived, dry, state, submission_id FROM uploads "
-            "JOIN submitters ON submitters.id = submitter_id ORDER BY uploads.id"
+            "SELECT submitters.key, arrived, dry, CASE state WHEN 'leased' THEN 'waiting' ELSE state END, "
+            "submission_id FROM jobs JOIN submitters ON submitters.id = submitter_id ORDER BY jobs.id"
         )
         notices = self._rows("SELECT CAST(event AS TEXT), state, due, tries FROM notices ORDER BY id")
         return {
@@ -358,7 +359,7 @@ class Observed:
             "checked": self._checked(),
             "names": dict(map(tuple, self._rows("SELECT key, name FROM submitters"))),
             "uploads": [(*row[:2], bool(row[2]), row[3], self._place.get(row[4])) for row in uploads],
-            "jobs": [tuple(row) for row in self._rows(JOBS)],
+            "jobs": [(WORK.get(row[0], row[0]), *row[1:]) for row in self._rows(JOBS)],
             "notices": [(event_of(row[0]), *row[1:]) for row in notices],
             "announcements": [row[0] for row in self._rows("SELECT text FROM announcements ORDER BY id")],
             "scanned": self._scanned(),

@@ -6,7 +6,7 @@
                                    └──< history >──────┘      earlier scores
 
     submitters ──< accounts ──< secrets                            the server's: who may sign in
-          └──────< uploads ──< jobs >── rescorings                  what was sent, and the work on it
+          └──────< jobs                                             what was sent, and the work on it
 
 An output is one file of a submission, for one test. An evaluation is one content scored with one metric; all outputs
 with that content share it. An output's evaluation is in ``scores``, earlier ones are in ``history``.
@@ -309,64 +309,42 @@ identities = sa.Table(
     _needed("made", Moment),
 )
 
-# A file that was uploaded; its content is in ``blobs`` until it is done. ``number`` names it on its signed
-# ``receipt``. ``test`` is the test set of a single output, "" for an archive. A ``dry`` one is only checked, and
-# never becomes a submission; its ``problems`` are as in ``submissions``.
-uploads = sa.Table(
-    "uploads",
+# The work of a server: an upload, or a rescoring of what is out of date, which ``who``, an organiser, asked for.
+# The content of an upload is in ``blobs`` until it is done; ``test`` is the test set of a single output, "" for an
+# archive; ``number`` names it on its signed ``receipt``. A ``dry`` upload is only checked, and never becomes a
+# submission; its ``problems`` are as in ``submissions``. A dry rescoring changes no score; its ``reason`` is what it
+# printed.
+# A worker leases a job until ``leased_until``, and renews the lease while it works. ``lease`` counts the leases, so
+# that a worker that has lost its lease is told apart; ``deaths`` are leases that ended because a worker died. At most
+# one job of a submitter is leased at a time.
+jobs = sa.Table(
+    "jobs",
     METADATA,
     _id(),
+    _needed("kind", sa.String(9)),
     _needed("number", sa.String(16), unique=True),
     sa.Column("account_id", sa.ForeignKey("accounts.id", ondelete="RESTRICT")),
-    _reference("submitter_id", "submitters"),
-    _needed("name", sa.Text),
+    sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
+    _optional("who"),
+    _optional("name"),
     _optional("test"),
-    _needed("sha256", sa.String(64)),
-    _needed("bytes", sa.BigInteger),
+    _optional("sha256"),
+    _needed("bytes", sa.BigInteger, server_default="0"),
     _needed("arrived", Moment),
     _needed("dry", sa.Boolean, server_default=sa.false()),
     _needed("state", sa.String(8)),
     _optional("reason"),
     sa.Column("submission_id", sa.ForeignKey("submissions.id", ondelete="RESTRICT")),
-    _needed("problems", sa.JSON),
-    _needed("receipt", sa.Text),
-    sa.Column("ended", Moment),
-    sa.Index(None, "submitter_id", "arrived"),
-)
-
-# A rescoring of what is out of date, which an organiser asked for on the server's page; a ``dry`` one changes no
-# score. ``result`` is what it printed.
-rescorings = sa.Table(
-    "rescorings",
-    METADATA,
-    _id(),
-    _needed("who", sa.Text),
-    _needed("asked", Moment),
-    _needed("dry", sa.Boolean, server_default=sa.false()),
-    _needed("state", sa.String(8)),
-    _optional("result"),
-)
-
-# The work of a server, on an upload or a rescoring. A worker leases a job until ``leased_until``, and renews the
-# lease while it works. ``lease`` counts the leases, so that a worker that has lost its lease is told apart;
-# ``deaths`` are leases that ended because a worker died. At most one job of a submitter is leased at a time.
-jobs = sa.Table(
-    "jobs",
-    METADATA,
-    _id(),
-    sa.Column("upload_id", sa.ForeignKey("uploads.id", ondelete="RESTRICT")),
-    sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
-    sa.Column("rescoring_id", sa.ForeignKey("rescorings.id", ondelete="RESTRICT")),
-    _needed("state", sa.String(8)),
+    _needed("problems", sa.JSON, server_default="[]"),
+    _optional("receipt"),
     _needed("lease", sa.Integer, server_default="0"),
     _needed("deaths", sa.Integer, server_default="0"),
-    _needed("made", Moment),
     _needed("due", Moment),
     sa.Column("started", Moment),
     sa.Column("leased_until", Moment),
     sa.Column("ended", Moment),
-    _optional("reason"),
     sa.Index(None, "state", "due"),
+    sa.Index(None, "submitter_id", "arrived"),
     sa.Index(
         "uq_jobs_leased_submitter",
         "submitter_id",

@@ -20,7 +20,6 @@ from hashlib import sha256
 from itertools import islice
 from stat import S_ISREG
 from typing import IO, TypeAlias
-from urllib.parse import urlsplit
 
 from geval_py.board.submission import RejectedError
 from geval_py.errors import MissingFileError, UsageError
@@ -153,17 +152,72 @@ GIT = "git+"
 
 # An address without git+: it may hold a password, which stands between the first colon and the last @. The path of a
 # file may hold these too, but behind a slash.
-_ADDRESS = re.compile(r".*://|[^/]*:.*@", re.DOTALL)
+_LIKE_ADDRESS = re.compile(r".*://|[^/]*:.*@", re.DOTALL)
+
+# What git understands: a login, host or path with an unescaped @, / or : is against the rules of URLs.
+_ADDRESS = re.compile(
+    r"git\+(?P<url>(?P<scheme>[a-z][a-z0-9+.-]*)://(?:(?P<user>[^@:/?#]*)(?::[^@:/?#]*)?@)?"
+    r"(?P<host>(?:\[[0-9a-f:.]+\]|(?!-)[^][@:/?#]*)(?::\d+)?)(?P<path>/+[^/@?#][^@?#]*)(?:\?[^@#]*)?)"
+    r"@(?![^/]*\.[^/]*/|.*\.git/*$)(?P<branch>[^@]*)",  # no branch, but the host behind a login
+    re.IGNORECASE,
+)
+_BRANCH = re.compile(r"(?!-|/|.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$))[^\0-\x20\x7f~^:?*\[\\]+")
+HIDDEN = "…"  # stands for a part of a message that may be a password
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """The address of a branch; ``shown`` is the URL without a login and a query, ``name`` that of its repository.
+
+    The user's name stays in it for ssh, where it is needed.
+    """
+
+    url: str
+    branch: str
+    transport: str
+    shown: str
+    name: str
+
+
+def parse_address(source: str) -> Address:
+    """Read git+URL@BRANCH; raises UsageError if it is malformed, without repeating what may be a password.
+
+    >>> parse_address("git+https://anna:secret@host/team.git@main").shown
+    'https://host/team.git'
+    """
+    parts = _ADDRESS.fullmatch(source)
+    if parts is None or not source.isprintable():
+        form = "no address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main"
+        raise UsageError(message=f"{form}\n  in a login write %40 for @, %2F for / and %3A for :")
+    if not _BRANCH.fullmatch(parts["branch"]):
+        raise UsageError(message=f"`{visible(parts['branch'])}` is not the name of a branch")
+    user = f"{parts['user']}@" if parts["user"] and parts["scheme"].lower() == "ssh" else ""
+    place = user + parts["host"] + parts["path"]
+    return Address(
+        url=parts["url"],
+        branch=parts["branch"],
+        transport=parts["scheme"].lower(),
+        shown=f"{parts['scheme']}://{place}",
+        name=place.strip("/").removesuffix(".git"),
+    )
+
+
+def address_of(source: str, transports: Sequence[str]) -> Address:
+    """Read git+URL@BRANCH; raises UsageError if it is malformed, or its transport is not allowed."""
+    address = parse_address(source)
+    if address.transport not in transports:
+        allowed = ", ".join(transports) or "none"
+        message = f"board.yaml does not allow git to fetch by {address.transport}; `transports` are {allowed}"
+        raise UsageError(message=message)
+    return address
 
 
 def check_source(source: str, transports: Sequence[str]) -> None:
     """Check that a source is of a known kind, before it is opened; raises MissingFileError and UsageError."""
     if source.startswith(GIT):
         address_of(source, transports)
-    elif _ADDRESS.match(source) and not os.path.exists(source):
-        raise UsageError(
-            message=f"`{visible(shown_address(source))}` is no submission: write git+URL@BRANCH for a branch"
-        )
+    elif _LIKE_ADDRESS.match(source) and not os.path.exists(source):
+        raise UsageError(message="an address is no submission: write git+URL@BRANCH for a branch")
     elif not os.path.exists(source):
         raise MissingFileError(what="No submission", path=source)
     elif not os.path.isdir(source) and not (is_archive(source) and os.path.isfile(source)):
@@ -219,7 +273,6 @@ CHUNK_BYTES = 1 << 20
 MAX_ADDRESS_LENGTH = 60  # characters of one that names a submitter
 MAX_HASHED = 2_000_000_000  # bytes of an archive or a folder
 DIGITS = 8  # of the digest of a longer one
-HIDDEN = "…"  # stands for parts of an address that may be a password
 Mark: TypeAlias = "Callable[[str, os.stat_result], object]"  # of a file in a listing
 
 
@@ -230,9 +283,8 @@ def own_name(source: str) -> str:
     ('ann', 'bob', 'team@main')
     """
     if source.startswith(GIT):
-        url, branch = address_in(source)
-        name = _repository(without_password(url)).rpartition("/")[2]
-        return name if branch is None else f"{name}@{branch}"
+        address = parse_address(source)
+        return f"{address.name.rpartition('/')[2]}@{address.branch}"
     path = os.path.abspath(source)
     return (os.path.basename(path) if os.path.isdir(path) else bare_name(path)) or source
 
@@ -247,120 +299,23 @@ def submitter_of(source: str) -> str:
     """
     if not source.startswith(GIT):
         return own_name(source)
-    name = _repository(without_password(address_in(source)[0])).partition("://")[2].lstrip("/")
+    name = parse_address(source).name
     if len(name) <= MAX_ADDRESS_LENGTH:
         return name
     kept = MAX_ADDRESS_LENGTH // 2 - DIGITS
     return f"{name[:kept]}…{sha256(_bytes(name)).hexdigest()[:DIGITS]}…{name[-kept:]}"
 
 
-def _repository(url: str) -> str:
-    return url.rstrip("/").removesuffix(".git")
-
-
-def address_in(source: str) -> tuple[str, str | None]:
-    """Split git+URL@BRANCH into the URL and the branch; None without a branch, as an @ may stand before the host.
-
-    >>> address_in("git+ssh://git@host/team.git@main"), address_in("git+ssh://git@host/team.git")
-    (('ssh://git@host/team.git', 'main'), ('ssh://git@host/team.git', None))
-    """
-    address = source.removeprefix(GIT)
-    url, _, branch = address.rpartition("@")
-    is_whole = "/" in url.partition("://")[2] and not _HOST_AND_PATH.match(branch)
-    return (url, branch) if is_whole else (address, None)
-
-
 def shown_source(source: str) -> str:
-    """Return the source of a submission; without the login, if it is an address.
+    """Return the source of a submission; without the login, if it is the address of a branch.
 
-    >>> shown_source("git+https://anna:secret@host/team.git@main"), shown_source("git+https://anna:secret@host/team.git")
-    ('git+https://host/team.git@main', 'git+https://…@host/team.git')
+    >>> shown_source("git+https://anna:secret@host/team.git@main")
+    'git+https://host/team.git@main'
     """
-    return GIT + shown_address(source) if source.startswith(GIT) else source
-
-
-def shown_address(source: str) -> str:
-    """Remove the login from an address, with ``git+`` or without, even if it is malformed.
-
-    >>> shown_address("https://anna:secret@host/team.git"), shown_address("anna:secret@host/team")
-    ('https://…@host/team.git', '…@host/team')
-    """
-    url, branch = address_in(source)
-    scheme = SCHEME.match(url)
-    if branch is not None and scheme:
-        return f"{without_password(url)}@{branch}"
-    before, at, after = source.removeprefix(GIT).rpartition("@")  # which may stand behind a login, or before a branch
-    if not at:
-        return without_password(url)
-    known = "" if _QUERY.search(before) else f"@{_QUERY.split(after, maxsplit=1)[0]}"
-    return f"{scheme[0] if scheme else ''}{HIDDEN}{known}"
-
-
-SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # what an address begins with
-_HOST_AND_PATH = re.compile(r"[^/]*\.[^/]*/|.*\.git/*$", re.DOTALL)  # no branch, but the host behind a login
-_BRANCH = re.compile(r"(?!-|/|.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$))[^\0-\x20\x7f~^:?*\[\\]+")
-_QUERY = re.compile(r"[?#]")  # a key may follow
-
-# The login stands before the last @. A login or password with an unescaped @, / or : is against the rules of URLs,
-# but people write them.
-_REST = re.compile(r"(?:([^/?#]*)@)?((?:\[[^]/?#@]*\]|[^][:/?#@]*)(?::\d*)?(?:/[^?#@]*)?)(?:[?#][^@]*)?", re.DOTALL)
-_USER = re.compile(r"([^@:]+)(?::[^@]*)?", re.DOTALL)
-
-
-def without_password(url: str) -> str:
-    """Remove the login, and a query, which may be a key; the user's name stays for ssh, where it is needed.
-
-    If the login holds an @, ``…@`` stands for it; if an @ stands behind the host, ``…`` stands for all.
-
-    >>> without_password("https://anna:secret@host:8080/team.git?key=1"), without_password("ssh://git:x@host/team.git")
-    ('https://host:8080/team.git', 'ssh://git@host/team.git')
-    >>> without_password("https://anna@x.org:secret@host/team.git"), without_password("https://anna:1/2@host/team.git")
-    ('https://…@host/team.git', 'https://…')
-    """
-    scheme, separator, rest = url.partition("://")
-    found = _REST.fullmatch(rest) if separator else None
-    if found is None:
-        return scheme + separator + HIDDEN if separator else HIDDEN
-    login, address = found[1] or "", found[2]
-    user = _USER.fullmatch(login)
-    if user is None:
-        return f"{scheme}://{f'{HIDDEN}@' if login else ''}{address}"
-    return f"{scheme}://{f'{user[1]}@' if scheme == 'ssh' else ''}{address}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """The address of a branch; ``shown`` is the URL without a password."""
-
-    url: str
-    branch: str
-    transport: str
-    shown: str
-
-
-def address_of(source: str, transports: Sequence[str]) -> Address:
-    """Read git+URL@BRANCH; raises UsageError if it is malformed, or its transport is not allowed."""
-    url, branch = address_in(source)
-    form = f"`{visible(shown_address(source))}` is no address of a branch: write git+URL@BRANCH"
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError if a password has a / in it
-    except ValueError:
-        raise UsageError(message=form) from None
-    is_whole = SCHEME.match(url) and parts.path.strip("/") and url.isprintable()
-    if branch is None or not is_whole:
-        raise UsageError(message=f"{form}, such as git+https://example.org/anna/gap.git@main")
-    if HIDDEN in without_password(url):  # and git takes the first @ for the end of a login
-        raise UsageError(message=f"{form}, and in a login %40 for @, %2F for /")
-    if not _BRANCH.fullmatch(branch):
-        raise UsageError(message=f"`{visible(branch)}` is not the name of a branch")
-    if parts.scheme not in transports:
-        allowed = ", ".join(transports) or "none"
-        message = f"board.yaml does not allow git to fetch by {visible(parts.scheme)}; `transports` are {allowed}"
-        raise UsageError(message=message)
-    if parts.netloc.startswith("-"):
-        raise UsageError(message=form)
-    return Address(url=url, branch=branch, transport=parts.scheme, shown=without_password(url))
+    if not source.startswith(GIT):
+        return source
+    address = parse_address(source)
+    return f"{GIT}{address.shown}@{address.branch}"
 
 
 # Digests of submissions that are not opened.
@@ -372,19 +327,19 @@ def unopened_digest(source: str) -> str:
     Of an archive that is larger than any may be, the size and the beginning count; of such a folder, the sizes of the
     files that are left.
     """
-    found = sha256(b"door\n")  # in the digests of boards that exist
+    digest = sha256(b"door\n")
     if os.path.isfile(source):
         with open(source, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             is_whole = size <= MAX_HASHED
-            found.update(b"" if is_whole else b"%d\n" % size)
+            digest.update(b"" if is_whole else b"%d\n" % size)
             for chunk in _beginning(file, size if is_whole else CHUNK_BYTES):
-                found.update(chunk)
+                digest.update(chunk)
     else:
         is_folder = os.path.isdir(source)
         content = _Contents().mark
-        found.update(_listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source)))
-    return found.hexdigest()
+        digest.update(_listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source)))
+    return digest.hexdigest()
 
 
 def _beginning(file: IO[bytes], size: int) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol, TypeAlias
 
 from geval_py.board.intake.fork_server import ERROR_FILE, ForkServer
-from geval_py.board.intake.identity import GIT, check_source
+from geval_py.board.intake.identity import GIT
 from geval_py.board.settings import Limits, Settings
 from geval_py.board.submission import (
     ANSWER_FILE,
@@ -78,10 +78,7 @@ def process_source(
 
     ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests. Nothing
     is scored if its digest is one of ``known``, or if it counts as more submissions than are ``left`` of a quota.
-    Raises MissingFileError for a missing source, UsageError for a source of another kind, and for a transport that
-    board.yaml does not allow, before any child is started.
     """
-    check_source(source, settings.transports)
     arguments = {
         "source": source if source.startswith(GIT) else os.path.abspath(source),
         "tests": [test.name for test in settings.tests],

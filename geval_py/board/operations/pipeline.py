@@ -28,6 +28,7 @@ from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outp
 from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import (
     check_name,
+    check_source,
     folded,
     looks,
     own_name,
@@ -104,10 +105,11 @@ def prepare(
     """Receive, check and score a submission in an empty folder, which holds its files until it is stored.
 
     It may take so many ``seconds``, if these are fewer than board.yaml allows. Raises QuotaError before anything is
-    scored; RejectedError for a given submitter's name that is not allowed; and as :func:`process_source` for a
-    missing source.
+    scored; RejectedError for a given submitter's name that is not allowed; and as :func:`check_source` for what is
+    no source.
     """
     settings, limits = board.settings, board.settings.limits
+    check_source(attempt.source, settings.transports)
     name = submitter_of(attempt.source) if attempt.submitter is None else attempt.submitter
     refusal = ""
     try:

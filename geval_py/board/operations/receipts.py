@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, func, select
 
-from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, submissions, submitters, uploads
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, jobs, submissions, submitters
 from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.settings import Settings
 from geval_py.board.submission import ReceivedOutput
@@ -23,7 +23,7 @@ OF_THE_BOARD = "it failed, which is not its submitter's fault"
 AGAIN = "it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again"
 OF_THE_ORGANISER = "a baseline of the organiser's"
 REFUSED = "refused"  # the state of a submission that was not stored
-WAITING = "waiting"  # the state of an upload that is to become a submission
+OPEN = WAITING, LEASED = "waiting", "leased"  # the states of a job of the server that is not done
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
 CODE_DIGITS, LEAST_DIGITS = 12, 4
 
@@ -74,8 +74,7 @@ def _times(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
+class Day(NamedTuple):
     """A day in a zone, from its first moment up to the first of the next, both in UTC."""
 
     name: str
@@ -168,19 +167,16 @@ def quota_used(
     )
     used = 0 if submitter_id is None else int(connection.execute(spent).scalar_one())
     if with_uploads:
-        used += int(connection.execute(_waiting_uploads(settings, submitter_id, phase, day)).scalar_one())
+        waiting = select(func.count()).where(
+            jobs.c.submitter_id == submitter_id,
+            jobs.c.state.in_(OPEN),
+            ~jobs.c.dry,
+            jobs.c.arrived >= day.start,
+            jobs.c.arrived < day.end,
+            *arrived_in(settings, phase, jobs.c.arrived),
+        )
+        used += int(connection.execute(waiting).scalar_one())
     return used
-
-
-def _waiting_uploads(settings: Settings, submitter_id: int | None, phase: str, day: Day) -> Select[Any]:
-    return select(func.count()).where(
-        uploads.c.submitter_id == submitter_id,
-        uploads.c.state == WAITING,
-        ~uploads.c.dry,
-        uploads.c.arrived >= day.start,
-        uploads.c.arrived < day.end,
-        *arrived_in(settings, phase, uploads.c.arrived),
-    )
 
 
 def written(moment: datetime) -> str:
@@ -204,9 +200,8 @@ class UnknownCodeError(DataError):
 class Receipt:
     """The receipt of a submission: its code and digests, when it arrived, its state and the reason.
 
-    ``digests`` are of its files, by name. ``arrived_by`` is what says when it arrived, one of WAYS; "" if an earlier
-    version stored it. ``cost`` is as how many submissions it counts for the quota, ``charge`` is why. A refused
-    submission is not stored, and has no code.
+    ``digests`` are of its files, by name. ``arrived_by`` is what says when it arrived, one of WAYS. ``cost`` is as
+    how many submissions it counts for the quota, ``charge`` is why. A refused one is not stored, and has no code.
     """
 
     code: str
@@ -230,22 +225,18 @@ class Receipt:
         return self.state == SCORED
 
     def __str__(self) -> str:
-        return "".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"{self.code or '-'}  {self.state}{f': {visible(self.reason)}' if self.reason else ''}\n"
-        yield f"  submitter   {visible(self.submitter)}\n"
-        yield f"  submission  {visible(self.name)}\n"
-        by = WAYS.get(self.arrived_by)
-        yield f"  arrived     {written(self.arrived)}{f', {by}' if by else ''}\n"
-        if self.digest:
-            yield f"  digest      {self.digest}\n"
-        for name, digest in self.digests:
-            yield f"  file        {digest}  {visible(name)}\n"
-        if self.charge:
-            yield f"  quota       {f'counts as {self.cost}' if self.charged else 'does not count'}: {self.charge}\n"
-        if self.note:
-            yield f"  note        {self.note}\n"
+        counts = f"counts as {self.cost}" if self.charged else "does not count"
+        lines = [
+            f"{self.code or '-'}  {self.state}{f': {visible(self.reason)}' if self.reason else ''}",
+            f"  submitter   {visible(self.submitter)}",
+            f"  submission  {visible(self.name)}",
+            f"  arrived     {written(self.arrived)}, {WAYS[self.arrived_by]}",
+            *([f"  digest      {self.digest}"] if self.digest else []),
+            *(f"  file        {digest}  {visible(name)}" for name, digest in self.digests),
+            *([f"  quota       {counts}: {self.charge}"] if self.charge else []),
+            *([f"  note        {self.note}"] if self.note else []),
+        ]
+        return "".join(f"{line}\n" for line in lines)
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""

@@ -57,8 +57,13 @@ def deliver_next(board: Board, now: datetime) -> bool:
         taken = {"due": now.astimezone(UTC) + pause, "tries": row.tries + 1}
         connection.execute(update(notices).where(notices.c.id == row.id).values(taken))
     state, reason = SENT, ""
+    settings = board.settings
+    webhook = next((one for one in settings.server.webhooks if one.name == row.webhook), None)
     try:
-        _deliver(board.settings, row, now)
+        if row.email and settings.server.mail is not None:
+            _send_mail(settings, settings.server.mail, row)
+        elif not row.email and webhook is not None:  # else the receiver has gone from board.yaml
+            _call(webhook, settings, row, now)
     except DeliveryError as error:
         state, reason = WAITING if row.tries < len(PAUSES) else GIVEN_UP, visible(error.reason)
     with queue.changing(board) as connection:
@@ -83,28 +88,18 @@ class Undelivered:
 
 def undelivered(connection: Connection) -> list[Undelivered]:
     """Return what is not delivered, the most first."""
-    of = (notices.c.webhook, notices.c.reason)
-    query = select(*of, func.count()).where(notices.c.state != SENT, notices.c.tries > 0).group_by(*of)
-    found = [Undelivered(webhook=row[0], reason=row[1], count=row[2]) for row in connection.execute(query)]
-    return sorted(found, key=lambda one: (-one.count, one.webhook, one.reason))
-
-
-def _deliver(settings: Settings, row: Row[Any], now: datetime) -> None:
-    """Send a notice; one whose receiver has gone from board.yaml is done."""
-    if row.email:
-        if settings.server.mail is not None:
-            _send_mail(settings, settings.server.mail, row)
-        return
-    webhook = next((one for one in settings.server.webhooks if one.name == row.webhook), None)
-    if webhook is not None:
-        _call(webhook, settings, row, now)
+    key = (notices.c.webhook, notices.c.reason)
+    query = select(*key, func.count()).where(notices.c.state != SENT, notices.c.tries > 0).group_by(*key)
+    lost = [Undelivered(webhook=row[0], reason=row[1], count=row[2]) for row in connection.execute(query)]
+    return sorted(lost, key=lambda one: (-one.count, one.webhook, one.reason))
 
 
 def _call(webhook: Webhook, settings: Settings, row: Row[Any], now: datetime) -> None:
     import httpx2
     from standardwebhooks import Webhook as Signer
 
-    event = {**row.event, "url": _page_of(settings, row.event)}
+    base, code = settings.url.rstrip("/"), row.event.get("code")
+    event = {**row.event, "url": f"{base}/submissions/{code}.html" if base and code else base}
     body = json_text(event if webhook.kind == JSON else {FIELD[webhook.kind]: sentence(event)})
     headers = {"Content-Type": "application/json", "webhook-id": row.number}
     headers["webhook-timestamp"] = str(int(now.timestamp()))
@@ -135,20 +130,11 @@ def sentence(event: Mapping[str, Any]) -> str:
     >>> sentence({"event": "settled", "board": "Gazette", "submitter": "@all", "state": "scored", "url": ""})
     'Gazette: a submission of ·all is scored.'
     """
+    told = str(event["text"] if event["event"] == ANNOUNCED else event["submitter"])
+    plain = "".join("·" if character in "<>@&*_`~|[]\\" else character for character in told)
     if event["event"] == ANNOUNCED:
-        return f"{event['board']}: {_plain(str(event['text']))}"
-    return (
-        f"{event['board']}: a submission of {_plain(event['submitter'])} is {event['state']}. {event['url']}".rstrip()
-    )
-
-
-def _plain(text: str) -> str:
-    return "".join("·" if character in "<>@&*_`~|[]\\" else character for character in text)
-
-
-def _page_of(settings: Settings, event: Mapping[str, Any]) -> str:
-    base = settings.url.rstrip("/")
-    return f"{base}/submissions/{event['code']}.html" if base and event.get("code") else base
+        return f"{event['board']}: {plain}"
+    return f"{event['board']}: a submission of {plain} is {event['state']}. {event['url']}".rstrip()
 
 
 def _send_mail(settings: Settings, mail: Mail, row: Row[Any]) -> None:

@@ -5,12 +5,13 @@ leased again when its lease is over; the second death fails it. All jobs that a 
 with which a worker died is worked on alone, and fails only if it ends a second worker by itself. What a worker does
 is stored in the transaction that ends its lease, so that a job that was leased twice is done once.
 
-A job is an upload's, or a rescoring that an organiser asked for. Turns are fair: rescorings come first, then the
+A job is an upload, or a rescoring that an organiser asked for. Turns are fair: rescorings come first, then the
 submitter who was served least recently, with their oldest job; each has one at a time.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,14 +21,17 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from geval_py.board.database.schema import jobs, rescorings
+from geval_py.board.database.schema import jobs
 from geval_py.board.database.store import Board, escape_unstorable, store_errors
+from geval_py.board.operations.receipts import LEASED, OPEN, WAITING
 from geval_py.errors import UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy.sql import ColumnElement
 
-WAITING, LEASED, DONE, FAILED = "waiting", "leased", "done", "failed"  # the states
+UPLOAD, RESCORING = "upload", "rescoring"  # the kinds
+DONE, FAILED = "done", "failed"  # states; an upload may also be refused and, if it is dry, rejected
+NUMBER_BYTES = 8
 LEASE_SECONDS = 30
 RENEW_SECONDS = 10
 MAX_DEATHS = 2  # leases of a job that may end by the death of their worker
@@ -42,9 +46,9 @@ class Job:
     """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died."""
 
     id: int
-    upload_id: int | None
+    kind: str
     submitter_id: int | None
-    rescoring_id: int | None
+    dry: bool
     lease: int
     deaths: int
 
@@ -56,36 +60,29 @@ class Job:
     @property
     def needs_alone(self) -> bool:
         """Whether it is an upload that may end its worker; a rescoring runs in a process of its own."""
-        return self.upload_id is not None and 0 < self.deaths < MAX_DEATHS
+        return self.kind == UPLOAD and 0 < self.deaths < MAX_DEATHS
 
 
-def enqueue(connection: Connection, upload_id: int, submitter_id: int, now: datetime) -> int:
-    """Add the job of an upload, and return its id."""
+def enqueue(connection: Connection, kind: str, now: datetime, **values: Any) -> int:
+    """Add a job with some values of its columns, and return its id."""
     moment = now.astimezone(UTC)
-    values = {"upload_id": upload_id, "submitter_id": submitter_id, "state": WAITING, "made": moment, "due": moment}
-    return int(connection.execute(insert(jobs).values(values).returning(jobs.c.id)).scalar_one())
+    values = {"number": secrets.token_hex(NUMBER_BYTES), "arrived": moment} | values
+    new = insert(jobs).values(kind=kind, state=WAITING, due=moment, **values)
+    return int(connection.execute(new.returning(jobs.c.id)).scalar_one())
 
 
 def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool) -> int:
-    """Add the job of a rescoring; return the rescoring's id. Raises UsageError while another one is not done."""
-    if connection.execute(select(rescorings.c.id).where(rescorings.c.state == WAITING)).first() is not None:
+    """Add the job of a rescoring, and return its id. Raises UsageError while another one is not done."""
+    query = select(jobs.c.id).where(jobs.c.kind == RESCORING, jobs.c.state.in_(OPEN))
+    if connection.execute(query).first() is not None:
         raise UsageError(message="a rescoring waits or is at work already")
-    moment = now.astimezone(UTC)
-    values = {"who": escape_unstorable(who), "asked": moment, "dry": dry, "state": WAITING}
-    number = int(connection.execute(insert(rescorings).values(values).returning(rescorings.c.id)).scalar_one())
-    connection.execute(insert(jobs).values(rescoring_id=number, state=WAITING, made=moment, due=moment))
-    return number
-
-
-def settle_rescoring(connection: Connection, number: int, state: str, result: str) -> None:
-    """Store what came of a rescoring."""
-    values = {"state": state, "result": escape_unstorable(result)}
-    connection.execute(update(rescorings).where(rescorings.c.id == number).values(values))
+    return enqueue(connection, RESCORING, now, who=escape_unstorable(who), dry=dry)
 
 
 def latest_rescorings(connection: Connection, most: int = 5) -> list[Row[Any]]:
     """Return the latest rescorings, the latest first."""
-    return list(connection.execute(select(rescorings).order_by(rescorings.c.id.desc()).limit(most)))
+    query = select(jobs).where(jobs.c.kind == RESCORING).order_by(jobs.c.id.desc())
+    return list(connection.execute(query.limit(most)))
 
 
 @contextmanager
@@ -112,9 +109,9 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
                 return None
             job = Job(
                 id=row.id,
-                upload_id=row.upload_id,
+                kind=row.kind,
                 submitter_id=row.submitter_id,
-                rescoring_id=row.rescoring_id,
+                dry=row.dry,
                 lease=row.lease + 1,
                 deaths=row.deaths + (row.state == LEASED),
             )
@@ -161,19 +158,17 @@ def _is_ours(job: Job) -> tuple[ColumnElement[bool], ...]:
     return jobs.c.id == job.id, jobs.c.lease == job.lease, jobs.c.state == LEASED
 
 
-def finish(connection: Connection, job: Job, now: datetime, *, state: str = DONE, reason: str = "") -> bool:
-    """End the lease of a job that is done or failed; returns False, and changes nothing, if the lease was lost."""
-    values = {"state": state, "ended": now.astimezone(UTC), "leased_until": None}
-    values["reason"] = escape_unstorable(reason)
+def finish(connection: Connection, job: Job, now: datetime, *, state: str = DONE, **values: Any) -> bool:
+    """End the lease of a job, with more values of its columns; if it was lost, change nothing and return False."""
+    values = escape_unstorable(values) | {"state": state, "ended": now.astimezone(UTC), "leased_until": None}
     return connection.execute(update(jobs).where(*_is_ours(job)).values(values)).rowcount == 1
 
 
 def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:
     """End the lease of a job that is to be done later: after an error, with its ``reason``, later each time."""
-    values: dict[str, Any] = {"state": WAITING, "leased_until": None, "due": now.astimezone(UTC)}
-    if reason:
-        pause = PAUSE_SECONDS * 2 ** (job.lease - 1)
-        values |= {"due": now.astimezone(UTC) + timedelta(seconds=pause), "reason": escape_unstorable(reason)}
+    pause = PAUSE_SECONDS * 2 ** (job.lease - 1) if reason else 0
+    values = {"state": WAITING, "leased_until": None, "reason": escape_unstorable(reason)}
+    values["due"] = now.astimezone(UTC) + timedelta(seconds=pause)
     connection.execute(update(jobs).where(*_is_ours(job)).values(values))
 
 
@@ -212,7 +207,7 @@ def queue_status(connection: Connection, now: datetime) -> QueueStatus:
     """Count the jobs."""
     by_state = select(jobs.c.state, func.count()).group_by(jobs.c.state)
     states = {row[0]: row[1] for row in connection.execute(by_state)}
-    oldest = connection.execute(select(func.min(jobs.c.made)).where(jobs.c.state == WAITING)).scalar()
+    oldest = connection.execute(select(func.min(jobs.c.arrived)).where(jobs.c.state == WAITING)).scalar()
     expired = connection.execute(select(func.count()).where(jobs.c.state == LEASED, is_over(now))).scalar_one()
     failures = connection.execute(
         select(jobs.c.reason, func.count())
@@ -223,7 +218,7 @@ def queue_status(connection: Connection, now: datetime) -> QueueStatus:
     return QueueStatus(
         waiting=states.get(WAITING, 0),
         leased=states.get(LEASED, 0),
-        done=states.get(DONE, 0),
+        done=sum(states.values()) - sum(states.get(state, 0) for state in (*OPEN, FAILED)),
         failed=states.get(FAILED, 0),
         oldest_seconds=0.0 if oldest is None else max(0.0, (now - oldest).total_seconds()),
         expired=expired,

@@ -1,7 +1,7 @@
-"""Uploads: a file becomes a row, a job and a signed receipt in one transaction, or nothing at all.
+"""Uploads: a file becomes a job and a signed receipt in one transaction, or nothing at all.
 
     received    the file is on the disk: every byte, hashed, with the moment of the last one
-    accept      its content, row and job are stored with the receipt, if the quota allows it
+    accept      its content and job are stored with the receipt, if the quota allows it
     place_of    a worker writes the content into a folder, to be received like any other submission
     settle      the worker stores what came of it
 
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, and_, delete, exists, insert, select, update
+from sqlalchemy import Connection, Row, delete, exists, select
 
-from geval_py.board.database.schema import SCORED, blobs, files, outputs, submissions, submitters, uploads
-from geval_py.board.database.store import Board, escape_unstorable, pack_file, store_content, write_content
+from geval_py.board.database.schema import SCORED, blobs, files, jobs, outputs, submissions, submitters
+from geval_py.board.database.store import Board, pack_file, store_content, write_content
 from geval_py.board.intake.identity import is_archive, upload_name_problem
-from geval_py.board.operations.receipts import WAITING, check_quota
+from geval_py.board.operations.receipts import OPEN, WAITING, check_quota
 from geval_py.board.server import accounts, queue, signed_receipts
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.settings import Settings
@@ -34,10 +34,10 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-DONE = "done"  # the state of an upload that has become a submission, or that was checked
-NUMBER_BYTES = 8
-LONGEST_NAME = 200  # characters of a file's name
-OUTPUT_ENDINGS = tuple(f"{of}{ending}" for of in (".tsv", *FORMAT_ENDINGS) for ending in ("", *COMPRESSED_ENDINGS))
+MAX_NAME_LENGTH = 200  # characters of a file's name
+OUTPUT_ENDINGS = tuple(
+    f"{kind}{ending}" for kind in (".tsv", *FORMAT_ENDINGS) for ending in ("", *COMPRESSED_ENDINGS)
+)
 KNOWN = "the same file was uploaded before: this is its receipt"
 
 
@@ -69,7 +69,7 @@ def file_name(name: str, test: str, settings: Settings) -> str:
     A file that is no archive is an output, which needs a test set.
     """
     name = name.replace("\\", "/").rpartition("/")[2]
-    if not name or name.startswith(".") or len(name) > LONGEST_NAME or not name.isprintable():
+    if not name or name.startswith(".") or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         raise RefusedError(reason="the file needs a name of visible characters that does not begin with a dot")
     if is_archive(name):
         if test:
@@ -96,57 +96,43 @@ def accept(board: Board, account: Account, received: Received, key: Ed25519Priva
         if known is None or not known.may_submit or known.submitter_id is None:
             raise RefusedError(reason="this account may not submit; ask the organiser")
         accounts.count_try(connection, f"uploads {known.submitter_id}", most, received.arrived)
-        same = None if received.dry else _same(connection, known.submitter_id, received)
-        if same is not None:
-            return Accepted(number=same.number, receipt=same.receipt, note=KNOWN)
+        own = known.submitter_id
         if not received.dry:
-            settings = board.settings
-            check_quota(connection, settings, known.submitter_id, known.team, received.arrived, (), with_uploads=True)
+            same = connection.execute(
+                select(jobs)
+                .where(jobs.c.submitter_id == own, ~jobs.c.dry, jobs.c.state.in_((*OPEN, queue.DONE)))
+                .where(*(jobs.c[name] == getattr(received, name) for name in ("name", "test", "sha256")))
+                .order_by(jobs.c.id)
+            ).first()
+            if same is not None:  # one that failed or was refused is tried again
+                return Accepted(number=same.number, receipt=same.receipt, note=KNOWN)
+            check_quota(connection, board.settings, own, known.team, received.arrived, (), with_uploads=True)
         store_content(connection, received.sha256, packed)
-        number = secrets.token_hex(NUMBER_BYTES)
-        receipt = signed_receipts.sign(key, _receipt(board.settings, known, received, number))
-        values = {name: getattr(received, name) for name in ("name", "test", "sha256", "bytes", "arrived", "dry")}
-        values |= {"number": number, "account_id": known.id, "submitter_id": known.submitter_id, "receipt": receipt}
-        upload_id = connection.execute(
-            insert(uploads).values(**values, state=WAITING, problems=[]).returning(uploads.c.id)
-        ).scalar_one()
-        queue.enqueue(connection, upload_id, known.submitter_id, received.arrived)
+        number, arrived = secrets.token_hex(queue.NUMBER_BYTES), received.arrived.astimezone(UTC)
+        values = {name: getattr(received, name) for name in ("test", "sha256", "bytes")}
+        receipt = signed_receipts.sign(
+            key,
+            values
+            | {
+                "number": number,
+                "board": board.settings.title,
+                "submitter": known.team,
+                "file": received.name,
+                "arrived": arrived.isoformat(timespec="microseconds"),
+            },
+        )
+        values |= {"number": number, "name": received.name, "dry": received.dry, "receipt": receipt}
+        queue.enqueue(connection, queue.UPLOAD, arrived, account_id=known.id, submitter_id=own, **values)
     return Accepted(number=number, receipt=receipt)
-
-
-def _same(connection: Connection, submitter_id: int, received: Received) -> Row[Any] | None:
-    """Find the upload of the same file by the same team, unless it failed or was refused: then it is tried again."""
-    query = select(uploads).where(
-        uploads.c.submitter_id == submitter_id,
-        uploads.c.sha256 == received.sha256,
-        uploads.c.test == received.test,
-        uploads.c.name == received.name,
-        ~uploads.c.dry,
-        uploads.c.state.in_((WAITING, DONE)),
-    )
-    return connection.execute(query.order_by(uploads.c.id).limit(1)).first()
-
-
-def _receipt(settings: Settings, account: Account, received: Received, number: str) -> signed_receipts.Receipt:
-    return {
-        "number": number,
-        "board": settings.title,
-        "submitter": account.team,
-        "file": received.name,
-        "test": received.test,
-        "sha256": received.sha256,
-        "bytes": received.bytes,
-        "arrived": received.arrived.astimezone(UTC).isoformat(timespec="microseconds"),
-    }
 
 
 # What a worker does with an upload.
 
 
-def upload(connection: Connection, upload_id: int) -> Row[Any]:
+def upload(connection: Connection, job_id: int) -> Row[Any]:
     """Return an upload, with the name of its team."""
-    query = select(uploads, submitters.c.name.label("team")).join(submitters)
-    return connection.execute(query.where(uploads.c.id == upload_id)).one()
+    query = select(jobs, submitters.c.name.label("team")).join(submitters)
+    return connection.execute(query.where(jobs.c.id == job_id)).one()
 
 
 def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
@@ -164,25 +150,13 @@ def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
     return top
 
 
-def settle(
-    connection: Connection,
-    row: Row[Any],
-    now: datetime,
-    *,
-    state: str = DONE,
-    reason: str = "",
-    submission_id: int | None = None,
-    problems: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """Store what came of an upload, and delete its content unless a submission or another upload has the same."""
-    values = {"state": state, "submission_id": submission_id, "ended": now.astimezone(UTC)}
-    values |= escape_unstorable({"reason": reason, "problems": list(problems)})
-    connection.execute(update(uploads).where(uploads.c.id == row.id).values(values))
-    needed = (
+def remove_content(connection: Connection, row: Row[Any]) -> None:
+    """Delete the content of an upload that is done, unless a submission or another upload has the same."""
+    is_needed = (
         exists().where(files.c.sha256 == row.sha256),
-        exists().where(uploads.c.sha256 == row.sha256, uploads.c.state == WAITING),
+        exists().where(jobs.c.sha256 == row.sha256, jobs.c.state.in_(OPEN), jobs.c.id != row.id),
     )
-    connection.execute(delete(blobs).where(and_(blobs.c.sha256 == row.sha256, *(~one for one in needed))))
+    connection.execute(delete(blobs).where(blobs.c.sha256 == row.sha256, *(~one for one in is_needed)))
 
 
 # What a team sees of its uploads.
@@ -221,11 +195,29 @@ def uploads_of(
     """Return a team's uploads, the latest first; with a ``number`` that one alone."""
     names = ("code", "state", "reason", "problems", "withdrawn", "cost", "charge", "final")
     own = [submissions.c[name].label(f"own_{name}") for name in names]
-    query = select(uploads, *own).outerjoin(submissions, submissions.c.id == uploads.c.submission_id)
-    query = query.where(uploads.c.submitter_id == submitter_id)
+    query = select(jobs, *own).outerjoin(submissions, submissions.c.id == jobs.c.submission_id)
+    query = query.where(jobs.c.submitter_id == submitter_id, jobs.c.kind == queue.UPLOAD)
     if number is not None:
-        query = query.where(uploads.c.number == number)
-    return [_view(row) for row in connection.execute(query.order_by(uploads.c.id.desc()).limit(most))]
+        query = query.where(jobs.c.number == number)
+    views = []
+    for row in connection.execute(query.order_by(jobs.c.id.desc()).limit(most)):
+        is_known = row.submission_id is not None
+        state = row.own_state if is_known else row.state if row.ended else WAITING
+        state = "withdrawn" if is_known and row.own_withdrawn is not None else state
+        reason = row.own_reason if is_known else row.reason
+        told = ("number", "name", "test", "arrived", "ended", "dry", "receipt", "sha256", "bytes")
+        view = UploadView(
+            **{name: getattr(row, name) for name in told},
+            state=state,
+            reason=reason if state not in ("withdrawn", WAITING) else "",
+            code=row.own_code if is_known else "",
+            cost=row.own_cost if is_known else 0,
+            charge=row.own_charge if is_known else "",
+            is_final=is_known and row.own_final is not None,
+            problems=row.own_problems if is_known else row.problems,
+        )
+        views.append(view)
+    return views
 
 
 def outputs_of(connection: Connection, one: UploadView, tests: Sequence[str]) -> list[Row[Any]]:
@@ -240,19 +232,3 @@ def is_own(connection: Connection, submitter_id: int | None, code: str) -> bool:
     """Whether a submission is a team's, by its whole code."""
     query = select(submissions.c.id).where(submissions.c.code == code, submissions.c.submitter_id == submitter_id)
     return connection.execute(query).first() is not None
-
-
-def _view(row: Row[Any]) -> UploadView:
-    is_known = row.submission_id is not None
-    state = "withdrawn" if is_known and row.own_withdrawn is not None else row.own_state if is_known else row.state
-    names = ("number", "name", "test", "arrived", "ended", "dry", "receipt", "sha256", "bytes")
-    return UploadView(
-        **{name: getattr(row, name) for name in names},
-        state=state,
-        reason=(row.own_reason if is_known else row.reason) if state != "withdrawn" else "",
-        code=row.own_code if is_known else "",
-        cost=row.own_cost if is_known else 0,
-        charge=row.own_charge if is_known else "",
-        is_final=is_known and row.own_final is not None,
-        problems=row.own_problems if is_known else row.problems,
-    )

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from tempfile import TemporaryFile
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select, update
 
-from geval_py.board.database.schema import FAILED, SCORED, rescorings, submissions
-from geval_py.board.database.store import Board, StoreError
+from geval_py.board.database.schema import FAILED, SCORED, jobs, submissions
+from geval_py.board.database.store import Board, StoreError, escape_unstorable
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
@@ -51,9 +51,8 @@ class Work:
     """
 
     job: queue.Job
-    upload: Row[Any] | None = None
     attempt: Attempt | None = None
-    state: str = uploads.DONE
+    state: str = queue.DONE
     reason: str = ""
     problems: Sequence[Mapping[str, Any]] = ()
     error: str = ""
@@ -156,20 +155,16 @@ class Worker:
         try:
             if job.is_dead:
                 return replace(work, state=FAILED, reason=queue.DIED)
-            if job.rescoring_id is not None:
-                return self._rescore(board, work, job.rescoring_id)
-            if job.upload_id is not None:
-                return score_upload(board, work, place, self._clock())
+            if job.kind == queue.RESCORING:
+                return self._rescore(board, work)
+            return score_upload(board, work, place, self._clock())
         except (GevalError, OSError) as error:
             return replace(work, error=visible(str(error).partition("\n")[0]) or type(error).__name__)
-        return work
 
-    def _rescore(self, board: Board, work: Work, number: int) -> Work:
+    def _rescore(self, board: Board, work: Work) -> Work:
         """Rescore what is out of date by the command, in a process of its own, which ends with this worker."""
-        with board.reading() as connection:
-            dry = connection.execute(select(rescorings.c.dry).where(rescorings.c.id == number)).scalar_one()
         words = [sys.executable, "-I", "-c", PROGRAM, "board", "rescore", board.folder]
-        words += ["--dry-run"] if dry else []
+        words += ["--dry-run"] if work.job.dry else []
         with TemporaryFile("w+") as told, TemporaryFile("w+") as errors:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, stderr=errors)
             while process.poll() is None:
@@ -207,14 +202,13 @@ class Worker:
 def score_upload(board: Board, work: Work, place: str, now: datetime) -> Work:
     """Receive, check and score an upload or, if it is dry, check it alone; nothing is scored then."""
     with board.reading() as connection:
-        upload = uploads.upload(connection, work.job.upload_id or 0)
+        upload = uploads.upload(connection, work.job.id)
         source = uploads.place_of(connection, upload, place)
-    work = replace(work, upload=upload)
     received = os.path.join(place, "files")
     os.mkdir(received)
     if upload.dry:
         result = process_source(source, received, board.settings.at(upload.arrived), ())
-        state = uploads.DONE if result.state == SCORED else result.state
+        state = queue.DONE if result.state == SCORED else result.state
         return replace(work, state=state, reason=result.reason, problems=result.problems)
     attempt = Attempt(
         source=source,
@@ -247,24 +241,21 @@ def _settle(connection: Connection, board: Board, work: Work, now: datetime) -> 
         return False
     if work.error:
         work = replace(work, state=FAILED, reason=work.error, attempt=None)
-    state, reason = (queue.FAILED, work.reason) if work.state == FAILED else (queue.DONE, "")
-    if not queue.finish(connection, job, now, state=state, reason=reason):
+    values = {"reason": work.reason, "problems": list(work.problems)}
+    if not queue.finish(connection, job, now, state=work.state, **values):
         return False
-    if job.rescoring_id is not None:
-        queue.settle_rescoring(connection, job.rescoring_id, work.state, work.reason)
+    if job.kind == queue.RESCORING:
         return False
-    upload = work.upload or uploads.upload(connection, job.upload_id or 0)
-    state, reason, submission_id = work.state, work.reason, None
+    upload, state, submission_id = uploads.upload(connection, job.id), work.state, None
     if work.attempt is not None:
         try:
             receipt = store(connection, board, work.attempt)
-        except QuotaError as error:
-            state, reason = REFUSED, str(error).replace("\n ", ";")
-        else:
             by_code = select(submissions.c.id).where(submissions.c.code == receipt.code)
-            submission_id, reason = connection.execute(by_code).scalar_one(), receipt.reason
+            submission_id = connection.execute(by_code).scalar_one()
+            values = {"reason": escape_unstorable(receipt.reason), "submission_id": submission_id}
+        except QuotaError as error:
+            state, values = REFUSED, {"reason": str(error).replace("\n ", ";")}
+        connection.execute(update(jobs).where(jobs.c.id == job.id).values(state=state, **values))
     tell_of_upload(connection, board.settings, upload, state, submission_id, now)
-    uploads.settle(
-        connection, upload, now, state=state, reason=reason, submission_id=submission_id, problems=work.problems
-    )
+    uploads.remove_content(connection, upload)
     return submission_id is not None

@@ -104,10 +104,10 @@ def run_import(given: argparse.Namespace) -> int:
     """Run ``geval board import``; returns the exit status, raises GevalError."""
     from sqlalchemy import select
 
-    from geval_py.board.database.schema import uploads
+    from geval_py.board.database.schema import jobs
 
     with import_board(given.file, given.board, database=given.database).reading() as connection:
-        has_uploads = connection.execute(select(uploads.c.id).limit(1)).first() is not None
+        has_uploads = connection.execute(select(jobs.c.id).where(jobs.c.receipt != "").limit(1)).first() is not None
     if has_uploads:
         terminal.note(
             "receipts that were signed before can be verified only with the old receipt.key\n"

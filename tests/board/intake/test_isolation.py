@@ -26,7 +26,6 @@ from geval_py.board.intake import sandbox as isolation
 from geval_py.board.intake.sandbox import process_parcel, process_source, run_in_sandbox
 from geval_py.board.settings import Limits, Settings, Test
 from geval_py.board.submission import FailedError, unpack
-from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.formats import convert
 
@@ -246,40 +245,6 @@ def test_nothing_is_scored_of_what_is_known_or_beyond_the_quota(place, submissio
     assert len(process_source(source, place, hidden, METRICS, known=["other"], left=2).scored) == 4
 
 
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
-    [
-        ("/nowhere", MissingFileError, "No submission: `/nowhere`"),
-        (
-            __file__,
-            UsageError,
-            f"`{__file__}` is no submission: it is a folder, an archive "
-            "(.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) or git+URL@BRANCH",
-        ),
-        (
-            "git+file:///x@main",
-            UsageError,
-            "board.yaml does not allow git to fetch by file; `transports` are https",
-        ),
-        (
-            "https://anna:s3cret@example.org/team.git@main",
-            UsageError,
-            "`https://example.org/team.git@main` is no submission: write git+URL@BRANCH for a branch",
-        ),
-        (
-            "gti+https://anna:s3cret@example.org/team.git",
-            UsageError,
-            "`gti+https://…@example.org/team.git` is no submission: write git+URL@BRANCH for a branch",
-        ),
-    ],
-    ids=["missing", "file", "transport", "no git+", "misspelt git+"],
-)
-def test_what_is_no_source(place, settings, source, error, message):
-    with pytest.raises(error) as raised:
-        process_source(source, place, settings, METRICS)
-    assert str(raised.value) == message
-
-
 def test_a_hostile_archive_is_refused_from_the_child(place, settings, tmp_path):
     header = tarfile.TarInfo("pax")
     header.type, header.size = tarfile.XHDTYPE, 8 << 30
@@ -303,12 +268,6 @@ def test_a_header_that_needs_more_memory_than_there_is(place, settings, tmp_path
     result = process_source(str(tmp_path / f"anna.{ending}"), place, replace(settings, limits=limits), METRICS)
     reason = f"a header in `anna.{ending}` is larger than headers are"
     assert (result.state, result.reason) == ("rejected", reason)
-
-
-def test_a_pipe_with_the_name_of_an_archive(place, settings, tmp_path):
-    os.mkfifo(tmp_path / "anna.tar")
-    with pytest.raises(UsageError, match="is no submission: it is a folder, an archive"):
-        process_source(str(tmp_path / "anna.tar"), place, settings, METRICS)
 
 
 def test_a_branch_through_the_child(place, settings, submission, tmp_path):

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from sqlalchemy import func, select, text
 
-from geval_py.board.database.schema import blobs, files, jobs, submissions, submitters, uploads
+from geval_py.board.database.schema import blobs, files, jobs, submissions, submitters
 from geval_py.board.database.store import Board, write_content
-from geval_py.board.operations.receipts import quota_used
-from geval_py.board.server import accounts, signed_receipts
+from geval_py.board.operations.receipts import OPEN, quota_used
+from geval_py.board.server import accounts, queue, signed_receipts
 from geval_py.board.server.live import PROGRAM
 
 HOST = "127.0.0.1"
@@ -153,37 +153,31 @@ def check_invariants(board, given=(), *, is_idle=True):
         if connection.dialect.name == "sqlite":
             assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
             assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
-        rows = connection.execute(select(uploads).order_by(uploads.c.id)).all()
+        rows = connection.execute(select(jobs).where(jobs.c.kind == queue.UPLOAD).order_by(jobs.c.id)).all()
         stored = {row.number: row for row in rows}
         for receipt in given:  # no receipt without its upload
             told = signed_receipts.verify("a receipt", receipt, key)
             assert stored[told["number"]].receipt == receipt
         found = {row.id: row for row in connection.execute(select(submissions))}
-        work = {}
-        for job in connection.execute(select(jobs).where(jobs.c.upload_id.is_not(None))):  # no job twice
-            assert work.setdefault(job.upload_id, job) is job
         for row in rows:
-            _check_upload(connection, row, work.pop(row.id), found)
-        assert work == {}
+            _check_upload(connection, row, found)
         _check_once(rows, found)
         needed = {digest for (digest,) in connection.execute(select(files.c.sha256))}
-        needed |= {row.sha256 for row in rows if row.state == "waiting"}
+        needed |= {row.sha256 for row in rows if row.state in OPEN}
         assert {digest for (digest,) in connection.execute(select(blobs.c.sha256))} == needed
         _check_quota(connection, board, rows, found)
     states = [row.state for row in rows]
-    assert not (is_idle and "waiting" in states)
+    assert not (is_idle and set(OPEN) & set(states))
     return {state: states.count(state) for state in sorted(set(states))}
 
 
-def _check_upload(connection, row, job, found):
-    """Look at one upload: its receipt, its content, its job, and what it became."""
+def _check_upload(connection, row, found):
+    """Look at one upload: its receipt, its content, and what it became."""
     told = json.loads(row.receipt)
     assert (told["number"], told["sha256"], told["bytes"]) == (row.number, row.sha256, row.bytes)
     assert datetime.fromisoformat(told["arrived"]) == row.arrived
-    assert (job.state in ("waiting", "leased")) == (row.state == "waiting")
-    assert (job.state == "failed") == (row.state == "failed")
     assert (row.submission_id is not None) == (row.state == "done" and not row.dry)
-    if row.state == "waiting":
+    if row.state in OPEN:
         assert content_of(connection, row.sha256) == row.bytes
     if row.submission_id is not None:
         one = found[row.submission_id]
@@ -206,7 +200,7 @@ def _check_once(rows, found):
     """Look whether each upload is one submission, and no file of a team is two."""
     assert sorted(row.submission_id for row in rows if row.submission_id is not None) == sorted(found)
     assert len({row.code for row in found.values()}) == len(found)
-    alive = [(row.submitter_id, row.sha256) for row in rows if row.state in ("waiting", "done") and not row.dry]
+    alive = [(row.submitter_id, row.sha256) for row in rows if row.state in (*OPEN, "done") and not row.dry]
     assert len(set(alive)) == len(alive)
 
 
@@ -217,7 +211,7 @@ def _check_quota(connection, board, rows, found):
         used = sum(
             quota_used(connection, board.settings, team, moment, with_uploads=True) for moment in days.values()
         )
-        waiting = [row for row in rows if row.submitter_id == team and row.state == "waiting" and not row.dry]
+        waiting = [row for row in rows if row.submitter_id == team and row.state in OPEN and not row.dry]
         spent = [row for row in found.values() if row.submitter_id == team and row.state in ("scored", "rejected")]
         assert used == len(waiting) + len(spent)
         if board.settings.submissions_a_day:
@@ -231,9 +225,7 @@ def _check_quota(connection, board, rows, found):
 def waiting(board):
     """Return how many uploads wait."""
     with board.reading() as connection:
-        return connection.execute(
-            select(func.count()).select_from(uploads).where(uploads.c.state == "waiting")
-        ).scalar_one()
+        return connection.execute(select(func.count()).select_from(jobs).where(jobs.c.state.in_(OPEN))).scalar_one()
 
 
 def drained(board, seconds=120):

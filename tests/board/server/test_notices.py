@@ -180,7 +180,7 @@ def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(hooked, receive
 
     announce(hooked.board, "soon", hooked.clock())
     with monkeypatch.context() as patch:
-        patch.setattr("geval_py.board.server.delivery._deliver", die)
+        patch.setattr("geval_py.board.server.delivery._call", die)
         with pytest.raises(Killed):
             deliver_next(hooked.board, hooked.clock())
     assert not deliver_next(hooked.board, hooked.clock())
@@ -191,7 +191,7 @@ def test_what_was_taken_by_a_worker_that_died_is_sent_by_another(hooked, receive
 
 def test_a_slow_receiver_holds_up_no_upload(hooked, monkeypatch):
     slow = threading.Event()
-    monkeypatch.setattr("geval_py.board.server.delivery._deliver", lambda *_: slow.wait(20))
+    monkeypatch.setattr("geval_py.board.server.delivery._call", lambda *_: slow.wait(20))
     announce(hooked.board, "soon", hooked.clock())
     program = hooked.token("anna")
     number = program.put(OUT, output("test-A", 0.5)).json()["number"]

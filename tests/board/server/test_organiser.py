@@ -161,7 +161,7 @@ def test_an_organiser_rescores(served, organiser):
         assert served.work() == 1
         with served.board.reading() as connection:
             latest = queue.latest_rescorings(connection)[0]
-        return latest.dry, latest.state, latest.result
+        return latest.dry, latest.state, latest.reason
 
     changed = "again: 2, since the challenge, its answers or the seed changed\nno place"
     assert rescored(dry="yes") == (True, "done", f"to be scored {changed} would change\n")

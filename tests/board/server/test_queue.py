@@ -3,7 +3,6 @@
 import itertools
 import json
 import random
-import secrets
 import subprocess
 import sys
 import threading
@@ -15,7 +14,7 @@ from serving import Clock
 from sqlalchemy import func, insert, select, update
 
 from geval_py.board.database import store
-from geval_py.board.database.schema import blobs, jobs, submissions, submitters, uploads
+from geval_py.board.database.schema import blobs, jobs, submissions, submitters
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake import sandbox
 from geval_py.board.server import live, queue, worker
@@ -35,10 +34,9 @@ def teams(board, names):
 def enqueue(board, submitter_id, now=NOW):
     """Add the job of an upload without content; gives its id."""
     with board.writing() as connection:
-        values = {"number": secrets.token_hex(8), "submitter_id": submitter_id, "name": "out.tsv", "sha256": "0" * 64}
-        values |= {"bytes": 0, "arrived": now, "state": "waiting", "problems": [], "receipt": "{}"}
-        upload_id = connection.execute(insert(uploads).values(values).returning(uploads.c.id)).scalar_one()
-        return queue.enqueue(connection, upload_id, submitter_id, now)
+        return queue.enqueue(
+            connection, queue.UPLOAD, now, submitter_id=submitter_id, name="out.tsv", sha256="0" * 64
+        )
 
 
 def finish(board, job, now=NOW):
@@ -182,7 +180,7 @@ def sent(served, number=1, name="anna"):
 
 def states(served):
     with served.board.reading() as connection:
-        return connection.execute(select(uploads.c.state).order_by(uploads.c.id)).scalars().all()
+        return connection.execute(select(jobs.c.state).order_by(jobs.c.id)).scalars().all()
 
 
 def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
@@ -197,7 +195,7 @@ def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(sandbox, "run_in_sandbox", slow)
         Worker(served.board.folder, at_once=1, clock=served.clock).run(until_idle=True)
-    assert states(served) == ["waiting"]
+    assert states(served) == ["leased"]  # by the other
     served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
     assert served.work() == 1
     assert states(served) == ["done"]
@@ -274,6 +272,16 @@ def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
     with served.board.reading() as connection:
         digests = set(connection.execute(select(blobs.c.sha256)).scalars())
     assert len(digests) == 2  # the files of the submissions
+
+
+def test_an_upload_of_the_same_file_as_a_trial_before_it_has_its_content(served):
+    """The trial is settled first, and its content is not deleted."""
+    program = served.token("anna")
+    text = output("test-A", 0.5)
+    numbers = [program.put(f"{OUT}{more}", text).json()["number"] for more in ("&dry=yes", "")]
+    assert served.work() == 2
+    told = [program.get(f"/api/uploads/{number}").json()["state"] for number in numbers]
+    assert told == ["done", "scored"]
 
 
 def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch, sandbox_jobs):

@@ -14,7 +14,7 @@ from serving import ADDRESS, run, set_keys
 from sqlalchemy import func, select, update
 
 from geval_py.board.database.schema import accounts as accounts_table
-from geval_py.board.database.schema import audit, blobs, jobs, secrets, submissions, uploads
+from geval_py.board.database.schema import audit, blobs, jobs, secrets, submissions
 from geval_py.board.database.store import Board
 from geval_py.board.exports import export
 from geval_py.board.server import accounts, queue, signed_receipts
@@ -236,7 +236,7 @@ def test_the_same_file_again_is_the_same_upload(served):
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.json()["receipt"] == again.json()["receipt"]
     assert again.json()["note"] == "the same file was uploaded before: this is its receipt"
-    assert count(served.board, uploads) == count(served.board, jobs) == 1
+    assert count(served.board, jobs) == 1
 
 
 @ON_BOTH
@@ -297,7 +297,7 @@ def test_names_that_are_refused(served, path, reason):
     answer = served.token("anna").put(path, GOOD)
     assert answer.status_code in (403, 404, 405)
     assert reason is None or answer.json()["error"] == reason
-    assert count(served.board, uploads) == 0
+    assert count(served.board, jobs) == 0
 
 
 def test_a_reader_may_not_submit(served):
@@ -438,7 +438,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path, cut):
     token = served.token("anna")._headers["Authorization"].removeprefix("Bearer ")
     part = {"type": "http.request", "body": GOOD.encode()[:cut], "more_body": True}
     assert asked(served.app, [part, {"type": "http.disconnect"}], token) == 400
-    assert count(served.board, uploads) == count(served.board, jobs) == count(served.board, blobs) == 0
+    assert count(served.board, jobs) == count(served.board, blobs) == 0
     assert [path.name for path in (tmp_path / "place").iterdir()] == ["site"]
     whole = {"type": "http.request", "body": GOOD.encode(), "more_body": False}
     assert asked(served.app, [whole], token) == 201

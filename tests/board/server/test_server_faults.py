@@ -36,7 +36,7 @@ from samples import ON_BOTH, output
 from serving import set_keys
 from sqlalchemy import select, update
 
-from geval_py.board.database.schema import jobs, uploads
+from geval_py.board.database.schema import jobs
 from geval_py.board.operations import creation
 from geval_py.board.server import queue
 
@@ -89,7 +89,7 @@ class Senders:
         time_goes_by(board)
         drained(board)
         with board.reading() as connection:
-            assert len(connection.execute(select(uploads.c.id)).all()) == TEAMS * seeds
+            assert len(connection.execute(select(jobs.c.id)).all()) == TEAMS * seeds
 
 
 def time_goes_by(board):

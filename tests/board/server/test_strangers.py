@@ -13,7 +13,7 @@ from serving import Served
 from sqlalchemy import func, select
 from starlette.routing import Route
 
-from geval_py.board.database.schema import audit, rates, secrets, uploads
+from geval_py.board.database.schema import audit, jobs, rates, secrets
 from geval_py.board.server import accounts, context
 
 GOOD = output("test-A", 0.5)
@@ -43,7 +43,7 @@ def statuses(answer):
 
 def uploaded(served):
     with served.board.reading() as connection:
-        return connection.execute(select(func.count()).select_from(uploads)).scalar_one()
+        return connection.execute(select(func.count()).select_from(jobs)).scalar_one()
 
 
 @pytest.fixture
