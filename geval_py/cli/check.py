@@ -10,7 +10,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.checking import check, fixes, problem_formats, rules, targets
+from geval_py.checking import check, problem_formats, rules, targets
 from geval_py.cli import commands, score, terminal
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config
@@ -197,6 +197,8 @@ def _fix(given: argparse.Namespace) -> int:
 
 def _mend(path: str, codes: frozenset[str], given: argparse.Namespace) -> bool:
     """Mend an output, or show what would change; returns whether that worked."""
+    from geval_py.checking import fixes  # which no check needs
+
     write = not given.diff
     try:
         fixed = fixes.fix_file(path, rest_mass=given.rest_mass, backup=not given.no_backup, write=write, rules=codes)
