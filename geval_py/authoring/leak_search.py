@@ -355,11 +355,11 @@ class Sought:
         """Return the items with more than NEAR_DUPLICATE of their runs found."""
         items = self._items.item_of[self._places]
         counts = np.bincount(items, minlength=len(self._items))
-        found = np.bincount(items[self.lines() > 0], minlength=len(self._items))
-        return np.flatnonzero(found > NEAR_DUPLICATE * counts)
+        hits = np.bincount(items[self.lines() > 0], minlength=len(self._items))
+        return np.flatnonzero(hits > NEAR_DUPLICATE * counts)
 
 
-class HiddenPart:
+class EvaluatedPart:
     """A part other than train: its items, and their runs of words that are searched for elsewhere."""
 
     def __init__(self, files: PartFiles, items: Items) -> None:
@@ -376,7 +376,7 @@ class HiddenPart:
         self.sentences = Sought(items, items.sentences())
 
 
-def search_train(parts: Sequence[HiddenPart], train: Items) -> None:
+def search_train(parts: Sequence[EvaluatedPart], train: Items) -> None:
     """Search training items for the runs of all hidden parts."""
     ngrams = {n: train.ngrams(n) for n in {part.n for part in parts} | {MIN_NGRAM}}
     around, sentences = train.around_words(), train.sentences()

@@ -36,7 +36,7 @@ from geval_py.authoring.leak_search import (
     MIN_SENTENCE,
     NEAR_DUPLICATE,
     NEIGHBOURS,
-    HiddenPart,
+    EvaluatedPart,
     PartFiles,
     Sought,
     Vocabulary,
@@ -219,7 +219,7 @@ def find_leaks(
     codes = {rule.code for rule in LEAK_RULES} if rules is None else rules
     vocabulary = Vocabulary()
     hidden = [
-        HiddenPart(files, items)
+        EvaluatedPart(files, items)
         for files in sources
         if files.part != TRAINING_SET
         for items in read_items(files, vocabulary, whole=True)
@@ -268,7 +268,7 @@ def find_leaks(
 class Leaks:
     """What was found: problems of whole files, and items of parts until they are summed up."""
 
-    def __init__(self, codes: Collection[str], hidden: dict[str, HiddenPart]) -> None:
+    def __init__(self, codes: Collection[str], hidden: dict[str, EvaluatedPart]) -> None:
         self.problems: list[Problem] = []
         self._rules = {rule.code: rule for rule in LEAK_RULES if rule.code in codes}
         self._hidden = hidden
@@ -337,12 +337,12 @@ def _compare_items(parts: Sequence[tuple[PartFiles, Hashes, Numbers]], leaks: Le
                 leaks.add_item("W403", path, item, f"the same item as line {line}")
 
 
-def _are_many(count: int, part: HiddenPart, share: float) -> bool:
+def _are_many(count: int, part: EvaluatedPart, share: float) -> bool:
     """Whether so many gaps of a part are more than texts repeat: a share of them, and not just a few."""
     return count > max(FEW, share * len(part.items))
 
 
-def _compare_texts(part: HiddenPart, leaks: Leaks, paths: Sequence[str]) -> None:
+def _compare_texts(part: EvaluatedPart, leaks: Leaks, paths: Sequence[str]) -> None:
     """Add the items whose gaps can be read in the sets or in train, and those that share runs of words with train."""
     path = part.files.path
     readable = part.gaps_in_sets.by_item()
@@ -455,7 +455,7 @@ def find_sources(
 
 
 def _search_public(
-    folder: str, parts: Sequence[HiddenPart], sources: Sequence[PartFiles], vocabulary: Vocabulary, leaks: Leaks
+    folder: str, parts: Sequence[EvaluatedPart], sources: Sequence[PartFiles], vocabulary: Vocabulary, leaks: Leaks
 ) -> None:
     """Find the answers of hidden sets in any form in the public folder and in its git repository (E401).
 
@@ -503,8 +503,8 @@ def _search_public(
         return ""
 
     of_datasets = (os.path.join(path, name) for path in in_public if os.path.isdir(path) for name in names_in(path))
-    known = {*in_public, *of_datasets, *(files.path for files in sources)}
-    for path, data in public_files(folder, known, budget):
+    excluded = {*in_public, *of_datasets, *(files.path for files in sources)}
+    for path, data in public_files(folder, excluded, budget):
         if sha256(data).digest() in originals:
             leaks.add_file("E401", path, "it has the same text as the answers of a hidden set")
             continue
@@ -522,7 +522,7 @@ def _search_public(
             for key in keys:
                 if files.part != key.name and (message := key.stands_in(words)):
                     leaks.add_file("E401", files.path, f"column {name}: {message}")
-    for name, text in git_texts(folder, [path for path in (*known, *searched) if os.path.isfile(path)], budget):
+    for name, text in git_texts(folder, [path for path in (*excluded, *searched) if os.path.isfile(path)], budget):
         is_named = any(name.startswith(f"{one} ") or f"/{one} " in name for one in in_history)
         if not is_named and any(key.is_likely_in(text) for key in keys) and (message := search(name, text)):
             leaks.add_file("E401", os.path.join(folder, ".git"), f"git keeps {name}: {message}")
@@ -537,7 +537,7 @@ def _search_public(
         leaks.add_file("W412", path, "it is too large, or damaged, and was not compared with the answers")
 
 
-def _search_gaps(parts: Sequence[HiddenPart], text: str, source: int, vocabulary: Vocabulary) -> None:
+def _search_gaps(parts: Sequence[EvaluatedPart], text: str, source: int, vocabulary: Vocabulary) -> None:
     item = one_item(vocabulary.numbers(text.replace("\\n", " ").split()))
     around = item.around(np.arange(len(item.words)))
     for part in parts:
@@ -647,12 +647,12 @@ class Budget:
         return data
 
 
-def public_files(directory: str, known: Collection[str], budget: Budget) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and the bytes of all files below a folder, outside of .git, but for the ``known`` files."""
+def public_files(directory: str, excluded: Collection[str], budget: Budget) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the bytes of all files below a folder, outside of .git, but for the ``excluded`` files."""
     for folder, folders, names in os.walk(directory):
         folders[:] = sorted(name for name in folders if name != ".git")
         for path in (os.path.join(folder, name) for name in sorted(names)):
-            if path in known or not os.path.isfile(path):
+            if path in excluded or not os.path.isfile(path):
                 continue
             try:
                 with open(path, "rb") as file:
@@ -722,14 +722,14 @@ def text_of(data: bytes) -> str:
     return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "replace")
 
 
-def git_texts(directory: str, known: Collection[str], budget: Budget) -> Iterator[tuple[str, str]]:
+def git_texts(directory: str, excluded: Collection[str], budget: Budget) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of all files and messages in the history of a folder's repository.
 
-    The ``known`` files are left out.
+    The ``excluded`` files are left out.
     """
     listed = os.fsdecode(_git(directory, "rev-list", "--objects", "--all")).splitlines()
     names = {name: path or name for name, _, path in (line.partition(" ") for line in listed)}
-    paths = "".join(f"{os.path.abspath(path)}\n" for path in known)
+    paths = "".join(f"{os.path.abspath(path)}\n" for path in excluded)
     hashed = _git(directory, "hash-object", "--stdin-paths", "--no-filters", data=os.fsencode(paths))
     skipped = set(hashed.decode().split())
     if not names:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from geval_py.scoring.blocks import Progress, ProgressOf
 
-    Given = TypeVar("Given")
+    Thing = TypeVar("Thing")
 
 CONTEXTS = ("LeftContext", "RightContext")
 DEFAULT_METRICS = ("PerplexityHashed",)
@@ -186,12 +186,12 @@ def columns_with_answers(parts: Sequence[CutPart]) -> list[tuple[str, float]]:
     return [(name, share) for name, share in shares.items() if share > leaks.MUCH_IN_COLUMN]
 
 
-def _deal(given: Sequence[Given], groups: Sequence[str], parts: corpora.Parts) -> dict[str, list[Given]]:
+def _deal(things: Sequence[Thing], groups: Sequence[str], parts: corpora.Parts) -> dict[str, list[Thing]]:
     """Return what goes to each part, by its group."""
-    dealt: dict[str, list[Given]] = {name: [] for name in parts.names}
+    dealt: dict[str, list[Thing]] = {name: [] for name in parts.names}
     places = {group: parts.part_of(group) for group in set(groups)}
-    for one, group in zip(given, groups, strict=True):
-        dealt[places[group]].append(one)
+    for thing, group in zip(things, groups, strict=True):
+        dealt[places[group]].append(thing)
     return dealt
 
 

@@ -115,17 +115,17 @@ def check_targets(
             problems += [target] if target.rule.code in rules else []
             continue
         files.append(target.output)
-        found: list[Problem] | None = None
+        of_output: list[Problem] | None = None
         with progress_of(target.output) as progress:
-            while found is None:
+            while of_output is None:
                 try:
-                    found = check_output(
+                    of_output = check_output(
                         target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress, workers=workers
                     )
                 except MissingPackageError as error:
                     if not keep_going:
                         raise
-                    found = [_unreadable(target.output, str(error), READ_FORMATS)]
+                    of_output = [_unreadable(target.output, str(error), READ_FORMATS)]
                 except DataError as error:  # of a file of the test set, which is left out
                     if error.path not in (target.expected, target.input) or not os.path.isfile(target.output):
                         raise  # a stream can be read only once
@@ -136,11 +136,11 @@ def check_targets(
                         without_count=CANNOT_BE_READ,
                         unreadable=(*target.unreadable, error),
                     )
-        problems += found
+        problems += of_output
         notes += target.notes
         unreadable += target.unreadable
         is_counted = target.expected is not None or target.input is not None or COUNTED.isdisjoint(rules)
-        if not is_counted and not any(problem.rule.code in {*UNREADABLE, "E102"} for problem in found):
+        if not is_counted and not any(problem.rule.code in {*UNREADABLE, "E102"} for problem in of_output):
             uncounted.append(Uncounted(path=target.output, reason=target.without_count))
     return Report(
         version=__version__,
@@ -201,17 +201,17 @@ def check_output(
             if target.expected is not None:
                 expected = stack.enter_context(lines.LineReader(target.expected, header=target.output_header))
             has_mark = outputs.has_byte_order_mark
-            known = 0
+            answers_read = 0
             for block, findings in map_blocks(outputs, expected, work, workers or Threads(), progress=progress):
                 total.extend(findings)
-                known += block.known
+                answers_read += block.known
                 if total.is_binary:
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1, column=1)
                     return [problem] if "E106" in codes else []
             items = None
             if expected is not None:
-                items = known + expected.count_rest()
+                items = answers_read + expected.count_rest()
                 expected.check_unchanged()
             elif target.input is not None:
                 with lines.LineReader(target.input, header=target.in_header) as inputs:

@@ -59,11 +59,11 @@ def malformed(text: str, line: int) -> Place:
 def _entries(text: str) -> list[tuple[int, str, str, float]]:
     """Return the column, token, word and value of each entry."""
     words, values = wordprobs.parse_entries(text, 0)
-    found, column = [], 1
+    entries, column = [], 1
     for token, word, value in zip(text.split(" "), words, values, strict=True):
-        found.append((column, token, word, value))
+        entries.append((column, token, word, value))
         column += len(token) + 1
-    return found
+    return entries
 
 
 def read_as_logs(text: str, line: int) -> Place:

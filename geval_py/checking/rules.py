@@ -331,8 +331,8 @@ def find_rules(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND)
     ['W301', 'W302', 'W303']
     """
     beginning = name.strip().upper()
-    found = [rule for rule in rules if beginning and rule.code.startswith(beginning)]
-    return found or [find_rule(name, rules, command)]
+    matching = [rule for rule in rules if beginning and rule.code.startswith(beginning)]
+    return matching or [find_rule(name, rules, command)]
 
 
 def select_rules(
@@ -437,8 +437,8 @@ class Report:
     def summary(self) -> str:
         """How many problems there are, in one line."""
         errors = sum(problem.rule.severity == "error" for problem in self.problems)
-        found = f"{counted(errors, 'error')}, {counted(len(self.problems) - errors, 'warning')}"
-        return f"{found if self.problems else 'no problems'} in {counted(len(self.paths), 'file')}"
+        counts = f"{counted(errors, 'error')}, {counted(len(self.problems) - errors, 'warning')}"
+        return f"{counts if self.problems else 'no problems'} in {counted(len(self.paths), 'file')}"
 
     def __repr__(self) -> str:
         shown = [

@@ -78,25 +78,25 @@ def subword_problems(target: Target, texts: Sequence[str], max_places: int) -> l
                 special.setdefault(match[1], []).append(place)
     least = max(MIN_LINES, LINE_SHARE * len(texts))
     marks = [mark for mark, kept in marked.items() if len(kept) >= least and entries[mark] >= 0]
-    known = _known(target, marks, special) if marks or special else set()
-    marks = [mark for mark in marks if mark not in known]
-    found: dict[str, tuple[int, list[Place]]] = {}
+    of_language = _of_language(target, marks, special) if marks or special else set()
+    marks = [mark for mark in marks if mark not in of_language]
+    results: dict[str, tuple[int, list[Place]]] = {}
     if marks:
         most = max((marked[mark] for mark in marks), key=len)
-        found["W219"] = len(most), most
+        results["W219"] = len(most), most
         if len(twins) >= least:
-            found["W221"] = len(twins), twins
+            results["W221"] = len(twins), twins
     elif len(repeated) >= least:
         count, fragments = _fragments(repeated)
         if count >= least and fragments:
-            found["W221"] = count, fragments
+            results["W221"] = count, fragments
     tokens = sorted(
-        (place for token, kept in special.items() if token not in known for place in kept),
+        (place for token, kept in special.items() if token not in of_language for place in kept),
         key=lambda place: (place.line, place.column),
     )
     if tokens:
         first = list({place.line: place for place in reversed(tokens)}.values())[::-1]
-        found["W220"] = len(first), first
+        results["W220"] = len(first), first
     return [
         Problem(
             rule=RULES_BY_CODE[code],
@@ -106,7 +106,7 @@ def subword_problems(target: Target, texts: Sequence[str], max_places: int) -> l
             summary=RULES_BY_CODE[code].summary,
             places=tuple(kept[:max_places]),
         )
-        for code, (count, kept) in found.items()
+        for code, (count, kept) in results.items()
     ]
 
 
@@ -142,22 +142,22 @@ def _fragments(repeated: Sequence[tuple[int, str]]) -> tuple[int, list[Place]]:
     return lines, kept if are_fragments else []
 
 
-def _known(target: Target, marks: Sequence[str], tokens: Container[str]) -> set[str]:
+def _of_language(target: Target, marks: Sequence[str], tokens: Container[str]) -> set[str]:
     """Return the marks and the tokens that the words of the answers, or of the training set, have too."""
     counts: Counter[str] = Counter()
-    known: set[str] = set()
+    shared: set[str] = set()
     lines = 0
     for path in {target.training, target.expected if target.words_are_plain else None} - {None}:
         try:
             for word in read_lines(str(path), header=target.output_header):
                 lines += 1
                 if word in tokens:
-                    known.add(word)
+                    shared.add(word)
                 for mark in marks:
                     counts[mark] += word != mark and (word.startswith(mark) or word.endswith(mark))
         except DataError:
             continue
-    return known | {mark for mark in marks if counts[mark] > KNOWN_SHARE * lines}
+    return shared | {mark for mark in marks if counts[mark] > KNOWN_SHARE * lines}
 
 
 def _without_mark(word: str) -> str:

@@ -111,13 +111,13 @@ def find_targets(
         if challenge is None and os.path.isdir(path) and test_sets(path):
             _check_challenge(path, tests)
         if not os.path.isdir(path):
-            found = _output_targets(path, challenge, tests)
+            targets = _output_targets(path, challenge, tests)
         elif _holds_outputs(path) and not _holds_test_sets(path, tests):
             test_set = _test_set_of(os.path.abspath(path), challenge, _only_one(tests, path))
-            found = _folder_targets(path, path, *test_set)
+            targets = _folder_targets(path, path, *test_set)
         else:
-            found = _submission_targets(path, challenge or path, tests)
-        for target in found:
+            targets = _submission_targets(path, challenge or path, tests)
+        for target in targets:
             yield with_options(target, target.challenge, metrics) if isinstance(target, Target) else target
 
 
@@ -193,9 +193,9 @@ def _leads_outside(path: str, folder: str) -> bool:
 
 def _outputs_at(path: str) -> tuple[Output, ...]:
     is_stream = path == sources.STANDARD_INPUT or sources.is_address(path)
-    found = path if is_stream else sources.find_file(path)
-    if found is not None:
-        return (output_at(found),)
+    existing = path if is_stream else sources.find_file(path)
+    if existing is not None:
+        return (output_at(existing),)
     matching = sources.matching_files("", path) if _is_pattern(path) else ()
     return tuple(map(output_at, sorted(matching, key=natural_order)))
 

@@ -52,8 +52,8 @@ def read_labels(target: Target) -> frozenset[str]:
                 labels += map(lower, stripped.split("\t")) if metric.matching else [stripped]
     except DataError:
         return frozenset()
-    found = frozenset(labels)
-    return found if MIN_LABEL_USES * len(found) <= len(labels) else frozenset()
+    kinds = frozenset(labels)
+    return kinds if MIN_LABEL_USES * len(kinds) <= len(labels) else frozenset()
 
 
 def check_texts(

@@ -16,7 +16,7 @@ from profiles import examples
 
 from geval_py import LineCountError, MissingFileError, UsageError
 from geval_py.authoring import leak_search
-from geval_py.authoring.leak_search import HiddenPart, Items, PartFiles, Sought, Vocabulary, mixed, read_items
+from geval_py.authoring.leak_search import EvaluatedPart, Items, PartFiles, Sought, Vocabulary, mixed, read_items
 from geval_py.authoring.leaks import LEAK_RULES, column_of, find_leaks
 from geval_py.checking.problem_formats import FORMATS, render
 
@@ -495,7 +495,7 @@ def test_runs_with_an_unknown_word_have_no_hash():
 def test_the_length_of_a_run(lengths, n):
     starts = np.cumsum([0, *lengths])
     files = PartFiles(part="dev-0", path="in.tsv")
-    assert HiddenPart(files, items_of([1] * int(starts[-1]), starts)).n == n
+    assert EvaluatedPart(files, items_of([1] * int(starts[-1]), starts)).n == n
 
 
 def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
