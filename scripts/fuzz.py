@@ -30,7 +30,7 @@ import numpy as np
 
 from geval_py.reading import compression, lines, wordprobs
 from geval_py.reading.compression import compression_of
-from geval_py.reading.lines import LineReader, decode_lines, rest_in_ranges
+from geval_py.reading.lines import LineReader, decode_lines, read_lines_between, whole_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED, NO_COLON, NOT_A_NUMBER, NOT_ASCII, reference
 
 ROOT = Path(__file__).parent.parent
@@ -189,12 +189,10 @@ def run_ranges(_: ModuleType, data: bytes) -> None:
     with LineReader(path, header=header) as reader:
         whole = b"".join(iter(partial(reader.block, 64), b""))
     with LineReader(path, header=header) as reader:
-        ranges = rest_in_ranges(reader)
-        assert ranges is not None
-        found = []
-        for wanted in ranges.ranges(size):
-            lines = ranges.read(wanted, bytearray())
-            found.append(bytes(lines.buffer[lines.start : lines.stop]))
+        first, end, read_at = reader.offset, len(data) - 2, reader.source.read_at
+        assert read_at is not None
+        between = partial(read_lines_between, path, read_at, first=first, size=end)
+        found = [bytes(whole_lines(between(start, min(start + size, end)))) for start in range(first, end, size)]
         assert all(not piece or piece.endswith(b"\n") for piece in found)
     assert b"".join(found) == whole, (found, whole)
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from geval_py.cli import commands, terminal
 from geval_py.errors import UsageError
 from geval_py.modelling import arpa, backoff, kenlm_models, ngram_model
-from geval_py.reading import compression, config, lines, rewriting, sources
+from geval_py.modelling.texts import blocks_of_files
+from geval_py.reading import compression, config, rewriting, sources
 from geval_py.tables import numbers
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column
@@ -138,7 +139,7 @@ def run_train(given: argparse.Namespace) -> int:
             arpa.write_arpa(estimation.plain_model(text, given.order, given.counts), file)
         return 0
     folder = None if given.arpa == sources.STANDARD_INPUT else os.path.dirname(given.arpa) or "."
-    parts = CorpusParts(lines.blocks_of_files(given.texts), skip_symbols=given.skip_symbols)
+    parts = CorpusParts(blocks_of_files(given.texts), skip_symbols=given.skip_symbols)
     with _writing_beside(folder):
         TemporaryFile(dir=folder).close()  # a folder that cannot be written is no surprise at the end
         sizes = columns.Sizes.of_memory(given.memory or columns.DEFAULT_MEMORY, folder)
@@ -246,7 +247,7 @@ def run_perplexity(given: argparse.Namespace) -> int:
         raise UsageError(message="--seed goes with --bootstrap")
     if given.sentences and (given.bootstrap is not None or given.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
-    score = _loaded(given.model).score_blocks(lines.blocks_of_files(given.texts), bos=given.marks, eos=given.marks)
+    score = _loaded(given.model).score_blocks(blocks_of_files(given.texts), bos=given.marks, eos=given.marks)
     unknown = int(score.oov.sum())
     if unknown:
         terminal.note(
@@ -357,7 +358,7 @@ def _surprisals(model: ngram_model.LanguageModel, path: str) -> Iterator[tuple[i
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    return (line for _, _, block in lines.blocks_of_files([path]) for line in block[:-1].split(b"\n"))
+    return (line for _, _, block in blocks_of_files([path]) for line in block[:-1].split(b"\n"))
 
 
 def _figures(name: str, precision: int | None, unit: str = "") -> Column:

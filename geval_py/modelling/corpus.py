@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import MalformedLineError, ModelError
+from geval_py.modelling.texts import blocks_of_files, text_blocks
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
-from geval_py.reading.lines import blocks_of_files, text_blocks
 from geval_py.scoring.kernel.backends import choose_backend
 
 with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel import _native
 
 if TYPE_CHECKING:
-    from geval_py.reading.lines import TextBlock
+    from geval_py.modelling.texts import TextBlock
 
 Ids = NDArray[np.int32]
 Longs = NDArray[np.int64]

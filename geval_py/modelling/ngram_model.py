@@ -29,13 +29,13 @@ from geval_py import errors
 from geval_py.explaining import mixing, significance, statistics
 from geval_py.modelling import arpa, backoff, corpus, estimation, kenlm_models
 from geval_py.modelling.corpus import Doubles, Flags, Longs
+from geval_py.modelling.texts import blocks_of, line_of
 from geval_py.reading import compression, rewriting
 from geval_py.reading.config import check_sampling
-from geval_py.reading.lines import blocks_of, line_of
 from geval_py.tables import formats, numbers, table
 
 if TYPE_CHECKING:
-    from geval_py.reading.lines import TextBlock, TextSource
+    from geval_py.modelling.texts import TextBlock, TextSource
     from geval_py.scoring.blocks import Progress
 
 UNKNOWN_CONVENTION = (

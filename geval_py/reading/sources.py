@@ -167,7 +167,8 @@ class Source:
             self._file.seek(0)
             raw = self._file
         else:
-            raw = _PieceStream(chain([head], iter(lambda: self._file.read(CHUNK_BYTES) or b"", b"")))
+            read = getattr(self._file, "read1", self._file.read)  # what is there, without waiting for more
+            raw = _PieceStream(chain([head], iter(lambda: read(CHUNK_BYTES) or b"", b"")))
         compression = compression_of(head)
         self.compression = compression.name if compression else None
         self.stream = Decompressed(raw, compression, path, max_bytes) if compression else raw
@@ -181,10 +182,15 @@ class Source:
         return _state_of(os.fstat(self._file.fileno())) if self.is_here else state_at(self.path)
 
     @property
-    def descriptor(self) -> int:
-        """The operating system's number of the opened file."""
-        number: int = self._file.fileno()
-        return number
+    def read_at(self) -> Callable[[int, int], bytes] | None:
+        """A function that reads so many bytes from an offset on, in any thread; None unless it is a plain file here.
+
+        Systems without ``pread`` have none.
+        """
+        if not self.is_here or self.compression is not None or not hasattr(os, "pread"):
+            return None
+        number = self._file.fileno()
+        return lambda size, offset: os.pread(number, size, offset)
 
     @property
     def position(self) -> int | None:

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import geval_py.reading.lines as line_reading
 from geval_py.errors import EmptyFileError, GevalError, LineCountError
-from geval_py.reading.lines import Bytes, LineReader, end_of_lines, rest_in_ranges
+from geval_py.reading.lines import Bytes, LineReader, end_of_lines, read_lines_between, whole_lines
 from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import backends
 
@@ -243,24 +243,26 @@ def _read(
                 yield some
         outputs.check_unchanged()
         return
-    while size := outputs.read_block(buffer := bytearray()):
-        path, text = outputs.source.path, memoryview(buffer)[:size]
-        yield CountedLines(path=path, lines=backends.count_lines(text), position=outputs.position, text=text)
-        ranges = rest_in_ranges(outputs) if map_in_pool is not None else None
-        if ranges is None or map_in_pool is None:
+    while text := outputs.block():
+        path, read_at = outputs.source.path, outputs.source.read_at
+        lines, view = backends.count_lines(text), memoryview(text)
+        yield CountedLines(path=path, lines=lines, position=outputs.position, text=view)
+        if read_at is None or map_in_pool is None:
             continue
+        first, size = outputs.offset, outputs.source.size or 0
         before = (outputs.position or 0) - (outputs.source.position or 0)
+        read = partial(read_lines_between, path, read_at, first=first, size=size)
 
-        def read_range(wanted: Any, ranges: Any = ranges) -> tuple[memoryview, int, memoryview]:
-            found = ranges.read(wanted, bytearray())
-            view = memoryview(found.buffer)
-            text = view[found.start : found.stop]
-            return text, backends.count_lines(text), view[found.start : found.stored]
+        def read_range(start: int, read: Callable[[int, int], Bytes] = read) -> tuple[Bytes, memoryview, int]:
+            stored = read(start, start + RANGE_BYTES)
+            text = memoryview(whole_lines(stored))
+            return stored, text, backends.count_lines(text)
 
-        for wanted, (text, lines, stored) in map_in_pool(read_range, ranges.ranges(RANGE_BYTES)):
+        for start, (stored, view, lines) in map_in_pool(read_range, range(first, size, RANGE_BYTES)):
             outputs.digest(stored)
             if lines:  # otherwise the range is inside of a line
-                yield CountedLines(path=path, lines=lines, position=before + wanted.stop, text=text)
+                position = before + min(start + RANGE_BYTES, size)
+                yield CountedLines(path=path, lines=lines, position=position, text=view)
         if not outputs.next_part():
             break
     outputs.check_unchanged()

@@ -23,7 +23,7 @@ from pkgutil import resolve_name
 from typing import Any, ClassVar, TypeVar
 
 from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
-from geval_py.reading.lines import LineReader, Range, RangeReader, end_of_lines, opened_anywhere
+from geval_py.reading.lines import LineReader, end_of_lines, opened_anywhere, read_lines_between, whole_lines
 from geval_py.reading.sources import VirtualFile, absolute, changed, is_remote, state_at
 from geval_py.scoring.blocks import Block, CountedLines, Number, Threads, Work, Workers, available_cores, in_order
 from geval_py.scoring.kernel import backends
@@ -347,11 +347,12 @@ def _read(piece: Piece) -> Iterator[memoryview]:
         return
     step = REMOTE_READ_BYTES if is_remote(piece.path) else READ_BYTES
     with opened_anywhere(piece.path) as read_at:
-        reader = RangeReader(piece.path, read_at, start=piece.first, size=piece.size)
         for start in range(piece.start, piece.stop, step):
-            lines_of_range = reader.read(Range(start=start, stop=min(start + step, piece.stop)), bytearray())
-            if lines_of_range.stop > lines_of_range.start:  # otherwise the range is inside of a line
-                yield memoryview(lines_of_range.buffer)[lines_of_range.start : lines_of_range.stop]
+            stop = min(start + step, piece.stop)
+            stored = read_lines_between(piece.path, read_at, start, stop, first=piece.first, size=piece.size)
+            view = memoryview(whole_lines(stored))
+            if view:  # otherwise it is inside of a line
+                yield view
 
 
 def _parts(texts: Iterable[memoryview], block: Block) -> Iterator[Block]:

@@ -286,7 +286,7 @@ def test_a_decompression_bomb(check):
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress], ids=["plain", "gzip", "zstd"])
 @pytest.mark.parametrize("before", [b"", GOOD * 200_000], ids=["the first", "a later one"])
 def test_a_line_without_end(before, compress, check, monkeypatch):
-    monkeypatch.setattr("geval_py.reading.lines.MOST_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("geval_py.reading.lines.MAX_LINE_BYTES", 1 << 20)
     problems = check(compress(before + b"a" * (8 << 20)))
     assert {code: problem.summary for code, problem in problems.items()} == {
         "E105": "a line has more than 1048576 bytes"

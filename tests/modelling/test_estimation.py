@@ -14,7 +14,7 @@ from geval_py.modelling.arpa import write_arpa
 from geval_py.modelling.columns import NumberColumn, Sizes
 from geval_py.modelling.corpus import CorpusParts, read_corpus
 from geval_py.modelling.estimation import Estimation, StoredTokens, estimate
-from geval_py.reading.lines import blocks_of_files
+from geval_py.modelling.texts import blocks_of_files
 
 SMALL = Sizes(tokens=2000, rows=1500, picked=700)
 

@@ -1,5 +1,6 @@
 """Byte ranges of a plain file: together they have its lines, however they are cut."""
 
+import gzip
 import os
 
 import pytest
@@ -10,7 +11,7 @@ from profiles import examples
 from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading import lines
 from geval_py.reading.compression import compression_of
-from geval_py.reading.lines import LineReader, Range, end_of_lines, rest_in_ranges
+from geval_py.reading.lines import LineReader, end_of_lines, read_lines_between, whole_lines
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(300))
 DATA = st.lists(st.sampled_from([b"", b"\r", b"a", b"a:1", b"\xef\xbb\xbf", b"Word\tx", b"a" * 20]), max_size=12).map(
@@ -30,12 +31,13 @@ def stored(tmp_path):
 
 
 def read_ranges(reader, size):
-    """The lines of each range and the bytes that are stored of it, each read into a buffer that was used before."""
+    """The lines that begin in each range of the rest of a file, and the bytes that are stored of them."""
+    source, first = reader.source, reader.offset
     found = []
-    cut = rest_in_ranges(reader)
-    for wanted in cut.ranges(size):
-        read = cut.read(wanted, bytearray(b"\n" * 7))
-        found.append((bytes(read.buffer[read.start : read.stop]), bytes(read.buffer[read.start : read.stored])))
+    for start in range(first, source.size, size):
+        stop = min(start + size, source.size)
+        stored = read_lines_between(source.path, source.read_at, start, stop, first=first, size=source.size)
+        found.append((bytes(whole_lines(stored)), bytes(stored)))
     return found
 
 
@@ -64,14 +66,14 @@ def test_ranges_have_the_lines_that_are_left(data, size, first, tmp_path_factory
 
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_a_system_that_reads_less_than_it_is_asked_for(size, stored, monkeypatch):
-    whole = os.preadv
-    monkeypatch.setattr(os, "preadv", lambda file, views, offset: whole(file, [views[0][:2]], offset))
+    whole = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, offset: whole(file, min(size, 2), offset))
     with LineReader(stored(b"a:1\nb:1\n" * 9)) as reader:
         assert b"".join(lines for lines, _ in read_ranges(reader, size)) == b"a:1\nb:1\n" * 9
 
 
 def test_a_line_that_is_too_long(stored, monkeypatch):
-    monkeypatch.setattr(lines, "MOST_LINE_BYTES", 100_000)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 100_000)
     path = stored(b"a\n" + b"b" * 400_000 + b"\nc\n")
     with LineReader(path) as reader, pytest.raises(TooLargeError) as caught:
         read_ranges(reader, 2)
@@ -88,21 +90,18 @@ def test_a_long_line_is_read_once(stored):
 def test_a_file_that_shrinks(stored):
     path = stored(b"a:1\n" * 9)
     with LineReader(path) as reader:
-        cut = rest_in_ranges(reader)
         os.truncate(path, 4)
         with pytest.raises(UnreadableFileError) as caught:
-            cut.read(Range(start=20, stop=24), bytearray())
+            read_ranges(reader, 20)
     assert str(caught.value) == f"Cannot read `{path}`: it was changed while it was read"
 
 
 def test_what_cannot_be_read_from_anywhere(stored, monkeypatch):
-    import gzip
-
     with LineReader(stored(gzip.compress(b"a:1\n"))) as reader:
-        assert rest_in_ranges(reader) is None
+        assert reader.source.read_at is None
     with LineReader(stored(b"a:1\n")) as reader:
-        monkeypatch.delattr(os, "preadv")
-        assert rest_in_ranges(reader) is None
+        monkeypatch.delattr(os, "pread")
+        assert reader.source.read_at is None
 
 
 ALIKE = st.tuples(st.sampled_from([b"\n", b"a\n", b"ab cd\n", b"x" * 300 + b"\n"]), st.integers(1, 60))

@@ -231,8 +231,8 @@ def test_ranges_are_read_by_the_threads_that_work(ranged, monkeypatch):
     import threading
 
     readers = set()
-    read = os.preadv
-    monkeypatch.setattr(os, "preadv", lambda *given: readers.add(threading.get_ident()) or read(*given))
+    read = os.pread
+    monkeypatch.setattr(os, "pread", lambda *given: readers.add(threading.get_ident()) or read(*given))
     assert result(ranged, threads=3)[0] is not None
     assert readers
     assert threading.get_ident() not in readers

@@ -1,0 +1,87 @@
+"""Texts for language models, in blocks of whole lines: from files, or from sentences in memory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeAlias
+
+from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
+from geval_py.reading.lines import LineReader
+from geval_py.text import visible
+
+TextBlock: TypeAlias = tuple[str, int, bytes]  # a path, the number of the first line, and lines
+TextSource: TypeAlias = str | os.PathLike[str] | Iterable[str | Iterable[str]]
+
+BLOCK_BYTES = 1 << 20
+SENTENCES_AT_A_TIME = 10_000
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in it
+
+
+def text_blocks(path: str) -> Iterator[TextBlock]:
+    """Yield a text in blocks of whole lines, each with the path and the number of its first line.
+
+    A byte order mark is dropped, and a missing last line end added. Raises UnreadableFileError, also for UTF-16.
+    """
+    line = 1
+    with LineReader(path) as reader:
+        while block := reader.block(BLOCK_BYTES):
+            if line == 1 and block.startswith(UTF_16):
+                raise UnreadableFileError(path=path, reason="it is UTF-16; write it as UTF-8")
+            yield path, line, block
+            line += block.count(b"\n")
+
+
+def blocks_of_files(paths: Sequence[str]) -> Iterator[TextBlock]:
+    """Yield several texts as :func:`text_blocks` does; raises EmptyFileError if there is no line."""
+    empty = True
+    for path in paths:
+        for block in text_blocks(path):
+            yield block
+            empty = False
+    if empty:
+        raise EmptyFileError(what="text", path=paths[0])
+
+
+def blocks_of(texts: TextSource) -> Iterator[TextBlock]:
+    """Yield sentences, or the lines of the file at a path, in the same form as :func:`text_blocks`.
+
+    Raises UsageError if there is no sentence, and as :func:`line_of`.
+    """
+    if isinstance(texts, (str, os.PathLike)):
+        yield from blocks_of_files([os.fspath(texts)])
+        return
+    line, lines = 1, map(line_of, texts)
+    while block := b"".join(islice(lines, SENTENCES_AT_A_TIME)):
+        yield "", line, block
+        line += SENTENCES_AT_A_TIME
+    if line == 1:
+        raise UsageError(message="there is no text: give its sentences, or the path of a file")
+
+
+def line_of(sentence: str | Iterable[str]) -> bytes:
+    """Encode a sentence as a line: a string, in which line ends are white space, or words.
+
+    Surrogates stand for bytes that are not UTF-8. Raises UsageError for a word that is empty, or has white space.
+    """
+    if isinstance(sentence, str):
+        return _encoded(sentence).replace(b"\n", b" ") + b"\n"
+    words = list(map(_encoded, sentence))
+    if not all(words) or _WHITE_SPACE.search(b"".join(words)):
+        wrong = next(word for word in words if not word or _WHITE_SPACE.search(word))
+        raise UsageError(
+            message=f"`{visible(wrong.decode(errors='replace'))}` is no word: it is empty or has white space in it"
+        )
+    return b" ".join(words) + b"\n"
+
+
+def _encoded(text: str) -> bytes:
+    if not isinstance(text, str):
+        raise UsageError(message=f"a sentence is a string or a list of strings, and has no {type(text).__name__}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
