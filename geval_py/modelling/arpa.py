@@ -129,8 +129,8 @@ def _read_unigrams(lines: _ArpaLines, counts: Sequence[int], numbering: Numberin
     """Read the 1-grams, which number the words."""
     ids, own_logs, own_backoffs = _read_section(lines, 1, counts, numbering)
     words = numbering.words
-    known = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
-    if len(np.unique(known)) < len(known):
+    others = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
+    if len(np.unique(others)) < len(others):
         raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
     logs, backoffs = np.full(len(words), -np.inf), np.zeros(len(words))
     logs[UNKNOWN] = MISSING_UNKNOWN

@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 
 from geval_py.errors import MissingFileError, ModelError
 from geval_py.modelling.corpus import Doubles
-from geval_py.modelling.word_search import AT_A_TIME, MOST_CONTEXT, NextTokens, Tokens
+from geval_py.modelling.word_search import AT_A_TIME, MAX_CONTEXT, NextTokens, Tokens
 from geval_py.text import named, visible
 from geval_py.version import installs
 
 Logits: TypeAlias = NDArray[np.float32]
 Answer = TypeVar("Answer")
-MOST_TOKENS = 2048  # that are computed together
-MOST_LOGITS = 1 << 26  # that are in memory together, 4 bytes each
-LONGEST_TEXT = 256  # bytes of a token
+MAX_TOKENS = 2048  # that are computed together
+MAX_LOGITS = 1 << 26  # that are in memory together, 4 bytes each
+MAX_TOKEN_BYTES = 256  # bytes of a token
 
 
 class Prefixed:
@@ -84,7 +84,7 @@ class Prefixed:
             places, computed = list(of_length), length if last else length - 1
             tokens_of_row = max(1, computed)
             logits_of_row = len(self.texts) * (1 if last else tokens_of_row)
-            size = max(1, min(AT_A_TIME, MOST_TOKENS // tokens_of_row, MOST_LOGITS // logits_of_row))
+            size = max(1, min(AT_A_TIME, MAX_TOKENS // tokens_of_row, MAX_LOGITS // logits_of_row))
             for start in range(0, len(places), size):
                 block = places[start : start + size]
                 rows = [continuations[place] for place in block]
@@ -116,7 +116,7 @@ class LlamaCpp(Prefixed):
         llama.llama_backend_init()
         model = llama.llama_model_load_from_file(os.fsencode(path), llama.llama_model_default_params())
         settings = llama.llama_context_default_params()
-        settings.n_ctx, settings.n_batch = MOST_CONTEXT + MOST_TOKENS + 64, MOST_TOKENS
+        settings.n_ctx, settings.n_batch = MAX_CONTEXT + MAX_TOKENS + 64, MAX_TOKENS
         settings.n_seq_max, settings.kv_unified, settings.swa_full = AT_A_TIME + 1, True, True
         settings.n_threads = settings.n_threads_batch = threads or os.cpu_count() or 1
         self._context = llama.llama_init_from_model(model, settings) if model else None
@@ -124,14 +124,14 @@ class LlamaCpp(Prefixed):
             raise ModelError(path=path, message="llama.cpp cannot read this model\n  it is damaged, or of a new kind")
         self._vocabulary = vocabulary = llama.llama_model_get_vocab(model)
         self._memory = llama.llama_get_memory(self._context)
-        self._batch = llama.llama_batch_init(max(MOST_TOKENS, MOST_CONTEXT), 0, 1)
+        self._batch = llama.llama_batch_init(max(MAX_TOKENS, MAX_CONTEXT), 0, 1)
         tokens = range(llama.llama_vocab_n_tokens(vocabulary))
         ends = frozenset(token for token in tokens if llama.llama_vocab_is_eog(vocabulary, token))
         super().__init__([self._text(token) for token in tokens], ends)
 
     def _text(self, token: int) -> bytes:
-        buffer = ctypes.create_string_buffer(LONGEST_TEXT)
-        size = self._llama.llama_token_to_piece(self._vocabulary, token, buffer, LONGEST_TEXT, 0, False)
+        buffer = ctypes.create_string_buffer(MAX_TOKEN_BYTES)
+        size = self._llama.llama_token_to_piece(self._vocabulary, token, buffer, MAX_TOKEN_BYTES, 0, False)
         return buffer.raw[: max(0, size)]
 
     def encode(self, text: str) -> list[int]:
@@ -214,8 +214,8 @@ class Causal(Prefixed):
         torch = self._torch
         with torch.inference_mode():
             tokens = torch.tensor(rows, device=self._device)
-            found = self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=int(last))
-        return found.logits.float().cpu().numpy(), found.past_key_values
+            answer = self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=int(last))
+        return answer.logits.float().cpu().numpy(), answer.past_key_values
 
 
 def needed(module: str, extra: str) -> Any:

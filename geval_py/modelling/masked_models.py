@@ -19,7 +19,7 @@ from geval_py.reading.wordprobs import is_listable
 
 LENGTHS = (0.7, 0.2, 0.07, 0.03)  # shares of words of one token, of two and so on, before a train is seen
 BEAM = 20  # beginnings of a word that are continued
-MOST_AROUND = 200  # tokens on either side
+MAX_AROUND = 200  # tokens on either side
 PIECE = "##"  # before a token of WordPiece that goes on with a word
 
 
@@ -57,17 +57,17 @@ class Masked:
 
     def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> Words:
         """Return the likeliest words between two texts; ``candidates`` are tried as well."""
-        start = [self._tokenizer.cls_token_id, *self._ids(left)[-MOST_AROUND:]]
-        end = [*self._ids(right)[:MOST_AROUND], self._tokenizer.sep_token_id]
+        start = [self._tokenizer.cls_token_id, *self._ids(left)[-MAX_AROUND:]]
+        end = [*self._ids(right)[:MAX_AROUND], self._tokenizer.sep_token_id]
         spelt = list(dict.fromkeys(self._spelt(word) for word in candidates))
-        found: dict[str, float] = {}
+        shares: dict[str, float] = {}
         for size, share in enumerate(self._shares, 1):
-            given = [tokens for tokens in spelt if len(tokens) == size]
-            for tokens, probability in self._of_size(start, end, size, given):
+            candidates_of_size = [tokens for tokens in spelt if len(tokens) == size]
+            for tokens, probability in self._of_size(start, end, size, candidates_of_size):
                 word = b"".join(self._texts[token] for token in tokens).strip().decode(errors="replace")
                 if is_listable(word):
-                    found[word] = found.get(word, 0.0) + share * probability
-        best = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count]
+                    shares[word] = shares.get(word, 0.0) + share * probability
+        best = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count]
         rest = max(0.0, 1 - sum(probability for _, probability in best))
         return Words([word for word, _ in best], [probability for _, probability in best], rest)
 
@@ -79,16 +79,16 @@ class Masked:
         return tuple(self._ids(word if self._pieces else f" {word}"))
 
     def _of_size(
-        self, start: list[int], end: list[int], size: int, given: Sequence[Tokens]
+        self, start: list[int], end: list[int], size: int, candidates: Sequence[Tokens]
     ) -> list[tuple[Tokens, float]]:
-        """Return the likeliest words of so many tokens, and those given, with their probabilities among all such."""
+        """Return the likeliest words of so many tokens, and the candidates, with their probabilities among these."""
         beams: list[tuple[Tokens, float]] = [((), 1.0)]
         for place in range(size):
             masks = [self._tokenizer.mask_token_id] * (size - place)
             rows = [[*start, *tokens, *masks, *end] for tokens, _ in beams]
             grown: dict[Tokens, float] = {}
             most = self._count if place == size - 1 else BEAM
-            wanted = {tokens[: place + 1] for tokens in given}
+            wanted = {tokens[: place + 1] for tokens in candidates}
             for (tokens, so_far), logits in zip(beams, self._logits(rows, len(start) + place), strict=True):
                 flags = self._go_on if place else self._begin
                 shares = np.where(flags, np.exp(logits - logits[flags].max()), 0.0).astype(np.float64)
@@ -105,6 +105,6 @@ class Masked:
     def _logits(self, rows: Sequence[list[int]], column: int) -> Logits:
         torch = self._torch
         with torch.inference_mode():
-            found = self._model(input_ids=torch.tensor(rows, device=self._model.device)).logits[:, column]
-        logits: Logits = found.float().cpu().numpy()
+            scores = self._model(input_ids=torch.tensor(rows, device=self._model.device)).logits[:, column]
+        logits: Logits = scores.float().cpu().numpy()
         return logits[:, : len(self._texts)]

@@ -82,10 +82,10 @@ class TextScore:
             np.where(weights @ infinite > 0, -np.inf, weights @ finite)
             for weights in statistics.bootstrap_weights(len(columns), samples, seed, progress)
         ]
-        logs, tokens, known_logs, known = np.concatenate(tables).T
+        logs, tokens, known_logs, known_tokens = np.concatenate(tables).T
         including, excluding = (
             [_perplexity(log, count) for log, count in zip(sums, counts, strict=True) if count > 0]
-            for sums, counts in ((logs, tokens), (known_logs, known))
+            for sums, counts in ((logs, tokens), (known_logs, known_tokens))
         )
         tail = significance.expanded_tail(len(columns))
         return (
@@ -232,7 +232,7 @@ class NgramModel:
             raise errors.UsageError(message=f"weights are at least 0 and sum to 1: {shown} do not")
         parts = [part for model in models for part in model.parts]
         shares = [weight / math.fsum(weights) for weight in weights]
-        return cls(parts, [of * own for of, model in zip(shares, models, strict=True) for own in model.weights])
+        return cls(parts, [share * own for share, model in zip(shares, models, strict=True) for own in model.weights])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an ARPA file, whole or not at all, compressed by its ending: .gz, .xz, .bz2 or .zst.
@@ -309,15 +309,15 @@ class NgramModel:
         first, (texts, places) = self.parts[0], self._words
         size = min(len(texts) if k is None else k, len(texts) - 1)  # <s> is never predicted
         if len(self.parts) == 1 and isinstance(first, backoff.BackoffModel):
-            chosen, found = first.next_words(seen, size)
+            chosen, shares = first.next_words(seen, size)
         else:
             probabilities = np.zeros(len(texts))
             for part, weight, of_part in zip(self.parts, self.weights, places, strict=True):
                 probabilities[of_part] += weight * part.next_probabilities(seen)
             probabilities[corpus.START] = -1.0
             chosen = backoff.most_probable(np.arange(len(texts)), probabilities, size)
-            found = probabilities[chosen]
-        return dict(zip(texts[chosen].tolist(), found.tolist(), strict=True))
+            shares = probabilities[chosen]
+        return dict(zip(texts[chosen].tolist(), shares.tolist(), strict=True))
 
     @cached_property
     def _words(self) -> tuple[backoff.Texts, list[corpus.Ids]]:

@@ -34,7 +34,7 @@ ADAPTERS = ("gguf", "hf", "openai")
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
 ENDINGS = {"gguf": "gguf", "arpa": "arpa", "bin": "arpa", "binary": "arpa", "klm": "arpa"}  # arpa: reads KenLM's, too
 MARKS = frozenset(mark.decode() for mark in corpus.MARKS)
-MOST_WORDS = 1_000  # that are looked for behind a context
+MAX_WORDS = 1_000  # that are looked for behind a context
 DIGESTS = "_sha256"  # ends the names of what a journal knows by digests of its files
 FLOOR = 1e-4  # of the rest, which no line may lose
 PUNCTUATION = ".,;:!?"
@@ -74,7 +74,7 @@ def predict(
 
 
 def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
-    taken = given = 0
+    taken = answers = 0
 
     def counted() -> Iterator[Item]:
         nonlocal taken
@@ -84,11 +84,11 @@ def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
 
     source = counted()
     for answer in model.predict(source):
-        given += 1
+        answers += 1
         yield answer if isinstance(answer, str) else writing.format_line(answer)
     taken += sum(1 for _ in source)
-    if given != taken:
-        raise UsageError(message=f"the model gave {given} answers to {taken} items")
+    if answers != taken:
+        raise UsageError(message=f"the model gave {answers} answers to {taken} items")
 
 
 def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselines.WordModel:
@@ -167,8 +167,8 @@ class NextWords(ngram_model.LanguageModel):
     def next_words(self, context: str | Iterable[str], k: int | None = 10) -> dict[str, float]:
         """Return the ``k`` most probable words behind a context (None: as many as are looked for at most)."""
         text = context if isinstance(context, str) else " ".join(context)
-        found = word_search.WordSearch(self._model, k or MOST_WORDS).words(text)
-        return dict(zip(found.words, found.probabilities, strict=True))
+        likeliest = word_search.WordSearch(self._model, k or MAX_WORDS).words(text)
+        return dict(zip(likeliest.words, likeliest.probabilities, strict=True))
 
     def surprisals(self, words: str | Iterable[str]) -> list[float]:
         """Return the surprisal of each word of a text in bits; white space separates the words of a string."""
@@ -189,10 +189,10 @@ class LeftModel:
         """Answer each item by a line of an output."""
         for item in items:
             left = [word.decode(errors="replace") for word in corpus.gap_of(item).left]
-            found = self._model.next_words(left, self._words + len(MARKS))
-            end = found.get("</s>", 0.0)  # where a word follows, the text does not end
-            words = [word for word in found if word not in MARKS and wordprobs.is_listable(word)]
-            yield _line(words[: self._words], [found[word] / max(FLOOR, 1 - end) for word in words[: self._words]])
+            shares = self._model.next_words(left, self._words + len(MARKS))
+            end = shares.get("</s>", 0.0)  # where a word follows, the text does not end
+            words = [word for word in shares if word not in MARKS and wordprobs.is_listable(word)]
+            yield _line(words[: self._words], [shares[word] / max(FLOOR, 1 - end) for word in words[: self._words]])
 
 
 class GapWords:
@@ -229,8 +229,8 @@ class GapWords:
             if self._baseline is not None:
                 (line,) = self._baseline.predict([item])
                 candidates = wordprobs.parse_line(line, item.line).words or ()
-            found = search.words(*texts_around(item), candidates)
-            yield _line(found.words, found.probabilities)
+            likeliest = search.words(*texts_around(item), candidates)
+            yield _line(likeliest.words, likeliest.probabilities)
 
 
 def _line(words: Sequence[str], shares: Sequence[float]) -> str:
@@ -274,15 +274,15 @@ class Journal:
 
 
 @contextmanager
-def opened_journal(path: str, of: Mapping[str, Any], *, anew: bool = False) -> Iterator[Journal]:
-    """Open a journal, or begin it; ``of`` says whose work it is, ``anew`` forgets what is done of other work.
+def opened_journal(path: str, work: Mapping[str, Any], *, anew: bool = False) -> Iterator[Journal]:
+    """Open a journal, or begin it; ``work`` says what it is of, ``anew`` forgets what is done of other work.
 
-    The names of digests in ``of`` end in ``DIGESTS``: an error says that the file has changed, without the digests.
+    The names of digests in ``work`` end in ``DIGESTS``: an error says that the file has changed, without the digests.
     A last line that was not written whole is forgotten; what is done is in the file at every moment, and a journal
     without a line is removed. Raises UsageError for the lines of other work, unless ``anew``, and for a journal that
     another process has open.
     """
-    head = json.dumps(of, sort_keys=True).encode()
+    head = json.dumps(work, sort_keys=True).encode()
     with _naming(path), open(path, "ab+") as file:
         _lock(file, path)
         file.seek(0)
@@ -293,7 +293,7 @@ def opened_journal(path: str, of: Mapping[str, Any], *, anew: bool = False) -> I
             done = []
         elif first != head:
             raise UsageError(
-                message=f"{named(path)} is of another model, input or options: {_difference(first, of)}"
+                message=f"{named(path)} is of another model, input or options: {_difference(first, work)}"
                 "\n  --force begins anew"
             )
         else:
@@ -328,16 +328,16 @@ def _lock(file: IO[bytes], path: str) -> None:
             raise UsageError(message=message) from error
 
 
-def _difference(first: bytes, of: Mapping[str, Any]) -> str:
+def _difference(first: bytes, work: Mapping[str, Any]) -> str:
     """Name the first thing that differs between the head of a journal and what it should be of."""
     with suppress(ValueError):
-        known = json.loads(first)
-        if isinstance(known, dict):
-            for name, value in of.items():
-                if known.get(name) != value:
+        old = json.loads(first)
+        if isinstance(old, dict):
+            for name, value in work.items():
+                if old.get(name) != value:
                     if name.endswith(DIGESTS):
                         return f"the {name.removesuffix(DIGESTS).replace('_', ' ')} has changed"
-                    return f"{name} is {visible(str(value))}, and was {visible(str(known.get(name)))}"
+                    return f"{name} is {visible(str(value))}, and was {visible(str(old.get(name)))}"
     return "its first line is damaged"
 
 

@@ -25,7 +25,7 @@ from geval_py.text import shorten, visible
 
 ALTERNATIVES = (1000, 100, 20, 5)  # next tokens to ask for; a server that refuses is asked for fewer
 TRIES = 6  # of a request
-LONGEST_WAIT = 30.0  # seconds between tries
+MAX_WAIT = 30.0  # seconds between tries
 PATIENCE = 300.0  # seconds for an answer
 KEYS = ("GEVAL_API_KEY", "OPENAI_API_KEY")  # variables of the environment
 NO_ECHO = (
@@ -57,7 +57,7 @@ class Served:
         self._numbers: dict[bytes, int] = {b"": 0}
         self.texts: list[bytes] = [b""]
         self.ends = frozenset({0})
-        self._alternatives = self._most_alternatives()
+        self._alternatives = self._max_alternatives()
 
     def encode(self, text: str) -> list[int]:
         """Return the text as one token; the server divides it."""
@@ -67,9 +67,9 @@ class Served:
         """Return the likeliest tokens behind a prefix with each continuation."""
         before = self._text(prefix) or EMPTY
         prompts = [before + self._text(tokens) for tokens in continuations]
-        found = self._all({"max_tokens": 1, "logprobs": self._alternatives}, prompts)
+        logs_of_prompts = self._all({"max_tokens": 1, "logprobs": self._alternatives}, prompts)
         answers = []
-        for logs in found:
+        for logs in logs_of_prompts:
             pairs = [(self._number(text), math.exp(log)) for text, log in self._alternatives_of(logs)]
             tokens = np.array([token for token, _ in pairs], np.int64)
             answers.append(NextTokens(tokens, np.array([share for _, share in pairs], np.float64)))
@@ -79,9 +79,9 @@ class Served:
         """Return the natural logarithm of the probability of each continuation, as that of one token."""
         before = self._text(prefix) or EMPTY
         prompts = [before + self._text(tokens) for tokens in continuations]
-        found = self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts)
+        logs_of_prompts = self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts)
         answers = []
-        for logs, prompt in zip(found, prompts, strict=True):
+        for logs, prompt in zip(logs_of_prompts, prompts, strict=True):
             try:
                 echoed = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
                 inside = range(len(before), len(prompt))
@@ -126,15 +126,15 @@ class Served:
         ):
             return list(pool.map(lambda prompt: self._asked(client, settings | {"prompt": prompt}), prompts))
 
-    def _most_alternatives(self) -> int:
+    def _max_alternatives(self) -> int:
         last: ModelError | None = None
         for number in ALTERNATIVES:
             try:
-                (found,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"])
+                (logs,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"])
             except _RefusedError as refused:
                 last = refused
             else:
-                return max(1, min(number, len(self._alternatives_of(found))))
+                return max(1, min(number, len(self._alternatives_of(logs))))
         raise last or self._failed("tells no alternatives")
 
     def _asked(self, client: Any, settings: dict[str, Any]) -> dict[str, Any]:
@@ -143,15 +143,15 @@ class Served:
         sent = settings | {"temperature": 1.0, "seed": 0} | ({"model": self._model} if self._model else {})
         tries = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(TRIES),
-            wait=tenacity.wait_exponential(multiplier=0.25, max=LONGEST_WAIT),
+            wait=tenacity.wait_exponential(multiplier=0.25, max=MAX_WAIT),
             retry=tenacity.retry_if_exception_type((httpx.TransportError, _BusyError)),
             reraise=True,
         )
         try:
-            found: dict[str, Any] = tries(self._once, client, sent)
+            logs: dict[str, Any] = tries(self._once, client, sent)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise self._failed(f"does not answer: {error or type(error).__name__}") from error
-        return found
+        return logs
 
     def _once(self, client: Any, sent: dict[str, Any]) -> dict[str, Any]:
         answer = client.post(self._url, json=sent)
@@ -160,10 +160,10 @@ class Served:
             later = _BusyError if answer.status_code in BUSY else ModelError
             raise self._failed(reason, _RefusedError if answer.status_code in {400, 422} else later)
         try:
-            found: dict[str, Any] = dict(answer.json()["choices"][0]["logprobs"])
+            logs: dict[str, Any] = dict(answer.json()["choices"][0]["logprobs"])
         except (ValueError, LookupError, TypeError) as error:
             raise self._failed("gives no log probabilities (logprobs) with its answer") from error
-        return found
+        return logs
 
     def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
         return kind(message=f"The server {visible(self._url)} {reason}")

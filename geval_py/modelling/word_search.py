@@ -28,13 +28,13 @@ from geval_py.reading.wordprobs import is_listable
 Tokens: TypeAlias = "tuple[int, ...]"
 WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts
 AT_A_TIME = 64  # beginnings that are continued together; the same for all, since results may depend on it
-MOST_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
-MOST_CONTEXT = 512  # tokens before a gap: with a right context, GPT-2 has room for twice as many
-LONGEST_WORD = 100  # characters of a candidate
-MOST_BEHIND = 256  # tokens of a right context
-LEAST_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
-LEAST = 1e-9  # the probability of a beginning that is not worth continuing
-LEAST_KNOWN = 0.5  # the part of the words with a right context by which those without are judged
+MAX_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
+MAX_CONTEXT = 512  # tokens before a gap: with a right context, GPT-2 has room for twice as many
+MAX_WORD_LENGTH = 100  # characters of a candidate
+MAX_BEHIND = 256  # tokens of a right context
+MIN_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
+MIN_PROBABILITY = 1e-9  # the probability of a beginning that is not worth continuing
+MIN_JUDGES = 0.5  # the part of the words with a right context by which those without are judged
 
 
 class NextTokens(NamedTuple):
@@ -118,7 +118,7 @@ class WordSearch:
         """Return the likeliest words behind a text, or between two texts; ``candidates`` are words to try as well."""
         gap = TokenContext(self._model, left)
         shares, total = self._search(gap)
-        more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= LONGEST_WORD]
+        more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= MAX_WORD_LENGTH]
         if total > 0:
             shares |= dict(zip(more, self._spelt(gap, more) / total, strict=True))
         shares = {word: share for word, share in shares.items() if share > 0 and is_listable(word)}
@@ -146,8 +146,8 @@ class WordSearch:
             before, behind = self._model.next_tokens(gap.prefix, [(), tokens])
             kinds = self._kinds()
             begin = kinds.begin(gap.lead) | kinds.stop
-            parts = (math.exp(logs.sum()), _mass(behind, kinds.end), 1 / max(LEAST, _mass(before, begin)))
-            surprisals.append(-math.log2(max(math.prod(parts), LEAST_SHARE)))
+            parts = (math.exp(logs.sum()), _mass(behind, kinds.end), 1 / max(MIN_PROBABILITY, _mass(before, begin)))
+            surprisals.append(-math.log2(max(math.prod(parts), MIN_SHARE)))
         return surprisals
 
     def _kinds(self) -> _Kinds:
@@ -162,7 +162,7 @@ class WordSearch:
         kinds = self._kinds()
         begin = kinds.begin(gap.lead)
         total = _mass(start, begin)
-        for token, share in _likeliest(start, begin, LEAST, search.most):
+        for token, share in _likeliest(start, begin, MIN_PROBABILITY, search.most):
             search.add(share, (token,), self._model.texts[token].removeprefix(b" "))
         while batch := search.taken():
             answers = self._model.next_tokens(gap.prefix, [tokens for _, tokens, _ in batch])
@@ -170,12 +170,12 @@ class WordSearch:
             for (share, tokens, text), after in zip(batch, answers, strict=True):
                 ended = share * _mass(after, kinds.end)
                 if text:
-                    search.found[text] += ended
+                    search.words[text] += ended
                 else:
                     total -= ended  # two spaces: no word follows
                 for token, part in _likeliest(after, kinds.go_on, search.least / share, search.most):
                     search.add(share * part, (*tokens, token), text + texts[token])
-        words = ((text.decode(errors="ignore"), text, share) for text, share in search.found.items())
+        words = ((text.decode(errors="ignore"), text, share) for text, share in search.words.items())
         return {word: share / total for word, text, share in words if word.encode() == text}, total
 
     def _spelt(self, gap: TokenContext, words: Sequence[str]) -> Doubles:
@@ -200,12 +200,12 @@ class WordSearch:
         words = list(tried)
         text = right.strip(" ")
         space = "" if text.startswith(("\n", *self._after)) else " "
-        behind = gap.tokens_behind(words, space + text, min(self._right, MOST_BEHIND))
+        behind = gap.tokens_behind(words, space + text, min(self._right, MAX_BEHIND))
         logs = np.array([log.sum() for log in self._model.log_probabilities(gap.prefix, behind)])
         joint = np.exp(logs - logs.max())
         left = np.array([shares[word] for word in words])
-        known = np.argsort(-left, kind="stable")[int(len(words) * LEAST_KNOWN) :]
-        fit = float(joint[known].sum() / left[known].sum())
+        judges = np.argsort(-left, kind="stable")[int(len(words) * MIN_JUDGES) :]
+        fit = float(joint[judges].sum() / left[judges].sum())
         others = {word: share * fit for word, share in shares.items() if word not in tried}
         rest *= fit
         total = float(joint.sum()) + math.fsum(others.values()) + rest
@@ -223,7 +223,7 @@ class TokenContext:
         self._left = stripped
         self._whole = model.encode(stripped)
         size = len(model.encode(""))
-        self.prefix = self._whole[:size] + self._whole[size:][-MOST_CONTEXT:]
+        self.prefix = self._whole[:size] + self._whole[size:][-MAX_CONTEXT:]
 
     def tokens_of(self, text: str) -> Tokens:
         """Return the tokens of a text behind this one."""
@@ -237,7 +237,7 @@ class TokenContext:
     def tokens_behind(self, words: Sequence[str], right: str, count: int) -> list[Tokens]:
         """Return the tokens of each word and of the beginning of the text behind it, ``count`` tokens or words."""
         match = re.match(rf"(?:\s*\S+){{0,{count}}}", right)  # so many words have as many tokens or more
-        beginning = match.group()[: LONGEST_WORD * count] if match else ""
+        beginning = match.group()[: MAX_WORD_LENGTH * count] if match else ""
         spellings = []
         for word in words:
             tokens = self.tokens_of(word + beginning)
@@ -253,11 +253,11 @@ class _BestFirst:
     """Beginnings of words, the likeliest first, and the words found; ``count`` words are wanted."""
 
     def __init__(self, count: int, end: re.Pattern[bytes]) -> None:
-        self._count, self._steps, self._end = count, MOST_STEPS * count, end
+        self._count, self._steps, self._end = count, MAX_STEPS * count, end
         self._open: list[tuple[float, Tokens, bytes]] = []
         self.most = 2 * count
-        self.least = LEAST
-        self.found: defaultdict[bytes, float] = defaultdict(float)
+        self.least = MIN_PROBABILITY
+        self.words: defaultdict[bytes, float] = defaultdict(float)
 
     def add(self, share: float, tokens: Tokens, text: bytes) -> None:
         """Add a beginning; a token with white space behind a word ends the word."""
@@ -265,13 +265,13 @@ class _BestFirst:
         if end is None:
             heapq.heappush(self._open, (-share, tokens, text))
         elif end.start():
-            self.found[text[: end.start()]] += share
+            self.words[text[: end.start()]] += share
 
     def taken(self) -> list[tuple[float, Tokens, bytes]]:
         """Take the likeliest beginnings, none if no other word can be among the likeliest."""
-        if len(self.found) >= self._count:
-            shares = np.fromiter(self.found.values(), np.float64, len(self.found))
-            self.least = max(LEAST, float(np.partition(shares, len(shares) - self._count)[-self._count]))
+        if len(self.words) >= self._count:
+            shares = np.fromiter(self.words.values(), np.float64, len(self.words))
+            self.least = max(MIN_PROBABILITY, float(np.partition(shares, len(shares) - self._count)[-self._count]))
         batch: list[tuple[float, Tokens, bytes]] = []
         while self._open and len(batch) < min(AT_A_TIME, self._steps) and -self._open[0][0] > self.least:
             share, tokens, text = heapq.heappop(self._open)
@@ -284,8 +284,8 @@ def _mass(after: NextTokens, flags: Flags) -> float:
     """Return the share of some tokens among those that are known."""
     tokens, probabilities = after
     chosen = flags if tokens is None else flags[tokens]
-    known = float(probabilities.sum())
-    return float(probabilities @ chosen.astype(probabilities.dtype)) / known if known > 0 else 0.0
+    total = float(probabilities.sum())
+    return float(probabilities @ chosen.astype(probabilities.dtype)) / total if total > 0 else 0.0
 
 
 def _likeliest(after: NextTokens, flags: Flags, least: float, most: int) -> Iterator[tuple[int, float]]:

@@ -25,7 +25,7 @@ def here(tmp_path, monkeypatch):
     """A challenge of six items."""
     monkeypatch.chdir(tmp_path)
     write_challenge(tmp_path)
-    monkeypatch.setattr(served_models, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
     return tmp_path
 
 

@@ -53,7 +53,7 @@ def test_the_right_context_is_scored_by_echo(server):
 
 
 def test_faults_are_got_over(server, monkeypatch):
-    monkeypatch.setattr(served_models, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
     exact, _ = words_of(letters())
     assert words_of(Served(server("--drop", "5"), parallel=3))[0] == pytest.approx(exact, rel=1e-9)
 
@@ -81,7 +81,7 @@ def test_a_key_is_sent_to_the_server(server, monkeypatch):
 
 
 def test_a_server_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(served_models, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
     address = f"http://127.0.0.1:{free_port()}/v1"
     with pytest.raises(ModelError) as caught:
         Served(address)

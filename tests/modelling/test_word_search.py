@@ -21,7 +21,7 @@ def found(model, left, count=60, **settings):
 @pytest.fixture
 def exhaustive(monkeypatch):
     """Follow even the least likely beginnings."""
-    monkeypatch.setattr(word_search, "LEAST", 1e-9)
+    monkeypatch.setattr(word_search, "MIN_PROBABILITY", 1e-9)
 
 
 @pytest.mark.parametrize("left", ["ab a", "", "a\n", "b. ", "c"])
@@ -125,12 +125,12 @@ def test_what_is_long_is_cut():
 
     found = WordSearch(Watched(0), 10, right=10_000).words("a", "ab" * 50_000 + " a" * 50_000, ["b" * 5000, "ab"])
     assert found.words
-    assert max(asked) <= word_search.MOST_BEHIND + word_search.LONGEST_WORD + 1
+    assert max(asked) <= word_search.MAX_BEHIND + word_search.MAX_WORD_LENGTH + 1
 
 
 def test_a_long_context_is_cut():
     gap = TokenContext(Markov(0), "a " * 3000 + "b")
-    assert len(gap.prefix) == word_search.MOST_CONTEXT + 1
+    assert len(gap.prefix) == word_search.MAX_CONTEXT + 1
     assert gap.tokens_of("a") == (1,)
 
 
