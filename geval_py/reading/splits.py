@@ -23,6 +23,7 @@ from geval_py.text import named, natural_order, some_of, suggestion, visible
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", Task.test_name
+EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
 
@@ -56,7 +57,8 @@ class Split:
 def locate(task: Task) -> Split:
     """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError."""
     name = EXPECTED_FILE if task.selector is None else "expected.jsonl"
-    answers = (task.directory, task.test_name, task.expected_file, name, "the expected results")
+    directory = task.directory
+    answers = (directory, task.test_name, task.expected_file, name, EXPECTED)
     try:
         outputs = _named_outputs(task)  # first: an error about the output says more than one about the answers
     except errors.MissingFileError as error:
@@ -64,54 +66,31 @@ def locate(task: Task) -> Split:
             _find(*answers)  # the name of the test set may be misspelt
         raise
     expected = _find(*answers)
-    places = os.path.dirname(expected), os.path.join(task.directory, task.test_name)
-    in_set = task.expected_file is None or os.path.realpath(places[0]) == os.path.realpath(places[1])
-    folder = os.path.join(task.out_directory, task.test_name)
-    outputs = outputs or (find_outputs(folder) if sources.is_folder(folder) else ())
-    input_file, place = _input(task, expected)
+    folder = os.path.join(directory, task.test_name)
+    in_set = task.expected_file is None or os.path.realpath(os.path.dirname(expected)) == os.path.realpath(folder)
+    in_folder = os.path.join(task.out_directory, task.test_name)
+    outputs = outputs or (find_outputs(in_folder) if sources.is_folder(in_folder) else ())
+    outputs = outputs or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
+    input_file, place = None, ""
+    if task.input_file is None and task.expected_file is not None and sources.is_file(expected):
+        input_file = sources.find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
+    if input_file is None:
+        try:
+            input_file = _find(directory, task.test_name, task.input_file, INPUT_FILE, "the input")
+        except (errors.MissingFileError, errors.AmbiguousFileError) as error:
+            if task.needs_input:
+                raise
+            place = error.path
     split = Split(
         name=task.test_name if in_set else expected,
         expected=expected,
-        outputs=outputs
-        or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, "the test results")),),
+        outputs=outputs,
         input=input_file,
         input_place=place,
-        in_header=read_header(task.directory, task.in_header),
-        out_header=read_header(task.directory, task.out_header),
+        in_header=read_header(directory, task.in_header),
+        out_header=read_header(directory, task.out_header),
     )
     return _checked(split, task)
-
-
-def _input(task: Task, expected: str) -> tuple[str | None, str]:
-    """Find the input, the named one, the one beside named answers, or in.tsv, and where it was looked for if not."""
-    if task.input_file is None and task.expected_file is not None and sources.is_file(expected):
-        beside = sources.find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
-        if beside is not None:
-            return beside, ""
-    try:
-        return _find(task.directory, task.test_name, task.input_file, INPUT_FILE, "the input"), ""
-    except (errors.MissingFileError, errors.AmbiguousFileError) as error:
-        if task.needs_input:
-            raise
-        return None, error.path
-
-
-def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
-    """Find a file in DIRECTORY/TEST; a given name may also be a path."""
-    if given is not None and (given == sources.STANDARD_INPUT or sources.is_address(given)):
-        return given
-    folder = os.path.join(directory, test_name)
-    find = find_answers if default == EXPECTED_FILE else sources.find_file
-    found = find(sources.join(folder, given or default)) or (find(given) if given is not None else None)
-    if found is not None:
-        return found
-    is_path = given is not None and os.path.isdir(os.path.dirname(given))
-    is_pair = given is not None and not sources.is_file(sources.join(directory, CONFIG_FILE))  # of no challenge
-    if is_path or ((is_pair or default == INPUT_FILE) and not sources.is_folder(folder)):  # GEval names the file
-        raise _missing_file(what, "", given or default)
-    check_directory(directory, what)
-    check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
-    raise _missing_file(what, folder, given or default)
 
 
 def locate_pair(task: Task) -> Split:
@@ -119,23 +98,32 @@ def locate_pair(task: Task) -> Split:
 
     The split has the name of the answers' file. Raises as :func:`locate`.
     """
-    outputs = tuple(output_at(_find_path(path, "the test results")) for path in task.out_files)
-    answers = _find_path(task.expected_file or EXPECTED_FILE, "the expected results")
+    outputs = tuple(output_at(_find("", "", path, OUTPUT_FILE, RESULTS)) for path in task.out_files)
+    answers = _find("", "", task.expected_file or EXPECTED_FILE, EXPECTED_FILE, EXPECTED)
     beside = os.path.join(os.path.dirname(answers), INPUT_FILE)
-    found = _find_path(beside, "the input") if task.needs_input else None
-    if found is None and sources.is_file(answers):
-        found = sources.find_file(beside)
-    split = Split(name=answers, expected=answers, outputs=outputs, input=found, input_place=beside)
+    input_file = sources.find_file(beside) if sources.is_file(answers) else None
+    if input_file is None and task.needs_input:
+        input_file = _find("", "", beside, INPUT_FILE, "the input")
+    split = Split(name=answers, expected=answers, outputs=outputs, input=input_file, input_place=beside)
     return _checked(split, task)
 
 
-def _find_path(path: str, what: str) -> str:
-    if path == sources.STANDARD_INPUT or (sources.is_address(path) and what != "the expected results"):
+def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
+    """Find a file in DIRECTORY/TEST; a given name may also be a path, and is one if the directory is ""."""
+    if given is not None and (given == sources.STANDARD_INPUT or sources.is_address(given)):
+        return given
+    folder = os.path.join(directory, test_name)
+    find = find_answers if default == EXPECTED_FILE else sources.find_file
+    path = find(sources.join(folder, given or default)) or (find(given) if given is not None else None)
+    if path is not None:
         return path
-    found = find_answers(path) if what == "the expected results" else sources.find_file(path)
-    if found is None:
-        raise _missing_file(what, "", path)
-    return found
+    is_path = given is not None and (not directory or os.path.isdir(os.path.dirname(given)))
+    is_pair = given is not None and not sources.is_file(sources.join(directory, CONFIG_FILE))  # of no challenge
+    if is_path or ((is_pair or default == INPUT_FILE) and not sources.is_folder(folder)):  # GEval names the file
+        raise _missing_file(what, "", given or default)
+    check_directory(directory, what)
+    check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
+    raise _missing_file(what, folder, given or default)
 
 
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
@@ -165,7 +153,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
         if sources.is_folder(place):
             outputs = find_outputs(place)
             if not outputs:
-                raise _missing_file("the test results", place, OUTPUT_FILE)
+                raise _missing_file(RESULTS, place, OUTPUT_FILE)
             return outputs
         path = sources.find_file(place)
         if path is not None:
@@ -189,7 +177,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
         several = some_of(outputs[n].name for n in places)
         raise errors.UsageError(message=f"`{visible(name)}` names {len(places)} outputs\n  {several}")
     if not places:
-        raise _missing_file("the test results", folder, name, accepted)
+        raise _missing_file(RESULTS, folder, name, accepted)
     return (outputs[places[0]],)
 
 
