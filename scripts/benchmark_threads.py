@@ -10,22 +10,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from benchmark import Data, command, make_data, options, run_command
-from geval_py.scoring.pieces import Piece, count_here, score, work_on
 
 from geval_py.reading.config import Task
-from geval_py.reading.lines import LineReader, Range
+from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
 from geval_py.reading.splits import Split
 from geval_py.scoring import cluster as cluster_module
 from geval_py.scoring.blocks import Block, Threads, available_cores
-from geval_py.scoring.cluster import LOCAL, Cluster, opened_cluster
-from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.cluster import LOCAL, Cluster, Piece, count, opened_cluster, work_on
+from geval_py.scoring.evaluate import ScoreWork, evaluate_output, select_schemes
 from geval_py.scoring.metrics import column_of, find_metric
 
 WORDS = 1000
@@ -55,9 +55,9 @@ def measure_threads(data: Data, times: int) -> None:
     runs = [(n, partial(run_command, command(data, "--threads", str(n)), data.folder)) for n in counts]
     seconds = best_in_turns(runs, times)
     print(f"{'threads':>7} {'s':>7} {'MB/s':>8} {'x one thread':>13}   (whole commands, {cores} cores)")
-    for count in counts:
-        speed, ratio = data.size / 1e6 / seconds[count], seconds[1] / seconds[count]
-        print(f"{count:7} {seconds[count]:7.3f} {speed:8.1f} {ratio:13.2f}", flush=True)
+    for threads in counts:
+        speed, ratio = data.size / 1e6 / seconds[threads], seconds[1] / seconds[threads]
+        print(f"{threads:7} {seconds[threads]:7.3f} {speed:8.1f} {ratio:13.2f}", flush=True)
 
 
 def measure_cluster(data: Data, times: int) -> None:
@@ -84,18 +84,17 @@ def measure_shares(data: Data, times: int) -> None:
     """Measure the terms of docs/cluster.md in processor time: a core's work on each byte, and a share's cost."""
     path = str(data.output)
     size = os.path.getsize(path)
-    piece = Piece(path=path, range=Range(start=0, stop=size), start=0, size=size, header=None)
-    columns = [column_of(find_metric("LogLossHashed"), frozenset())]
+    piece = Piece(path=path, name=path, start=0, stop=size, first=0, size=size, header=None, position=size)
+    work = ScoreWork((column_of(find_metric("LogLossHashed"), frozenset()),), ((),), str(data.expected))
     with LineReader(str(data.expected)) as expected:
-        words = expected.take(count_here(piece))
+        words = expected.take(*count([piece]))
     lines = words.count(b"\n")
     block = Block(
-        first_line=1, lines=lines, outputs=memoryview(b""), expected=words, known=lines, buffer=bytearray(),
-        position=0, part=path, lines_before=0,
-    )  # fmt: skip
+        first_line=1, lines=lines, outputs=b"", expected=words, known=lines, part=path, lines_before=0, position=size
+    )
     runs = [
-        ("counting", lambda: count_here(piece)),
-        ("scoring", lambda: work_on(piece, block, score, columns, str(data.expected))),
+        ("counting", lambda: count([piece])),
+        ("scoring", lambda: work_on([piece], [block], work, None)),
     ]
     for name, seconds in best_in_turns(runs, times, time.process_time).items():
         print(f"{name}, one core: {size / 1e9 / seconds:.2f} GB/s", flush=True)
@@ -112,7 +111,7 @@ def measure_many_workers(times: int) -> None:
         schemes = select_schemes(Task(metrics=("LogLossHashed",)))
         cluster_module.LEAST_SHARE_BYTES = 1
         with opened_cluster(LOCAL, WORKERS) as client:
-            many = Cluster.of(client).replace(threads=1000)
+            many = replace(Cluster.of(client), threads=1000)
             runs = [("share", lambda: evaluate_output(split, one, schemes, frozenset(), workers=many))]
             seconds = best_in_turns(runs, times, time.process_time)["share"]
     print(f"1,000 workers: {seconds:.1f} s of the process that is client and scheduler")
