@@ -25,7 +25,7 @@ from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads, Workers, map_blocks
 from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.metrics.base import Column, HashedColumn, LineStatistics, Metric
+from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Metric, StatisticsColumn
 from geval_py.scoring.scores import MetricScore, ScoredOutput, Signature, evaluations_of
 from geval_py.text import visible
 
@@ -89,7 +89,7 @@ class MetricPlan:
     name: str
     scheme: EvaluationScheme
     metric: Metric
-    column: Column
+    column: StatisticsColumn
     choice: Choice | None
 
 
@@ -224,14 +224,14 @@ def score_of(
 
 def _score_selected(
     plans: Sequence[MetricPlan], selections: dict[Choice, SelectedLines], split: Split, output: Output
-) -> dict[tuple[Choice, Column], LineStatistics | SchemeError]:
+) -> dict[tuple[Choice, StatisticsColumn], LineStatistics | SchemeError]:
     """Score the selected lines; where none of this output was selected, the value is the error.
 
     Raises SchemeError where no output could have such a line, and MalformedLineError.
     """
     for selection in selections.values():
         selection.finish()
-    tables: dict[tuple[Choice, Column], LineStatistics | SchemeError] = {}
+    tables: dict[tuple[Choice, StatisticsColumn], LineStatistics | SchemeError] = {}
     for plan in plans:
         if plan.choice is None or (plan.choice, plan.column) in tables:
             continue
@@ -257,7 +257,7 @@ def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:
 class ScoreWork:
     """Scores blocks for each of some columns, with the names of the metrics that are made from each."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[StatisticsColumn, ...]
     names: tuple[tuple[str, ...], ...]
     expected_path: str
 

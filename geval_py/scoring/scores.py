@@ -8,10 +8,9 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
-from geval_py.reading.features import ItemFilter
 from geval_py.reading.items import InputText, ItemColumns, ScoredItem, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
@@ -21,10 +20,13 @@ from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.text import named, shown, visible
 from geval_py.version import __version__
 
+if TYPE_CHECKING:
+    from geval_py.reading.features import ItemFilter
+
 Line = TypeVar("Line")  # a text or an item
 
 
-class Interval(Protocol):
+class ScoreInterval(Protocol):
     """The interval of a score, as it is shown."""
 
     @property
@@ -38,7 +40,7 @@ class Interval(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
-IntervalOf: TypeAlias = "Callable[[MetricScore], Interval]"  # computes a score's interval
+IntervalOf: TypeAlias = "Callable[[MetricScore], ScoreInterval]"  # computes a score's interval
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from geval_py.reading.preparation import Preparation
 from geval_py.reading.schemes import EvaluationScheme, Flag
 from geval_py.reading.splits import Split
 from geval_py.reading.wordprobs import NUMBER
-from geval_py.scoring.metrics.base import Column, LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics, StatisticsColumn
 from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn
 from geval_py.text import split_words
 
@@ -81,7 +81,7 @@ class SelectedLines:
         self.line_numbers = array("q", (self.line_numbers[n] for n in order))
         self._items = [self._items[n] for n in order]
 
-    def statistics(self, column: Column, split: Split, output: Output) -> LineStatistics:
+    def statistics(self, column: StatisticsColumn, split: Split, output: Output) -> LineStatistics:
         """Score the selected lines; raises SchemeError if there are none, and MalformedLineError."""
         if not self.line_numbers:
             path = output.path if self.filter.is_of_outputs else ""
@@ -95,7 +95,7 @@ class SelectedLines:
             raise
 
 
-def beside_input(column: Column, inputs: Sequence[str]) -> Column:
+def beside_input(column: StatisticsColumn, inputs: Sequence[str]) -> StatisticsColumn:
     """Return a column that has the lines of the input, prepared as the other lines are, if it needs them."""
     if isinstance(column, PreparedColumn):
         return replace(column, column=beside_input(column.column, list(map(column.preparation, inputs))))

@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py import errors, evaluate
+from geval_py import errors
 from geval_py.scoring import kernel as flags
-from geval_py.scoring.blocks import Threads, available_cores
+from geval_py.scoring.blocks import available_cores
 from geval_py.scoring.kernel import _native, native, reference
 from geval_py.scoring.kernel import backends as kernel
 
@@ -366,63 +366,6 @@ def test_version_names_the_backend(value):
         [sys.executable, "-I", "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert run.stdout == f"geval-py 0.1.0 ({value} backend)\n"
-
-
-@pytest.fixture
-def challenge(tmp_path):
-    lines = [f"w{n % 7}:{(n % 13 + 1) / 20} x:{(n % 5) / 40} :0.1" for n in range(5000)]
-    (tmp_path / "out.tsv").write_text("".join(line + "\n" for line in lines))
-    (tmp_path / "expected.tsv").write_text("".join(f"w{n % 9}\n" for n in range(5000)))
-    return tmp_path
-
-
-def score(folder, threads, block=None):
-    from geval_py.reading.config import Task
-    from geval_py.reading.splits import locate
-    from geval_py.scoring.evaluate import evaluate_output, select_schemes
-
-    files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
-    options = Task(**files, metrics=("LogLossHashed", "Accuracy"))
-    split = locate(options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("geval_py.reading.lines.BLOCK_BYTES", block or 1 << 21)
-        return evaluate_output(
-            split, split.outputs[0], select_schemes(options), frozenset(), workers=Threads(threads), keep_texts=True
-        )
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3, 8])
-@pytest.mark.parametrize("block", [40, 1000, 100_000])
-def test_the_score_is_the_same_for_any_number_of_threads(threads, block, challenge):
-    """The same score to the last digit whatever the number of threads."""
-    want = score(challenge, 1)
-    got = score(challenge, threads, block)
-    assert got.line_losses == want.line_losses
-    assert [s.value for s in got.scores] == [s.value for s in want.scores]
-    assert list(got.read_items()) == list(want.read_items())
-
-
-@pytest.mark.parametrize("threads", [1, 2, 4])
-def test_the_first_error_wins(threads, challenge):
-    """A malformed line is reported before a later one, and before the number of lines."""
-    lines = (challenge / "out.tsv").read_text().splitlines()
-    lines[1234] = "a:x"
-    lines[4000] = "b:y"
-    (challenge / "out.tsv").write_text("\n".join(lines[:4500]))
-    with pytest.raises(errors.MalformedLineError) as caught:
-        score(challenge, threads, 500)
-    assert caught.value.line == 1235
-
-
-def test_the_native_kernel_scores_files_larger_than_a_block(challenge, monkeypatch):
-    text = (challenge / "out.tsv").read_bytes()
-    (challenge / "out.tsv").write_bytes(text * 40)
-    (challenge / "expected.tsv").write_bytes((challenge / "expected.tsv").read_bytes() * 40)
-    (challenge / "config.txt").write_text("--metric LogLossHashed")
-    (challenge / "t").mkdir()
-    for name in ("out.tsv", "expected.tsv"):
-        (challenge / name).rename(challenge / "t" / name)
-    assert evaluate(challenge, "t", keep_texts=False).line_count == 200_000
 
 
 def test_available_cores(monkeypatch):

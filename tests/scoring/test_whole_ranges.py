@@ -85,20 +85,6 @@ def test_ranges_inside_of_long_lines(output, difference, first, size, threads, f
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
 
 
-@pytest.mark.long
-@settings(PROPERTY, max_examples=examples(1000))
-@given(**shorts)
-def test_many_ranges_score_as_the_single_reader(output, difference, first, size, threads, folder):
-    scores_as_the_single_reader(output, difference, first, size, threads, folder)
-
-
-@pytest.mark.long
-@settings(PROPERTY, max_examples=examples(1000))
-@given(**longs)
-def test_many_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
-    scores_as_the_single_reader(output, difference, first, size, threads, folder)
-
-
 @pytest.mark.parametrize("bits", [4, 10])
 @pytest.mark.parametrize("size", [500, 10_000, 10_000_000])
 def test_golden_lines_in_ranges(bits, size, tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from geval_py.scoring.kernel._native import (
 
 if TYPE_CHECKING:
     from geval_py.reading.sources import ListedRows
-    from geval_py.scoring.kernel.reference import Doubles, Guesses
+    from geval_py.scoring.kernel.reference import Doubles, EntryMasses
 
 __all__ = ["count_lines", "exact_sum", "format_entries", "pack_words", "take_column"]  # as they are
 
@@ -69,12 +69,12 @@ def line_profiles(
     return _columns(columns, len(COLUMNS)), array("d", histogram)
 
 
-def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
-    from geval_py.scoring.kernel.reference import Guesses
+def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> EntryMasses:
+    from geval_py.scoring.kernel.reference import EntryMasses
 
     counts, masses, hits, rests, malformed = _native.read_guesses(outputs, expected, bits, first_line)
     _check_lines(outputs, bits, first_line, malformed)
-    return Guesses(array("q", counts), array("d", masses), hits, array("d", rests))
+    return EntryMasses(array("q", counts), array("d", masses), hits, array("d", rests))
 
 
 def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:

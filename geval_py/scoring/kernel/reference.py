@@ -266,7 +266,7 @@ def logarithm_loss(values: Sequence[float], hits: Sequence[float], rests: Sequen
     )
 
 
-class Guesses(NamedTuple):
+class EntryMasses(NamedTuple):
     """The entries of a block of lines, in order, without the rest.
 
     ``counts`` is the number of entries of each line (of a vector: its buckets); ``masses`` are the normalised masses
@@ -280,7 +280,7 @@ class Guesses(NamedTuple):
     rests: array[float]
 
 
-def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> Guesses:
+def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> EntryMasses:
     """Read the entries of a block of output lines; arguments and errors are those of :func:`hashed_losses`."""
     counts, masses, rests = array("q"), array("d"), array("d")
     hits = bytearray()
@@ -301,7 +301,7 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
         masses.extend(of_line)
         rests.append(rest)
         hits.extend(one == bucket for one in buckets)
-    return Guesses(counts, masses, bytes(hits), rests)
+    return EntryMasses(counts, masses, bytes(hits), rests)
 
 
 def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:

@@ -145,7 +145,9 @@ def split_bits(name: str) -> tuple[str, int]:
     return match[1], int(match[2].lstrip("0")[:9] or "0")  # nine digits are far too many bits already
 
 
-def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> base.Column:
+def column_of(
+    metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None
+) -> base.StatisticsColumn:
     """Return the column of statistics that a metric is made from, of prepared lines if there is a preparation.
 
     ``vocabulary`` is for the metrics that need one; it is prepared as the lines are. Raises MissingPackageError.

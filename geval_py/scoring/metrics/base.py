@@ -39,7 +39,7 @@ Formula: TypeAlias = Callable[[Sequence[Any], Any], Any]
 CorpusScore: TypeAlias = "Callable[[Sequence[LineStatistics]], Callable[[NDArray[np.intp]], float]]"
 
 
-class Column(Protocol):
+class StatisticsColumn(Protocol):
     """A way to turn lines into statistics. Columns are hashable; equal ones give equal statistics."""
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
@@ -161,7 +161,7 @@ class Metric:
     """
 
     name: str
-    column: Column
+    column: StatisticsColumn
     measure: Measure
     summary: str
     _: KW_ONLY

@@ -12,7 +12,7 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.wordprobs import NO_DIGIT, NUMBER, TEXT_AFTER_NUMBER, parse_number
-from geval_py.scoring.metrics.base import Column, LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics, StatisticsColumn
 from geval_py.text import split_words
 
 Parse: TypeAlias = Callable[[str, int], Any]  # reads a line with its number; raises MalformedLineError
@@ -59,7 +59,7 @@ class RowColumn:
 class PreparedColumn:
     """Another column, of lines that a preparation has changed; the lines keep their numbers."""
 
-    column: Column
+    column: StatisticsColumn
     preparation: Preparation
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
