@@ -243,6 +243,16 @@ def test_infinite_losses_are_counted_and_set_aside(challenge):
     )
 
 
+@pytest.mark.parametrize("names", [("one", "two"), ("two", "one")])
+def test_one_failure_more_is_no_gain(names, challenge):
+    write(challenge, "out-model=two.tsv", ["zebra:1", *guess(lambda n: 0.9)[1:]])
+    compared = compare(evaluations(challenge, *names), samples=100)
+    assert [(system.name, system.infinite) for system in compared.systems] == [
+        ("out-model=one.tsv", 0), ("out-model=two.tsv", 1),
+    ]  # fmt: skip
+    assert {(system.difference, system.p_randomisation) for system in compared.systems} == {(None, None)}
+
+
 def test_a_difference_against_the_one_that_fails_is_shown(challenge):
     lines = guess(lambda n: 0.05)
     lines[3] = lines[7] = "zebra:1"

@@ -66,6 +66,16 @@ def test_lines_that_a_seed_makes_infinite_are_left_out(tmp_path):
     assert str(alone).endswith("out.tsv: there is no line that is finite under all seeds.")
 
 
+def test_a_line_that_only_seeds_not_tried_make_infinite_is_left_out(tmp_path):
+    """Its word has no mass of its own: it shared a bucket with another under each seed that was tried."""
+    seeds = range(1, 4)
+    word = next(
+        word for word in map(str, range(100)) if not any(hashed_log_losses(["a:1"], [word], 1, n)[0] for n in seeds)
+    )
+    found = luck(evaluated(tmp_path, ["a:1", "a:0.5 :0.5"], [word, "a"], "LogLossHashed1"), seeds=2)
+    assert (found.lines, found.left_out) == (1, 1)
+
+
 def test_where_nothing_scatters(tmp_path):
     found = luck(evaluated(tmp_path, [":1", ":1"], ["a", "b"]), seeds=3)
     assert found.z is None

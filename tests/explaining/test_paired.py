@@ -356,6 +356,17 @@ def test_many_lines_are_compared_without_samples(many, monkeypatch):
         assert getattr(computed, p_value) == pytest.approx(getattr(drawn, p_value), abs=0.04)
 
 
+def test_many_lines_of_documents_are_exchanged_by_document(many):
+    """Twelve documents that differ by more than their lines do: their signs are what may be otherwise."""
+    documents = np.arange(30_000) // 2500
+    shifted = many + np.stack([np.zeros(30_000), np.where(documents % 3, 0.05, -0.09)], axis=1)
+    tested = sample_of(LOG_LOSS, list(map(statistics, shifted.T)), documents)
+    sums = np.bincount(documents, shifted[:, 1] - shifted[:, 0])
+    signs = np.array(list(product([-1, 1], repeat=12)))
+    exact = np.mean(np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9)
+    assert p_randomisation(tested, 20_000, 1) == monte_carlo(exact, 20_000)
+
+
 def test_one_line_of_many_that_decides_is_exchanged(many):
     """A sum of which a single line is much is not nearly normal: here its sign decides, so p is above a half."""
     losses = np.vstack([many, [[1e6, 0.0]]])
