@@ -10,6 +10,7 @@ from tables import PARSERS, TABLES, fill, options, without_tables
 
 import geval_py
 from geval_py.board import settings
+from geval_py.board.strict_yaml import readers_of
 from geval_py.cli.commands import COMMANDS
 from geval_py.errors import GevalError
 from geval_py.scoring.metrics import METRICS
@@ -185,7 +186,7 @@ def test_is_spoken_of_in_docs(name):
 
 
 KEYS = [
-    name for fields in ("FIELDS", "TEST_FIELDS", "PHASE_FIELDS", "LIMIT_FIELDS") for name in getattr(settings, fields)
+    name for kind in (settings.Settings, settings.Test, settings.Phase, settings.Limits) for name in readers_of(kind)
 ]
 
 

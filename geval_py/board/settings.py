@@ -102,8 +102,8 @@ def _moment(node: yaml.Node, document: Document) -> datetime:
 
 def _share(node: yaml.Node, document: Document) -> float:
     """Read a percentage, such as 30 %."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", strict_yaml.text(node, document))
-    share = float(found[1]) / 100 if found else 0.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", strict_yaml.text(node, document))
+    share = float(match[1]) / 100 if match else 0.0
     if not 0 < share < 1:
         raise WrongValueError("is a percentage between 0 % and 100 %, such as 30 %")
     return share
@@ -388,8 +388,8 @@ def can_be_split(metric: str) -> bool:
     (True, False, False)
     """
     (scheme,) = parse_schemes(metric)
-    found = find_metric(scheme.metric)
-    return found.is_of_words and found.measure.of_losses and not scheme.selecting_flags
+    kind = find_metric(scheme.metric)
+    return kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags
 
 
 def metrics_of(settings: Settings, test: Test) -> tuple[str, ...]:
@@ -414,8 +414,8 @@ def uninformed_score(metric: str) -> float | None:
     (1024.0, None)
     """
     (scheme,) = parse_schemes(metric)
-    found = find_metric(scheme.metric)
-    return None if found.bits is None else round(found.measure.formula((found.bits * math.log(2),), 1), 12)
+    kind = find_metric(scheme.metric)
+    return None if kind.bits is None else round(kind.measure.formula((kind.bits * math.log(2),), 1), 12)
 
 
 def names_of(metrics: tuple[str, ...]) -> tuple[str, ...]:

@@ -100,11 +100,11 @@ def run_submit(given: argparse.Namespace) -> int:
         sys.stdout.write(json_text(json.loads(sent["receipt"])))
         return 0
     pause = PAUSE_SECONDS
-    while not (found := _ask(Request(f"{base}/api/uploads/{quote(str(sent['number']))}"), token)).get("settled"):
+    while not (upload := _ask(Request(f"{base}/api/uploads/{quote(str(sent['number']))}"), token)).get("settled"):
         time.sleep(pause)
         pause = min(pause * 1.3, LONGEST_PAUSE)
-    sys.stdout.writelines(f"{visible(line)}\n" for line in _told(found, base))
-    return int(found["state"] not in FINE)
+    sys.stdout.writelines(f"{visible(line)}\n" for line in _told(upload, base))
+    return int(upload["state"] not in FINE)
 
 
 def _address(url: str) -> str:
@@ -150,8 +150,8 @@ def _check(path: str) -> None:
 
     is_folder = os.path.isdir(path)
     paths = [os.path.join(path, *one.split("/")) for one in _members(path) if "/" in one] if is_folder else [path]
-    found = [one for one in targets.find_targets(paths) if isinstance(one, targets.Target)]
-    report = check_targets(found, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
+    outputs = [one for one in targets.find_targets(paths) if isinstance(one, targets.Target)]
+    report = check_targets(outputs, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
     if report.status:
         shown = problem_formats.render(report, "text", colour=shows_colours(sys.stderr), width=width_of(sys.stderr))
         sys.stderr.write(shown)
@@ -200,7 +200,7 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
     request.add_header("Authorization", f"Bearer {token}")
     try:
         with build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
-            found = json.load(answer)
+            document = json.load(answer)
     except HTTPError as error:
         reason = f"the board answers with status {error.code}"
         with error, suppress(ValueError, KeyError, TypeError, OSError):
@@ -210,9 +210,9 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
         raise SubmitError(reason=f"the board does not answer ({error.reason})") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise SubmitError(reason=f"the board's answer cannot be read ({type(error).__name__})") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise SubmitError(reason="the board's answer is not that of a geval board")
-    return found
+    return document
 
 
 def _send(url: str, token: str, path: str) -> dict[str, Any]:
@@ -222,10 +222,10 @@ def _send(url: str, token: str, path: str) -> dict[str, Any]:
         request = Request(url, data=body, method="PUT")
         request.add_header("Content-Length", str(size))
         request.add_header("Content-Type", "application/octet-stream")
-        found = _ask(request, token)
-    if not {"number", "receipt", "note"} <= found.keys():
+        answer = _ask(request, token)
+    if not {"number", "receipt", "note"} <= answer.keys():
         raise SubmitError(reason="the board's answer is not that of a geval board")
-    return found
+    return answer
 
 
 class _Watched:
@@ -240,25 +240,25 @@ class _Watched:
         return data
 
 
-def _told(found: dict[str, Any], base: str) -> Iterator[str]:
-    reason = f": {found['reason']}" if found.get("reason") else ""
-    problems = found.get("problems") or []
-    yield f"{found['code'] or found['number']}  {found['state']}{reason}"
-    if found.get("dry") and (problems or found["state"] in FINE):
+def _told(upload: dict[str, Any], base: str) -> Iterator[str]:
+    reason = f": {upload['reason']}" if upload.get("reason") else ""
+    problems = upload.get("problems") or []
+    yield f"{upload['code'] or upload['number']}  {upload['state']}{reason}"
+    if upload.get("dry") and (problems or upload["state"] in FINE):
         yield f"  trial    {counted(len(problems), 'problem') if problems else 'no problems'}"
     for problem in problems:
         place = (problem.get("places") or [{}])[0]
         where = ":".join(str(part) for part in (problem.get("path"), place.get("line"), place.get("column")) if part)
         yield f"  {where}  {problem.get('summary', '')} [{problem.get('rule', '')}]"
-    yield f"  arrived  {found['arrived']}"
-    for one in found.get("scores") or []:
+    yield f"  arrived  {upload['arrived']}"
+    for one in upload.get("scores") or []:
         score = "the board shows none now" if one["score"] == NOT_SHOWN else f"{one['metric']} {one['score']}"
         yield f"  score    {one['test']}: {score}{LADDER if one['ladder'] else ''}"
-    if found.get("charge"):
-        yield f"  quota    counts as {found['cost']}: {found['charge']}"
-    quota = found.get("quota") or {}
+    if upload.get("charge"):
+        yield f"  quota    counts as {upload['cost']}: {upload['charge']}"
+    quota = upload.get("quota") or {}
     if quota.get("allowed"):
         left = max(quota["allowed"] - quota["used"], 0)
         yield f"  left     {left} of {counted(quota['allowed'], 'submission')} of {quota['day']} ({quota['zone']})"
-    if found.get("code"):
-        yield f"  page     {base}/submissions/{found['code']}.html"
+    if upload.get("code"):
+        yield f"  page     {base}/submissions/{upload['code']}.html"

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import combinations, groupby, islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, insert, select, update
@@ -143,9 +143,9 @@ def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
         connection.execute(delete(rungs))
         connection.execute(update(board).values(disclosed_with=order.made_with(settings, now)))
     wanted: dict[int, _Shown] = {}
-    for phase, of in settings.by_phase.items():
-        for test in of.tests:
-            wanted |= _shown_in(connection, of, phase, test, now)
+    for phase, own in settings.by_phase.items():
+        for test in own.tests:
+            wanted |= _shown_in(connection, own, phase, test, now)
     d, e = disclosures.c, evaluations.c
     stored: dict[int, dict[str, int]] = {}
     for output, metric, evaluation in connection.execute(select(d.output_id, d.metric, d.evaluation_id)):
@@ -203,14 +203,14 @@ def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test
     the first variant with a score stands in its place, so that nobody learns which one is the best.
     """
     part, is_decided = settings.part_of(test, phase, now), settings.is_decided(test, phase, now)
-    found = list(_scored_outputs(connection, settings, phase, test, part))
+    candidates = list(_scored_outputs(connection, settings, phase, test, part))
     digits = settings.digits_of(test, now)
     if is_decided and settings.finals:
         final = _final_submissions(connection, settings, _scored_outputs(connection, settings, phase, test, PUBLIC))
-        found = [one for one in found if one.submission in final]
-    firsts = steps = found
+        candidates = [one for one in candidates if one.submission in final]
+    firsts = steps = candidates
     if test.show == BEST:
-        groups = [list(group) for _, group in groupby(found, key=lambda one: one.submission)]
+        groups = [list(group) for _, group in groupby(candidates, key=lambda one: one.submission)]
         firsts = [next((one for one in group if one.score is not None), group[0]) for group in groups]
         steps = [min(group, key=partial(_rank, settings, digits.score)) for group in groups]
     climbs = test.ladder and digits.score and not is_decided
@@ -240,12 +240,12 @@ def _final_submissions(connection: Connection, settings: Settings, public: Itera
     }
     by_climber: dict[int, dict[int, tuple[bool, bool, float]]] = {}
     for output in public:
-        of, rank = by_climber.setdefault(output.climber, {}), _rank(settings, MAX_DIGITS, output)
-        of[output.submission] = min(rank, of.get(output.submission, rank))
+        ranks, rank = by_climber.setdefault(output.climber, {}), _rank(settings, MAX_DIGITS, output)
+        ranks[output.submission] = min(rank, ranks.get(output.submission, rank))
     final: set[int] = set()
-    for of in by_climber.values():
-        own = sorted((one for one in of if one in named), key=lambda one: (named[one], one))
-        final.update((own or sorted(of, key=of.__getitem__))[: settings.finals])
+    for ranks in by_climber.values():
+        own = sorted((one for one in ranks if one in named), key=lambda one: (named[one], one))
+        final.update((own or sorted(ranks, key=ranks.__getitem__))[: settings.finals])
     return final
 
 
@@ -268,17 +268,19 @@ def _scored_outputs(
         .order_by(submissions.c.arrived, submissions.c.id, scores.c.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)
-    rows = {output: list(of) for output, of in groupby(connection.execute(query), key=lambda row: row.output_id)}
-    found = {
-        output: {row.metric: PartScore(row.evaluation_id, row.score) for row in of} for output, of in rows.items()
+    rows = {output: list(own) for output, own in groupby(connection.execute(query), key=lambda row: row.output_id)}
+    scores_of = {
+        output: {row.metric: PartScore(row.evaluation_id, row.score) for row in own} for output, own in rows.items()
     }
     if part:
         from geval_py.board.ranking.parts import part_scores
 
-        wholes = {output: {metric: one.evaluation for metric, one in of.items()} for output, of in found.items()}
-        found = part_scores(connection, settings, test, part, wholes)
+        wholes = {
+            output: {metric: one.evaluation for metric, one in own.items()} for output, own in scores_of.items()
+        }
+        scores_of = part_scores(connection, settings, test, part, wholes)
     for output, (first, *_) in rows.items():
-        scored = found[output]
+        scored = scores_of[output]
         score = scored[settings.metric].score if settings.metric in scored else None
         yield _Output(
             id=output,
@@ -394,14 +396,12 @@ def complete(connection: Connection, settings: Settings, now: datetime) -> None:
         connection.execute(delete(comparisons))
         connection.execute(update(board).values(compared_with=order.P_VALUES))
     by = order.GROUPINGS[settings.entries]
-    for phase, of in settings.by_phase.items():
-        for test in of.tests:
-            if of.digits_of(test, now).score:
-                ranking = order.entries(connection, of, test.name, phase, by)
+    for phase, own in settings.by_phase.items():
+        for test in own.tests:
+            if own.digits_of(test, now).score:
+                ranking = order.entries(connection, own, test.name, phase, by)
                 placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
                 ids = set(islice(placed, order.MAX_COMPARED))
-                if not order.are_compared(connection, of, ids):
-                    stored = select(comparisons.c.one_id, comparisons.c.other_id).where(order.are_among(of, ids))
-                    pairs = {(one, other) for one, other in connection.execute(stored)}
-                    missing = [pair for pair in combinations(sorted(ids), 2) if pair not in pairs]
-                    connection.execute(insert(comparisons), list(compare_pairs(connection, of, missing)))
+                missing = order.missing_pairs(connection, own, ids)
+                if missing:
+                    connection.execute(insert(comparisons), list(compare_pairs(connection, own, missing)))

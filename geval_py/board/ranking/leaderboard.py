@@ -88,19 +88,19 @@ def standings_on(
 ) -> Standings:
     """Return the leaderboard as a transaction sees it; its scores must be disclosed already."""
     in_phase, notes = _present_phase(connection, settings, test, now) if phase is None else (phase, [])
-    of = settings.in_phase(_known("phase", in_phase, settings.phase_names))
-    tests = {one.name: one for one in of.tests}
+    own = settings.in_phase(_known("phase", in_phase, settings.phase_names))
+    tests = {one.name: one for one in own.tests}
     name = _known("test", test or next(iter(tests)), [one.name for one in settings.tests])
     if name not in tests:
         message = f"the phase `{visible(in_phase)}` does not rank `{visible(name)}`"
         raise UsageError(message=f"{message}\n  it ranks {visible(', '.join(tests))}")
     shown = tests[name]
-    of = replace(of, also=metrics_of(of, shown)[1:])
+    own = replace(own, also=metrics_of(own, shown)[1:])
     by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
-    digits = of.digits_of(shown, now)
+    digits = own.digits_of(shown, now)
     named = zip(settings.metrics, names_of(settings.metrics), strict=True)
-    names = tuple(name for metric, name in named if metric in of.metrics)
-    rows = order.entries(connection, of, name, in_phase, by)
+    names = tuple(name for metric, name in named if metric in own.metrics)
+    rows = order.entries(connection, own, name, in_phase, by)
     entries = [_entry(row, names[1:], shown=digits.score > 0) for row in rows]
     floor = None if shown.visible else uninformed_score(settings.metric)
     if digits.score and by == order.GROUPINGS[settings.entries]:
@@ -138,9 +138,9 @@ def _present_phase(
     """Return the phase shown by default: the last one until now that ranks the test; and notes for people."""
 
     def has_entries(phase: str) -> bool:
-        of = settings.in_phase(phase)
-        tests = (one.name for one in of.tests if test in (None, one.name))
-        return any(order.entries(connection, of, name, phase, order.SUBMISSION) for name in tests)
+        own = settings.in_phase(phase)
+        tests = (one.name for one in own.tests if test in (None, one.name))
+        return any(order.entries(connection, own, name, phase, order.SUBMISSION) for name in tests)
 
     until = settings.phase_names[: settings.phase_names.index(settings.phase_of(now)) + 1]
     ranking = [name for name in until if test is None or settings.in_phase(name).test(test) is not None]
@@ -247,10 +247,10 @@ def page_columns(standings: Standings) -> list[EntryColumn]:
 def legend(standings: Standings) -> Iterator[str]:
     """Explain a leaderboard in sentences."""
     phase = f", {standings.phase}" if standings.phase else ""
-    of = {"submitter": "a submitter", "submission": "a submission", "tag": "a submitter and tag"}[standings.by]
+    whose = {"submitter": "a submitter", "submission": "a submission", "tag": "a submitter and tag"}[standings.by]
     yield visible(
         f"{standings.metric} ({standings.unit}, {standings.direction} is better) of {standings.test}{phase}; "
-        f"the best of {of}."
+        f"the best of {whose}."
     )
     if not standings.digits:
         yield "No score is shown before the last deadline."

@@ -116,10 +116,10 @@ def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]
         by_lines: dict[int, list[Any]] = {}
         for row in connection.execute(query.where(outputs.c.test == test.name).limit(MAX_OUTPUTS)):
             by_lines.setdefault(row.lines, []).append(row)
-        found = [pair for rows in by_lines.values() for pair in _alike(test.name, rows, tolerance)]
-        found.sort(key=lambda pair: (pair.same / pair.lines, pair.correlation), reverse=True)
+        pairs = [pair for rows in by_lines.values() for pair in _alike(test.name, rows, tolerance)]
+        pairs.sort(key=lambda pair: (pair.same / pair.lines, pair.correlation), reverse=True)
         seen: set[tuple[str, str]] = set()
-        for pair in found:
+        for pair in pairs:
             if (pair.one, pair.other) not in seen and len(seen) < MAX_PAIRS:
                 seen.add((pair.one, pair.other))
                 yield pair

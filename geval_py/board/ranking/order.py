@@ -18,6 +18,7 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import combinations
 from typing import Any
 
 import sqlalchemy as sa
@@ -113,7 +114,7 @@ def entries(connection: Connection, settings: Settings, test: str, phase: str, b
 
 def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | None]:
     """Return the deadline before a phase and its own; None for a missing one."""
-    deadlines = [None, *(of.until for of in settings.phases), None]
+    deadlines = [None, *(one.until for one in settings.phases), None]
     number = settings.phase_names.index(phase)
     return deadlines[number], deadlines[number + 1]
 
@@ -133,11 +134,11 @@ def made_with(settings: Settings, now: datetime) -> str:
             test.ladder and [test.clip, test.step, ERRORS],
             test.show,
             test.visible,
-            test.split and [test.split, test.documents, of.part_of(test, name, now), settings.finals],
+            test.split and [test.split, test.documents, own.part_of(test, name, now), settings.finals],
         ]
-        for name, of in settings.by_phase.items()
-        for test in of.tests
-        for digits in (of.digits_of(test, now),)
+        for name, own in settings.by_phase.items()
+        for test in own.tests
+        for digits in (own.digits_of(test, now),)
     ]
     phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
     return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed, P_VALUES])
@@ -147,6 +148,19 @@ def are_compared(connection: Connection, settings: Settings, evaluations: Collec
     """Whether all pairs of some evaluations were compared, with the samples and the seed of the settings."""
     query = select(func.count()).select_from(comparisons).where(are_among(settings, evaluations))
     return connection.execute(query).scalar() == len(evaluations) * (len(evaluations) - 1) // 2
+
+
+def missing_pairs(connection: Connection, settings: Settings, evaluations: Collection[int]) -> list[tuple[int, int]]:
+    """Return the pairs of some evaluations that were not compared; usually those with a new evaluation."""
+    c, among = comparisons.c, are_among(settings, evaluations)
+    number = connection.execute(select(func.count()).select_from(comparisons).where(among)).scalar()
+    ids = select(c.one_id).where(among).union(select(c.other_id).where(among))
+    old = set(connection.execute(ids).scalars())
+    pairs = combinations(sorted(evaluations), 2)
+    if number == len(old) * (len(old) - 1) // 2:  # all pairs of old ones: there may be too many to read
+        return [] if len(old) == len(evaluations) else [pair for pair in pairs if not old.issuperset(pair)]
+    stored = {tuple(row) for row in connection.execute(select(c.one_id, c.other_id).where(among)).all()}
+    return [pair for pair in pairs if pair not in stored]
 
 
 def p_values(

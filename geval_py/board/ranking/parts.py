@@ -64,7 +64,7 @@ def part_scores(
     Raises the errors of :func:`geval_py.board.references.documents_of`.
     """
     e, metrics = evaluations.c, metrics_of(settings, test)
-    ids = sorted({of[metric] for of in wholes.values() for metric in metrics if metric in of})
+    ids = sorted({own[metric] for own in wholes.values() for metric in metrics if metric in own})
     rows: dict[int, Row[Any]] = {}
     for start in range(0, len(ids), AT_A_TIME):
         columns = (e.id, *(e[name] for name in KEY), e.signature, e.lines, e.made)
@@ -82,25 +82,25 @@ def part_scores(
         tuple(getattr(row, name) for name in KEY): PartScore(row.id, row.score) for row in connection.execute(query)
     }
     places_of = cache(partial(_places, settings, test, part))
-    found: dict[int, dict[str, PartScore]] = {}
-    for output, of in wholes.items():
-        found[output] = {}
-        for metric in (metric for metric in metrics if metric in of):
-            key, ranking = keys[of[metric]], of.get(settings.metric)
+    by_output: dict[int, dict[str, PartScore]] = {}
+    for output, own in wholes.items():
+        by_output[output] = {}
+        for metric in (metric for metric in metrics if metric in own):
+            key, ranking = keys[own[metric]], own.get(settings.metric)
             if key not in known and ranking is not None:
                 lines = rows[ranking].lines
                 losses = connection.execute(select(e.losses).where(e.id == ranking)).scalar_one()
                 places = places_of(lines)
                 if losses is not None and places:
                     statistics = LineStatistics(unpack(losses, lines)).only(places)
-                    scored = _scored(settings, rows[of[metric]], statistics, is_ranking=of[metric] == ranking)
+                    scored = _scored(settings, rows[own[metric]], statistics, is_ranking=own[metric] == ranking)
                     names = ("signature", "lines", "score", "low", "high", "losses")
                     values = dict(zip(KEY, key, strict=True)) | {name: getattr(scored, name) for name in names}
-                    new = insert(evaluations).values(**values, made=rows[of[metric]].made).returning(e.id)
+                    new = insert(evaluations).values(**values, made=rows[own[metric]].made).returning(e.id)
                     known[key] = PartScore(int(connection.execute(new).scalar_one()), scored.score)
             if key in known:
-                found[output][metric] = known[key]
-    return found
+                by_output[output][metric] = known[key]
+    return by_output
 
 
 def _places(settings: Settings, test: Test, part: str, lines: int) -> list[int]:

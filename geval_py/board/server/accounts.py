@@ -133,10 +133,10 @@ def account(connection: Connection, account_id: int | None) -> Account | None:
 
 def account_named(connection: Connection, name: str) -> Account:
     """Return the account with a name; raises RefusedError."""
-    found = _account(connection, accounts.c.key == folded(name))
-    if found is None:
+    match = _account(connection, accounts.c.key == folded(name))
+    if match is None:
         raise RefusedError(reason=f"there is no account `{visible(name)}`")
-    return found
+    return match
 
 
 def all_accounts(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
@@ -246,17 +246,17 @@ def _new_account(
     values = {"key": folded(name), "name": name, "email": email, "role": role, "owner": owner}
     values |= {"submitter_id": submitter_id, "made": now.astimezone(UTC)}
     made = connection.execute(insert(accounts).values(values).returning(accounts.c.id)).scalar_one()
-    found = account(connection, made)
-    if found is None:
+    new = account(connection, made)
+    if new is None:
         raise AssertionError("an account that was just made is there")
-    return found
+    return new
 
 
 def team_id(connection: Connection, name: str) -> int:
     """Return the id of the submitter with a name, or one that looks like it; without any, make one."""
-    found = find_submitter(connection, name, folded(name))
-    if found is not None:
-        return int(found.id)
+    submitter = find_submitter(connection, name, folded(name))
+    if submitter is not None:
+        return int(submitter.id)
     new = {"key": folded(name), "name": escape_unstorable(name)}
     return int(connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one())
 
@@ -273,28 +273,28 @@ def identified(connection: Connection, who: Identity, signed_in: int | None, now
     condition = (identities.c.issuer == who.issuer, identities.c.subject == who.subject)
     known = connection.execute(select(identities.c.account_id).where(*condition)).scalar()
     if known is not None:
-        found = account(connection, known)
-        if found is None:
+        match = account(connection, known)
+        if match is None:
             raise RefusedError(reason=CLOSED)
-        return found
-    found = account(connection, signed_in) if signed_in is not None else None
-    if found is None and who.email:
+        return match
+    match = account(connection, signed_in) if signed_in is not None else None
+    if match is None and who.email:
         email = who.email.lower()
         query = select(accounts.c.id, accounts.c.disabled).where(func.lower(accounts.c.email) == email)
         rows = connection.execute(query).all()
         if len(rows) == 1:
-            found = account(connection, rows[0].id)
-            if found is None:
+            match = account(connection, rows[0].id)
+            if match is None:
                 raise RefusedError(reason=CLOSED)
         else:
             is_open = secrets.c.kind == INVITATION, secrets.c.used.is_(None), secrets.c.expires >= now.astimezone(UTC)
             invited = select(secrets).where(*is_open, secrets.c.account_id.is_(None)).order_by(secrets.c.made.desc())
             theirs = (row for row in connection.execute(invited).all() if row.data["email"].lower() == email)
             row = next(theirs, None)
-            found = None if row is None else _accept(connection, row, now)
-    if found is not None:
-        _remember(connection, who, found, now)
-    return found
+            match = None if row is None else _accept(connection, row, now)
+    if match is not None:
+        _remember(connection, who, match, now)
+    return match
 
 
 def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Account:
@@ -305,13 +305,13 @@ def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Ac
     check_name(name)
     if find_submitter(connection, name, folded(name)) is not None:
         raise RefusedError(reason=f"there is a team `{visible(name)}` already; choose another name")
-    found = _new_account(connection, name, who.email, SUBMITTER, name, owner=True, now=now)
-    _remember(connection, who, found, now)
-    return found
+    new = _new_account(connection, name, who.email, SUBMITTER, name, owner=True, now=now)
+    _remember(connection, who, new, now)
+    return new
 
 
-def _remember(connection: Connection, who: Identity, found: Account, now: datetime) -> None:
-    values = {"issuer": who.issuer, "subject": who.subject, "account_id": found.id}
+def _remember(connection: Connection, who: Identity, owner: Account, now: datetime) -> None:
+    values = {"issuer": who.issuer, "subject": who.subject, "account_id": owner.id}
     connection.execute(insert(identities).values(**values, made=now.astimezone(UTC)))
 
 

@@ -84,10 +84,10 @@ def own_upload(request: Request) -> tuple[Account, uploads.UploadView]:
     account = server.account(request)
     with server.board().reading() as connection:
         number = request.path_params["number"]
-        found = uploads.uploads_of(connection, account.submitter_id or 0, number=number)
-    if not found:
+        own = uploads.uploads_of(connection, account.submitter_id or 0, number=number)
+    if not own:
         raise HTTPException(404, "There is no such upload of your team.")
-    return account, found[0]
+    return account, own[0]
 
 
 def upload_page(request: Request) -> Response:

@@ -90,12 +90,12 @@ def slugs(names: Sequence[str]) -> list[str]:
     >>> slugs(["test-A", "Test A", "../x"])
     ['test-A', 'Test-A-2', 'x']
     """
-    found: list[str] = []
+    made: list[str] = []
     for number, name in enumerate(names, start=1):
         slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60] or str(number)
-        taken = {other.lower() for other in found}
-        found.append(slug if slug.lower() not in taken else f"{slug}-{number}")
-    return found
+        taken = {other.lower() for other in made}
+        made.append(slug if slug.lower() not in taken else f"{slug}-{number}")
+    return made
 
 
 # Writing: the new folder is written beside the old one, and takes its place when it is whole

@@ -37,8 +37,8 @@ def _best_score(settings: Settings, outputs: Iterable[OutputView], test: str, di
     """Return the best shown score of a submission's outputs for a test; a dash if none is shown."""
     best = min if measure_of(settings.metric).direction == "lower" else max
     metric = names_of(settings.metrics)[0]
-    found = (output.figures.get(metric) for output in outputs if output.test == test)
-    values = [figures.value for figures in found if figures and figures.value is not None]
+    shown = (output.figures.get(metric) for output in outputs if output.test == test)
+    values = [figures.value for figures in shown if figures and figures.value is not None]
     return rendering.figure(best(values, default=None), digits.score)
 
 
@@ -52,12 +52,10 @@ def shown_scores(
     """
     if not order.is_disclosed(connection, settings, now):
         return []
-    outputs, of, metric = (
-        shown_outputs(connection, settings, code),
-        settings.at(arrived),
-        names_of(settings.metrics)[0],
-    )
-    scores = {test: _best_score(settings, outputs, test.name, of.digits_of(test, now)) for test in of.tests}
+    outputs, settings_then = shown_outputs(connection, settings, code), settings.at(arrived)
+    metric = names_of(settings.metrics)[0]
+    digits = {test: settings_then.digits_of(test, now) for test in settings_then.tests}
+    scores = {test: _best_score(settings, outputs, test.name, shown) for test, shown in digits.items()}
     own = {output.test for output in outputs}
     return [
         {"test": test.name, "metric": metric, "score": score, "ladder": test.ladder}

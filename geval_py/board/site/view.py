@@ -162,7 +162,7 @@ class SiteView:
         return self.phase
 
     def _has_entries(self, phase: str) -> bool:
-        return any(table.entries for (_, of), table in self.standings.items() if of == phase)
+        return any(table.entries for (_, name), table in self.standings.items() if name == phase)
 
     def front_of(self, test: str) -> str | None:
         """Return the phase of a test's first page: that of index.html, or the last one that ranks it, or None."""
@@ -177,10 +177,10 @@ class SiteView:
     @cached_property
     def by_submitter(self) -> dict[str, list[SubmissionView]]:
         """The submissions of each submitter, the latest first."""
-        found: dict[str, list[SubmissionView]] = {}
+        grouped: dict[str, list[SubmissionView]] = {}
         for one in self.submissions:
-            found.setdefault(one.submitter, []).append(one)
-        return found
+            grouped.setdefault(one.submitter, []).append(one)
+        return grouped
 
     @cached_property
     def listed_tests(self) -> tuple[Test, ...]:
@@ -256,7 +256,7 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
     phase, names = settings.phase_of(now), settings.phase_names
     until = {name: settings.in_phase(name) for name in names[: names.index(phase) + 1]}
     readme = os.path.join(settings.challenge, challenge.README_FILE)
-    tables = [(test, name, of) for name, of in until.items() for test in of.tests]
+    tables = [(test, name, own) for name, own in until.items() for test in own.tests]
 
     def advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
         """Advise on changing places; only the entries that are compared with each other."""
@@ -267,7 +267,7 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
             settings=settings,
             metrics=names_of(settings.metrics),
             phase=phase,
-            digits={(test.name, name): of.digits_of(test, now) for test, name, of in tables},
+            digits={(test.name, name): own.digits_of(test, now) for test, name, own in tables},
             standings={
                 (test.name, name): leaderboard.standings_on(connection, settings, test.name, phase=name, now=now)
                 for test, name, _ in tables

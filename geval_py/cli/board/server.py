@@ -215,8 +215,8 @@ def _listed(path: str) -> Iterator[dict[str, str]]:
     for row in reader:
         if None in row or not row["name"] or None in row.values():
             raise _CsvError(path=path, reason=f"line {reader.line_num}: it has not one value for each column")
-        found = {name: value for name, value in row.items() if value}
-        yield {"email": "", "role": SUBMITTER, **found}
+        values = {name: value for name, value in row.items() if value}
+        yield {"email": "", "role": SUBMITTER, **values}
 
 
 class _CsvError(DataError):
@@ -285,12 +285,9 @@ def run_verify_receipt(given: argparse.Namespace) -> int:
     """Run ``geval board verify-receipt``; returns the exit status, raises GevalError."""
     from geval_py.board.server import signed_receipts
 
-    found = signed_receipts.verify(given.file, read_text(given.file), given.key.strip())
-    test = f" for {found['test']}" if found["test"] else ""
-    sys.stdout.write(
-        visible(
-            f"valid: {found['submitter']} sent {found['file']}{test} of {found['bytes']} bytes to {found['board']}"
-        )
-        + f"\n  arrived  {found['arrived']}\n  sha256   {found['sha256']}\n"
-    )
+    receipt = signed_receipts.verify(given.file, read_text(given.file), given.key.strip())
+    test = f" for {receipt['test']}" if receipt["test"] else ""
+    what = f"{receipt['submitter']} sent {receipt['file']}{test} of {receipt['bytes']} bytes to {receipt['board']}"
+    moment, digest = receipt["arrived"], receipt["sha256"]
+    sys.stdout.write(f"{visible(f'valid: {what}')}\n  arrived  {moment}\n  sha256   {digest}\n")
     return 0

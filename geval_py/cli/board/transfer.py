@@ -129,6 +129,6 @@ def run_verify(given: argparse.Namespace) -> int:
     """Run ``geval board verify``; returns the exit status, raises GevalError."""
     from geval_py.board.exports import verify
 
-    found = verify(given.site, given.file)
-    sys.stdout.writelines(f"{difference}\n" for difference in found)
-    return 1 if found else 0
+    differences = verify(given.site, given.file)
+    sys.stdout.writelines(f"{difference}\n" for difference in differences)
+    return 1 if differences else 0
