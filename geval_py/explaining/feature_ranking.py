@@ -140,8 +140,8 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     least_of_pair = least if least_of_pair is None else least_of_pair
     groups: list[tuple[str, TokenTable, Places]] = []
     all_items, all_features, singles = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
-    for where in sorted(occurrences.found):
-        for of_kind in occurrences.found[where].kinds:
+    for where in sorted(occurrences.by_field):
+        for of_kind in occurrences.by_field[where].kinds:
             tokens, own_items, own_features = _frequent(of_kind, least, singles)
             all_items.append(own_items)
             all_features.append(own_features)
@@ -156,8 +156,8 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
 
     p_of_numbers: list[float] = []
     names: list[str] = []
-    for where in sorted(occurrences.found):
-        name, p, extreme = _number(where, occurrences.found[where], ranks)
+    for where in sorted(occurrences.by_field):
+        name, p, extreme = _number(where, occurrences.by_field[where], ranks)
         if name:
             all_items.append(extreme)
             all_features.append(np.full(len(extreme), singles + len(names), np.int32))
@@ -364,28 +364,33 @@ def p_of(z: Array) -> Array:
 class OnDocuments:
     """Features on documents: aligned ``features``, a ``document`` of each, and ``counts`` of its items with it.
 
-    ``pair`` is the place of each occurrence's feature and document in these.
+    ``pair`` is the place of each occurrence's feature and document in these; not used if items are documents.
     """
 
     ranked: Ranked
     documents: Documents
-    features: Integers
-    document: Integers
+    features: Integers | Places
+    document: Integers | Places
     counts: Array
-    pair: Integers
+    pair: Integers | Places
 
     @classmethod
     def of(cls, ranked: Ranked, documents: Documents) -> OnDocuments:
         """Count features on the documents of all items."""
-        keys = ranked.features * np.int64(documents.count) + documents.of_line[ranked.items]
+        document = documents.of_line.astype(np.int32)[ranked.items]
+        if documents.are_lines:  # an item has a feature at most once
+            return cls(ranked, documents, ranked.features, document, np.broadcast_to(1.0, document.shape), document)
+        keys = ranked.features * np.int64(documents.count) + document
         places, pair, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        features, document = places // documents.count, places % documents.count
-        return cls(ranked, documents, features, document, counts.astype(np.float64), pair)
+        features, of_pair = places // documents.count, places % documents.count
+        return cls(ranked, documents, features, of_pair, counts.astype(np.float64), pair)
 
     def sums(self, values: Array) -> Array:
         """Sum the values of a document's items with a feature; ``values`` has one for each item."""
-        sums: Array = np.bincount(self.pair, values[self.ranked.items], len(self.counts)).astype(np.float64)
-        return sums
+        of_occurrences = values[self.ranked.items]
+        if self.documents.are_lines:
+            return of_occurrences
+        return np.bincount(self.pair, of_occurrences, len(self.counts)).astype(np.float64)
 
     def number(self) -> Array | Integers:
         """Count the documents with each feature; NaN for pairs, and without an item."""
@@ -454,12 +459,15 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         a = -share / (1 - share)
         b = -a * mean_of_others - gain
         sizes = np.bincount(each.of_line, minlength=number).astype(np.float64)
-        totals = np.bincount(each.of_line, apart, number).astype(np.float64)
-        more = (1 - a[on.features]) * on.sums(apart) - (mean_of_others + gain + b)[on.features] * on.counts
-        usual = a[on.features] * totals[on.document] + b[on.features] * sizes[on.document]
+        totals, own = np.bincount(each.of_line, apart, number).astype(np.float64), on.sums(apart)
         both = 2 * a * b * (totals * sizes).sum()
         squares = a**2 * (totals**2).sum() + both + b**2 * (sizes**2).sum()
-        squares += np.bincount(on.features, more * (2 * usual + more), features)
+        for start in range(0, len(on.features), OCCURRENCES_AT_ONCE):
+            part = slice(start, start + OCCURRENCES_AT_ONCE)
+            place, document, count = on.features[part], on.document[part], on.counts[part]
+            more = (1 - a[place]) * own[part] - (mean_of_others + gain + b)[place] * count
+            usual = a[place] * totals[document] + b[place] * sizes[document]
+            squares += np.bincount(place, more * (2 * usual + more), features)
         half = quantile * np.sqrt(np.maximum(squares, 0) * factor) / items
         ends = (gain, gain - half, gain + half)
         falls = [np.where(np.isfinite(gain) & np.isfinite(half), -np.expm1(-end), np.nan) for end in ends]

@@ -75,16 +75,16 @@ class Occurrences:
 
     kinds: FeatureKinds
     fields: Fields
-    found: dict[Field, FieldFeatures] = field(default_factory=dict)
+    by_field: dict[Field, FieldFeatures] = field(default_factory=dict)
     count: int = 0
 
     def of_field(self, where: Field) -> FieldFeatures:
         """Return the features of a field, of which there may be none yet."""
-        if where not in self.found:
+        if where not in self.by_field:
             of_shapes = SHAPE if self.kinds.are_in_kernel else ""
             prefixes = ("", of_shapes, "", "")[: 4 if self.kinds.bigrams else 2]
-            self.found[where] = FieldFeatures([KindFeatures(f"{where}:{prefix}") for prefix in prefixes])
-        return self.found[where]
+            self.by_field[where] = FieldFeatures([KindFeatures(f"{where}:{prefix}") for prefix in prefixes])
+        return self.by_field[where]
 
     def add(self, items: Sequence[ScoredItem]) -> None:
         """Add the next items."""
@@ -130,7 +130,7 @@ class Occurrences:
 
     def extend(self, later: Occurrences) -> None:
         """Add the features of later items, which were collected elsewhere."""
-        for where, of_later in later.found.items():
+        for where, of_later in later.by_field.items():
             own = self.of_field(where)
             for of_kind, more in zip(own.kinds, of_later.kinds, strict=True):
                 names = more.table.names(array("q", range(len(more.table))))

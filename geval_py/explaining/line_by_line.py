@@ -152,27 +152,25 @@ class LineListing(formats.Listing):
         return escapes.terminal_text(text)
 
     def records(self) -> Table:
-        evaluation = self.evaluation
-        columns = items.column_names(
-            evaluation.input_width(), evaluation.split.in_header, {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}
-        )
+        own = {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}
+        columns = items.column_names(self.evaluation.input_width(), self.evaluation.split.in_header, own)
 
         def rows() -> Iterator[Sequence[object]]:
             for line in self.lines:
                 cells: list[str | None] = list(line.item.input.split("\t")) if columns else []
-                cells += [None] * (len(columns) - len(cells))
-                figures, texts = _figures(line), _texts(line)
-                yield *figures.values(), *cells, *texts.values()
+                figures, texts = _figures_and_texts(line)
+                yield *figures.values(), *cells, *[None] * (len(columns) - len(cells)), *texts.values()
 
-        figures = FIGURES if self.other is None else OTHER_FIGURES
-        return plain_table([*figures, *columns, *(TEXTS if self.other is None else OTHER_TEXTS)], rows())
+        figures, texts = (FIGURES, TEXTS) if self.other is None else (OTHER_FIGURES, OTHER_TEXTS)
+        return plain_table([*figures, *columns, *texts], rows())
 
     def documents(self) -> Iterator[dict[str, Any]]:
         fields = features.Fields(self.evaluation.split.in_header)
         for line in self.lines:
             columns = fields.split(items.ScoredItem(line.item.input, "", ""))
             cells = {field.column_name: cell for field, cell in columns if field.is_column}
-            yield {**_figures(line), "input": cells, **_texts(line)}
+            figures, texts = _figures_and_texts(line)
+            yield {**figures, "input": cells, **texts}
 
     def signatures(self) -> Iterator[str]:
         return signature_lines([self.evaluation, *([self.other] if self.other else [])])
@@ -181,18 +179,15 @@ class LineListing(formats.Listing):
         return explained_head([self.evaluation, *([self.other] if self.other else [])])
 
 
-def _figures(line: Line) -> dict[str, float | None]:
+def _figures_and_texts(line: Line) -> tuple[dict[str, float | None], dict[str, str]]:
+    _, expected, output = line.item
     if line.other is None:
-        return dict(zip(FIGURES, (line.number, line.score, line.loss), strict=True))
+        figures = dict(zip(FIGURES, (line.number, line.score, line.loss), strict=True))
+        return figures, dict(zip(TEXTS, (expected, output), strict=True))
     other = line.other
-    figures = (line.number, line.difference, line.score, line.loss, other.score, other.loss)
-    return dict(zip(OTHER_FIGURES, figures, strict=True))
-
-
-def _texts(line: Line) -> dict[str, str]:
-    if line.other is None:
-        return dict(zip(TEXTS, line.item[1:], strict=True))
-    return dict(zip(OTHER_TEXTS, (*line.item[1:], line.other.item.output), strict=True))
+    values = (line.number, line.difference, line.score, line.loss, other.score, other.loss)
+    texts = (expected, output, other.item.output)
+    return dict(zip(OTHER_FIGURES, values, strict=True)), dict(zip(OTHER_TEXTS, texts, strict=True))
 
 
 def _gap_columns(evaluation: ScoredOutput) -> tuple[int, int]:

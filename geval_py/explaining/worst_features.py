@@ -110,9 +110,9 @@ def rank_features(
     values = () if other is None else (np.array(scores, np.float64),)
     of_file, dependence = choose_documents([evaluation], documents, values=values)
     grouped = of_file and of_file.of_score(score)
-    progress_of = None if progress is None else _progress_of(progress, scores)
 
     def collected(known: Flags) -> Occurrences:
+        progress_of = None if progress is None else lambda done: progress(done, int(known.sum()))
         if workers is None or workers.is_local:
             items = compress(evaluation.read_items(), known.tolist())
             return collect(items, Fields(evaluation.split.in_header), kinds, progress_of)
@@ -132,11 +132,6 @@ def rank_features(
     if dependence is not None and dependence.documents is not None:
         return replace(features, notes=(next(dependence.notes("q is by document")),))
     return replace(features, notes=(grouped.nothing_gained,)) if grouped and grouped.are_lines else features
-
-
-def _progress_of(progress: blocks.Progress, scores: Sequence[float]) -> Callable[[int], None]:
-    known = len(scores) - sum(map(math.isnan, scores))
-    return lambda done: progress(done, known)
 
 
 def worst_features(

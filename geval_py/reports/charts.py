@@ -457,10 +457,8 @@ def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], title
         said = f"{name}: {figure(value)}{' nats' if title is None else ''}"
         parts.append(_mark("line", "rule", said, x1=at, x2=at, y1=y.end, y2=y.start, stroke=INK,
                            stroke_dasharray=DASHED))  # fmt: skip
-        reach = (value - lowest) / ((highest - lowest) or 1.0)
-        to_the_left = (not number and (title is None or reach > 0.1)) or reach > 0.7
-        above = -20 if number and to_the_left else -7  # so that two names do not overlap
-        parts.append(_unsaid(_text(at, y.end + above, name, INK, "end" if to_the_left else None)))
+        anchor = "end" if at > (x.start + x.end) / 2 else None
+        parts.append(_unsaid(_text(at, y.end - 7 - 13 * number, name, INK, anchor)))  # names do not overlap
     return _with_legend(y.start + BELOW + (13 if title is None else 0), parts, _legend_of(blocks))
 
 

@@ -210,8 +210,8 @@ def comparison_panel(report: Report) -> Panel | None:
         needed = lines_needed(first.compared, first.difference, span.half_width)
         name = short(_brief(first.name))
         sentences.append(f"To tell {name} apart in 80 % of cases takes about {needed:,} such lines.")
-    known = (of.difference_interval for of in others if of.difference_interval is not None)
-    interval = next((f", with a {interval_text(of)}" for of in known), "")
+    intervals = (one.difference_interval for one in others if one.difference_interval is not None)
+    interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows = difference_rows(comparison)
     return Panel(
         key="comparison",
@@ -570,7 +570,9 @@ def documents_panel(report: Report) -> Panel | None:
     if means_and_dealt is None or report.documents is None:
         return None
     means, dealt = means_and_dealt
-    (low, high), (dealt_low, dealt_high) = (np.exp(np.quantile(of, (0.25, 0.75))).tolist() for of in (means, dealt))
+    (low, high), (dealt_low, dealt_high) = (
+        np.exp(np.quantile(values, (0.25, 0.75))).tolist() for values in (means, dealt)
+    )
     bins = losses.bins_of(means)
     title, median = "mean loss of a document in nats", (float(np.median(means)), "median")
     return Panel(

@@ -224,9 +224,9 @@ class Report:
                 outcome = losses.Outcome(self.outcomes.codes[place])
                 yield numbers[place], exp(self.values[place]), losses.example_of(self.items[place]), outcome
             return
-        known = np.flatnonzero(~np.isnan(self.values))
+        scored = np.flatnonzero(~np.isnan(self.values))
         sign = -1.0 if self.score.greatest_first(worst=True) else 1.0
-        for place in losses.both_ends(known[np.argsort(sign * self.values[known], kind="stable")]).tolist():
+        for place in losses.both_ends(scored[np.argsort(sign * self.values[scored], kind="stable")]).tolist():
             yield numbers[place], float(self.values[place]), self.items[place], None
 
     # Honest probabilities, and what would help; of hashed metrics alone

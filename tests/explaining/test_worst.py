@@ -549,7 +549,7 @@ def test_progress_of_several_chunks(monkeypatch):
     items = [(f"c{n}\t" + "d" * (n == 6), "the" if n % 2 else "a", "x") for n in range(8)]
     seen = []
     occurrences = features.collect(items, Fields(), FeatureKinds(), seen.append)
-    assert sorted(map(str, occurrences.found)) == ["exp", "in<1>", "in<2>", "out"]
+    assert sorted(map(str, occurrences.by_field)) == ["exp", "in<1>", "in<2>", "out"]
     assert seen == [3, 6, 8]
 
 
