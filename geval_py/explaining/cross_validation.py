@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -248,11 +248,11 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
             lambda_=tuple(numbers[: len(x)]),
             nu=tuple(numbers[len(x) :]),
         )
-        return start.replace(lambda_=0.0, nu=0.0, by_line=by_line)
+        return replace(start, lambda_=0.0, nu=0.0, by_line=by_line)
     temperature = float(f"{math.exp(places.pop(0)):.4g}") if has_temperature else start.temperature
     for name, place in zip(parts, places, strict=True):  # further digits are noise of the search
         values[name] = min(max(float(f"{1.0 / (1.0 + math.exp(-place)):.4g}"), LEAST_PART), MOST_PART)
-    return start.replace(temperature=temperature, lambda_=values["lambda"], nu=values["nu"])
+    return replace(start, temperature=temperature, lambda_=values["lambda"], nu=values["nu"])
 
 
 def _logit(part: float) -> float:

@@ -9,20 +9,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from geval_py import errors, values
+from geval_py import errors
 from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.sources import can_be_reread, find_file
 from geval_py.text import named
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
-    LineMaker: TypeAlias = Callable[[Sequence[str], int], str]  # from a line of each source, and its number
-
+LineMaker: TypeAlias = Callable[[Sequence[str], int], str]  # from a line of each source, and its number
 
 DEFAULT_WORDS = 100
 ALL_WORDS = 10_000  # of train, with which tuning by line is tried: rarer ones make no difference
@@ -38,7 +35,8 @@ KEPT_ENDING = ".tuning.json"
 MOST_LABEL = 100  # characters of the names of mixed outputs
 
 
-class FrequentWords(values.Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrequentWords:
     """Words, the most frequent first, and their shares of all answers, each in (0, 1] and together at most 1."""
 
     words: tuple[str, ...] = ()
@@ -92,7 +90,8 @@ def line_figures(masses: Sequence[float], rest: float) -> tuple[float, float, fl
     )
 
 
-class ByLine(values.Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByLine:
     """How lambda and nu of a line depend on its figures.
 
     With x = (1, (figures - ``centres``) / ``scales``), they are 1 / (1 + exp(-a.x)), where a is ``lambda_`` or
@@ -142,7 +141,8 @@ def _logistic(place: float) -> float:
     return min(max(1.0 / (1.0 + math.exp(-place)), LEAST_PART), MOST_PART) if place > -700.0 else LEAST_PART
 
 
-class Parameters(values.Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
     """The parameters of tuning; the defaults change nothing. ``bits`` are those of the metric's hash.
 
     The masses of words are raised to the power 1/``temperature`` and keep their total. The part ``lambda_`` of all
@@ -291,7 +291,8 @@ def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
         raise errors.UnreadableFileError(path=path, reason=reason) from error
 
 
-class Mixing(values.Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixing:
     """The weights of outputs and, last, of the ``frequent`` words, if there are any; together they are 1.
 
     A mixture adds up the masses of each word, and the rests, by these weights. ``bits`` are those of the metric's
@@ -337,7 +338,8 @@ class Mixing(values.Value):
         }
 
 
-class Derived(values.Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
     """An output that is computed line by line from the ``sources`` and written to ``path``.
 
     ``header`` is the first name of the header line that a source may begin with. The new output has no header.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -234,7 +234,7 @@ def tune(
         step = steps.pop(0)
         kept = [name for name in taken if name == "temperature" or BY_LINE not in step]
         names = tuple(dict.fromkeys((*kept, *step)))
-        start = parameters.replace(frequent=guesses.frequent)
+        start = replace(parameters, frequent=guesses.frequent)
         fitted = cross_validation.fit(guesses, names, everything, start)
         fitted = min((fitted, start), key=lambda one: cross_validation.mean_loss(guesses.losses(one)))
         tried = np.empty(guesses.lines)

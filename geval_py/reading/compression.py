@@ -6,41 +6,32 @@ All members or frames of a file are read; truncated or damaged data is an error.
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import sys
+import zlib
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
 
-from geval_py import errors, values
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import IO, Any, Protocol
-
-    class Readable(Protocol):
-        """A stream of bytes."""
-
-        def read(self, size: int = -1, /) -> bytes | None: ...
-
-    class Decompressor(Protocol):
-        """The interface of Python's incremental decompressors."""
-
-        @property
-        def eof(self) -> bool: ...
-        @property
-        def unused_data(self) -> bytes: ...
-        @property
-        def needs_input(self) -> bool: ...
-        def decompress(self, data: bytes | memoryview, max_length: int = -1) -> bytes:
-            """Decompress some bytes of one member."""
-
+from geval_py.errors import CorruptFileError, TooLargeError
 
 COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
 
-class Compression(values.Value):
+class Readable(Protocol):
+    """A stream of bytes."""
+
+    def read(self, size: int = -1, /) -> bytes | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compression:
     """A compression: its name in messages, the ending of file names, and the possible beginnings of a file.
 
-    ``padding`` is allowed between and after members. Modules are imported only when they are needed.
+    ``padding`` is allowed between and after members.
     """
 
     name: str
@@ -48,64 +39,33 @@ class Compression(values.Value):
     magic: tuple[bytes, ...]
     padding: bytes = b""
 
-    def decompressor(self) -> tuple[Decompressor, type[Exception]]:
-        """Return a decompressor of one member, and the error that it raises."""
-        match self.name:
-            case "xz":
-                import lzma
-
-                return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError
-            case "gzip":
-                import zlib
-
-                return _Gunzip(), zlib.error
-            case "bzip2":
-                import bz2
-
-                return bz2.BZ2Decompressor(), OSError
-        zstd = zstd_module()
-        return zstd.ZstdDecompressor(), zstd.ZstdError
-
-    def compressor(self, file: IO[bytes], level: int | None = None) -> io.BufferedIOBase:
-        """Return a writer that compresses into an open file and leaves it open; equal bytes give equal files.
-
-        ``level`` is one of Zstandard; the others have their own.
-        """
-        match self.name:
-            case "xz":
-                import lzma
-
-                return lzma.LZMAFile(file, "wb")
-            case "gzip":
-                import gzip
-
-                return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
-            case "bzip2":
-                import bz2
-
-                return bz2.BZ2File(file, "wb")
-        zstd = zstd_module()
-        options = {zstd.CompressionParameter.checksum_flag: 1}
-        if level is not None:
-            options[zstd.CompressionParameter.compression_level] = level
-        stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options=options)
-        stream.write(b"")  # or a file of no bytes would have no frame, and be damaged
-        return stream
-
 
 # Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of pi or,
 # in an empty file, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
 _BZIP2_MAGIC = tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90"))
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_ZSTD_MAGICS = (ZSTD_MAGIC, *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
+_ZSTD_MAGIC = (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
 COMPRESSIONS = (
     Compression(name="xz", ending=".xz", magic=(b"\xfd7zXZ\0",), padding=b"\0"),
     Compression(name="gzip", ending=".gz", magic=(b"\x1f\x8b\x08",), padding=b"\0"),
     Compression(name="bzip2", ending=".bz2", magic=_BZIP2_MAGIC),
-    Compression(name="zstd", ending=".zst", magic=_ZSTD_MAGICS),
+    Compression(name="zstd", ending=".zst", magic=_ZSTD_MAGIC),
 )
 COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)
-MAGIC_BYTES = max(len(m) for c in COMPRESSIONS for m in c.magic)
+MAGIC_BYTES = max(len(magic) for compression in COMPRESSIONS for magic in compression.magic)
+
+
+def compression_of(head: bytes) -> Compression | None:
+    """Return the compression with a file's first bytes, None if it is not compressed."""
+    return next((one for one in COMPRESSIONS if head.startswith(one.magic)), None)
+
+
+def compression_by_ending(path: str) -> str | None:
+    """Return the name of the compression with a path's ending, None if it has no such ending.
+
+    >>> compression_by_ending("out.tsv.xz"), compression_by_ending("out.tsv")
+    ('xz', None)
+    """
+    return next((one.name for one in COMPRESSIONS if path.endswith(one.ending)), None)
 
 
 def zstd_module() -> Any:
@@ -117,12 +77,30 @@ def zstd_module() -> Any:
     return zstd
 
 
+def compressor(file: IO[bytes], compression: str | None) -> IO[bytes] | io.BufferedIOBase:
+    """Return a writer that compresses into an open file by the compression of that name; the file itself for None.
+
+    It leaves the file open. Equal bytes give equal files.
+    """
+    match compression:
+        case None:
+            return file
+        case "xz":
+            return lzma.LZMAFile(file, "wb")
+        case "gzip":
+            return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+        case "bzip2":
+            return bz2.BZ2File(file, "wb")
+    zstd = zstd_module()
+    stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+    stream.write(b"")  # or a file of no bytes would have no frame, and be damaged
+    return stream
+
+
 class _Gunzip:
     """One member of a .gz file, with the interface of the other decompressors."""
 
     def __init__(self) -> None:
-        import zlib
-
         self._inflate = zlib.decompressobj(wbits=31)
         self.needs_input = True
 
@@ -134,57 +112,43 @@ class _Gunzip:
     def unused_data(self) -> bytes:
         return self._inflate.unused_data
 
-    def decompress(self, data: bytes | memoryview, max_length: int = -1) -> bytes:
-        out = self._inflate.decompress(self._inflate.unconsumed_tail + data, max(max_length, 0))
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        out = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
         self.needs_input = not self._inflate.unconsumed_tail and len(out) < max_length
         return out
 
 
-def compression_of(head: bytes) -> Compression | None:
-    """Return the compression with a file's first bytes, None if it is not compressed."""
-    return next((c for c in COMPRESSIONS if head.startswith(c.magic)), None)
-
-
-def compression_by_ending(path: str) -> str | None:
-    """Return the name of the compression with a path's ending, None if it has no such ending.
-
-    >>> compression_by_ending("out.tsv.xz"), compression_by_ending("out.tsv")
-    ('xz', None)
-    """
-    return next((c.name for c in COMPRESSIONS if path.endswith(c.ending)), None)
-
-
-def compressor(file: IO[bytes], compression: str | None) -> IO[bytes] | io.BufferedIOBase:
-    """Return a writer that compresses into an open file by the compression of that name; the file itself for None."""
-    if compression is None:
-        return file
-    (found,) = (c for c in COMPRESSIONS if c.name == compression)
-    return found.compressor(file)
-
-
 class Decompressed(io.RawIOBase):
-    """The decompressed bytes of all members of a stream; raises CorruptFileError if it is damaged."""
+    """The decompressed bytes of all members of a stream; raises CorruptFileError if it is damaged.
+
+    Raises TooLargeError if there are more than ``max_bytes``.
+    """
 
     def __init__(self, compressed: Readable, compression: Compression, path: str, max_bytes: int | None) -> None:
-        self._compressed, self.compression, self._path = compressed, compression, path
-        self._max_bytes, self._size = max_bytes, 0
-        self._member, self._error = compression.decompressor()
+        self._compressed, self._compression, self._path, self._max_bytes = compressed, compression, path, max_bytes
+        self._size = 0
+        self._member, self._error = self._decompressor()
         self._pending = b""
         self._ended = False
+
+    def _decompressor(self) -> tuple[Any, type[Exception]]:
+        """Return a decompressor of one member, and the error that it raises."""
+        match self._compression.name:
+            case "xz":
+                return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError
+            case "gzip":
+                return _Gunzip(), zlib.error
+            case "bzip2":
+                return bz2.BZ2Decompressor(), OSError
+        zstd = zstd_module()
+        return zstd.ZstdDecompressor(), zstd.ZstdError
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._unpack(len(buffer))
-        self._size += len(data)
-        if self._max_bytes is not None and self._size > self._max_bytes:
-            raise errors.TooLargeError(path=self._path, max_bytes=self._max_bytes)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def _unpack(self, limit: int) -> bytes:
-        while not self._ended:
+        data = b""
+        while not data and not self._ended:
             if self._member.eof:  # only now: an error must not come before the bytes of a whole member
                 self._start_next_member(self._member.unused_data)
                 continue
@@ -194,26 +158,28 @@ class Decompressed(io.RawIOBase):
                     raise self._corrupt("it ends before its end mark")
             pending, self._pending = self._pending, b""
             try:
-                data = self._member.decompress(pending, limit)
+                data = self._member.decompress(pending, len(buffer))
             except self._error as error:
                 raise self._corrupt(str(error)) from error
-            if data:
-                return data
-        return b""
+        self._size += len(data)
+        if self._max_bytes is not None and self._size > self._max_bytes:
+            raise TooLargeError(path=self._path, max_bytes=self._max_bytes)
+        buffer[: len(data)] = data
+        return len(data)
 
     def _start_next_member(self, following: bytes) -> None:
         """Skip padding and begin another member; anything else is damage."""
-        while not (following := following.lstrip(self.compression.padding)):
+        while not (following := following.lstrip(self._compression.padding)):
             following = self._compressed.read(COMPRESSED_CHUNK) or b""
             if not following:
                 self._ended = True
                 return
         while len(following) < MAGIC_BYTES and (more := self._compressed.read(COMPRESSED_CHUNK)):
             following += more
-        if compression_of(following) is not self.compression:
+        if compression_of(following) is not self._compression:
             raise self._corrupt("something else follows its end mark")
-        self._member, self._error = self.compression.decompressor()
+        self._member, self._error = self._decompressor()
         self._pending = following
 
-    def _corrupt(self, reason: str) -> errors.CorruptFileError:
-        return errors.CorruptFileError(path=self._path, compression=self.compression.name, reason=reason)
+    def _corrupt(self, reason: str) -> CorruptFileError:
+        return CorruptFileError(path=self._path, compression=self._compression.name, reason=reason)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, count, islice, repeat
+from typing import NamedTuple
 
-from geval_py import errors, values
+from geval_py import errors
 from geval_py.reading.lines import READ_AHEAD_BYTES, Bytes, LineReader, decode_lines
 from geval_py.reading.splits import Split
 
 
-class Item(values.NamedTuple):
+class Item(NamedTuple):
     """One line of a set.
 
     ``line`` is its number, from 1, not counting a header; ``columns`` are the input's fields by the
@@ -22,7 +24,7 @@ class Item(values.NamedTuple):
     expected: str | None
 
 
-class ScoredItem(values.NamedTuple):
+class ScoredItem(NamedTuple):
     """A line's texts: its input (the columns joined by TABs), the expected line, the output."""
 
     input: str
@@ -114,21 +116,21 @@ class Text:
 
     def read(self) -> Iterator[str]:
         """Yield the decoded lines; raises UnreadableFileError if the file was changed, and as LineReader."""
-        blocks = self._read_again() if self._reread else self._blocks
-        return (line for block in blocks for line in decode_lines(block))
+        if not self._reread:
+            yield from chain.from_iterable(map(decode_lines, self._blocks))
+            return
+        with LineReader(self._path, header=self._header) as reader:
+            reader.check_state(self._state)
+            while block := reader.block(READ_AHEAD_BYTES):
+                yield from decode_lines(block)
 
     def check(self, reader: LineReader) -> None:
         """Raise UnreadableFileError if the file that a reader opened was changed."""
         reader.check_state(self._state)
 
-    def _read_again(self) -> Iterator[bytes]:
-        with LineReader(self._path, header=self._header) as reader:
-            reader.check_state(self._state)
-            while block := reader.block(READ_AHEAD_BYTES):
-                yield block
 
-
-class Texts(values.Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
     """The scored texts: the outputs and the expected answers."""
 
     outputs: Text
@@ -202,15 +204,15 @@ class InputReader:
     def __init__(self, text: InputText) -> None:
         self._text = text
         self._lines = text.lines()
-        self._taken = self._found = 0
+        self._taken = self._there = 0
 
     def take(self, lines: int) -> list[str]:
         """Return the next lines; missing lines are empty until :meth:`check_end` refuses them."""
         texts = list(islice(self._lines, lines))
         self._taken += lines
-        self._found += len(texts)
+        self._there += len(texts)
         return texts + [""] * (lines - len(texts))
 
     def check_end(self) -> None:
         """Raise LineCountError unless the input has as many lines as were taken."""
-        self._text.check_count(self._found + sum(1 for _ in self._lines), self._taken)
+        self._text.check_count(self._there + sum(1 for _ in self._lines), self._taken)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, expm1, fsum, inf, isfinite, isinf, log, log1p
 
 from mmh3 import hash as murmur3
@@ -17,7 +18,6 @@ from mmh3 import hash as murmur3
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.text import shorten, visible
-from geval_py.values import Value
 
 TOLERANCE = 1e-8  # a total so little below 1 counts as 1 (GEval's epsilon)
 LEAST_TOTAL = 1.0 - TOLERANCE
@@ -37,7 +37,8 @@ def check_line_number(line: int, name: str) -> None:
         raise UsageError(message=f"{name} is {line}; lines are counted from 1")
 
 
-class Distribution(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
     """The distribution that a line means: each word's mass, in the line's order, and the mass of all other words.
 
     The masses and the rest are in [0, 1]; their total is 1, or less by at most 1e-8.
@@ -141,7 +142,8 @@ TOO_LARGE = "number too large"
 WRONG_VECTOR_LENGTH = "unexpected number of log probs"
 
 
-class WordProbs(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordProbs:
     """One output line as written: words and their numbers, before normalisation.
 
     ``words`` is None for a vector. An empty word is the rest entry.

@@ -3,6 +3,7 @@
 import math
 import re
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_the_fit_is_a_minimum(evaluation):
             for step in (-0.05, 0.05):
                 numbers = list(getattr(found, name))
                 numbers[place] += step
-                assert loss(found.replace(**{name: tuple(numbers)})) > loss(found) - 1e-7
+                assert loss(replace(found, **{name: tuple(numbers)})) > loss(found) - 1e-7
 
 
 number = st.floats(-3, 3)
