@@ -21,7 +21,6 @@ INTERNAL = (
     "scoring.metrics.base.LineStatistics",
     "scoring.scores.ScoredOutput",
     "tables.table.Table",
-    "values.Fields",
 )
 
 project = "geval-py"
