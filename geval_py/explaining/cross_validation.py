@@ -15,7 +15,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.derived import BY_LINE, LEAST_PART, LEAST_SCALE, MOST_PART, ByLine, Parameters
-from geval_py.explaining.documents import Documents, choose_documents
+from geval_py.explaining.documents import Documents, choose_documents, notes_on_documents
 from geval_py.explaining.guesses import Guesses, hashed_bits, logistic
 from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.statistics import spread_of_mean
@@ -73,29 +73,22 @@ def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: 
     Raises UsageError if there is one line, all lines are of one document or the number of documents is not the number
     of lines, and the errors of :func:`geval_py.explaining.documents.documents_in` for a column.
     """
-    if evaluations[0].line_count < 2:
+    lines, notes = evaluations[0].line_count, []
+    if lines < 2:
         raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")
-    documents, notes = _documents(evaluations, together)
-    lines = evaluations[0].line_count
-    return Folds.of(np.arange(lines) if documents is None else documents.of_line, seed), notes
-
-
-def _documents(evaluations: Sequence[ScoredOutput], together: HeldTogether) -> tuple[Documents | None, list[str]]:
     if together is None or isinstance(together, (str, int)):  # False is an int
         of_file, dependence = choose_documents(evaluations, together)
         documents = of_file and of_file.of_score(evaluations[0].scores[0])
-        if dependence is not None:
-            return documents, list(dependence.notes("they are held out together"))
-        if documents is None:
-            return None, []
-        return documents.several(), [documents.nothing_gained] if documents.are_lines else []
-    lines = evaluations[0].line_count
-    if len(together) != lines:
-        raise UsageError(message=f"{len(together)} documents, but {lines} lines: give one number for each line")
-    documents = Documents.of("", together)
-    if documents.count < 2:
-        raise UsageError(message="all lines are of one document: none can be held out")
-    return documents, []
+        notes = list(notes_on_documents(documents, dependence, "they are held out together"))
+        if dependence is None:
+            documents = documents and documents.several()
+    else:
+        if len(together) != lines:
+            raise UsageError(message=f"{len(together)} documents, but {lines} lines: give one number for each line")
+        documents = Documents.of("", together)
+        if documents.count < 2:
+            raise UsageError(message="all lines are of one document: none can be held out")
+    return Folds.of(np.arange(lines) if documents is None else documents.of_line, seed), notes
 
 
 def notes_on_lines(evaluation: ScoredOutput, force: bool) -> list[str]:
