@@ -77,7 +77,7 @@ def _by_output() -> tuple[sa.Column[Any], ...]:
     return (*by, _reference("evaluation_id", "evaluations"))
 
 
-# ``key`` is the folded name (intake.identity), the same for names that look the same; ``name`` is as first given.
+# ``key`` is the casefolded name (intake.identity), the same for names that look the same; ``name`` is as first given.
 submitters = sa.Table(
     "submitters",
     METADATA,
@@ -264,8 +264,8 @@ announcements = sa.Table(
     _needed("text", sa.Text),
 )
 
-# Who may sign in to the board's server. ``key`` is the folded name. An account submits as ``submitter_id``, its team,
-# whose ``owner`` may invite others into it; organisers and readers may have none.
+# Who may sign in to the board's server. ``key`` is the casefolded name. An account submits as ``submitter_id``, its
+# team, whose ``owner`` may invite others into it; organisers and readers may have none.
 accounts = sa.Table(
     "accounts",
     METADATA,

@@ -19,7 +19,7 @@ from geval_py.board.operations.receipts import written
 from geval_py.board.settings import Settings
 from geval_py.errors import UsageError
 
-LONGEST_ANNOUNCEMENT = 2000  # characters
+MAX_ANNOUNCEMENT_LENGTH = 2000  # characters
 ANNOUNCED, SETTLED, WITHDRAWN = "announced", "settled", "withdrawn"  # events
 WAITING, SENT, GIVEN_UP = "waiting", "sent", "given up"  # states
 
@@ -27,8 +27,8 @@ WAITING, SENT, GIVEN_UP = "waiting", "sent", "given up"  # states
 def announce(board: Board, text: str, now: datetime) -> int:
     """Put a text in Markdown on the first page and into the feed; return its number. Raises UsageError."""
     text = text.strip()
-    if not text or len(text) > LONGEST_ANNOUNCEMENT:
-        raise UsageError(message=f"an announcement has from 1 to {LONGEST_ANNOUNCEMENT:,} characters")
+    if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
+        raise UsageError(message=f"an announcement has from 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     with board.writing() as connection:
         values = {"moment": now.astimezone(UTC), "text": escape_unstorable(text)}
         made = connection.execute(insert(announcements).values(values).returning(announcements.c.id)).scalar_one()

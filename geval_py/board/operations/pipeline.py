@@ -27,12 +27,12 @@ from geval_py.board.database import store as database
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
 from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import (
+    casefolded,
     check_name,
     check_source,
-    folded,
-    looks,
     own_name,
     shown_source,
+    skeletons,
     submitter_of,
     unopened_digest,
 )
@@ -70,9 +70,9 @@ class Attempt:
     counts as failed, and is not tried again. ``origin`` is where it came from, if not its source. The database holds
     the content whose digest is ``stored`` until the submission is.
 
-    What follows is known once it is prepared: the submitter's ``name`` and its folded form, the ``key``; the digest
-    of the source as it stands; the ``result``; the paths of the compressed files, by digest. ``same`` is the id of a
-    stored submission with the same content; then it is not scored.
+    What follows is known once it is prepared: the submitter's ``name`` and its casefolded form, the ``key``; the
+    digest of the source as it stands; the ``result``; the paths of the compressed files, by digest. ``same`` is the
+    id of a stored submission with the same content; then it is not scored.
     """
 
     source: str
@@ -120,7 +120,7 @@ def prepare(
         name, refusal = shorten(visible(name), MAX_SHOWN), error.reason
     with naming(attempt.source):
         unopened = unopened_digest(attempt.source)
-    attempt = replace(attempt, name=name, key=folded(name), unopened=unopened, references=references)
+    attempt = replace(attempt, name=name, key=casefolded(name), unopened=unopened, references=references)
     tried = tried_with(settings, references)
     s = submissions.c
     with board.reading() as connection:
@@ -167,16 +167,16 @@ def prepare(
 
 
 def find_submitter(connection: Connection, name: str, key: str) -> Row[Any] | None:
-    """Find the submitter with a name, whose folded form is ``key``; without any, the first whose name looks like it.
+    """Find the submitter with a name, casefolded the ``key``; without any, the first whose name looks like it.
 
-    Looks are not stored but made from the stored names.
+    Skeletons are not stored but made from the stored names.
     """
     submitter = connection.execute(select(submitters).where(submitters.c.key == key)).first()
     if submitter is not None:
         return submitter
-    own = looks(name)
+    own = skeletons(name)
     rows = connection.execute(select(submitters).order_by(submitters.c.id))
-    return next((row for row in rows if not own.isdisjoint(looks(row.name))), None)
+    return next((row for row in rows if not own.isdisjoint(skeletons(row.name))), None)
 
 
 def find_same(connection: Connection, settings: Settings, attempt: Attempt) -> int | None:

@@ -25,7 +25,7 @@ OF_THE_ORGANISER = "a baseline of the organiser's"
 REFUSED = "refused"  # the state of a submission that was not stored
 OPEN = WAITING, LEASED = "waiting", "leased"  # the states of a job of the server that is not done
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
-CODE_DIGITS, LEAST_DIGITS = 12, 4
+CODE_DIGITS, MIN_CODE_DIGITS = 12, 4
 
 # What says when a submission arrived.
 NOW, AT, MTIME, GIT, MANIFEST, UPLOAD = "now", "--at", "mtime", "git", "arrivals.csv", "upload"
@@ -282,7 +282,7 @@ def id_of(connection: Connection, code: str) -> int:
     """Find a submission by its code, or by the beginning of its code alone; raises UnknownCodeError."""
     begins = submissions.c.code.startswith(code, autoescape=True)
     query = select(submissions.c.id, submissions.c.code).where(begins).limit(9)
-    rows = connection.execute(query).all() if len(code) >= LEAST_DIGITS else []
+    rows = connection.execute(query).all() if len(code) >= MIN_CODE_DIGITS else []
     exact = [row for row in rows if row.code == code]
     if len(exact or rows) != 1:
         raise UnknownCodeError(code=code, codes=tuple(sorted(row.code for row in rows)))

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from geval_py.board.database.schema import FAILED, SCORED, outputs, scanned, submissions, submitters
 from geval_py.board.database.store import Board, escape_unstorable, mark_changed
-from geval_py.board.intake.identity import fingerprint, folded, own_name, submissions_in, submitter_of
+from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in
@@ -131,7 +131,7 @@ def scan(
             _check_no_link(source)
             moment, way = moment_of(source)
             attempt = replace(attempt, arrived=moment, arrived_by=way)
-            key = folded(key)
+            key = casefolded(key)
         except RejectedError:  # the name is not allowed
             pass
         except (DataError, UsageError) as error:

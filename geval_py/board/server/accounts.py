@@ -27,7 +27,7 @@ from geval_py.board.database.schema import (
     submitters,
 )
 from geval_py.board.database.store import escape_unstorable
-from geval_py.board.intake.identity import check_name, folded
+from geval_py.board.intake.identity import casefolded, check_name
 from geval_py.board.operations.pipeline import find_submitter
 from geval_py.errors import DataError, UsageError
 from geval_py.text import visible
@@ -133,7 +133,7 @@ def account(connection: Connection, account_id: int | None) -> Account | None:
 
 def account_named(connection: Connection, name: str) -> Account:
     """Return the account with a name; raises RefusedError."""
-    match = _account(connection, accounts.c.key == folded(name))
+    match = _account(connection, accounts.c.key == casefolded(name))
     if match is None:
         raise RefusedError(reason=f"there is no account `{visible(name)}`")
     return match
@@ -196,7 +196,7 @@ def invite(
     team = name if team is None and role == SUBMITTER else team or ""
     if team:
         check_name(team)
-    known = _account(connection, accounts.c.key == folded(name))
+    known = _account(connection, accounts.c.key == casefolded(name))
     data: dict[str, Any] = {"name": name, "email": email, "role": role, "team": team, "owner": owner}
     if known is not None:
         data |= {"name": known.name, "role": known.role, "team": known.team}
@@ -206,7 +206,7 @@ def invite(
 
 def refuse_known(connection: Connection, name: str) -> None:
     """Raise RefusedError if an account has a name: only the organiser makes links for accounts that exist."""
-    if connection.execute(select(accounts.c.id).where(accounts.c.key == folded(name))).first() is not None:
+    if connection.execute(select(accounts.c.id).where(accounts.c.key == casefolded(name))).first() is not None:
         raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser")
 
 
@@ -240,10 +240,10 @@ def _new_account(
     connection: Connection, name: str, email: str, role: str, team: str, *, owner: bool, now: datetime
 ) -> Account:
     """Make an account; its name may be taken by one that is disabled, or was made since it was invited."""
-    if connection.execute(select(accounts.c.id).where(accounts.c.key == folded(name))).first() is not None:
+    if connection.execute(select(accounts.c.id).where(accounts.c.key == casefolded(name))).first() is not None:
         raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser for a new link")
     submitter_id = team_id(connection, team) if team else None
-    values = {"key": folded(name), "name": name, "email": email, "role": role, "owner": owner}
+    values = {"key": casefolded(name), "name": name, "email": email, "role": role, "owner": owner}
     values |= {"submitter_id": submitter_id, "made": now.astimezone(UTC)}
     made = connection.execute(insert(accounts).values(values).returning(accounts.c.id)).scalar_one()
     new = account(connection, made)
@@ -254,10 +254,10 @@ def _new_account(
 
 def team_id(connection: Connection, name: str) -> int:
     """Return the id of the submitter with a name, or one that looks like it; without any, make one."""
-    submitter = find_submitter(connection, name, folded(name))
+    submitter = find_submitter(connection, name, casefolded(name))
     if submitter is not None:
         return int(submitter.id)
-    new = {"key": folded(name), "name": escape_unstorable(name)}
+    new = {"key": casefolded(name), "name": escape_unstorable(name)}
     return int(connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one())
 
 
@@ -303,7 +303,7 @@ def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Ac
     Raises RejectedError for a name that is not allowed, RefusedError for one that is taken.
     """
     check_name(name)
-    if find_submitter(connection, name, folded(name)) is not None:
+    if find_submitter(connection, name, casefolded(name)) is not None:
         raise RefusedError(reason=f"there is a team `{visible(name)}` already; choose another name")
     new = _new_account(connection, name, who.email, SUBMITTER, name, owner=True, now=now)
     _remember(connection, who, new, now)

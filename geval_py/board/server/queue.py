@@ -37,7 +37,7 @@ RENEW_SECONDS = 10
 MAX_DEATHS = 2  # leases of a job that may end by the death of their worker
 MAX_LEASES = 6  # after which an error fails a job
 PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
-LONGEST_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_LEASES - 2)
+MAX_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_LEASES - 2)
 DIED = "its worker died twice"
 
 
@@ -129,7 +129,7 @@ def _next(now: datetime) -> Any:
     """Select the next job: of the submitter who was served least recently, the oldest."""
     moment = now.astimezone(UTC)
     other, served = jobs.alias("other"), jobs.alias("served")
-    latest = moment + timedelta(seconds=LONGEST_PAUSE_SECONDS)  # what is due later still is of a clock that went back
+    latest = moment + timedelta(seconds=MAX_PAUSE_SECONDS)  # what is due later still is of a clock that went back
     is_due = or_(jobs.c.due <= moment, jobs.c.due > latest)
     is_free = or_(and_(jobs.c.state == WAITING, is_due), and_(jobs.c.state == LEASED, is_over(now)))
     same = and_(other.c.submitter_id == jobs.c.submitter_id, other.c.id != jobs.c.id)
