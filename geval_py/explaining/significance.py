@@ -1,4 +1,4 @@
-"""Statistical significance: two distributions, intervals, corrections of p-values, groups of systems.
+"""Statistical significance: distributions, the Interval, corrections of p-values, groups of systems.
 
 SciPy is not used: importing it takes longer than running all of these. numpy is imported when it is needed.
 """
@@ -103,10 +103,10 @@ def t_quantile(degrees: float) -> float:
 class Interval:
     """A 95 % interval: low < high, in the unit of the score, or both inf; both NaN if there is none.
 
-    There is none where no line differs from another, and the ends are as near as rounding noise: nothing then shows
-    how far the true score may be.
-    ``samples`` is the number of resamples, ``seed`` the seed of the random numbers; both are None for an interval
-    without resampling. ``documents`` is the number of documents, None for an interval by lines.
+    There is none where no line differs from another, so that the ends differ by rounding noise at most: nothing then
+    shows how far the true score may be. ``samples`` is the number of resamples, ``seed`` the seed of the random
+    numbers; both are None for an interval without resampling. ``documents`` is the number of documents, None for an
+    interval by lines.
     """
 
     low: float

@@ -1,4 +1,4 @@
-"""Metrics that are no function of sums, and sacreBLEU's own tests of significance."""
+"""Corpus-level metrics, and sacreBLEU's own tests of significance."""
 
 import math
 import os
@@ -27,8 +27,8 @@ from geval_py.explaining.statistics import (
 )
 from geval_py.scoring.metrics import column_of, find_metric
 
-RULED = ["Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"]
-RULED += ["Probabilistic-MultiLabel-F1", "Probabilistic-Soft-F1", "Probabilistic-Soft2D-F1"]
+CORPUS_METRICS = ["Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"]
+CORPUS_METRICS += ["Probabilistic-MultiLabel-F1", "Probabilistic-Soft-F1", "Probabilistic-Soft2D-F1"]
 RNG = np.random.default_rng(1)
 NUMBERS = [f"{value:.3f}" for value in RNG.normal(0, 1, 40)]
 NEAR = [f"{float(number) + noise:.3f}" for number, noise in zip(NUMBERS, RNG.normal(0, 0.5, 40), strict=True)]
@@ -57,8 +57,8 @@ OF_CLASSES = {  # means over as many classes as there are numbers or texts
     "MacroAvg/Fuzzy/Accuracy": ([f"{one}{one}d" for one in CLASSES], GOOD, BAD),
 }
 DATA |= OF_CLASSES
-RULED += OF_CLASSES
-each = pytest.mark.parametrize("name", RULED)
+CORPUS_METRICS += OF_CLASSES
+each = pytest.mark.parametrize("name", CORPUS_METRICS)
 
 
 def block(lines):
