@@ -4,11 +4,9 @@ import gzip
 import json
 import math
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,11 +18,10 @@ from sklearn.linear_model import LogisticRegression
 from geval_py import evaluate, read_output
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
-from geval_py.reading import config, sources, splits
+from geval_py.reading import sources
 from geval_py.reading.formats import FORMAT_ENDINGS, FORMATS, convert
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
 from geval_py.reading.wordprobs import are_probabilities
-from geval_py.scoring.evaluate import evaluate_split
 
 ENDINGS = [known.ending for known in FORMATS if known.write is not None]
 WORD = st.text(st.characters(exclude_characters=" \n\r", exclude_categories=["Cs"]), max_size=6)
@@ -290,29 +287,6 @@ def test_class_probabilities_of_scikit_learn(tmp_path):
     assert list(read_output(tmp_path / "out.csv")) == rows
 
 
-def test_parquet_of_others(tmp_path):
-    path = tmp_path / "out.parquet"
-    words, numbers = [["the", ""], ["a"]], [[0.5, 0.25], [1.0]]
-    tables = [
-        pa.table({"n": [1, 2], "words": words, "probabilities": pa.array(numbers, pa.list_(pa.float32()))}),
-        pa.table({"words": pa.array(words, pa.large_list(pa.large_string())), "probabilities": numbers}),
-        pa.table(
-            {
-                "probabilities": pa.array(
-                    [list(zip(*row, strict=True)) for row in zip(words, numbers, strict=True)],
-                    pa.map_(pa.string(), pa.float64()),
-                )
-            }
-        ),
-    ]
-    for table in tables:
-        pq.write_table(table, path)
-        assert [(row.words, row.values) for row in read_output(path)] == [
-            (("the", ""), (0.5, 0.25)),
-            (("a",), (1.0,)),
-        ]
-
-
 BAD_PARQUET = [
     (
         {"words": [["a b"]], "probabilities": [[1.0]]},
@@ -345,14 +319,6 @@ def test_bad_parquet_has_a_place(columns, reason, tmp_path):
     with pytest.raises(UnreadableFileError) as caught:
         list(read_output(path))
     assert str(caught.value) == f"Cannot read `{path}`: {reason}"
-
-
-def test_damaged_parquet(tmp_path):
-    path = tmp_path / "out.parquet"
-    for data in (b"", b"PAR1", b"the:0.5 :0.5\n" * 100):
-        path.write_bytes(data)
-        with pytest.raises(UnreadableFileError, match="it is not well-formed Parquet"):
-            list(read_output(path))
 
 
 def test_what_csv_cannot_hold(tmp_path):
@@ -416,39 +382,6 @@ def test_the_command(tmp_path, capsys):
     assert main(["convert", source, f"{tmp_path}/out.parquet.xz"]) == 2
 
 
-ROWS = st.lists(
-    st.tuples(
-        st.lists(st.tuples(st.sampled_from(["a", "b", "Zürich", "the"]), st.floats(0, 1)), min_size=1, max_size=9),
-        st.floats(0, 1),
-    ),
-    min_size=1,
-    max_size=6,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(rows=ROWS, rest=st.sampled_from(["last", "never", "first", "sometimes"]), log=st.booleans(), data=st.data())
-def test_parquet_as_arrays_has_the_digits_of_the_text(rows, rest, log, data, tmp_path_factory):
-    """Batches that arrays score, and batches that they leave to the lines."""
-    folder = tmp_path_factory.getbasetemp()
-    lines = []
-    for number, (entries, of_rest) in enumerate(rows):
-        if rest in ("last", "first") or (rest == "sometimes" and number % 2):
-            entries = [*entries, ("", of_rest)] if rest != "first" else [("", of_rest), *entries]
-        lines.append([(word, math.log(p) if log and p else -9.0 if log else p) for word, p in entries])
-    (folder / "p.tsv").write_text(text_of(lines))
-    answers = [data.draw(st.sampled_from(["a", "Zürich", "", "other word"])) for _ in lines]
-    (folder / "e.tsv").write_text("".join(f"{word}\n" for word in answers))
-    converted(folder / "p.tsv", folder, ".parquet")
-    task = config.Task(expected_file=str(folder / "e.tsv"), metrics=("LogLossHashed", "PerplexityHashed3"))
-    values = []
-    for name in ("p.tsv", "new.parquet"):
-        of_file = replace(task, out_files=(str(folder / name),))
-        (found,) = evaluate_split(of_file, splits.locate_pair(of_file))
-        values.append([(score.value, score.statistics.columns, score.statistics.bound) for score in found.scores])
-    assert values[0] == values[1]
-
-
 @pytest.mark.parametrize(
     ("columns", "reason"), [BAD_PARQUET[n] for n in range(4)] + [({"words": [["a"]], "probabilities": [[2.0]]}, "row 1, probabilities[0]: 2.0 is not a probability, from 0 to 1")]
 )  # fmt: skip
@@ -482,22 +415,6 @@ def test_a_byte_order_mark_in_the_first_word(form, tmp_path, capsys, monkeypatch
     assert found[:2] == found[2:]
 
 
-@pytest.mark.parametrize("use_dictionary", [True, False])
-def test_half_precision_floats(use_dictionary, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    numbers = pa.array([[np.float16(p) for p in (0.5, 0.1, 0.25)]] * 3, pa.list_(pa.float16()))
-    table = pa.table({"words": [["a", "b", ""]] * 3, "probabilities": numbers})
-    pq.write_table(table, "out.parquet", use_dictionary=use_dictionary)
-    (tmp_path / "out.tsv").write_text("a:0.5 b:0.0999755859375 :0.25\n" * 3)
-    (tmp_path / "expected.tsv").write_text("a\nb\nc\n")
-    assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
-    scores = []
-    for name in ("out.parquet", "out.tsv"):
-        assert main(["-o", name, "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 0
-        scores.append(capsys.readouterr().out)
-    assert scores[0] == scores[1]
-
-
 @pytest.mark.parametrize("lines", [1, 3])
 def test_parquet_with_another_number_of_rows(lines, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -507,14 +424,6 @@ def test_parquet_with_another_number_of_rows(lines, tmp_path, capsys, monkeypatc
     few = "many" if lines == 1 else "few"
     message = f"geval: Too {few} lines in the output file: `out.parquet` has 2, `expected.tsv` has {lines}\n"
     assert capsys.readouterr().err == message
-
-
-def test_a_dictionary_that_changes_within_a_group(tmp_path):
-    path = tmp_path / "out.parquet"
-    words = [[f"w{n}", f"v{n}"] for n in range(5000)]
-    table = pa.table({"words": words, "probabilities": [[0.5, 0.25]] * 5000})
-    pq.write_table(table, path, dictionary_pagesize_limit=1000, data_page_size=1000)
-    assert [row.words for row in read_output(path)] == list(map(tuple, words))
 
 
 def test_json_lines_in_parts_and_changed_files(tmp_path):

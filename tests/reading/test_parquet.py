@@ -60,14 +60,16 @@ def rows(seed, count=300):
 def write_tsv(lists, numbers):
     with open("out.tsv", "w", encoding="utf-8") as file:
         for words, values in zip(lists, numbers, strict=True):
-            print(" ".join(f"{word}:{value!r}" for word, value in zip(words, values, strict=True)), file=file)
+            print(" ".join(f"{word}:{float(value)!r}" for word, value in zip(words, values, strict=True)), file=file)
 
 
 FORMS = {
     "doubles": {},
     "floats": {"probabilities": pa.list_(pa.float32())},
     "large lists": {"words": pa.large_list(pa.large_string()), "probabilities": pa.large_list(pa.float64())},
+    "halves": {"probabilities": pa.list_(pa.float16())},
     "lists that may not be missing": {"words": ENTRY},
+    "maps": {"probabilities": pa.map_(pa.string(), pa.float64())},
     "categories": {"words": pa.list_(pa.dictionary(pa.int32(), pa.string()))},
 }
 
@@ -77,8 +79,9 @@ FORMS = {
 def test_parquet_is_read_and_scored_as_tsv(form, options, here, capsys):
     lists, numbers = rows(1)
     types = {"words": pa.list_(pa.string()), "probabilities": pa.list_(pa.float64())} | FORMS[form]
-    if form == "floats":
-        numbers = [[float(np.float32(value)) for value in row] for row in numbers]
+    if form in ("floats", "halves"):
+        single = np.float32 if form == "floats" else np.float16
+        numbers = [[single(value) for value in row] for row in numbers]
     if form == "categories":
         if "column_encoding" in options:
             options = {}
@@ -86,8 +89,17 @@ def test_parquet_is_read_and_scored_as_tsv(form, options, here, capsys):
         words = pa.ListArray.from_arrays(np.cumsum([0, *map(len, lists)]).astype(np.int32), flat)
     else:
         words = pa.array(lists, types["words"])
+    if form == "maps":
+        pairs = [dict(zip(row, values, strict=True)) for row, values in zip(lists, numbers, strict=True)]
+        lists, numbers = [list(row) for row in pairs], [list(row.values()) for row in pairs]
     others = {"id": list(range(len(lists))), "more": [[["x"]]] * len(lists)}
-    columns = {"probabilities": pa.array(numbers, types["probabilities"]), "words": words, **others}
+    values = [list(row.items()) for row in pairs] if form == "maps" else numbers
+    columns = {"probabilities": pa.array(values, types["probabilities"]), "words": words, **others}
+    if form == "maps":
+        del columns["words"]
+        options = {
+            name: value for name, value in options.items() if name not in ("column_encoding", "use_dictionary")
+        }
     pq.write_table(pa.table(columns), "out.parquet", **options)
     write_tsv(lists, numbers)
     assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
