@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import yaml
@@ -21,10 +20,8 @@ from geval_py.board.strict_yaml import (
     Document,
     WrongValueError,
     number,
+    objects_of,
     one_of,
-    read_mapping,
-    read_object,
-    readers_of,
     several,
     some_text,
 )
@@ -109,26 +106,14 @@ class Mail:
     tls: Annotated[bool, strict_yaml.flag] = True
 
 
-def _providers(node: yaml.Node, document: Document) -> tuple[Provider, ...]:
-    needs = "needs name, issuer, client, secret of each provider"
-    providers: tuple[Provider, ...] = several(partial(read_object, kind=Provider, needs=needs))(node, document)
-    slugs = [one.slug for one in providers]
-    if len(set(slugs)) < len(slugs) or "" in slugs:
-        raise WrongValueError("gives each provider a name of its own, with a letter or digit from a to z or 0 to 9")
-    return providers
-
-
-def _webhooks(node: yaml.Node, document: Document) -> tuple[Webhook, ...]:
-    needs = "needs name, url of each webhook"
-    webhooks: tuple[Webhook, ...] = several(partial(read_object, kind=Webhook, needs=needs))(node, document)
-    if len({one.name for one in webhooks}) < len(webhooks):
-        raise WrongValueError("gives each webhook a name of its own")
-    return webhooks
-
-
-def _mail(node: yaml.Node, document: Document) -> Mail | None:
-    mail: Mail | None = read_object(node, document, Mail, "needs host, sender for mail")
-    return mail
+PROVIDERS = several(
+    objects_of(Provider, "needs name, issuer, client, secret of each provider"),
+    "slug",
+    "gives each provider a name of its own, with a letter or digit from a to z or 0 to 9",
+)
+WEBHOOKS = several(
+    objects_of(Webhook, "needs name, url of each webhook"), "name", "gives each webhook a name of its own"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +127,10 @@ class ServerSettings:
 
     upload: Annotated[int, number(1)] = 200_000_000
     uploads_an_hour: Annotated[int, number(1)] = 60
-    sign_in: Annotated[tuple[Provider, ...], _providers] = ()
+    sign_in: Annotated[tuple[Provider, ...], PROVIDERS] = ()
     open: Annotated[tuple[str, ...], several(_domain)] = ()
-    webhooks: Annotated[tuple[Webhook, ...], _webhooks] = ()
-    mail: Annotated[Mail | None, _mail] = None
+    webhooks: Annotated[tuple[Webhook, ...], WEBHOOKS] = ()
+    mail: Annotated[Mail | None, objects_of(Mail, "needs host, sender for mail")] = None
 
     def is_open_to(self, email: str) -> bool:
         """Whether an address that a provider has verified may make an account.
@@ -157,8 +142,3 @@ class ServerSettings:
 
 
 SERVER = ServerSettings()
-
-
-def server_settings(node: yaml.Node, document: Document) -> ServerSettings:
-    """Read the settings of a server."""
-    return ServerSettings(**read_mapping(node, document, readers_of(ServerSettings)))

@@ -25,14 +25,14 @@ from zoneinfo import ZoneInfo
 import yaml
 
 from geval_py.board import strict_yaml
-from geval_py.board.server_settings import SERVER, ServerSettings, server_settings
+from geval_py.board.server_settings import SERVER, ServerSettings
 from geval_py.board.strict_yaml import (
     Document,
     WrongValueError,
     number,
+    objects_of,
     one_of,
     read_mapping,
-    read_object,
     readers_of,
     real,
     several,
@@ -206,15 +206,6 @@ def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
     return tuple(tests.values())
 
 
-def _phase(node: yaml.Node, document: Document) -> Phase | None:
-    phase: Phase | None = read_object(node, document, Phase, "need name and until each")
-    return phase
-
-
-def _limits(node: yaml.Node, document: Document) -> Limits:
-    return Limits(**read_mapping(node, document, readers_of(Limits)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings in board.yaml; folders are absolute.
@@ -238,7 +229,7 @@ class Settings:
     metric: Annotated[str, _metric]
     also: Annotated[tuple[str, ...], several(_metric)] = ()
     tests: Annotated[tuple[Test, ...], _tests]
-    phases: Annotated[tuple[Phase, ...], several(_phase)] = ()
+    phases: Annotated[tuple[Phase, ...], several(objects_of(Phase, "need name and until each"))] = ()
     zone: Annotated[tzinfo, _zone] = UTC
     submissions_a_day: Annotated[int, number()] = 0
     variants: Annotated[int, number(1)] = VARIANTS
@@ -248,11 +239,11 @@ class Settings:
     seed: Annotated[int, number()] = DEFAULT_SEED
     samples: Annotated[int, number(1)] = DEFAULT_SAMPLES
     transports: Annotated[tuple[str, ...], several(one_of(TRANSPORTS))] = ("https",)
-    limits: Annotated[Limits, _limits] = Limits()
+    limits: Annotated[Limits, objects_of(Limits)] = Limits()
     url: Annotated[str, strict_yaml.text] = ""
     submit: Annotated[str, strict_yaml.text] = ""
     cite: Annotated[str, strict_yaml.text] = ""
-    server: Annotated[ServerSettings, server_settings] = SERVER
+    server: Annotated[ServerSettings, objects_of(ServerSettings)] = SERVER
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -83,18 +83,22 @@ def read_mapping(node: yaml.Node, document: Document, fields: Fields) -> dict[st
     return values
 
 
-def read_object(node: yaml.Node, document: Document, kind: type[Any], needs: str) -> Any:
-    """Read a mapping as a dataclass; None if it has problems, which are added to the document's.
+def objects_of(kind: type[Any], needs: str = "") -> Reader:
+    """Return a reader of a mapping as a dataclass; it returns None if there are problems, and adds these.
 
-    Raises WrongValueError, with the text ``needs``, if a value that has no default is missing.
+    The text ``needs`` says what is wrong if a value that has no default is missing.
     """
-    before = len(document.problems)
-    values = read_mapping(node, document, readers_of(kind))
-    if len(document.problems) > before:
-        return None
-    if any(one.default is dataclasses.MISSING and one.name not in values for one in dataclasses.fields(kind)):
-        raise WrongValueError(needs)
-    return kind(**values)
+
+    def read(node: yaml.Node, document: Document) -> Any:
+        before = len(document.problems)
+        values = read_mapping(node, document, readers_of(kind))
+        if len(document.problems) > before:
+            return None
+        if any(one.default is dataclasses.MISSING and one.name not in values for one in dataclasses.fields(kind)):
+            raise WrongValueError(needs)
+        return kind(**values)
+
+    return read
 
 
 def text(node: yaml.Node, _: Document) -> str:
@@ -163,13 +167,19 @@ def one_of(choices: Sequence[str]) -> Reader:
     return read
 
 
-def several(read: Reader) -> Reader:
-    """Return a reader of a list of values, each by ``read``; objects with problems are left out."""
+def several(read: Reader, name: str = "", wrong: str = "") -> Reader:
+    """Return a reader of a list of values, each by ``read``; objects with problems are left out.
+
+    If they have a ``name``, an attribute, the text ``wrong`` says what is wrong if two are equal, or one is empty.
+    """
 
     def read_all(node: yaml.Node, document: Document) -> tuple[Any, ...]:
         if not isinstance(node, yaml.SequenceNode):
             raise WrongValueError("takes a list: [one, another]")
-        values = (read(one, document) for one in node.value)
-        return tuple(value for value in values if value is not None)
+        values = tuple(value for one in node.value if (value := read(one, document)) is not None)
+        names = [getattr(value, name) for value in values] if name else []
+        if len(set(names)) < len(names) or "" in names:
+            raise WrongValueError(wrong)
+        return values
 
     return read_all

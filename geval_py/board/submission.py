@@ -130,14 +130,6 @@ class Result:
     scored: tuple[Scored, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PartScore:
-    """The evaluation of an output on a part of a test, and its score."""
-
-    evaluation: int
-    score: float | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A row of a leaderboard, with public fields only.

@@ -44,7 +44,7 @@ from geval_py.board.settings import (
     measure_of,
     uninformed_score,
 )
-from geval_py.board.submission import PartScore, unpack
+from geval_py.board.submission import unpack
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import significant
 
@@ -269,24 +269,23 @@ def _scored_outputs(
     )
     floor = None if test.visible else uninformed_score(settings.metric)
     rows = {output: list(own) for output, own in groupby(connection.execute(query), key=lambda row: row.output_id)}
-    scores_of = {
-        output: {row.metric: PartScore(row.evaluation_id, row.score) for row in own} for output, own in rows.items()
-    }
+    scores_of = {output: {row.metric: (row.evaluation_id, row.score) for row in own} for output, own in rows.items()}
     if part:
         from geval_py.board.ranking.parts import part_scores
 
         wholes = {
-            output: {metric: one.evaluation for metric, one in own.items()} for output, own in scores_of.items()
+            output: {metric: evaluation for metric, (evaluation, _) in own.items()}
+            for output, own in scores_of.items()
         }
         scores_of = part_scores(connection, settings, test, part, wholes)
     for output, (first, *_) in rows.items():
         scored = scores_of[output]
-        score = scored[settings.metric].score if settings.metric in scored else None
+        score = scored[settings.metric][1] if settings.metric in scored else None
         yield _Output(
             id=output,
             submission=first.id,
             climber=first.climber,
-            evaluations={metric: one.evaluation for metric, one in scored.items()},
+            evaluations={metric: evaluation for metric, (evaluation, _) in scored.items()},
             score=score,
             informed=floor is None
             or score is None

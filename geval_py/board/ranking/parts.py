@@ -22,12 +22,13 @@ from sqlalchemy import Connection, Row, insert, select
 from geval_py.board.database.schema import evaluations
 from geval_py.board.references import documents_of
 from geval_py.board.settings import PUBLIC, Settings, Test, metrics_of
-from geval_py.board.submission import PartScore, Scored, pack, unpack
+from geval_py.board.submission import Scored, pack, unpack
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 
 Wholes: TypeAlias = "Mapping[int, Mapping[str, int]]"  # evaluations of whole tests, by output and metric
+EvaluationScore: TypeAlias = "tuple[int, float | None]"  # the id of an evaluation, and its score
 AT_A_TIME = 500  # ids in a query
 KEY = ("test", "output_sha256", "reference", "metric", "version")
 
@@ -57,7 +58,7 @@ def public_lines(documents: Sequence[str], share: float, key: str) -> frozenset[
 
 def part_scores(
     connection: Connection, settings: Settings, test: Test, part: str, wholes: Wholes
-) -> dict[int, dict[str, PartScore]]:
+) -> dict[int, dict[str, EvaluationScore]]:
     """Return the scores of outputs on a part, by output and metric; compute and store those that are missing.
 
     An output whose whole score has no losses, or is of another number of lines than the test has now, has none.
@@ -78,11 +79,11 @@ def part_scores(
     query = select(e.id, e.score, *(e[name] for name in KEY)).where(
         e.reference.in_({key[2] for key in keys.values()})
     )
-    known = {
-        tuple(getattr(row, name) for name in KEY): PartScore(row.id, row.score) for row in connection.execute(query)
+    known: dict[tuple[str, ...], EvaluationScore] = {
+        tuple(getattr(row, name) for name in KEY): (row.id, row.score) for row in connection.execute(query)
     }
     places_of = cache(partial(_places, settings, test, part))
-    by_output: dict[int, dict[str, PartScore]] = {}
+    by_output: dict[int, dict[str, EvaluationScore]] = {}
     for output, own in wholes.items():
         by_output[output] = {}
         for metric in (metric for metric in metrics if metric in own):
@@ -97,7 +98,7 @@ def part_scores(
                     names = ("signature", "lines", "score", "low", "high", "losses")
                     values = dict(zip(KEY, key, strict=True)) | {name: getattr(scored, name) for name in names}
                     new = insert(evaluations).values(**values, made=rows[own[metric]].made).returning(e.id)
-                    known[key] = PartScore(int(connection.execute(new).scalar_one()), scored.score)
+                    known[key] = int(connection.execute(new).scalar_one()), scored.score
             if key in known:
                 by_output[output][metric] = known[key]
     return by_output

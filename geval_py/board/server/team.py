@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,21 +32,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
-    """How many submissions of a day a team has ``used``, of those ``allowed`` (0: any number)."""
-
-    used: int
-    allowed: int
-    day: str
-    next_day: datetime
-
-
-def quota_of(connection: Connection, settings: Settings, account: Account, now: datetime) -> Quota:
-    """Read the quota of an account's team."""
-    day = day_of(now, settings.zone)
+def quota_of(connection: Connection, settings: Settings, account: Account, now: datetime) -> dict[str, Any]:
+    """Return how many submissions of a day an account's team has ``used``, of those ``allowed`` (0: any number)."""
     used = quota_used(connection, settings, account.submitter_id, now, with_uploads=True)
-    return Quota(used=used, allowed=settings.at(now).submissions_a_day, day=day.name, next_day=day.end)
+    day = day_of(now, settings.zone)
+    return {"used": used, "allowed": settings.at(now).submissions_a_day, "day": day.name, "next_day": day.end}
 
 
 def me(request: Request) -> Response:
@@ -125,7 +114,7 @@ def upload_state(request: Request) -> Response:
     names = ("number", "name", "test", "sha256", "bytes", "dry", "state", "reason", "code", "cost", "charge")
     document = {name: getattr(upload, name) for name in names}
     document |= {"settled": upload.is_settled, "arrived": written(upload.arrived), "problems": list(upload.problems)}
-    left = {"used": quota.used, "allowed": quota.allowed, "day": quota.day, "zone": str(settings.zone)}
+    left = {name: quota[name] for name in ("used", "allowed", "day")} | {"zone": str(settings.zone)}
     return JSONResponse(document | {"scores": scores, "quota": left})
 
 

@@ -16,7 +16,7 @@ from geval_py.board.server import accounts
 from geval_py.board.settings import read_text
 from geval_py.cli import commands, terminal
 from geval_py.cli.board import board_parser, now
-from geval_py.errors import DataError, UsageError
+from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -202,30 +202,23 @@ def run_invite(given: argparse.Namespace) -> int:
 
 
 def _listed(path: str) -> Iterator[dict[str, str]]:
-    """Yield the people of a CSV with a header; raises DataError with the line of a wrong one."""
+    """Yield the people of a CSV with a header; raises UnreadableFileError with the line of a wrong one."""
     import csv
     import io
 
     reader = csv.DictReader(io.StringIO(read_text(path).removeprefix("\ufeff"), newline=""))
     unknown = [name for name in reader.fieldnames or [""] if name not in CSV_COLUMNS]
     if unknown or "name" not in (reader.fieldnames or []):
-        raise _CsvError(
+        raise UnreadableFileError(
             path=path, reason=f"its first line names the columns {', '.join(CSV_COLUMNS)}; name is needed"
         )
     for row in reader:
         if None in row or not row["name"] or None in row.values():
-            raise _CsvError(path=path, reason=f"line {reader.line_num}: it has not one value for each column")
+            raise UnreadableFileError(
+                path=path, reason=f"line {reader.line_num}: it has not one value for each column"
+            )
         values = {name: value for name, value in row.items() if value}
         yield {"email": "", "role": SUBMITTER, **values}
-
-
-class _CsvError(DataError):
-    """A list of people is wrong."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return f"Cannot read {named(self.path)}: {self.reason}"
 
 
 def make_token_parser() -> commands.CommandParser:
