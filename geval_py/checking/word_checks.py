@@ -136,8 +136,8 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
             if not kind & NO_CHOICE_OF_SCALE:
                 scale = "logarithms" if kind & kernel.LOGARITHMS else "probabilities"
                 first = block.first_line + flags.index(kind)
-                before, earliest = findings.scales.get(scale, (0, first))
-                findings.scales[scale] = before + count, min(earliest, first)
+                before, first = findings.scales.get(scale, (0, first))  # kinds are in the order of their first lines
+                findings.scales[scale] = before + count, first
         for rule in FLAG_RULES:
             breaking = {kind for kind in kinds for has, lacks in rule.flags if kind & has == has and not kind & lacks}
             if breaking:

@@ -230,6 +230,14 @@ def test_one_readable_answer_in_a_hundred_is_what_texts_repeat(folder, windows):
     assert found(folder) == {}
 
 
+def test_an_input_that_repeats_the_words_around_its_gap(folder, windows):
+    rows = windows["test-A"][:30]
+    rows[:, 1:8] = rows[:, CONTEXT - 3 : CONTEXT + 4]
+    rows[:, 4] += 1
+    write(folder, "test-A", windows["test-A"])
+    assert found(folder) == {}
+
+
 def test_capitals_and_punctuation_do_not_hide_an_answer(folder, windows):
     overlap(windows["test-A"], 4)
     write(folder, "test-A", windows["test-A"])

@@ -147,6 +147,16 @@ def test_a_perfect_output_is_public(planted):
     assert planted.found() == {("test-A/out.tsv", "E401")}
 
 
+def test_the_same_words_are_no_leak_unless_as_often(planted):
+    words = [*map(str, WORDS[:30])]
+    answers = [str(word) for word in np.random.default_rng(1).permutation(words + words[:1] * 90)]
+    planted.write_answers(answers)
+    (planted.public / "notes").write_bytes(joined(words * 4))
+    assert planted.found() == set()
+    (planted.public / "notes").write_bytes(joined(sorted(answers)))
+    assert planted.found() == {("notes", "E401")}
+
+
 def test_an_honest_output_is_no_leak(planted):
     words = [word if n % 3 else "the" for n, word in enumerate(planted.answers)]
     (planted.public / "test-A/out.tsv").write_bytes(joined(f"{word}:0.5 a:0.1 :0.4" for word in words))
