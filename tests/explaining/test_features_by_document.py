@@ -12,6 +12,7 @@ from geval_py.cli import main
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import benjamini_hochberg
 from geval_py.explaining.worst_features import worst_features
+from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import ScoredItem
 
 FEW, MANY = 20, 300  # trials
@@ -184,11 +185,15 @@ def test_on_the_command_line(challenge, capsys):
     assert note in err
 
 
-def test_pairs_have_no_q_by_document(challenge):
-    found = evaluate(challenge, "dev-0").worst_features(min_frequency=10, cartesian=True)
-    pairs = found["feature"].str.contains("~~")
-    assert pairs.any()
-    assert found["q"][pairs].isna().all()
+def test_pairs_have_no_q_by_document():
+    items, losses, documents = example(effect=0.0)
+    both = np.array([{"bad", "usual"} <= set(item.input.split()) for item in items])
+    places, found = ranked(items, losses + 5.0 * both, documents, kinds=FeatureKinds(cartesian=True))
+    pair = places["in<1>:bad~~in<1>:usual"]
+    assert pair < places["in<1>:bad"]
+    assert np.isnan([found.q_values[pair], found.more["documents"][pair]]).all()
+    assert found.more["gain_low"][pair] > 0
+    assert not math.isnan(found.q_values[places["in<1>:bad"]])
 
 
 def test_of_a_number(challenge):

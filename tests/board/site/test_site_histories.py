@@ -200,3 +200,13 @@ def test_a_chart_of_one_moment_has_that_moment_on_its_axis():
         (at,) = re.findall(r'<text x="([\d.]+)"[^>]*>1 Oct 2026, 09:00 UTC<', chart.svg)
         assert 100 < float(at) < chart.width - 50
         assert f'd="M{float(at)} ' in chart.svg
+
+
+@pytest.mark.parametrize(("value", "is_drawn"), [(140.0, False), (150.0, True), (340.0, True), (360.0, False)])
+def test_a_baseline_is_drawn_if_it_is_near(value, is_drawn):
+    (first, *others), standings = at_one_moment([1.0, 200.0, 250.0])
+    baseline = replace(first, submission=replace(first.submission, baseline=True), value=value)
+    progress = progress_of([baseline, *others], standings)
+    assert progress.has_rules == is_drawn
+    assert all(("stroke-dasharray" in chart.svg) == is_drawn for chart in progress.charts)
+    assert [one.value for one in progress.baselines] == [value]
