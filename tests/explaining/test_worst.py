@@ -556,6 +556,7 @@ def test_progress_of_several_chunks(monkeypatch):
 @pytest.mark.parametrize(("limit", "what"), [("MAX_SHOWN", "to show"), ("MAX_COUNTED", "to count")])
 def test_too_many_pairs_are_refused(limit, what, monkeypatch):
     monkeypatch.setattr(features, limit, 5)
+    monkeypatch.setattr(features, "PAIRS_AT_ONCE", 1)
     on_item = [{n for n in range(10) if item < 3 or n % 6 == item - 3} for item in range(9)]  # any two: on the first
     items = [("", " ".join(f"w{n}" for n in sorted(words)), "") for words in on_item]
     with pytest.raises(UsageError) as caught:
