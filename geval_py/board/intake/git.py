@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import IO, NamedTuple, cast
+from typing import IO, cast
 from urllib.parse import unquote, urlsplit
 
 from geval_py.board.intake.gonito import parse_message, replace_unstorable
@@ -50,14 +50,6 @@ CONFIGURATION = (  # of every git command
 )
 
 
-class GitResult(NamedTuple):
-    """The result of a git command: its exit status, output and error message."""
-
-    status: int
-    output: bytes
-    error: str
-
-
 def clean_environment(folder: str) -> dict[str, str]:
     """Return the environment of git: no settings of machine or user, no prompts, no other repository."""
     passed = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
@@ -88,11 +80,11 @@ def _start(
     )
 
 
-def run_git(words: Sequence[str], budget: Budget, *, folder: str, max_bytes: int) -> GitResult:
-    """Run a git command to its end, or kill it when it exceeds a limit.
+def run_git(words: Sequence[str], budget: Budget, *, folder: str, max_bytes: int) -> tuple[int, bytes, str]:
+    """Run a git command, and return its exit status, output and error message.
 
-    ``folder`` is where it writes. Raises RejectedError if that folder has more bytes than the budget, or the output
-    more than ``max_bytes``; FailedError without git, and when the time is over.
+    It is killed when it exceeds a limit. ``folder`` is where it writes. Raises RejectedError if that folder has more
+    bytes than the budget, or the output more than ``max_bytes``; FailedError without git, and when the time is over.
     """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
@@ -123,7 +115,7 @@ def run_git(words: Sequence[str], budget: Budget, *, folder: str, max_bytes: int
         lines = [line.strip() for line in errors.read(MAX_SHOWN * 8).decode("utf-8", "replace").splitlines()]
         fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
         message = "; ".join(fatal or [line for line in lines if line][-1:])[:MAX_SHOWN] or "it says nothing"
-        return GitResult(process.returncode, output.read(max_bytes), message)
+        return process.returncode, output.read(max_bytes), message
 
 
 def _without_login(message: str, address: Address) -> str:
@@ -142,17 +134,18 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
     words = ["-c", f"protocol.{address.transport}.allow=always", "clone", "--bare", "--depth=1", "--single-branch"]
     words += ["--no-tags", "--template=", "--quiet", f"--filter=blob:limit={budget.bytes + 1}", "--no-local"]
     words += [f"--branch={address.branch}", "--", address.url, repository]
-    result = run_git(words, budget, folder=repository, max_bytes=MAX_MESSAGE)
-    if result.status:
-        message = visible(_without_login(result.error, address))
+    status, _, error = run_git(words, budget, folder=repository, max_bytes=MAX_MESSAGE)
+    if status:
+        message = visible(_without_login(error, address))
         kind = RejectedError if "branch" in message or "fsck" in message else FailedError
         raise kind(reason=UNFETCHED, aside=f"{visible(address.shown)}: {message}")
 
     def read_repository(words: Sequence[str], max_bytes: int) -> bytes:
-        result = run_git(["--git-dir", repository, *words], budget, folder=repository, max_bytes=max_bytes)
-        if result.status:
-            raise RejectedError(reason="its repository cannot be read", aside=visible(result.error))
-        return result.output
+        words = ["--git-dir", repository, *words]
+        status, output, error = run_git(words, budget, folder=repository, max_bytes=max_bytes)
+        if status:
+            raise RejectedError(reason="its repository cannot be read", aside=visible(error))
+        return output
 
     words = ["log", "-1", "--format=%H%x00%an%x00%B", "--no-mailmap", "--no-notes", "--no-show-signature"]
     data = read_repository([*words, "--no-color", "--encoding=UTF-8", "HEAD"], MAX_MESSAGE)

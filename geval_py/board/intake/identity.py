@@ -12,7 +12,7 @@ import os
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -327,49 +327,38 @@ def unopened_digest(source: str) -> str:
     Of an archive that is larger than any may be, the size and the beginning count; of such a folder, the sizes of the
     files that are left.
     """
-    digest = sha256(b"door\n")
+    left = MAX_HASHED
+
+    def content(path: str, status: os.stat_result) -> str:
+        """Return the digest of a file; "0" if it is not a regular file, cannot be read, or would be too much."""
+        nonlocal left
+        if not S_ISREG(status.st_mode) or status.st_size > left:
+            return "0"
+        left -= status.st_size
+        try:
+            with open(path, "rb", opener=open_no_link) as file:
+                is_same = os.path.samestat(os.fstat(file.fileno()), status)
+                return _digest_of(file, status.st_size) if is_same else "0"
+        except OSError:
+            return "0"
+
     if os.path.isfile(source):
         with open(source, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            is_whole = size <= MAX_HASHED
-            digest.update(b"" if is_whole else b"%d\n" % size)
-            for chunk in _beginning(file, size if is_whole else CHUNK_BYTES):
-                digest.update(chunk)
-    else:
-        is_folder = os.path.isdir(source)
-        content = _Contents().mark
-        digest.update(_listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source)))
-    return digest.hexdigest()
+            if size <= MAX_HASHED:
+                return _digest_of(file, size)
+            return sha256(b"%d\n%s" % (size, file.read(CHUNK_BYTES))).hexdigest()
+    is_folder = os.path.isdir(source)
+    return sha256(_listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source))).hexdigest()
 
 
-def _beginning(file: IO[bytes], size: int) -> Iterator[bytes]:
-    """Yield the first bytes of a file, which may grow meanwhile."""
+def _digest_of(file: IO[bytes], size: int) -> str:
+    """Digest the first bytes of a file, which may grow meanwhile."""
+    digest = sha256()
     while size and (chunk := file.read(min(size, CHUNK_BYTES))):
-        yield chunk
+        digest.update(chunk)
         size -= len(chunk)
-
-
-class _Contents:
-    """The digests of a folder's files, as long as they are no more bytes than a submission may have."""
-
-    def __init__(self) -> None:
-        self._left = MAX_HASHED
-
-    def mark(self, path: str, status: os.stat_result) -> str:
-        """Return the digest of a file; "0" if it is not a regular file, cannot be read, or would be too much."""
-        if not S_ISREG(status.st_mode) or status.st_size > self._left:
-            return "0"
-        self._left -= status.st_size
-        try:
-            with open(path, "rb", opener=open_no_link) as file:
-                if not os.path.samestat(os.fstat(file.fileno()), status):
-                    return "0"
-                found = sha256()
-                for chunk in _beginning(file, status.st_size):
-                    found.update(chunk)
-                return found.hexdigest()
-        except OSError:
-            return "0"
+    return digest.hexdigest()
 
 
 def open_no_link(path: str, flags: int) -> int:

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import asdict, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from geval_py.board.intake.fork_server import ERROR_FILE, ForkServer
 from geval_py.board.intake.identity import GIT
@@ -194,16 +194,6 @@ def _death(status: int, error: str) -> SubmissionError:
 # Children, forked by servers that are ready.
 
 
-class Runner(Protocol):
-    """What runs a child in a place, and kills it."""
-
-    def run(self, place: str, seconds: float) -> int:
-        """Do the job in a place, in a child that is killed after some seconds; return the status as Popen does."""
-
-    def kill(self) -> None:
-        """Kill the child that runs, with its own children."""
-
-
 class Interpreter:
     """A new interpreter for each child, where processes cannot be forked."""
 
@@ -211,7 +201,7 @@ class Interpreter:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, place: str, seconds: float) -> int:
-        """Do the job in a place; see :class:`Runner`."""
+        """Do the job in a place; see :meth:`ForkServer.run`."""
         with open(os.path.join(place, ERROR_FILE), "wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", PROGRAM, place, str(os.getpid())],
@@ -237,6 +227,8 @@ class Interpreter:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
 
+
+Runner: TypeAlias = ForkServer | Interpreter
 
 _lock = threading.Lock()
 _idle: list[Runner] = []  # servers that run no child

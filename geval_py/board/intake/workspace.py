@@ -74,23 +74,20 @@ def _remove_abandoned(parent: str, prefix: str) -> None:
         return
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
-            if entry.name.startswith(prefix):
-                with suppress(OSError):
-                    _remove_if_abandoned(entry.path)
-
-
-def _remove_if_abandoned(folder: str) -> None:
-    status = os.lstat(folder)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        return
-    try:
-        descriptor = os.open(os.path.join(folder, LOCK_FILE), os.O_RDWR | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        if time.time() - status.st_mtime > ABANDONED_SECONDS:
-            shutil.rmtree(folder, ignore_errors=True)
-        return
-    try:
-        _try_lock(descriptor)  # raises BlockingIOError while its run lives
-        shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(descriptor)
+            if not entry.name.startswith(prefix):
+                continue
+            with suppress(OSError):
+                status = os.lstat(entry.path)
+                if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+                    continue
+                try:
+                    descriptor = os.open(os.path.join(entry.path, LOCK_FILE), os.O_RDWR | os.O_NOFOLLOW)
+                except FileNotFoundError:
+                    if time.time() - status.st_mtime > ABANDONED_SECONDS:
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    continue
+                try:
+                    _try_lock(descriptor)  # raises BlockingIOError while its run lives
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                finally:
+                    os.close(descriptor)

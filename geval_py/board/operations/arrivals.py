@@ -132,10 +132,10 @@ def _last_commits(folder: str) -> Callable[[str], datetime]:
         budget = Budget(bytes=MAX_LISTING, files=0, ends=time.monotonic() + GIT_SECONDS)
         with workspace() as place:
             words = ("--literal-pathspecs", "-C", folder, *words)
-            result = run_git(words, budget, folder=os.path.join(place, "git"), max_bytes=MAX_LISTING)
-        if result.status:
-            raise UsageError(message=f"git does not know {named(folder)}: {visible(result.error)}")
-        return result.output.decode("utf-8", "surrogateescape")
+            status, output, error = run_git(words, budget, folder=os.path.join(place, "git"), max_bytes=MAX_LISTING)
+        if status:
+            raise UsageError(message=f"git does not know {named(folder)}: {visible(error)}")
+        return output.decode("utf-8", "surrogateescape")
 
     prefix, shallow = f"{git('rev-parse', '--show-prefix', '--is-shallow-repository')}\n".split("\n")[:2]
     if shallow == "true":

@@ -263,16 +263,9 @@ def _stored(board: Board, number: int) -> Revision:
         name=row.name,
         source=row.source,
         digest=row.digest,
-        files=tuple(
-            ReceivedFile(name=file.name, path="", sha256=file.sha256, bytes=file.bytes) for file in own_files
-        ),
+        files=tuple(ReceivedFile(name=one.name, path="", sha256=one.sha256, bytes=one.bytes) for one in own_files),
         outputs=tuple(
-            ReceivedOutput(
-                test=one.test,
-                file=one.file,
-                variant=one.variant,
-                params={str(name): str(value) for name, value in one.params.items()},
-            )
+            ReceivedOutput(test=one.test, file=one.file, variant=one.variant, params=dict(one.params))
             for one in own_outputs
         ),
         details=Details(),
@@ -348,26 +341,23 @@ def known_evaluations(connection: Connection, parcel: Parcel, references: Refere
 
     They include evaluations that no output has yet: after an interruption, or a dry run.
     """
-    digests = {file.name: file.sha256 for file in parcel.files}
-    known: dict[Content, int] = {}
-    for output in parcel.outputs:
-        test, digest = output.test, digests[output.file]
-        unpacked = (
-            select(evaluations.c.output_sha256)
-            .join_from(files, outputs, outputs.c.file_id == files.c.id)
-            .join(scores, scores.c.output_id == outputs.c.id)
-            .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
-            .where(files.c.sha256 == digest, outputs.c.test == test)
+    scored = evaluations.alias()  # by which the content of a file is known, unpacked
+    query = (
+        select(files.c.sha256, evaluations.c.test, evaluations.c.metric, evaluations.c.reference, evaluations.c.id)
+        .join_from(files, outputs, outputs.c.file_id == files.c.id)
+        .join(scores, scores.c.output_id == outputs.c.id)
+        .join(scored, scored.c.id == scores.c.evaluation_id)
+        .join(
+            evaluations,
+            (evaluations.c.output_sha256 == scored.c.output_sha256) & (evaluations.c.test == outputs.c.test),
         )
-        query = select(evaluations.c.metric, evaluations.c.reference, evaluations.c.id).where(
-            evaluations.c.output_sha256.in_(unpacked),
-            evaluations.c.test == test,
-            evaluations.c.version == __version__,
-        )
-        for metric, reference, number in connection.execute(query):
-            if references.get((test, metric)) == reference:
-                known[test, digest, metric] = number
-    return known
+        .where(files.c.sha256.in_({file.sha256 for file in parcel.files}), evaluations.c.version == __version__)
+    )
+    return {
+        (test, digest, metric): number
+        for digest, test, metric, reference, number in connection.execute(query)
+        if references.get((test, metric)) == reference
+    }
 
 
 def replace_scores(

@@ -46,8 +46,16 @@ def signing_key(folder: str) -> Ed25519PrivateKey:
     """Return the private key of a board, which a first call makes; raises UnreadableFileError."""
     path = os.path.join(folder, KEY_FILE)
     try:
-        if not os.path.exists(path):
-            _make_key(path)
+        if not os.path.exists(path):  # write one that nobody else can read; another process may be faster
+            new = f"{path}.{os.getpid()}"
+            content = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(new, path)
+            os.unlink(new)
         with open(path, "rb") as file:
             key = load_pem_private_key(file.read(), password=None)
     except OSError as error:
@@ -57,19 +65,6 @@ def signing_key(folder: str) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise UnreadableFileError(path=path, reason="it holds no Ed25519 key")
     return key
-
-
-def _make_key(path: str) -> None:
-    """Write a new key, that nobody else can read; another process may be faster."""
-    new = f"{path}.{os.getpid()}"
-    content = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    with suppress(FileExistsError):
-        os.link(new, path)
-    os.unlink(new)
 
 
 def public_text(key: Ed25519PrivateKey) -> str:

@@ -154,7 +154,7 @@ def remove_content(connection: Connection, row: Row[Any]) -> None:
     """Delete the content of an upload that is done, unless a submission or another upload has the same."""
     is_needed = (
         exists().where(files.c.sha256 == row.sha256),
-        exists().where(jobs.c.sha256 == row.sha256, jobs.c.state.in_(OPEN), jobs.c.id != row.id),
+        exists().where(jobs.c.sha256 == row.sha256, jobs.c.state.in_(OPEN)),
     )
     connection.execute(delete(blobs).where(blobs.c.sha256 == row.sha256, *(~one for one in is_needed)))
 

@@ -278,8 +278,8 @@ def test_after_the_fetch_no_transport_is_allowed(repository, tmp_path):
     repository.commit_files({OUT: repository.plain(LINE)})
     budget = Budget(bytes=10**6, files=10, ends=time.monotonic() + 60)
     words = ["ls-remote", f"file://{repository.path}"]
-    outcome = running.run_git(words, budget, folder=str(tmp_path / "x"), max_bytes=1000)
-    assert outcome.error == "fatal: transport 'file' not allowed"
+    _, _, error = running.run_git(words, budget, folder=str(tmp_path / "x"), max_bytes=1000)
+    assert error == "fatal: transport 'file' not allowed"
 
 
 NO_ADDRESS = (
