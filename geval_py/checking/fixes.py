@@ -100,7 +100,7 @@ def _fix_entries(
     if not wordprobs.are_probabilities(values) or "W206" in repetition - selected:
         return {}, UNCHANGED
     total = wordprobs.sum_in_order(values)
-    if (_total(masses) < wordprobs.LEAST_TOTAL) != (total < wordprobs.LEAST_TOTAL):
+    if (_total(masses) < wordprobs.MIN_TOTAL) != (total < wordprobs.MIN_TOTAL):
         return {}, UNCHANGED  # adding up rounds: it would be another distribution
     off = _off_rule(total, masses, reference.numbers_of(text))
     codes |= (repetition | off) & selected
@@ -123,7 +123,7 @@ def _fix_entries(
         return {}, UNCHANGED
     elif not off <= selected:
         return masses, codes
-    has_rest = masses.get(wordprobs.REST) or (wordprobs.REST not in masses and _total(masses) < wordprobs.LEAST_TOTAL)
+    has_rest = masses.get(wordprobs.REST) or (wordprobs.REST not in masses and _total(masses) < wordprobs.MIN_TOTAL)
     if rest_mass is not None and not has_rest:  # take it from all words in proportion
         of_words = {word: mass for word, mass in masses.items() if word}
         scaled = _scale(of_words, 1.0 - rest_mass, _total(of_words))
@@ -139,7 +139,7 @@ def _total(masses: Mapping[str, float]) -> float:
 def _off_rule(total: float, masses: Mapping[str, float], numbers: Sequence[str]) -> frozenset[str]:
     """Return the rule that a total breaks, W202 or W203; ``numbers`` are the numbers as written."""
     above = total > 1.0 + wordprobs.TOLERANCE
-    if not above and not (wordprobs.REST in masses and total < wordprobs.LEAST_TOTAL):
+    if not above and not (wordprobs.REST in masses and total < wordprobs.MIN_TOTAL):
         return UNCHANGED
     if reference.is_explained(total, reference.rounding(numbers)):
         return UNCHANGED

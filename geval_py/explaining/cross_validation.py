@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.derived import BY_LINE, LEAST_PART, LEAST_SCALE, MOST_PART, ByLine, Parameters
+from geval_py.explaining.derived import BY_LINE, MAX_PART, MIN_PART, MIN_SCALE, ByLine, Parameters
 from geval_py.explaining.documents import Documents, choose_documents, notes_on_documents
 from geval_py.explaining.guesses import Guesses, hashed_bits, logistic
 from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
@@ -199,7 +199,7 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
     if is_by_line:
         figures = guesses.figures.take(fitted, axis=1)
         centres, scales = figures.mean(axis=1), figures.std(axis=1)
-        scales[scales < LEAST_SCALE] = 1.0
+        scales[scales < MIN_SCALE] = 1.0
         centres, scales = (np.array([float(f"{value:.4g}") for value in row.tolist()]) for row in (centres, scales))
         x = guesses.places(centres, scales, fitted)
     values = {"lambda": start.lambda_, "nu": start.nu}
@@ -228,7 +228,7 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
     for name in parts:
         begin += [_logit(values[name] or STARTS[name]), *[0.0] * (len(x) - 1)]
     if not is_by_line:
-        bounds = [(_logit(LEAST_PART), _logit(MOST_PART))] * len(parts)
+        bounds = [(_logit(MIN_PART), _logit(MAX_PART))] * len(parts)
     if has_temperature:
         begin.insert(0, math.log(start.temperature))
         bounds.insert(0, (-math.log(MAX_TEMPERATURE), math.log(MAX_TEMPERATURE)))
@@ -244,12 +244,12 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
         return replace(start, lambda_=0.0, nu=0.0, by_line=by_line)
     temperature = float(f"{math.exp(places.pop(0)):.4g}") if has_temperature else start.temperature
     for name, place in zip(parts, places, strict=True):  # further digits are noise of the search
-        values[name] = min(max(float(f"{1.0 / (1.0 + math.exp(-place)):.4g}"), LEAST_PART), MOST_PART)
+        values[name] = min(max(float(f"{1.0 / (1.0 + math.exp(-place)):.4g}"), MIN_PART), MAX_PART)
     return replace(start, temperature=temperature, lambda_=values["lambda"], nu=values["nu"])
 
 
 def _logit(part: float) -> float:
-    part = min(max(part, LEAST_PART), MOST_PART)
+    part = min(max(part, MIN_PART), MAX_PART)
     return math.log(part / (1.0 - part))
 
 

@@ -24,15 +24,15 @@ LineMaker: TypeAlias = Callable[[Sequence[str], int], str]  # from a line of eac
 DEFAULT_WORDS = 100
 ALL_WORDS = 10_000  # of train, with which tuning by line is tried: rarer ones make no difference
 BY_LINE = "by-line"
-LEAST_REST = 0.001  # added to a rest before its logarithm is taken
-LEAST_PART, MOST_PART = 1e-6, 1 - 1e-6  # of lambda and nu, so that other words always keep a rest
-MOST_FIGURE = 4.0  # standard deviations of a line's figure: a stranger line counts as one so far off
-LEAST_SCALE = 0.01  # of a figure: a smaller spread is noise
+REST_OFFSET = 0.001  # added to a rest before its logarithm is taken
+MIN_PART, MAX_PART = 1e-6, 1 - 1e-6  # of lambda and nu, so that other words always keep a rest
+MAX_FIGURE = 4.0  # standard deviations of a line's figure: a stranger line counts as one so far off
+MIN_SCALE = 0.01  # of a figure: a smaller spread is noise
 VECTOR_CHARACTERS = 13  # of a bucket's mass, as a vector is written
 ENTRY_CHARACTERS = 12  # of an entry, beside its word
 OUTPUT_ENDING = ".tsv"
 KEPT_ENDING = ".tuning.json"
-MOST_LABEL = 100  # characters of the names of mixed outputs
+MAX_LABEL = 100  # characters of the names of mixed outputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def line_figures(masses: Sequence[float], rest: float) -> tuple[float, float, fl
     ([-1.201, 0.5, 1.099, 0.0], (0.0, 0.0, 0.0, 1.0))
     """
     return (
-        math.log(rest + LEAST_REST),
+        math.log(rest + REST_OFFSET),
         max(masses, default=0.0),
         math.log1p(len(masses)),
         0.0 if masses else 1.0,
@@ -107,7 +107,7 @@ class ByLine:
         """Return lambda and nu of a line."""
         columns = zip(figures, self.centres, self.scales, strict=True)
         apart = ((figure - centre) / scale for figure, centre, scale in columns)
-        x = (1.0, *(min(max(figure, -MOST_FIGURE), MOST_FIGURE) for figure in apart))
+        x = (1.0, *(min(max(figure, -MAX_FIGURE), MAX_FIGURE) for figure in apart))
         lambda_, nu = (
             _logistic(sum(weight * value for weight, value in zip(weights, x, strict=True)))
             for weights in (self.lambda_, self.nu)
@@ -132,13 +132,13 @@ class ByLine:
             raise ValueError("the numbers by line are too many or too few")
         if not all(map(math.isfinite, [number for column in columns for number in column])):
             raise ValueError("a number by line is out of range")
-        if min(columns[1]) < LEAST_SCALE:
+        if min(columns[1]) < MIN_SCALE:
             raise ValueError("a number by line is out of range")
         return cls(centres=columns[0], scales=columns[1], lambda_=columns[2], nu=columns[3])
 
 
 def _logistic(place: float) -> float:
-    return min(max(1.0 / (1.0 + math.exp(-place)), LEAST_PART), MOST_PART) if place > -700.0 else LEAST_PART
+    return min(max(1.0 / (1.0 + math.exp(-place)), MIN_PART), MAX_PART) if place > -700.0 else MIN_PART
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,18 +203,18 @@ class Parameters:
         listed = self._tempered(listed, 1.0 - rest, 1.0 - lambda_)
         rest = (1.0 - lambda_) * rest + lambda_
         masses = wordprobs.merge_masses(filter(None, words), listed)
-        given = rest * nu
+        to_words = rest * nu
         if self.as_vectors:
             vector = [0.0] * (1 << self.bits)
             for bucket, mass in zip(
                 wordprobs.word_buckets(list(masses), self.bits, line), masses.values(), strict=True
             ):
                 vector[bucket] += mass
-            return wordprobs.line_of_buckets(self._with_rest(vector, rest, given, line))
-        if given:
+            return wordprobs.line_of_buckets(self._with_rest(vector, rest, to_words, line))
+        if to_words:
             for word, share in zip(self.frequent.words, self.frequent.shares, strict=True):
-                masses[word] = masses.get(word, 0.0) + given * share
-        return wordprobs.line_of_masses(masses, rest - given * self.frequent.total)
+                masses[word] = masses.get(word, 0.0) + to_words * share
+        return wordprobs.line_of_masses(masses, rest - to_words * self.frequent.total)
 
     def tune_lines(self, texts: Sequence[str], line: int) -> str:
         """Tune the one line in a sequence; see :meth:`tune_line`."""
@@ -242,14 +242,14 @@ class Parameters:
         lambda_, nu = self._parts(masses, 0.0)
         return self._with_rest(self._tempered(masses, 1.0, 1.0 - lambda_), lambda_, lambda_ * nu, line)
 
-    def _with_rest(self, masses: Sequence[float], rest: float, given: float, line: int) -> list[float]:
-        """Add a rest to the masses of buckets, of which a part is ``given`` to the frequent words."""
-        share = (rest - given * self.frequent.total) / len(masses)
+    def _with_rest(self, masses: Sequence[float], rest: float, to_words: float, line: int) -> list[float]:
+        """Add a rest to the masses of buckets, of which the part ``to_words`` goes to the frequent words."""
+        share = (rest - to_words * self.frequent.total) / len(masses)
         masses = [mass + share for mass in masses]
-        if given:
+        if to_words:
             buckets = wordprobs.word_buckets(self.frequent.words, self.bits, line)
             for bucket, part in zip(buckets, self.frequent.shares, strict=True):
-                masses[bucket] += given * part
+                masses[bucket] += to_words * part
         return masses
 
     def to_dict(self) -> dict[str, Any]:
@@ -357,7 +357,9 @@ class Derived:
     def check_free(self, force: bool) -> None:
         """Raise ExistingFileError if a file would be overwritten, unless forced; a source is never overwritten."""
         for path in (self.path, self.kept_path):
-            if os.path.lexists(path) and (not force or any(_is_same_file(path, source) for source in self.sources)):
+            there = os.path.lexists(path)
+            sources = [source for source in self.sources if os.path.exists(source)] if os.path.exists(path) else []
+            if there and (not force or any(os.path.samefile(path, source) for source in sources)):
                 raise errors.ExistingFileError(path=path)
         for source in self.sources:
             if not can_be_reread(source):
@@ -368,14 +370,22 @@ class Derived:
 
         Raises LineCountError for a source with another number of lines than a test set's files or the first source.
         """
-        found = {source: _count_lines(source, self.header) for source in self.sources}
+
+        def count(path: str, header: str | None) -> int:
+            with LineReader(path, header=header) as reader:
+                return reader.count_rest()
+
+        counts = {source: count(source, self.header) for source in self.sources}
         beside = () if test is None else ((test.input, test.in_header), (test.expected, test.out_header))
-        for path, names in beside:
-            if path is not None:
-                _check_counts(found, path, _count_lines(path, next(iter(names), None)))
-        first = self.sources[0]
-        _check_counts(found, first, found[first])
-        return found[first]
+        wanted = {path: count(path, next(iter(names), None)) for path, names in beside if path is not None}
+        wanted[self.sources[0]] = counts[self.sources[0]]
+        for path, expected_lines in wanted.items():
+            for source, lines in counts.items():
+                if lines != expected_lines:
+                    raise errors.LineCountError(
+                        what="output", path=source, lines=lines, expected_path=path, expected_lines=expected_lines
+                    )
+        return counts[self.sources[0]]
 
     def write(
         self, make: LineMaker, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
@@ -402,23 +412,6 @@ class Derived:
                     progress(number)
         with rewriting.written_whole(self.kept_path) as file:
             file.write((json.dumps(kept, indent=2) + "\n").encode())
-
-
-def _is_same_file(path: str, other: str) -> bool:
-    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
-
-
-def _count_lines(path: str, header: str | None) -> int:
-    with LineReader(path, header=header) as reader:
-        return reader.count_rest()
-
-
-def _check_counts(found: Mapping[str, int], path: str, lines: int) -> None:
-    for source, of_source in found.items():
-        if of_source != lines:
-            raise errors.LineCountError(
-                what="output", path=source, lines=of_source, expected_path=path, expected_lines=lines
-            )
 
 
 def _compressed_ending(path: str) -> str:
@@ -459,22 +452,20 @@ def tuned_output(parameters: Parameters, path: str, folder: str, header: str | N
 
 
 def mixed_output(paths: Sequence[str], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:
-    """Return the mixture of two or more outputs, in a folder; ``more`` are names of other ingredients."""
-    labels = [*map(_label, map(output_at, paths)), *more]
+    """Return the mixture of two or more outputs, in a folder; ``more`` are names of other ingredients.
+
+    >>> mixed_output(["dev-0/out-model=bigram,lr=0.1.tsv.xz", "dev-0/out.tsv"], "dev-0", None).path
+    'dev-0/out-mix=bigram-0.1+out.tsv.xz'
+    """
+    labels = []
+    for output in map(output_at, paths):
+        stem = output.name.removesuffix(OUTPUT_ENDING).removeprefix("out-")
+        labels.append(re.sub(r"[^\w.-]", "-", "-".join(output.parameters.values()) or stem))
+    labels += more
     label = "+".join(labels)
-    if len(label) > MOST_LABEL or len(set(labels)) < len(labels):
+    if len(label) > MAX_LABEL or len(set(labels)) < len(labels):
         label = f"{len(labels)}-outputs"
     return derived_output(paths, "out.tsv", f"mix={label}", folder, header)
-
-
-def _label(output: Output) -> str:
-    """Return a short name of an output that may be the value of a parameter.
-
-    >>> _label(output_at("out-model=bigram,lr=0.1.tsv.xz")), _label(output_at("out.tsv"))
-    ('bigram-0.1', 'out')
-    """
-    short = "-".join(output.parameters.values()) or output.name.removesuffix(OUTPUT_ENDING).removeprefix("out-")
-    return re.sub(r"[^\w.-]", "-", short)
 
 
 def find_output(test: challenge.DataSet, output: Output) -> str:

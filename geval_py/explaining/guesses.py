@@ -79,7 +79,7 @@ class Guesses:
         if by_line is not None:
             x = self.places(np.array(by_line.centres), np.array(by_line.scales), lines)
             parts = (logistic(np.array(weights) @ x) for weights in (by_line.lambda_, by_line.nu))
-            lambda_, nu = (np.clip(part, derived.LEAST_PART, derived.MOST_PART) for part in parts)
+            lambda_, nu = (np.clip(part, derived.MIN_PART, derived.MAX_PART) for part in parts)
         alike, slope = self.spread()
         rest = (1.0 - lambda_) * rests + lambda_
         with np.errstate(divide="ignore"):
@@ -88,7 +88,7 @@ class Guesses:
     @cached_property
     def figures(self) -> Array:
         """What lambda and nu of lines depend on, as :func:`geval_py.explaining.derived.line_figures`: 4 x lines."""
-        logs = np.log(self.rests + derived.LEAST_REST)
+        logs = np.log(self.rests + derived.REST_OFFSET)
         return np.array([logs, self.greatest, np.log1p(self.listed_entries), self.listed_entries == 0])
 
     def places(self, centres: Array, scales: Array, lines: Integers | None = None) -> Array:
@@ -96,7 +96,7 @@ class Guesses:
         figures = self.figures if lines is None else self.figures.take(lines, axis=1)
         x = np.ones((1 + len(figures), figures.shape[1]))
         apart = (figures - centres[:, np.newaxis]) / scales[:, np.newaxis]
-        np.clip(apart, -derived.MOST_FIGURE, derived.MOST_FIGURE, out=x[1:])
+        np.clip(apart, -derived.MAX_FIGURE, derived.MAX_FIGURE, out=x[1:])
         return x
 
     def with_words(self, frequent: derived.FrequentWords, split: splits.Split) -> Guesses:

@@ -31,7 +31,7 @@ BETWEEN_FEATURES = "~~"
 NUMERICAL = "=#?[+-]"  # a regular expression: a field's length or number, and the end that is worse
 LENGTH = "=#"  # precedes a field's length
 VALUE = "="  # precedes a field's number
-MOST_CANDIDATES = 20_000  # tokens among which a misspelt one is looked up
+MAX_CANDIDATES = 20_000  # tokens among which a misspelt one is looked up
 
 # The usual notations among those that Haskell reads as a number.
 FIELD_NUMBER = re.compile(r"\s*-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
@@ -58,7 +58,7 @@ def tokens_of(tokenizer: str | None) -> Tokens:
 
 _SPAN = "[0-9]+(?:-[0-9]+)?"
 _REFERENCE = re.compile(f"([0-9]+) ((?:{_SPAN}(?:,{_SPAN})*)?)")
-_MOST_DIGITS = 18  # of a position; no text is as long
+_MAX_DIGITS = 18  # of a position; no text is as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _whole(digits: str) -> str:
 
 def _position(digits: str) -> int:
     number = _whole(digits)
-    return int(number) if len(number) <= _MOST_DIGITS else 10**_MOST_DIGITS
+    return int(number) if len(number) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 
 def read_references(path: str) -> References:
@@ -108,15 +108,15 @@ def read_references(path: str) -> References:
 
     Raises MissingFileError and other DataErrors, also for a line that is not of this form.
     """
-    found = find_file(path)
-    if found is None:
+    place = find_file(path)
+    if place is None:
         raise MissingFileError(what="No file with the references", path=path)
     texts: dict[str, str] = {}
-    for line, text in enumerate(read_lines(found), 1):
+    for line, text in enumerate(read_lines(place), 1):
         number, tab, referenced = text.partition("\t")
         if not re.fullmatch("[0-9]+", number) or not tab or "\t" in referenced:
             raise MalformedLineError(
-                path=found, line=line, column=1, reason="no reference", token=shorten(text), text=text,
+                path=place, line=line, column=1, reason="no reference", token=shorten(text), text=text,
                 hint="a line of references is a whole number, a TAB and a text without TABs",
             )  # fmt: skip
         texts[_whole(number)] = referenced
@@ -378,7 +378,7 @@ class ItemFilter:
             if text is not None:
                 kinds = feature.kinds(self.kinds)
                 tokens.update(dict.fromkeys(token for kind in kinds.of_text(text) for token in kind))
-            if len(tokens) > MOST_CANDIDATES:
+            if len(tokens) > MAX_CANDIDATES:
                 break
         other_case = (token for token in tokens if token.casefold() == feature.token.casefold())
         close = next(other_case, None) or nearest(feature.token, tokens)

@@ -30,10 +30,10 @@ def find_contexts(names: Sequence[str], left: str = "", right: str = "") -> tupl
         if left == right:
             raise UsageError(message=f"--left and --right are both {visible(left)}")
         return left, right
-    lefts, rights = ([name for name in names if name in known] for known in (LEFT_NAMES, RIGHT_NAMES))
-    for found in (lefts, rights):
-        if len(found) > 1:
-            message = f"both {visible(found[0])} and {visible(found[1])} are names of a context"
+    lefts, rights = ([name for name in names if name in usual] for usual in (LEFT_NAMES, RIGHT_NAMES))
+    for several in (lefts, rights):
+        if len(several) > 1:
+            message = f"both {visible(several[0])} and {visible(several[1])} are names of a context"
             raise UsageError(message=f"{message}\n  --left and --right name the columns of the contexts")
     if lefts or rights:
         return "".join(lefts), "".join(rights)

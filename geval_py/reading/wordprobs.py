@@ -20,9 +20,9 @@ from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
 from geval_py.text import shorten, visible
 
 TOLERANCE = 1e-8  # a total so little below 1 counts as 1 (GEval's epsilon)
-LEAST_TOTAL = 1.0 - TOLERANCE
-LEAST_LOG_TOTAL = log1p(-TOLERANCE)
-MOST_LOG_TOTAL = log1p(TOLERANCE)
+MIN_TOTAL = 1.0 - TOLERANCE
+MIN_LOG_TOTAL = log1p(-TOLERANCE)
+MAX_LOG_TOTAL = log1p(TOLERANCE)
 
 
 def check_bits(bits: int) -> None:
@@ -91,9 +91,9 @@ def scale_probabilities(values: Sequence[float], whole: bool) -> tuple[float, fl
     ``whole`` means that no mass can be missing: the line has a rest entry.
     """
     total = sum_in_order(values)
-    if total > 1.0 or (total < LEAST_TOTAL and whole):
+    if total > 1.0 or (total < MIN_TOTAL and whole):
         return total, 0.0
-    return 1.0, 1.0 - total if total < LEAST_TOTAL else 0.0
+    return 1.0, 1.0 - total if total < MIN_TOTAL else 0.0
 
 
 def scale_logarithms(values: Sequence[float], whole: bool) -> tuple[float, float, float]:
@@ -103,7 +103,7 @@ def scale_logarithms(values: Sequence[float], whole: bool) -> tuple[float, float
     ``whole`` means that no mass can be missing: the line has a rest entry, or is a vector.
     """
     log_total = log_sum_exp(values)
-    off_below = log_total < LEAST_LOG_TOTAL
+    off_below = log_total < MIN_LOG_TOTAL
     if log_total > 0.0 or (off_below and whole):
         greatest = max(values)
         return greatest, log_sum_exp([value - greatest for value in values]), -inf
@@ -388,7 +388,7 @@ def is_listable(word: str) -> bool:
 
 # Writing masses as a line
 
-LEAST_LOG = -745.0  # of a bucket without mass: the least whole logarithm whose exp is not 0
+MIN_LOG = -745.0  # of a bucket without mass: the least whole logarithm whose exp is not 0
 
 
 def line_of_masses(masses: Mapping[str, float], rest: float) -> str:
@@ -417,4 +417,4 @@ def line_of_buckets(masses: Sequence[float]) -> str:
     >>> line_of_buckets([0.25, 0.75])
     '-1.386294361 -0.2876820725'
     """
-    return " ".join([f"{log(mass) if mass > 0.0 else LEAST_LOG:.10g}" for mass in masses])
+    return " ".join([f"{log(mass) if mass > 0.0 else MIN_LOG:.10g}" for mass in masses])

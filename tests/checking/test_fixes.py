@@ -11,7 +11,7 @@ from geval_py.checking.fixes import FIXABLE, Fixes, fix_file, fix_line
 from geval_py.checking.rules import FLAG_RULES, RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import read_lines
-from geval_py.reading.wordprobs import LEAST_TOTAL, are_probabilities, parse_line, sum_in_order
+from geval_py.reading.wordprobs import MIN_TOTAL, are_probabilities, parse_line, sum_in_order
 from geval_py.scoring.kernel import REPEATED, TINY
 from geval_py.scoring.kernel import backends as kernel
 from geval_py.scoring.kernel.reference import is_explained, line_loss, numbers_of, rounding
@@ -135,7 +135,7 @@ def test_left_alone(line):
 def test_adding_up_must_not_make_a_total_good_by_rounding():
     """It would take the rest's mass away, and the loss of a miss would be infinite."""
     parts = [0.1, 0.2, 0.3]
-    big = LEAST_TOTAL - 0.6
+    big = MIN_TOTAL - 0.6
     words = [("a", parts[0]), ("b", big), ("a", parts[1]), ("a", parts[2])]
     found = 0
     for steps in range(-40, 41):

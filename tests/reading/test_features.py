@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from geval_py.errors import UsageError
 from geval_py.reading.features import (
     EXPECTED,
-    MOST_CANDIDATES,
+    MAX_CANDIDATES,
     OUTPUT,
     Feature,
     FeatureKinds,
@@ -467,7 +467,7 @@ def test_what_was_not_found_is_safe_to_show():
 
 def test_a_guess_looks_at_so_many_words():
     def items():
-        yield ScoredItem("", " ".join(map(str, range(MOST_CANDIDATES + 1))), "")
+        yield ScoredItem("", " ".join(map(str, range(MAX_CANDIDATES + 1))), "")
         pytest.fail("one item more was read")
 
     assert parse_filter(["exp:zebra"], Fields()).nothing_found(items()) == "No item has the feature `exp:zebra'"

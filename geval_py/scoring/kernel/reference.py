@@ -127,7 +127,7 @@ def distribution_flags(text: str, line: int) -> int:
         looks = kernel.LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
         return flags | looks | kernel.LOGARITHMS | _logarithm_flags(values)
     total = wordprobs.sum_in_order(values)
-    off = kernel.ABOVE_ONE * (total > 1.0 + wordprobs.TOLERANCE) | kernel.BELOW_ONE * (total < wordprobs.LEAST_TOTAL)
+    off = kernel.ABOVE_ONE * (total > 1.0 + wordprobs.TOLERANCE) | kernel.BELOW_ONE * (total < wordprobs.MIN_TOTAL)
     off |= kernel.ROUNDED * (off != 0 and is_explained(total, rounding(numbers_of(text))))
     return flags | off | kernel.ZERO_REST * (bool(rests) and sum(rests) == 0.0)
 
@@ -169,7 +169,7 @@ def half_unit(number: str) -> float:
 
 def _logarithm_flags(values: list[float]) -> int:
     log_total = wordprobs.log_sum_exp(values)
-    above, below = log_total > wordprobs.MOST_LOG_TOTAL, log_total < wordprobs.LEAST_LOG_TOTAL
+    above, below = log_total > wordprobs.MAX_LOG_TOTAL, log_total < wordprobs.MIN_LOG_TOTAL
     return kernel.ABOVE_ONE * above | kernel.BELOW_ONE * below
 
 
