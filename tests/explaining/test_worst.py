@@ -553,15 +553,16 @@ def test_progress_of_several_chunks(monkeypatch):
     assert seen == [3, 6, 8]
 
 
-@pytest.mark.parametrize(("limit", "what"), [("MAX_SHOWN", "to show"), ("MAX_COUNTED", "to count")])
-def test_too_many_pairs_are_refused(limit, what, monkeypatch):
-    monkeypatch.setattr(features, limit, 5)
+@pytest.mark.parametrize(("limit", "most", "what"), [("MAX_SHOWN", 10, "to show"), ("MAX_COUNTED", 5, "to count")])
+def test_too_many_pairs_are_refused(limit, most, what, monkeypatch):
+    """Of ten words, none makes more than nine pairs, which are counted one word at a time."""
+    monkeypatch.setattr(features, limit, most)
     monkeypatch.setattr(features, "PAIRS_AT_ONCE", 1)
     on_item = [{n for n in range(10) if item < 3 or n % 6 == item - 3} for item in range(9)]  # any two: on the first
     items = [("", " ".join(f"w{n}" for n in sorted(words)), "") for words in on_item]
     with pytest.raises(UsageError) as caught:
         worst_features(items, range(9), worst_is_greatest=False, kinds=FeatureKinds(cartesian=True))
-    message = f"there are more than 5 pairs of features {what}\n  take fewer with "
+    message = f"there are more than {most} pairs of features {what}\n  take fewer with "
     assert str(caught.value) == f"{message}min_cartesian_frequency=… or min_frequency=…"
     assert caught.value.sentence(said_option) == f"{message}--min-cartesian-frequency or --min-frequency"
 
