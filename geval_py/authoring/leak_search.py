@@ -377,7 +377,7 @@ class EvaluatedPart:
 
 
 def search_train(parts: Sequence[EvaluatedPart], train: Items) -> None:
-    """Search training items for the runs of all hidden parts."""
+    """Search training items for the runs of all evaluated parts."""
     ngrams = {n: train.ngrams(n) for n in {part.n for part in parts} | {MIN_NGRAM}}
     around, sentences = train.around_words(), train.sentences()
     for part in parts:

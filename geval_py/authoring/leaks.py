@@ -209,22 +209,21 @@ def find_leaks(
 
     ``answers`` is the folder of the hidden answers, if they are elsewhere; ``group`` the column whose values must be
     in one part (by default the first, unless it is a context); ``contexts`` are the columns beside the gap, unless
-    their names are known; ``rules`` the codes of the only rules. ``max_places``
-    places are kept of each rule and part (0: all). ``progress_of(path)`` returns a context manager with the function
-    that is called while the training set is read. Parts without an input are left out. Raises DataError, and
-    UsageError for a column that does not exist.
+    their names are known; ``rules`` the codes of the only rules. ``max_places`` places are kept of each rule and part
+    (0: all). ``progress_of(path)`` returns a context manager with the function that is called while the training set
+    is read. Parts without an input are left out. Raises DataError, and UsageError for a column that does not exist.
     """
     folder = os.fspath(directory)
     sources = find_sources(folder, None if answers is None else os.fspath(answers), group, contexts)
     codes = {rule.code for rule in LEAK_RULES} if rules is None else rules
     vocabulary = Vocabulary()
-    hidden = [
+    evaluated = [
         EvaluatedPart(files, items)
         for files in sources
         if files.part != TRAINING_SET
         for items in read_items(files, vocabulary, whole=True)
     ]
-    leaks = Leaks(codes, {part.files.path: part for part in hidden})
+    leaks = Leaks(codes, {part.files.path: part for part in evaluated})
     paths = [files.path for files in sources]
     parts = []  # the files of each, the hash of each item, and its document
     if sources[0].part == TRAINING_SET:
@@ -236,20 +235,20 @@ def find_leaks(
                 ngrams.append(sample)
                 hashes.append(items.whole())
                 groups.append(items.groups)
-                search_train(hidden, items)
+                search_train(evaluated, items)
         parts.append((sources[0], np.concatenate(hashes), np.concatenate(groups)))
         _find_overlaps(paths[0], np.concatenate(ngrams), np.concatenate(owners), len(parts[0][1]), leaks)
-    parts += [(part.files, part.items.whole(), part.items.groups) for part in hidden]
+    parts += [(part.files, part.items.whole(), part.items.groups) for part in evaluated]
     _compare_items(parts, leaks)
-    for part in hidden:
-        for other in sorted(hidden, key=lambda other: other is not part):
+    for part in evaluated:
+        for other in sorted(evaluated, key=lambda other: other is not part):
             items = other.items.without_answers() if other is part else other.items
             around, source = items.around_words(AROUND_OR_BESIDE), paths.index(other.files.path)
             part.gaps_in_sets.search(items, around, source, in_same=other is part)
         _compare_texts(part, leaks, paths)
     leaks.sum_up({files.path: len(hashes) for files, hashes, _ in parts}, max_places)
     if "E401" in codes:
-        _search_public(folder, [part for part in hidden if part.files.is_hidden], sources, vocabulary, leaks)
+        _search_public(folder, [part for part in evaluated if part.files.is_hidden], sources, vocabulary, leaks)
     if {"E411", "W411", "E412"} & set(codes):
         _search_items(sources, leaks)
     order = {path: number for number, path in enumerate(paths)}
@@ -268,10 +267,10 @@ def find_leaks(
 class Leaks:
     """What was found: problems of whole files, and items of parts until they are summed up."""
 
-    def __init__(self, codes: Collection[str], hidden: dict[str, EvaluatedPart]) -> None:
+    def __init__(self, codes: Collection[str], evaluated: dict[str, EvaluatedPart]) -> None:
         self.problems: list[Problem] = []
         self._rules = {rule.code: rule for rule in LEAK_RULES if rule.code in codes}
-        self._hidden = hidden
+        self._evaluated = evaluated
         self._items: dict[tuple[str, str], list[tuple[int, str, int, bool]]] = {}
 
     def add_item(self, code: str, path: str, item: int, message: str, *, word: int = 0, at_gap: bool = False) -> None:
@@ -291,8 +290,8 @@ class Leaks:
             places = []
             for item, message, word, at_gap in items[: max_places or None]:
                 column, text = 1, ""
-                if path in self._hidden:
-                    part = self._hidden[path]
+                if path in self._evaluated:
+                    part = self._evaluated[path]
                     text = part.items.texts[item]
                     column = column_of(text, part.files, word, gap=at_gap)
                 places.append(Place(line=item + 1, column=column, token="", message=visible(message), text=text))
