@@ -1,4 +1,4 @@
-"""Score word-gap prediction exactly as GEval does, fast, and learn why.
+"""Get GEval's exact scores, fast, and see what drives them.
 
 from geval_py import evaluate
 print(evaluate("my-challenge", "dev-0").score)
@@ -7,23 +7,18 @@ The public names and their modules are listed in ``__init__.pyi``. A name is imp
 program waits only for what it needs.
 """
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import re
+from importlib import import_module
+from pkgutil import get_data
 
 
 def _modules() -> dict[str, str]:
     """Read the module of each public name from the stub."""
-    import re
-    from pkgutil import get_data
-
     stub = (get_data(__name__, "__init__.pyi") or b"").decode()
     return {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \w+$", stub, re.MULTILINE)}
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
-
     modules = _modules()
     if name == "__all__":
         return sorted(modules)
@@ -36,5 +31,5 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def __dir__() -> "Sequence[str]":
+def __dir__() -> list[str]:
     return sorted(_modules())

@@ -6,15 +6,10 @@ A command that a signal ends must end by that signal: otherwise a shell's loop a
 from __future__ import annotations
 
 import gc
+import signal
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable
-    from typing import NoReturn
-else:
-    import _signal as signal  # without the enums around it, whose import an interrupt would end with a traceback
+from collections.abc import Callable
+from typing import NoReturn
 
 CREATED_BETWEEN_COLLECTIONS = 100_000  # by default 700: imports alone would cause dozens of collections
 

@@ -34,6 +34,7 @@ from geval_py.text import excerpt, named, visible
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class GevalError(Exception):
     """Base class of all errors that geval-py raises on purpose; each is a dataclass."""
 
@@ -48,8 +49,7 @@ class GevalError(Exception):
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values: Any = self
-        return _rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields(values)})
+        return _rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields(self)})
 
 
 def _in_python(argument: str) -> str:

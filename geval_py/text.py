@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cmp_to_key
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from functools import cmp_to_key, wraps
+from typing import Any, Literal, ParamSpec, TextIO, TypeAlias, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Literal, ParamSpec, TextIO, TypeAlias, TypeVar
-
-    Given = ParamSpec("Given")
-    Result = TypeVar("Result")
-
-Alignment: TypeAlias = "Literal['left', 'centre', 'right']"
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Alignment: TypeAlias = Literal["left", "centre", "right"]
 
 # White space by Haskell's Data.Char.isSpace, for a regular expression: without U+0085, U+001C to 1F, U+2028 and 2029.
 SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -68,8 +65,6 @@ def characters(text: str) -> Iterator[tuple[str, int]]:
     U+FE0F asks for the coloured picture of a character, which is wide (UAX #11); the vowels and the final consonants
     of Hangul combine with the consonant before.
     """
-    import unicodedata
-
     whole, width = "", 0
     for c in text:
         if unicodedata.category(c) in ("Mn", "Me") or unicodedata.combining(c) or "\u1160" <= c <= "\u11ff":
@@ -103,7 +98,7 @@ def suggestion(word: str, known: Iterable[str], written: str = "{}") -> str:
     return f"did you mean {written.format(visible(close))}? " if close else ""
 
 
-def suggesting(**meanings: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+def suggesting(**meanings: str) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Return a decorator that adds what was meant to the TypeError of an unknown keyword argument.
 
     ``meanings`` are what to write in the place of names that users guess; other names are compared with the
@@ -115,15 +110,14 @@ def suggesting(**meanings: str) -> Callable[[Callable[Given, Result]], Callable[
     Traceback (most recent call last):
     TypeError: score() got an unexpected keyword argument 'output': did you mean out=…?
     """
-    from functools import wraps
 
-    def decorated(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    def decorated(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         of: Any = function
         code = of.__code__
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
         @wraps(function)
-        def call(*positional: Given.args, **named: Given.kwargs) -> Result:
+        def call(*positional: Parameters.args, **named: Parameters.kwargs) -> Result:
             for name in named:
                 if name not in known:
                     close = nearest(name, known)

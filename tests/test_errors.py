@@ -161,10 +161,7 @@ EXCERPTS = {
         "…" + "a" * 38 + "!" + "b" * 37 + "…\n" + " " * 39 + "^",
     ),
     "long, at the end": (("a" * 100 + "!", 101), "…" + "a" * 38 + "!\n" + " " * 39 + "^"),
-    "long and wide": (
-        ("水" * 100 + "!", 101),
-        "…" + "水" * 38 + "!\n" + " " * 77 + "^",
-    ),
+    "long and wide": (("水" * 100 + "!", 101), "…" + "水" * 38 + "!\n" + " " * 77 + "^"),
     "exactly the width": (("x" * 76, 1), "x" * 76 + "\n^"),
 }
 
@@ -238,10 +235,7 @@ ERRORS = {  # one or more of each class, with its sentence
         TooLargeError(path=BAD_NAME, max_bytes=5, what="line"),
         f"Too large: `{SAFE_NAME}` has a line of more than 5 bytes",
     ),
-    "a model": (
-        ModelError(path=BAD_NAME, message="the text is empty"),
-        f"the text is empty\n  in `{SAFE_NAME}`",
-    ),
+    "a model": (ModelError(path=BAD_NAME, message="the text is empty"), f"the text is empty\n  in `{SAFE_NAME}`"),
     "a model of no file": (ModelError(message="the text is empty"), "the text is empty"),
     "ambiguous": (
         AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from geval_py.cli import commands
 from geval_py.cli.options import parse, parse_each
@@ -15,7 +16,6 @@ from geval_py.errors import GevalError, LineCountError, MissingFileError
 from geval_py.reading.config import AUTHORING, SCORES, Settings, Task
 from geval_py.text import visible
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

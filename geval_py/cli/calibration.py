@@ -32,15 +32,15 @@ def make_calibration_parser() -> commands.CommandParser:
     return parser
 
 
-def run_calibration(given: argparse.Namespace) -> int:
+def run_calibration(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS)
+    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         schemes = calibration.calibration_schemes(reliability.hashed_scheme(evaluate.select_schemes(task)))
         split = locate(task)
         only_output(split.outputs)
         (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings))
-    found = calibration.calibration_of(evaluation, documents=settings.documents_by)
-    terminal.note(*found.notes)
-    score.show_of_task(task, found, settings)
+    result = calibration.calibration_of(evaluation, documents=settings.documents_by)
+    terminal.note(*result.notes)
+    score.show_of_task(task, result, settings)
     return 0

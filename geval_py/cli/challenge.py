@@ -132,30 +132,30 @@ def _add_common(parser: commands.CommandParser) -> None:
     add("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them")
 
 
-def run_make(given: argparse.Namespace) -> int:
+def run_make(args: argparse.Namespace) -> int:
     """Run ``geval challenge make``; returns the exit status, raises GevalError."""
-    out, answers = _folders_to_make("make", given, given.texts, "a text")
+    out, answers = _folders_to_make("make", args, args.texts, "a text")
     for name in ("context", "every", "train_every", "least_frequency"):
-        if getattr(given, name) == 0:
+        if getattr(args, name) == 0:
             raise UsageError(message=f"--{name.replace('_', '-')} is 1 or more")
     cut = corpora.Cut(
-        context=given.context,
-        every=given.every,
-        random=given.random,
-        words=corpora.read_pattern(given.words),
-        seed=given.seed,
+        context=args.context,
+        every=args.every,
+        random=args.random,
+        words=corpora.read_pattern(args.words),
+        seed=args.seed,
     )
     recipe = make.Recipe(
         cut=cut,
-        parts=corpora.Parts(shares=given.split, salt=given.salt),
-        group=given.group,
-        train_every=given.train_every,
-        least_frequency=given.least_frequency,
-        keep_order=given.keep_order,
-        metrics=tuple(given.metrics or make.DEFAULT_METRICS),
-        title=given.title,
+        parts=corpora.Parts(shares=args.split, salt=args.salt),
+        group=args.group,
+        train_every=args.train_every,
+        least_frequency=args.least_frequency,
+        keep_order=args.keep_order,
+        metrics=tuple(args.metrics or make.DEFAULT_METRICS),
+        title=args.title,
     )
-    documents = corpora.read_documents(given.texts, id=given.id, text=given.text)
+    documents = corpora.read_documents(args.texts, id=args.id, text=args.text)
     parts = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
     without_gaps = len(documents) - sum(part.documents for part in parts)
     if without_gaps:
@@ -169,40 +169,40 @@ def run_make(given: argparse.Namespace) -> int:
             "everyone can read them there"
         )
     sizes = [(part.name, len(part.gaps), part.groups) for part in parts]
-    _show_parts(sizes, given.group, out, answers)
+    _show_parts(sizes, args.group, out, answers)
     return 0
 
 
-def run_split(given: argparse.Namespace) -> int:
+def run_split(args: argparse.Namespace) -> int:
     """Run ``geval challenge split``; returns the exit status, raises GevalError."""
-    out, answers = _folders_to_make("split", given, given.folder, "a folder with items")
-    pool = make.read_items(given.folder, columns=given.columns.split(",") if given.columns else (), group=given.group)
+    out, answers = _folders_to_make("split", args, args.folder, "a folder with items")
+    pool = make.read_items(args.folder, columns=args.columns.split(",") if args.columns else (), group=args.group)
     sizes = make.split_items(
         pool,
         out,
         answers,
-        parts=corpora.Parts(shares=given.split, salt=given.salt),
-        metrics=given.metrics or make.DEFAULT_METRICS,
-        title=given.title,
-        keep_order=given.keep_order,
+        parts=corpora.Parts(shares=args.split, salt=args.salt),
+        metrics=args.metrics or make.DEFAULT_METRICS,
+        title=args.title,
+        keep_order=args.keep_order,
         progress_of=_progress_of,
     )
     _show_parts(sizes, pool.group, out, answers)
     return 0
 
 
-def _folders_to_make(name: str, given: argparse.Namespace, source: object, what: str) -> tuple[str, str]:
+def _folders_to_make(name: str, args: argparse.Namespace, source: object, what: str) -> tuple[str, str]:
     """Return the new folders of the challenge and of its hidden answers.
 
     Raises UsageError where the ``source``, called ``what``, or a folder is missing, or the folders are not apart, and
     ExistingFileError.
     """
-    if not source or not given.out:
+    if not source or not args.out:
         missing = "a folder to make is missing: -o DIR" if source else f"{what} is missing"
         raise UsageError(message=f"{missing}\n  geval challenge {name} --help shows the options")
-    answers = given.answers or make.default_answers(given.out)
-    make.check_folders(given.out, answers)
-    return str(given.out), str(answers)
+    answers = args.answers or make.default_answers(args.out)
+    make.check_folders(args.out, answers)
+    return str(args.out), str(answers)
 
 
 def _progress_of(what: str) -> terminal.ProgressBar:
@@ -252,21 +252,21 @@ def make_leaks_parser() -> commands.CommandParser:
     return parser
 
 
-def run_leaks(given: argparse.Namespace) -> int:
+def run_leaks(args: argparse.Namespace) -> int:
     """Run ``geval challenge leaks``; returns the exit status, raises GevalError."""
-    if check.listed(given, leaks.LEAK_RULES, leaks.COMMAND):
+    if check.listed(args, leaks.LEAK_RULES, leaks.COMMAND):
         return 0
     report = leaks.find_leaks(
-        given.folder,
-        answers=given.answers,
-        group=given.group,
-        contexts=(given.left, given.right),
-        rules=select_rules(*check.chosen_rules(given), leaks.LEAK_RULES, leaks.COMMAND),
-        max_places=check.max_places(given),
-        strict=given.strict,
+        args.folder,
+        answers=args.answers,
+        group=args.group,
+        contexts=(args.left, args.right),
+        rules=select_rules(*check.chosen_rules(args), leaks.LEAK_RULES, leaks.COMMAND),
+        max_places=check.max_places(args),
+        strict=args.strict,
         progress_of=terminal.ProgressBar,
     )
-    return check.show_report(report, given)
+    return check.show_report(report, args)
 
 
 def init(task: Task, settings: Settings) -> int:

@@ -88,35 +88,35 @@ def add_listing(parser: commands.CommandParser) -> None:
     parser.add_argument("--explain", metavar="RULE", help="explain a rule and exit")
 
 
-def listed(given: argparse.Namespace, table: Sequence[rules.Rule], command: str) -> bool:
+def listed(args: argparse.Namespace, table: Sequence[rules.Rule], command: str) -> bool:
     """Show the rules of a table, or one of them, if that is wanted; return whether it was. Raises UsageError."""
-    if given.rules:
+    if args.rules:
         terminal.write_listing(rules.rules_table(table))
-    elif given.explain is not None:
-        sys.stdout.write(rules.explanation(rules.find_rule(given.explain, table, command)))
+    elif args.explain is not None:
+        sys.stdout.write(rules.explanation(rules.find_rule(args.explain, table, command)))
     else:
         return False
     return True
 
 
-def chosen_rules(given: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
+def chosen_rules(args: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
     """Return the names of the rules to select, None for all, and of the rules to ignore."""
-    select = None if given.select is None else given.select.split(",")
-    return select, given.ignore.split(",") if given.ignore else []
+    select = None if args.select is None else args.select.split(",")
+    return select, args.ignore.split(",") if args.ignore else []
 
 
-def max_places(given: argparse.Namespace) -> int:
+def max_places(args: argparse.Namespace) -> int:
     """Return how many places are shown of each rule."""
-    if given.max_problems is not None:
-        return int(given.max_problems)
-    return TEXT_MAX_PLACES if given.format == "text" else check.DEFAULT_MAX_PLACES
+    if args.max_problems is not None:
+        return int(args.max_problems)
+    return TEXT_MAX_PLACES if args.format == "text" else check.DEFAULT_MAX_PLACES
 
 
-def show_report(report: rules.Report, given: argparse.Namespace) -> int:
+def show_report(report: rules.Report, args: argparse.Namespace) -> int:
     """Show a report in a format of its own or, as a table, in any other; returns its exit status."""
-    if given.format in problem_formats.FORMATS:
-        colour = given.format == "text" and shows_colours(sys.stdout)
-        sys.stdout.write(problem_formats.render(report, given.format, colour=colour, width=width_of(sys.stdout)))
+    if args.format in problem_formats.FORMATS:
+        colour = args.format == "text" and shows_colours(sys.stdout)
+        sys.stdout.write(problem_formats.render(report, args.format, colour=colour, width=width_of(sys.stdout)))
         return report.status
     names = ("path", "line", "column", "rule", "name", "severity", "message")
     rows = [
@@ -129,54 +129,54 @@ def show_report(report: rules.Report, given: argparse.Namespace) -> int:
         return problem_formats.escape_commands(visible(str(value)))  # in which GitHub's runner sees no command
 
     table = Table([Column(name=name, write=write) for name in names], rows)
-    terminal.show(Shown(document=json.loads(problem_formats.as_json(report)), people=table), given)
+    terminal.show(Shown(document=json.loads(problem_formats.as_json(report)), people=table), args)
     return report.status
 
 
-def run_check(given: argparse.Namespace) -> int:
+def run_check(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    if listed(given, rules.RULES, rules.COMMAND):
+    if listed(args, rules.RULES, rules.COMMAND):
         return 0
-    if given.fix or given.diff:
-        if given.cluster is not None:
+    if args.fix or args.diff:
+        if args.cluster is not None:
             raise UsageError(message="--fix and --diff work on this machine: leave --cluster out")
-        return _fix(given)
-    if given.rest_mass is not None or given.no_backup:
+        return _fix(args)
+    if args.rest_mass is not None or args.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
-    return _report(given)
+    return _report(args)
 
 
-def _targets_of(given: argparse.Namespace) -> Iterator[targets.Target | rules.Problem]:
-    return targets.find_targets(given.paths or ["."], given.challenge, given.tests, given.alt_metrics or ())
+def _targets_of(args: argparse.Namespace) -> Iterator[targets.Target | rules.Problem]:
+    return targets.find_targets(args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ())
 
 
-def _report(given: argparse.Namespace) -> int:
-    outputs = list(_targets_of(given))
-    codes = rules.select_rules(*chosen_rules(given))
-    with score.workers_at(given.cluster) as workers:
+def _report(args: argparse.Namespace) -> int:
+    outputs = list(_targets_of(args))
+    codes = rules.select_rules(*chosen_rules(args))
+    with score.workers_at(args.cluster) as workers:
         report = check.check_targets(
             outputs,
             codes,
-            max_places=max_places(given),
-            max_bytes=given.max_bytes,
+            max_places=max_places(args),
+            max_bytes=args.max_bytes,
             progress_of=terminal.ProgressBar,
-            strict=given.strict,
+            strict=args.strict,
             keep_going=True,
             workers=workers,
         )
     for error in report.unreadable:
         _complain(f"note: checked without a file of the test set: {error}")
-    for note in report.notes if given.format != "json" else ():
+    for note in report.notes if args.format != "json" else ():
         _complain(f"note: {note}")
-    for output in report.uncounted if given.format != "json" else ():
+    for output in report.uncounted if args.format != "json" else ():
         _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{ADVICE}")
-    return show_report(report, given)
+    return show_report(report, args)
 
 
-def _fix(given: argparse.Namespace) -> int:
+def _fix(args: argparse.Namespace) -> int:
     """Mend the outputs, and check them again; returns 1 if one could not be mended, or still has errors."""
-    codes = rules.select_rules(*chosen_rules(given))
-    outputs = list(_targets_of(given))
+    codes = rules.select_rules(*chosen_rules(args))
+    outputs = list(_targets_of(args))
     if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
         raise UsageError(message="--fix and --diff mend files: standard input is none")
     failed = False
@@ -186,34 +186,34 @@ def _fix(given: argparse.Namespace) -> int:
             metric = "a metric that is not known" if target.metric is None else target.metric.name
             _complain(f"{named(path)} is scored with {metric}: only distributions over words are mended")
             continue
-        problem = target if isinstance(target, rules.Problem) else check.unreadable_output(path, given.max_bytes)
+        problem = target if isinstance(target, rules.Problem) else check.unreadable_output(path, args.max_bytes)
         if problem is None:
-            failed |= not _mend(path, codes, given)
-        elif given.diff:
+            failed |= not _mend(path, codes, args)
+        elif args.diff:
             _complain(f"`{visible(path)}`: {visible(problem.summary)}")
             failed = True
-    return max(int(failed), 0 if given.diff else _report(given))
+    return max(int(failed), 0 if args.diff else _report(args))
 
 
-def _mend(path: str, codes: frozenset[str], given: argparse.Namespace) -> bool:
+def _mend(path: str, codes: frozenset[str], args: argparse.Namespace) -> bool:
     """Mend an output, or show what would change; returns whether that worked."""
     from geval_py.checking import fixes  # which no check needs
 
-    write = not given.diff
+    write = not args.diff
     try:
-        fixed = fixes.fix_file(path, rest_mass=given.rest_mass, backup=not given.no_backup, write=write, rules=codes)
+        fixed = fixes.fix_file(path, rest_mass=args.rest_mass, backup=not args.no_backup, write=write, rules=codes)
     except GevalError as error:
         _complain(str(error))
         return False
     name = visible(fixed.path)
-    if given.diff:
-        shown = fixed.diff[: given.max_problems or len(fixed.diff)]
+    if args.diff:
+        shown = fixed.diff[: args.max_problems or len(fixed.diff)]
         for line, before, after in shown:
             print(problem_formats.escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
         if len(fixed.diff) > len(shown) or len(fixed.diff) == fixes.DIFF_LINES:
             print("…")
     changes = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(fixed.changes.items()))
-    done = f"{'would mend' if given.diff else 'mended'} {changes}" if changes else "nothing to mend"
+    done = f"{'would mend' if args.diff else 'mended'} {changes}" if changes else "nothing to mend"
     kept = f"; the original is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
     print(f"geval: `{name}`: {done}{kept}", file=sys.stderr)
     return True

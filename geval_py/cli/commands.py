@@ -125,8 +125,8 @@ def run(words: Sequence[str]) -> int:
         sandbox.get_ready()
     with _extras_named(*command):
         module = import_module(_module_of(*command))
-        given = parser_of(*command).understood(rest)
-        status: int = 0 if given is None else getattr(module, f"run_{_python_name(command[-1])}")(given)
+        args = parser_of(*command).understood(rest)
+        status: int = 0 if args is None else getattr(module, f"run_{_python_name(command[-1])}")(args)
     return status
 
 
@@ -184,14 +184,14 @@ class CommandParser(config.Parser):
         if any(word in HELP for word in options):
             sys.stdout.write(self.format_help())
             return None
-        given, strays = self.parse_known_args(words)
+        args, strays = self.parse_known_args(words)
         if strays:
             meant = option_meant(strays[0], self._option_string_actions) if strays[0].startswith("-") else None
             advice = f"{self.prog} --help shows the options" if meant is None else f"did you mean {meant}?"
             raise UsageError(message=visible(f"unrecognized arguments: {' '.join(strays)}") + f"\n  {advice}")
-        values = vars(given)
+        values = vars(args)
         check_latex_options(values.get("format", "text"), values.get("caption"), values.get("label"))
-        return given
+        return args
 
 
 def parser_of(*command: str) -> CommandParser:
@@ -204,7 +204,7 @@ def parser_of(*command: str) -> CommandParser:
         return config.plain_parser(
             CommandParser,
             usage="geval [options]\n       geval COMMAND …",
-            description="Score word-gap prediction exactly as GEval does, and learn why.",
+            description="Get GEval's exact scores for word gaps, fast, and see what drives them.",
             epilog=f"commands (geval help COMMAND says more):\n{commands}\n\n{PLAIN_EXAMPLES}",
         )
     name = command[0]

@@ -63,19 +63,19 @@ class _OutFile(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, _: object, value: object, option: str | None = None
     ) -> NoReturn:
-        given = option if value is None else f"{option} {visible(str(value))}"
+        args = option if value is None else f"{option} {visible(str(value))}"
         raise UsageError(
-            message=f"unrecognized arguments: {given}\n  outputs are given without {option}; "
+            message=f"unrecognized arguments: {args}\n  outputs are given without {option}; "
             f"{parser.prog} --help shows the options"
         )
 
 
-def run_compare(given: argparse.Namespace) -> int:
+def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS, "cluster", command="compare")
-    task = replace(task, out_files=tuple(given.outputs))
+    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS, "cluster", command="compare")
+    task = replace(task, out_files=tuple(args.outputs))
     with score.blaming_config(task):
-        split = _with_baseline(splits.locate(task), task, given.baseline)
+        split = _with_baseline(splits.locate(task), task, args.baseline)
         results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings)
     evaluations = [result for result in results if result.error is None]
     if len(evaluations) < 2 <= len(results):
@@ -86,8 +86,8 @@ def run_compare(given: argparse.Namespace) -> int:
     with terminal.ProgressBar("samples", unit="items") as progress:
         comparison = compare(
             evaluations,
-            baseline=given.baseline,
-            samples=given.samples,
+            baseline=args.baseline,
+            samples=args.samples,
             seed=settings.seed,
             documents=settings.documents_by,
             progress=progress,
@@ -99,7 +99,7 @@ def run_compare(given: argparse.Namespace) -> int:
     if len(failed) > 2:
         notes = [f"{some_of(failed, terminal.MAX_LIKEWISE)} could not be scored and are left out"]
     ties = notes_on_ties(list(near_ties(evaluations, comparison)))
-    comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=given.digits)
+    comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=args.digits)
     comparison = comparison.with_names(dict(settings.names))
     terminal.note(*comparison.notes)
     score.show_of_task(task, comparison, settings)

@@ -111,11 +111,11 @@ def make_completion_parser() -> commands.CommandParser:
     return parser
 
 
-def run_completion(given: argparse.Namespace) -> int:
+def run_completion(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError."""
-    if given.shell is None:
+    if args.shell is None:
         raise UsageError(message=f"a shell is missing: {', '.join(SHELLS)}\n  for example geval completion bash")
-    sys.stdout.write(script(given.shell))
+    sys.stdout.write(script(args.shell))
     return 0
 
 

@@ -32,12 +32,12 @@ def make_convert_parser() -> commands.CommandParser:
     return parser
 
 
-def run_convert(given: argparse.Namespace) -> int:
+def run_convert(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    if os.path.lexists(given.target) and not given.force:
+    if os.path.lexists(args.target) and not args.force:
         raise UsageError(
-            message=f"{named(given.target)} is there already, and is left as it is\n  --force writes over it"
+            message=f"{named(args.target)} is there already, and is left as it is\n  --force writes over it"
         )
-    lines = formats.convert(given.source, given.target)
-    sys.stdout.write(f"wrote {named(given.target)}, {counted(lines, 'line')}\n")
+    lines = formats.convert(args.source, args.target)
+    sys.stdout.write(f"wrote {named(args.target)}, {counted(lines, 'line')}\n")
     return 0

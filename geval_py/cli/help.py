@@ -68,9 +68,9 @@ def make_help_parser() -> CommandParser:
     return parser
 
 
-def run_help(given: argparse.Namespace) -> int:
+def run_help(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError."""
-    words = given.command
+    words = args.command
     name, subcommand = (*words, "", "")[:2]
     if name in TOPICS:
         TOPICS[name]()

@@ -105,66 +105,67 @@ def _add_common(
     config.add_options(parser, "threads")
 
 
-def run_tune(given: argparse.Namespace) -> int:
+def run_tune(args: argparse.Namespace) -> int:
     """Run ``geval tune``; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS, command="tune")
+    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS, command="tune")
     challenge = Challenge(path=task.directory, task=task)
-    if given.parameters is not None:
-        if not given.apply:
+    if args.parameters is not None:
+        if not args.apply:
             raise UsageError(message="--parameters is for --apply NAME, with the test set to tune an output of")
         if settings.format != "text":
             raise UsageError(message="--parameters looks for nothing that --format would show: leave one of them out")
-        parameters, kept = derived.read_parameters(given.parameters)
+        parameters, kept = derived.read_parameters(args.parameters)
         names = task.out_files or (str(kept.get("output")),)  # that which they were found for
         sources = {}
-        for test in given.apply:
-            found = [output for name in names for output in splits.outputs_named(challenge[test].directory, name)]
-            sources[test] = [only_output(found).path]
-        show_written(_write_tuned(challenge, sources, parameters, kept, force=given.force), "text")
+        for test in args.apply:
+            folder = challenge[test].directory
+            outputs = [output for name in names for output in splits.outputs_named(folder, name)]
+            sources[test] = [only_output(outputs).path]
+        show_written(_write_tuned(challenge, sources, parameters, kept, force=args.force), "text")
         return 0
     with score.blaming_config(task):
         split = splits.locate(task)
         only_output(split.outputs)
         schemes = evaluate.select_schemes(task)[:1]
-        signed = bool(given.apply)  # as the parameters beside an output are
+        signed = bool(args.apply)  # as the parameters beside an output are
         (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=signed))
     # A target that is not there is found before the search.
-    sources = _sources_of(challenge, given.apply, [evaluation.output], task.test_name)
+    sources = _sources_of(challenge, args.apply, [evaluation.output], task.test_name)
     for test, paths in sources.items():
         derived.Derived(sources=tuple(paths), path="", header=split.output_header).check_lines(challenge[test])
     with terminal.ProgressBar(evaluation.output.name) as progress:
-        found_tuning = tuning.tune(
+        result = tuning.tune(
             evaluation,
-            words=given.words,
-            temperature=given.temperature,
+            words=args.words,
+            temperature=args.temperature,
             documents=settings.documents_by,
             seed=settings.seed,
-            force=given.force,
+            force=args.force,
             threads=settings.threads,
             progress=progress,
         )
 
     def write() -> list[str]:
-        if given.apply and found_tuning.taken:
-            parameters, kept = found_tuning.parameters, found_tuning.kept()
-            return _write_tuned(challenge, sources, parameters, kept, force=given.force)
-        if given.apply and settings.format == "text":
+        if args.apply and result.taken:
+            parameters, kept = result.parameters, result.kept()
+            return _write_tuned(challenge, sources, parameters, kept, force=args.force)
+        if args.apply and settings.format == "text":
             terminal.note("nothing is written, since no parameter is worth taking")
-        elif found_tuning.taken and settings.format == "text":
+        elif result.taken and settings.format == "text":
             terminal.note("--apply NAME writes the output tuned so, for the test set of that name")
         return []
 
-    _show_and_write(task, found_tuning, settings, write)
+    _show_and_write(task, result, settings, write)
     return 0
 
 
-def run_mix(given: argparse.Namespace) -> int:
+def run_mix(args: argparse.Namespace) -> int:
     """Run ``geval mix``; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS, command="mix")
-    task = replace(task, out_files=tuple(given.outputs))
+    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS, command="mix")
+    task = replace(task, out_files=tuple(args.outputs))
     with score.blaming_config(task):
         split = splits.locate(task)
-        if not given.outputs:  # with those made on these answers, held-out lines would be known
+        if not args.outputs:  # with those made on these answers, held-out lines would be known
             made = [output for output in split.outputs if derived.is_derived(output)]
             if made:
                 names = some_of(output.name for output in made)
@@ -177,19 +178,19 @@ def run_mix(given: argparse.Namespace) -> int:
     # A target that is not there, or not free, is found before the search.
     challenge = Challenge(path=task.directory, task=task)
     outputs = [evaluation.output for evaluation in evaluations]
-    sources = _sources_of(challenge, [task.test_name, *given.apply], outputs, task.test_name)
+    sources = _sources_of(challenge, [task.test_name, *args.apply], outputs, task.test_name)
 
     def plan(paths: Sequence[str], folder: str) -> derived.Derived:
-        return derived.mixed_output(paths, folder, split.output_header, [mixing.TRAIN] if given.words else [])
+        return derived.mixed_output(paths, folder, split.output_header, [mixing.TRAIN] if args.words else [])
 
-    plans = _planned(challenge, sources, plan, force=given.force)
+    plans = _planned(challenge, sources, plan, force=args.force)
     mixture = mixing.mix(
-        evaluations, words=given.words, documents=settings.documents_by, seed=settings.seed, force=given.force
+        evaluations, words=args.words, documents=settings.documents_by, seed=settings.seed, force=args.force
     )
     mixture = replace(mixture, names=own_names(dict(settings.names), unique_names(outputs), outputs, "mixed"))
 
     def write() -> list[str]:
-        if mixture.taken or given.force:
+        if mixture.taken or args.force:
             return _write(plans, mixture.mixing.mix_lines, mixture.kept())
         if settings.format == "text":
             terminal.note("nothing is written, since the mixture is not surely better; --force writes it")

@@ -120,36 +120,36 @@ def _discount(text: str) -> float:
     return float(text)
 
 
-def run_train(given: argparse.Namespace) -> int:
+def run_train(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     from geval_py.modelling import columns, estimation
     from geval_py.modelling.corpus import CorpusParts, read_corpus
 
-    if not given.texts:
+    if not args.texts:
         raise UsageError(
             message="a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
         )
-    if given.arpa is None:
+    if args.arpa is None:
         raise UsageError(message="where the model is to be written is missing: --arpa FILE (-: standard output)")
-    how = _estimation(given)
-    if given.counts:
-        text = read_corpus(given.texts, skip_symbols=given.skip_symbols)
+    how = _estimation(args)
+    if args.counts:
+        text = read_corpus(args.texts, skip_symbols=args.skip_symbols)
         _note_on(text)
-        with _model_file(given.arpa) as file:
-            arpa.write_arpa(estimation.plain_model(text, given.order, given.counts), file)
+        with _model_file(args.arpa) as file:
+            arpa.write_arpa(estimation.plain_model(text, args.order, args.counts), file)
         return 0
-    folder = None if given.arpa == sources.STANDARD_INPUT else os.path.dirname(given.arpa) or "."
-    parts = CorpusParts(blocks_of_files(given.texts), skip_symbols=given.skip_symbols)
+    folder = None if args.arpa == sources.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
+    parts = CorpusParts(blocks_of_files(args.texts), skip_symbols=args.skip_symbols)
     with _writing_beside(folder):
         TemporaryFile(dir=folder).close()  # a folder that cannot be written is no surprise at the end
-        sizes = columns.Sizes.of_memory(given.memory or columns.DEFAULT_MEMORY, folder)
+        sizes = columns.Sizes.of_memory(args.memory or columns.DEFAULT_MEMORY, folder)
         tokens = estimation.StoredTokens(parts, sizes)
         text = parts.corpus(tokens.beginning)
         _note_on(text)
         estimated = estimation.estimate(text, how, tokens)
-    with _model_file(given.arpa) as file:
+    with _model_file(args.arpa) as file:
         arpa.write_arpa(estimated, file)
-    if given.arpa != sources.STANDARD_INPUT:
+    if args.arpa != sources.STANDARD_INPUT:
         terminal.write_table(estimation.training_table(estimated))
     orders = [str(order) for order, discounts in enumerate(estimated.discounts, 1) if discounts.fell_back]
     if orders:
@@ -180,29 +180,29 @@ def _note_on(text: Corpus) -> None:
         )
 
 
-def _estimation(given: argparse.Namespace) -> estimation.Estimation:
+def _estimation(args: argparse.Namespace) -> estimation.Estimation:
     """Return the settings of the estimation; raises UsageError for options that do not go together."""
     from geval_py.modelling import estimation
     from geval_py.modelling.corpus import read_words
 
-    values = vars(given)
+    values = vars(args)
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
-    if given.counts and useless:
+    if args.counts and useless:
         option = f"--{useless[0].replace('_', '-')}"
         raise UsageError(message=f"{option} is for Kneser-Ney: leave it out, or --counts")
-    if given.vocab_pad and given.interpolate_unigrams == "0":
+    if args.vocab_pad and args.interpolate_unigrams == "0":
         raise UsageError(
             message="--vocab-pad is the number of words that share what unigrams leave\n"
             "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out"
         )
     return estimation.Estimation(
-        order=given.order,
-        prune=tuple(given.prune),
-        vocabulary=None if given.vocabulary is None else frozenset(read_words(given.vocabulary)),
-        fallback=None if given.discount_fallback is None else estimation.three_discounts(given.discount_fallback),
-        interpolate_unigrams=given.interpolate_unigrams != "0",
-        vocabulary_size=given.vocab_pad or 0,
-        exact_discounts=given.exact_discounts,
+        order=args.order,
+        prune=tuple(args.prune),
+        vocabulary=None if args.vocabulary is None else frozenset(read_words(args.vocabulary)),
+        fallback=None if args.discount_fallback is None else estimation.three_discounts(args.discount_fallback),
+        interpolate_unigrams=args.interpolate_unigrams != "0",
+        vocabulary_size=args.vocab_pad or 0,
+        exact_discounts=args.exact_discounts,
     )
 
 
@@ -238,33 +238,33 @@ def make_perplexity_parser() -> commands.CommandParser:
     return parser
 
 
-def run_perplexity(given: argparse.Namespace) -> int:
+def run_perplexity(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    if given.model is None or not given.texts:
-        missing = "a model" if given.model is None else "a text"
+    if args.model is None or not args.texts:
+        missing = "a model" if args.model is None else "a text"
         raise UsageError(message=f"{missing} is missing\n  for example geval lm perplexity text.arpa other.txt")
-    if given.bootstrap is None and given.seed is not None:
+    if args.bootstrap is None and args.seed is not None:
         raise UsageError(message="--seed goes with --bootstrap")
-    if given.sentences and (given.bootstrap is not None or given.format != "text"):
+    if args.sentences and (args.bootstrap is not None or args.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
-    score = _loaded(given.model).score_blocks(blocks_of_files(given.texts), bos=given.marks, eos=given.marks)
+    score = _loaded(args.model).score_blocks(blocks_of_files(args.texts), bos=args.marks, eos=args.marks)
     unknown = int(score.oov.sum())
     if unknown:
         terminal.note(
             f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it"
         )
-    if given.sentences:
-        terminal.write_table(ngram_model.sentences_table(score, given.precision))
+    if args.sentences:
+        terminal.write_table(ngram_model.sentences_table(score, args.precision))
         return 0
     intervals = None
-    if given.bootstrap is not None:
+    if args.bootstrap is not None:
         with terminal.ProgressBar("samples", unit="items") as progress:
             intervals = score.intervals(
-                given.bootstrap, config.DEFAULT_SEED if given.seed is None else given.seed, progress
+                args.bootstrap, config.DEFAULT_SEED if args.seed is None else args.seed, progress
             )
-    table = ngram_model.perplexity_table(score, intervals, given.precision)
+    table = ngram_model.perplexity_table(score, intervals, args.precision)
     document = ngram_model.perplexity_document(score, intervals)
-    terminal.show(Shown(document=document, people=table, as_tabs=True), given)
+    terminal.show(Shown(document=document, people=table, as_tabs=True), args)
     return 0
 
 
@@ -277,20 +277,20 @@ def make_info_parser() -> commands.CommandParser:
     return parser
 
 
-def run_info(given: argparse.Namespace) -> int:
+def run_info(args: argparse.Namespace) -> int:
     """Run ``geval lm info``; returns the exit status, raises GevalError."""
-    if given.model is None:
+    if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
-    if kenlm_models.is_binary(given.model):
-        document = kenlm_models.head_document(kenlm_models.read_head(given.model))
+    if kenlm_models.is_binary(args.model):
+        document = kenlm_models.head_document(kenlm_models.read_head(args.model))
         table = kenlm_models.head_table(document)
     else:
-        document = backoff.model_document(arpa.read_arpa(given.model))
+        document = backoff.model_document(arpa.read_arpa(args.model))
         table = backoff.model_table(document)
-    if given.format == "text":
+    if args.format == "text":
         terminal.write_listing(table)
     else:
-        terminal.show(Shown(document=document, people=table), given)
+        terminal.show(Shown(document=document, people=table), args)
     return 0
 
 
@@ -307,16 +307,16 @@ def make_next_parser() -> commands.CommandParser:
     return parser
 
 
-def run_next(given: argparse.Namespace) -> int:
+def run_next(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    if given.model is None:
+    if args.model is None:
         raise UsageError(message='a model is missing\n  for example geval lm next text.arpa "in the"')
-    model = _any_model(given.model)
-    contexts = given.contexts or (line.decode(errors="surrogateescape") for line in _lines(sources.STANDARD_INPUT))
-    found = ((context, model.next_words(context, given.k or None)) for context in contexts)
-    rows = ((context, word, share) for context, shares in found for word, share in shares.items())
-    columns = [Column(name="context"), Column(name="word"), _figures("probability", given.precision)]
-    terminal.show(ngram_model.WordListing(columns, rows), given)
+    model = _any_model(args.model)
+    contexts = args.contexts or (line.decode(errors="surrogateescape") for line in _lines(sources.STANDARD_INPUT))
+    following = ((context, model.next_words(context, args.k or None)) for context in contexts)
+    rows = ((context, word, share) for context, shares in following for word, share in shares.items())
+    columns = [Column(name="context"), Column(name="word"), _figures("probability", args.precision)]
+    terminal.show(ngram_model.WordListing(columns, rows), args)
     return 0
 
 
@@ -333,26 +333,26 @@ def make_surprisal_parser() -> commands.CommandParser:
     return parser
 
 
-def run_surprisal(given: argparse.Namespace) -> int:
+def run_surprisal(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    if given.model is None:
+    if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
-    rows = _surprisals(_any_model(given.model), given.text)
+    rows = _surprisals(_any_model(args.model), args.text)
     columns = [
         Column(name="line", alignment="right", write=str),
         Column(name="position", alignment="right", write=str),
         Column(name="word"),
-        _figures("surprisal", given.precision, unit="bits"),
+        _figures("surprisal", args.precision, unit="bits"),
     ]
-    terminal.show(ngram_model.WordListing(columns, rows), given)
+    terminal.show(ngram_model.WordListing(columns, rows), args)
     return 0
 
 
 def _surprisals(model: ngram_model.LanguageModel, path: str) -> Iterator[tuple[int, int, str, float]]:
     """Yield the line, the position, the word and its surprisal."""
     ahead, behind = tee(_lines(path))
-    found = model.text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
-    for number, (line, values) in enumerate(zip(behind, found, strict=True), 1):
+    surprisals = model.text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
+    for number, (line, values) in enumerate(zip(behind, surprisals, strict=True), 1):
         words = [word.decode(errors="replace") for word in line.split()]
         yield from zip(repeat(number, len(words)), range(1, len(words) + 1), words, values, strict=True)
 
@@ -385,17 +385,17 @@ def _weight(text: str) -> float:
     return float(text)
 
 
-def run_mix(given: argparse.Namespace) -> int:
+def run_mix(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    if len(set(given.models)) < 2 or given.on is None:
-        missing = "a held-out text is missing" if given.on is None else "a mixture takes two different models or more"
+    if len(set(args.models)) < 2 or args.on is None:
+        missing = "a held-out text is missing" if args.on is None else "a mixture takes two different models or more"
         raise UsageError(message=f"{missing}\n  for example geval lm mix a.arpa b.arpa --on text.txt")
-    models = {path: _loaded_file(path) for path in dict.fromkeys(given.models)}
-    texts = [line.decode(errors="surrogateescape") for line in _lines(given.on)]
-    mixture = ngram_model.NgramModel.mix(models.values(), given.weights, on=None if given.weights else texts)
+    models = {path: _loaded_file(path) for path in dict.fromkeys(args.models)}
+    texts = [line.decode(errors="surrogateescape") for line in _lines(args.on)]
+    mixture = ngram_model.NgramModel.mix(models.values(), args.weights, on=None if args.weights else texts)
     document = ngram_model.mixture_document(models, mixture, texts)
-    table = ngram_model.mixture_table(document, given.precision)
-    terminal.show(Shown(document=document, people=table, as_tabs=True), given)
+    table = ngram_model.mixture_table(document, args.precision)
+    terminal.show(Shown(document=document, people=table, as_tabs=True), args)
     return 0
 
 

@@ -33,11 +33,11 @@ def make_luck_parser() -> commands.CommandParser:
     return parser
 
 
-def run_luck(given: argparse.Namespace) -> int:
+def run_luck(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    seeds = given.seeds
+    seeds = args.seeds
     luck.check_seeds(seeds)
-    task, settings = options.task_and_settings(given)
+    task, settings = options.task_and_settings(args)
     vocabulary = read_vocabulary(task)
     with score.blaming_config(task):
         schemes = luck.luck_schemes(
@@ -45,12 +45,12 @@ def run_luck(given: argparse.Namespace) -> int:
         )
         results = score.scored(task, locate(task), schemes, settings)
     shown = score.shown_names(results, settings) or [result.output.name for result in results]
-    found = [
+    pairs = [
         (luck.luck_of(result, len(vocabulary)), name)
         for result, name in zip(results, shown, strict=True)
         if result.error is None
     ]
-    report = luck.HashCollisionReport(tuple(of for of, _ in found), tuple(name for _, name in found))
+    report = luck.HashCollisionReport(tuple(output for output, _ in pairs), tuple(name for _, name in pairs))
     if report.outputs or settings.format == "json":
         score.show_of_task(task, report, settings)
     return 0 if len(report.outputs) == len(results) else 1

@@ -115,12 +115,12 @@ def make_predict_parser() -> commands.CommandParser:
     return parser
 
 
-def _found(given: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, str]:
+def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, str]:
     """Return the challenge, the test set, and the path of the output to write.
 
     Raises MissingFileError without an input, and UsageError if there is such an output.
     """
-    task, _ = options.task_and_settings(given)
+    task, _ = options.task_and_settings(args)
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:
@@ -128,19 +128,19 @@ def _found(given: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, st
         place = os.path.join(test.directory, splits.INPUT_FILE)
         raise MissingFileError(what="No file with the input", path=place, hint=hint)
     output = os.path.join(test.directory, name)
-    if os.path.lexists(output) and not given.force:
+    if os.path.lexists(output) and not args.force:
         raise UsageError(message=f"{named(output)} is there already, and is left as it is\n  --force writes over it")
     return challenge, test, output
 
 
-def run_baseline(given: argparse.Namespace) -> int:
+def run_baseline(args: argparse.Namespace) -> int:
     """Run ``geval baseline``; returns the exit status, raises GevalError."""
-    model = baselines.baseline(given.model, top=given.top)
-    kind, _, path = given.model.partition(":")
+    model = baselines.baseline(args.model, top=args.top)
+    kind, _, path = args.model.partition(":")
     short = kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if path else "")
-    challenge, test, output = _found(given, f"out-model={short}.tsv")
-    contexts = given.left, given.right
-    _fit(model, given.model, challenge, contexts, keep=not given.no_cache)
+    challenge, test, output = _located(args, f"out-model={short}.tsv")
+    contexts = args.left, args.right
+    _fit(model, args.model, challenge, contexts, keep=not args.no_cache)
     os.makedirs(test.directory, exist_ok=True)
     size = len(test)
     with terminal.ProgressBar("items", unit="items") as progress:
@@ -155,27 +155,27 @@ def run_baseline(given: argparse.Namespace) -> int:
     return 0
 
 
-def run_predict(given: argparse.Namespace) -> int:
+def run_predict(args: argparse.Namespace) -> int:
     """Run ``geval predict``; returns the exit status, raises GevalError."""
-    contexts = given.left_column, given.right_column
-    asked = predicting.Asked(words=given.words, right=given.right, candidates=given.candidates)
-    challenge, test, output = _found(given, _file_name(given.name, given.model, asked))
-    size, most = len(test), given.limit if given.limit is not None else SAMPLE if given.estimate else None
-    described = _described(given, challenge, test, asked)
+    contexts = args.left_column, args.right_column
+    asked = predicting.Asked(words=args.words, right=args.right, candidates=args.candidates)
+    challenge, test, output = _located(args, _file_name(args.name, args.model, asked))
+    size, most = len(test), args.limit if args.limit is not None else SAMPLE if args.estimate else None
+    described = _described(args, challenge, test, asked)
     os.makedirs(test.directory, exist_ok=True)
     path = output.removesuffix(".tsv") + JOURNAL_ENDING
     start = time.monotonic()
-    with predicting.opened_journal(path, described, anew=given.force) as journal:
+    with predicting.opened_journal(path, described, anew=args.force) as journal:
         first = len(journal)
         if first:
             terminal.note(f"{first} of {counted(size, 'item')} are done already; this goes on behind them")
         if first < size:
-            settings = {name: getattr(given, name) for name in ("parallel", "dtype", "threads")}
-            model = predicting.open_model(given.model, asked, **settings)
+            settings = {name: getattr(args, name) for name in ("parallel", "dtype", "threads")}
+            model = predicting.open_model(args.model, asked, **settings)
             needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
             train = _train_of(challenge)
             if not needs_none or (train and train.input and train.expected):
-                _fit(model, given.model, challenge, contexts, keep=True)
+                _fit(model, args.model, challenge, contexts, keep=True)
             last = None if most is None else first + most
             rest = islice(iter(_with_contexts(_without_answers(test), contexts)), first, last)
             start = time.monotonic()
@@ -198,7 +198,7 @@ def run_predict(given: argparse.Namespace) -> int:
     if done == size:
         print("\n".join([f"wrote {named(output)}", *_figures(challenge, test, output, contexts)]))
         return 0
-    if given.estimate:
+    if args.estimate:
         each = seconds / max(1, done - first)
         print(f"{counted(done - first, 'item')} took {_duration(seconds)}, {each:.2f} s each")
         print(f"the other {size - done:,} would take {_duration(each * (size - done))}")
@@ -211,10 +211,10 @@ def _train_of(challenge: Challenge) -> DataSet | None:
 
 
 def _described(
-    given: argparse.Namespace, challenge: Challenge, test: DataSet, asked: predicting.Asked
+    args: argparse.Namespace, challenge: Challenge, test: DataSet, asked: predicting.Asked
 ) -> dict[str, Any]:
     """Return what decides about each line."""
-    kind, _, place = given.model.partition(":")
+    kind, _, place = args.model.partition(":")
     train = _train_of(challenge)
     files = {
         "model_file": [None if kind == "openai" else place],
@@ -223,10 +223,10 @@ def _described(
     }
     described = {
         "version": __version__,
-        "model": given.model,
+        "model": args.model,
         **asked._asdict(),
-        "dtype": given.dtype,
-        "contexts": [given.left_column, given.right_column],
+        "dtype": args.dtype,
+        "contexts": [args.left_column, args.right_column],
     }
     return described | {
         name + predicting.DIGESTS: [predicting.digest_of(path) for path in paths if path and os.path.exists(path)]
@@ -242,9 +242,9 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
     score = evaluation.scores[0]
     parts = [f"{score.name} {number(score.value, 2)}"]
     with suppress(GevalError):
-        found = tuning.tune(evaluation)
-        tried = next((trial.score for trial in found.trials if trial.names == found.taken), found.score)
-        parts.append(f"by geval tune {number(tried, 2)}" if found.taken else "geval tune gains nothing")
+        tuned = tuning.tune(evaluation)
+        tried = next((trial.score for trial in tuned.trials if trial.names == tuned.taken), tuned.score)
+        parts.append(f"by geval tune {number(tried, 2)}" if tuned.taken else "geval tune gains nothing")
     with suppress(GevalError), tempfile.TemporaryDirectory() as folder:
         path = os.path.join(test.directory, f"out-model={baselines.DEFAULT}.tsv")
         if not os.path.isfile(path):

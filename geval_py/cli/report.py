@@ -45,15 +45,15 @@ def make_report_parser() -> commands.CommandParser:
     return parser
 
 
-def run_report(given: argparse.Namespace) -> int:
+def run_report(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    html, svg = given.html, given.svg
+    html, svg = args.html, args.svg
     if html is None and svg is None:
         raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
 
-    task, settings = options.task_and_settings(given, *options.BY_DOCUMENTS)
+    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
     with terminal.ProgressBar("samples", unit="items") as progress:

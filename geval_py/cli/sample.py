@@ -37,18 +37,18 @@ def make_sample_parser() -> commands.CommandParser:
     return parser
 
 
-def run_sample(given: argparse.Namespace) -> int:
+def run_sample(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError and UnreadableFileError."""
-    if given.folder is None:
+    if args.folder is None:
         raise UsageError(message="a folder to make is missing\n  for example geval sample gazette")
     try:
-        copy_sample(given.folder)
+        copy_sample(args.folder)
     except OSError as error:
-        terminal.complain(f"cannot write {named(given.folder)}: {error.strerror}")
+        terminal.complain(f"cannot write {named(args.folder)}: {error.strerror}")
         return 1
     sys.stdout.write(
-        f"The sample challenge is in {named(given.folder)}, with two outputs for its test set dev-0. Now try\n"
-        f"  cd {shlex.quote(visible(given.folder))}\n"
+        f"The sample challenge is in {named(args.folder)}, with two outputs for its test set dev-0. Now try\n"
+        f"  cd {shlex.quote(visible(args.folder))}\n"
         "  geval -t dev-0                                         # their scores\n"
         "  geval -t dev-0 -o bigram --line-by-line --sort | less  # the worst lines of one\n"
         "  geval compare -t dev-0                                 # whether the better one is better\n"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from geval_py.text import nearest
 
-LEAST_ALIKE = 0.58  # of 1: "bootstrap-samples" and "samples", but not "cross-tabs" and "threads"
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+MIN_SIMILARITY = 0.58  # of 1: "bootstrap-samples" and "samples", but not "cross-tabs" and "threads"
 
 # Names of options in other tools of the field, and names that people try first.
 SYNONYMS = {
@@ -120,5 +118,5 @@ def _meant(word: str, meanings: Mapping[str, str]) -> str | None:
     if word in meanings:
         return meanings[word]
     bare = {name.lstrip("-"): meaning for name, meaning in meanings.items()}
-    close = nearest(word.lstrip("-"), bare, LEAST_ALIKE)
+    close = nearest(word.lstrip("-"), bare, MIN_SIMILARITY)
     return None if close is None else bare[close]

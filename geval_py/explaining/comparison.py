@@ -252,7 +252,7 @@ class Comparison(formats.Tabular):
                 return ""
             if self.precision is not None:
                 return numbers.fixed(value, self.precision)
-            if numbers.MOST_PLAIN <= abs(value) < math.inf:
+            if numbers.MAX_PLAIN <= abs(value) < math.inf:
                 return numbers.shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
             if interval is not None and math.isfinite(interval.half_width) and interval.half_width > 0:
                 return numbers.fixed(value, numbers.decimals_of(interval.half_width))

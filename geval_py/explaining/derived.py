@@ -271,7 +271,7 @@ class Parameters:
         )
         if not (made.temperature > 0.0 and 0.0 <= made.lambda_ <= 1.0 and 0.0 <= made.nu <= 1.0):
             raise ValueError("a parameter is out of range")
-        if not (schemes.LEAST_BITS <= made.bits <= schemes.MOST_BITS and all(map(wordprobs.is_listable, frequent))):
+        if not (schemes.MIN_BITS <= made.bits <= schemes.MAX_BITS and all(map(wordprobs.is_listable, frequent))):
             raise ValueError("the bits, or a word, cannot be used")
         if not (0.0 <= made.frequent.total <= 1.0 + 1e-9 and all(share >= 0.0 for share in made.frequent.shares)):
             raise ValueError("the shares of the frequent words are out of range")

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, NoReturn, TypeVar
 
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
@@ -481,8 +481,8 @@ class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError instead of printing and exiting; options are written in full."""
 
     def __init__(self, **settings: Any) -> None:
-        formatter = argparse.RawDescriptionHelpFormatter
-        super().__init__(formatter_class=formatter, allow_abbrev=False, add_help=False, **settings)
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, add_help=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message=f"{visible(message)}\n  {self.prog} --help shows the options")
@@ -532,21 +532,24 @@ def add_options(parser: argparse._ActionsContainer, *fields: str, **helps: str) 
         )
 
 
-def plain_parser(kind: type[AnyParser], **texts: str) -> AnyParser:
-    """Return the parser of plain ``geval`` and of config.txt, with the ``texts`` of its help."""
-    parser = kind(prog="geval", argument_default=argparse.SUPPRESS, **texts)
+def plain_parser(kind: type[AnyParser], **settings: Any) -> AnyParser:
+    """Return the parser of plain ``geval`` and of config.txt."""
+    parser = kind(prog="geval", argument_default=argparse.SUPPRESS, **settings)
     for group in dict.fromkeys(option.group for option in OPTIONS.values()):
         fields = (field for field, option in OPTIONS.items() if option.group == group)
         add_options(parser.add_argument_group(group) if group else parser, *fields)
     return parser
 
 
-_cached_parser = cache(plain_parser)
+@cache
+def _parser() -> Parser:
+    """Return the parser for words; it shows no help, and so need not ask for the width of the terminal."""
+    return plain_parser(Parser, formatter_class=partial(argparse.HelpFormatter, width=80))
 
 
 def parse_words(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Parse options into values by field, and return the words that are no options; raises UsageError."""
-    given, strays = _cached_parser(Parser).parse_known_args(words)
+    given, strays = _parser().parse_known_args(words)
     return {name: tuple(of) if isinstance(of, list) else of for name, of in vars(given).items()}, strays
 
 

@@ -18,7 +18,7 @@ from geval_py.text import shorten, visible
 
 MAX_PRODUCTS = 10_000
 DEFAULT_BITS = 10  # of a metric on hashed words: the binary logarithm of the number of buckets
-LEAST_BITS, MOST_BITS = 1, 24
+MIN_BITS, MAX_BITS = 1, 24
 _FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtfp]<([^>]*)>|s<([^>]*)><([^>]*)>"
 _FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
 _TEXT_FLAGS = frozenset("lucSmts")

@@ -128,17 +128,17 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
 
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Return a split with more outputs, found like those of ``--out-file``; raises as :func:`locate`."""
-    found = _named_outputs(replace(task, out_files=tuple(names)))
-    return _checked(replace(split, outputs=(*split.outputs, *found)), task)
+    others = _named_outputs(replace(task, out_files=tuple(names)))
+    return _checked(replace(split, outputs=(*split.outputs, *others)), task)
 
 
 def _named_outputs(task: Task) -> tuple[Output, ...]:
     folder = os.path.join(task.out_directory, task.test_name)
     if "" in task.out_files:
         raise errors.UsageError(message="an output has no name; is a variable of the shell unset?")
-    found = [output for name in task.out_files for output in outputs_named(folder, name)]
+    outputs = [output for name in task.out_files for output in outputs_named(folder, name)]
     # An output that is named twice is taken once; standard input named twice is an error, raised later.
-    once = {(o.path, place if o.path == sources.STANDARD_INPUT else 0): o for place, o in enumerate(found)}
+    once = {(o.path, place if o.path == sources.STANDARD_INPUT else 0): o for place, o in enumerate(outputs)}
     return tuple(once.values())
 
 

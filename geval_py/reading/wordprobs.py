@@ -16,7 +16,7 @@ from math import exp, expm1, fsum, inf, isfinite, isinf, log, log1p
 from mmh3 import hash as murmur3
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
+from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.text import shorten, visible
 
 TOLERANCE = 1e-8  # a total so little below 1 counts as 1 (GEval's epsilon)
@@ -27,8 +27,8 @@ MAX_LOG_TOTAL = log1p(TOLERANCE)
 
 def check_bits(bits: int) -> None:
     """Raise UsageError for a number of bits out of range."""
-    if not LEAST_BITS <= bits <= MOST_BITS:
-        raise UsageError(message=f"bits is {bits}; it is from {LEAST_BITS} to {MOST_BITS}")
+    if not MIN_BITS <= bits <= MAX_BITS:
+        raise UsageError(message=f"bits is {bits}; it is from {MIN_BITS} to {MAX_BITS}")
 
 
 def check_line_number(line: int, name: str) -> None:

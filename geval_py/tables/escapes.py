@@ -5,17 +5,16 @@ Only the terminal's escapes handle control characters: call :func:`geval_py.text
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from geval_py.tables.numbers import special
 from geval_py.text import shorten, visible
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from jinja2 import Environment
 
 
@@ -108,7 +107,7 @@ def html_text(text: str) -> str:
     >>> html_text('<a href="x">')
     '&lt;a href=&quot;x&quot;&gt;'
     """
-    from html import escape
+    from html import escape  # whose table of entities is large
 
     return escape(text)
 
@@ -134,8 +133,6 @@ def json_list_text(head: Mapping[str, Any], name: str, items: Iterable[Mapping[s
 
 
 def _written(document: Mapping[str, Any], indent: int | None = None) -> str:
-    import json
-
     written = json.dumps(_strict(document), ensure_ascii=True, indent=indent, allow_nan=False)
     return written.replace("##[", "##\\u005b")
 

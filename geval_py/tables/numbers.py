@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-MOST_PLAIN = 1e15  # estimates from here on are written with an exponent
+MAX_PLAIN = 1e15  # estimates from here on are written with an exponent
 
 
 def shortest(value: float) -> str:
@@ -101,7 +101,7 @@ def with_half_width(middle: float, half: float, precision: int | None = None, *,
     """
     if not math.isfinite(middle):
         return special(middle)
-    if abs(middle) >= MOST_PLAIN:
+    if abs(middle) >= MAX_PLAIN:
         return "±".join(shortest(float(f"{value:.1e}")) for value in (middle, half))
     decimals = decimals_of(half)
     decimals = decimals if precision is None else min(decimals, precision)
@@ -185,7 +185,7 @@ def figure(value: float | None, digits: int) -> str:
         return ""
     if not math.isfinite(value):
         return special(value)
-    if abs(value) >= MOST_PLAIN:
+    if abs(value) >= MAX_PLAIN:
         return shortest(value)
     return fixed(value, decimals(value, digits))
 
@@ -207,7 +207,7 @@ def interval(low: float, high: float, digits: int) -> tuple[str, str]:
     most = 1 - math.floor(math.log10(abs(width)))  # decimals; below 0, the last digits before the point are zeros
     low_text, high_text = (
         fixed(rounded, min(decimals(end, digits), max(0, most)))
-        if abs(rounded := round(end, most) + 0.0) < MOST_PLAIN
+        if abs(rounded := round(end, most) + 0.0) < MAX_PLAIN
         else figure(end, digits)
         for end in (low, high)
     )

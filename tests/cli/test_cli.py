@@ -56,10 +56,7 @@ def test_malformed_outputs(row, tmp_path, monkeypatch, geval):
         (["-t", "dev-0"], "12.70\n"),
         (["-t", "dev-0", "-p", "0"], "13\n"),
         (["-t", "dev-0", "-a", "LikelihoodHashed", "-%"], "8\n"),
-        (
-            ["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed"],
-            "LogLossHashed\t2.54\nPerplexityHashed\t12.70\n",
-        ),
+        (["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed"], "LogLossHashed\t2.54\nPerplexityHashed\t12.70\n"),
         (
             ["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed{2,4}"],
             "\t2\t4\nLogLossHashed\t0.62\t1.14\nPerplexityHashed\t1.86\t3.11\n",
@@ -113,11 +110,7 @@ def test_json(challenge, geval):
     ]
 
 
-LINES = [
-    "1.9980487804878049\tx<tab>y\ta\ta:0.5 :0.5\n",
-    "1.0\tone\tb\tb:1\n",
-    "1024.0000000000007\ttwo\tc\t:1\n",
-]
+LINES = ["1.9980487804878049\tx<tab>y\ta\ta:0.5 :0.5\n", "1.0\tone\tb\tb:1\n", "1024.0000000000007\ttwo\tc\t:1\n"]
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,7 @@ def write_arpa(folder, geval, text="a tea at tea\nto eat a toe\n"):
 
 
 @pytest.mark.parametrize(
-    ("model", "module"),
-    [("arpa:no/m.arpa", ""), ("hf:m.arpa", "transformers"), ("foo:m.arpa", ""), ("m.arpa", "")],
+    ("model", "module"), [("arpa:no/m.arpa", ""), ("hf:m.arpa", "transformers"), ("foo:m.arpa", ""), ("m.arpa", "")]
 )
 def test_a_model_that_cannot_be_opened_leaves_nothing(here, geval, monkeypatch, model, module):
     """Neither the right command nor the wrong one is kept from what it does by a journal without a gap."""
@@ -166,8 +165,7 @@ def test_force_keeps_the_gaps_of_another_model_until_it_has_one(here, geval):
 
 
 @pytest.mark.parametrize(
-    ("file", "what"),
-    [("m.arpa", "model file"), ("dev-0/in.tsv", "test set"), ("train/expected.tsv", "training set")],
+    ("file", "what"), [("m.arpa", "model file"), ("dev-0/in.tsv", "test set"), ("train/expected.tsv", "training set")]
 )
 def test_a_journal_knows_its_files(here, geval, file, what):
     write_arpa(here, geval)

@@ -69,11 +69,7 @@ def test_losses_that_are_all_infinite(geval, tmp_path):
         (("--html", "."), 2, "geval: Cannot write `.`: it is a folder, not a file\n"),
         (("--html", "-"), 2, "geval: Cannot write `-`: it is not a file\n"),
         (("--svg", "file/charts"), 2, "geval: Cannot write `file/charts`: Not a directory\n"),
-        (
-            ("--html", "r.html", "--htm"),
-            2,
-            "geval: unrecognized arguments: --htm\n  did you mean --html?\n",
-        ),
+        (("--html", "r.html", "--htm"), 2, "geval: unrecognized arguments: --htm\n  did you mean --html?\n"),
     ],
     ids=["nowhere", "missing", "folder", "standard output", "below a file", "misspelt"],
 )

@@ -30,7 +30,7 @@ from geval_py.explaining.cross_validation import Folds, change_of, fit
 from geval_py.explaining.derived import FrequentWords, Parameters, frequent_words
 from geval_py.explaining.documents import documents_in
 from geval_py.explaining.guesses import read_guesses
-from geval_py.reading.schemes import LEAST_BITS, MOST_BITS
+from geval_py.reading.schemes import MAX_BITS, MIN_BITS
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 THE = FrequentWords(words=("the", "of", "a"), shares=(0.06, 0.03, 0.01))
@@ -220,8 +220,8 @@ IN_RANGE = [
     {"nu": 1.0},
     {"frequent_words": {"the": 0.0}},
     {"frequent_words": {"the": 0.5, "of": 0.5}},
-    {"bits": LEAST_BITS},
-    {"bits": MOST_BITS},
+    {"bits": MIN_BITS},
+    {"bits": MAX_BITS},
 ]
 OUT_OF_RANGE = [
     {"temperature": 0.0},
@@ -233,8 +233,8 @@ OUT_OF_RANGE = [
     {"frequent_words": {"the": -0.01, "of": 0.5}},
     {"frequent_words": {"the": 0.5, "of": 0.51}},
     {"frequent_words": {"the of": 0.5}},
-    {"bits": LEAST_BITS - 1},
-    {"bits": MOST_BITS + 1},
+    {"bits": MIN_BITS - 1},
+    {"bits": MAX_BITS + 1},
 ]
 
 

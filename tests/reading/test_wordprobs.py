@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading.schemes import LEAST_BITS, MOST_BITS
+from geval_py.reading.schemes import MAX_BITS, MIN_BITS
 from geval_py.reading.wordprobs import (
     NUMBER_MISTAKES,
     WordProbs,
@@ -327,13 +327,13 @@ def test_parse_number_refuses(text, reason, hint):
     assert (error.line, error.column, error.reason, error.hint) == (4, 1, reason, hint)
 
 
-@pytest.mark.parametrize("bits", [LEAST_BITS, MOST_BITS])
+@pytest.mark.parametrize("bits", [MIN_BITS, MAX_BITS])
 def test_bits_at_the_ends_of_their_range(bits):
     check_bits(bits)
 
 
-@pytest.mark.parametrize("bits", [LEAST_BITS - 1, MOST_BITS + 1])
+@pytest.mark.parametrize("bits", [MIN_BITS - 1, MAX_BITS + 1])
 def test_bits_out_of_their_range(bits):
     with pytest.raises(UsageError) as caught:
         check_bits(bits)
-    assert str(caught.value) == f"bits is {bits}; it is from {LEAST_BITS} to {MOST_BITS}"
+    assert str(caught.value) == f"bits is {bits}; it is from {MIN_BITS} to {MAX_BITS}"

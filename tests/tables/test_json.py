@@ -28,11 +28,7 @@ def test_json_text():
 
 def test_infinity_and_nan_become_strings():
     document = {"a": math.inf, "b": [-math.inf, (math.nan,)], "c": {"d": math.inf}}
-    assert strictly(json_text(document)) == {
-        "a": "Infinity",
-        "b": ["-Infinity", ["NaN"]],
-        "c": {"d": "Infinity"},
-    }
+    assert strictly(json_text(document)) == {"a": "Infinity", "b": ["-Infinity", ["NaN"]], "c": {"d": "Infinity"}}
 
 
 @PROPERTY

@@ -275,10 +275,7 @@ METRIC_TABLES = {
         {"a11": 1.0, "a12": 2.0, "a21": 3.0, "a22": 4.0},
         "a11\t1.00\na12\t2.00\na21\t3.00\na22\t4.00\n",
     ),
-    "a grid with a hole": (
-        {"a 1": 1.0, "a 2": 2.0, "b 1": 3.0},
-        "a 1\t1.00\na 2\t2.00\nb 1\t3.00\n",
-    ),
+    "a grid with a hole": ({"a 1": 1.0, "a 2": 2.0, "b 1": 3.0}, "a 1\t1.00\na 2\t2.00\nb 1\t3.00\n"),
     "a row of a grid": ({"a 1": 1.0, "a 2": 2.0}, "a 1\t1.00\na 2\t2.00\n"),
     "names with escapes": ({"a\x1b[31m": 1.0, "b\tc": 2.0}, "a\\x1b[31m\t1.00\nb\\tc\t2.00\n"),
 }
@@ -349,14 +346,8 @@ VARIANTS = {
         {"out-a=1.tsv": [1.0], "out-a=1,b=2.tsv": [2.0]},
         "a\tb\tPerplexity\n1\t\t1.00\n1\t2\t2.00\n",
     ),
-    "an out.tsv beside them": (
-        {"out-a=1.tsv": [1.0], "out.tsv": [2.0]},
-        "a\tPerplexity\n1\t1.00\n\t2.00\n",
-    ),
-    "no parameters and one metric": (
-        {"out-x.tsv": [1.0], "out.tsv": [2.0]},
-        "out-x\t1.00\nout\t2.00\n",
-    ),
+    "an out.tsv beside them": ({"out-a=1.tsv": [1.0], "out.tsv": [2.0]}, "a\tPerplexity\n1\t1.00\n\t2.00\n"),
+    "no parameters and one metric": ({"out-x.tsv": [1.0], "out.tsv": [2.0]}, "out-x\t1.00\nout\t2.00\n"),
     "no parameters and two metrics": (
         {"out-x.tsv": [1.0, 3.0], "out.tsv": [2.0, 4.0]},
         "File name\tPerplexity\tLogLoss\nout-x\t1.00\t3.00\nout\t2.00\t4.00\n",
@@ -365,18 +356,12 @@ VARIANTS = {
         {"out-a=1.tsv": [1.0], "out-x.tsv": [2.0], "out.tsv": [3.0]},
         "File name\ta\tPerplexity\nout-a=1\t1\t1.00\nout-x\t\t2.00\nout\t\t3.00\n",
     ),
-    "dots in a name": (
-        {"out-v.2.tsv": [1.0], "guess.txt": [2.0]},
-        "out-v.2\t1.00\nguess.txt\t2.00\n",
-    ),
+    "dots in a name": ({"out-v.2.tsv": [1.0], "guess.txt": [2.0]}, "out-v.2\t1.00\nguess.txt\t2.00\n"),
     "names that only their endings tell apart": (
         {"guess.tsv": [1.0], "guess": [2.0]},
         "guess.tsv\t1.00\nguess\t2.00\n",
     ),
-    "with escapes": (
-        {"out-\x1b=\x1b.tsv": [1.0], "out.tsv": [2.0]},
-        "\\x1b\tPerplexity\n\\x1b\t1.00\n\t2.00\n",
-    ),
+    "with escapes": ({"out-\x1b=\x1b.tsv": [1.0], "out.tsv": [2.0]}, "\\x1b\tPerplexity\n\\x1b\t1.00\n\t2.00\n"),
 }
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import MissingPackageError, SchemeError
-from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
+from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.scoring.metrics import base
 from geval_py.scoring.metrics.base import Metric
 from geval_py.text import nearest, visible
@@ -73,8 +73,8 @@ def find_metric(name: str) -> Metric:
     """
     stem, bits = split_bits(name)
     metric = _HASHED_METRICS.get(stem)
-    if metric is not None and not LEAST_BITS <= bits <= MOST_BITS:
-        advice = f"the number of bits is from {LEAST_BITS} to {MOST_BITS}"
+    if metric is not None and not MIN_BITS <= bits <= MAX_BITS:
+        advice = f"the number of bits is from {MIN_BITS} to {MAX_BITS}"
         raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
     if metric is not None:
         if bits == metric.bits:

@@ -13,7 +13,7 @@ from functools import partial
 from math import inf
 from typing import Any, TypeAlias
 
-from geval_py.reading.schemes import DEFAULT_BITS, LEAST_BITS, MOST_BITS
+from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.scoring.metrics import classes, distributions, exact, labels, rectangles, regression, spans, tags
 from geval_py.scoring.metrics import translation as texts
 from geval_py.scoring.metrics.base import (
@@ -91,7 +91,7 @@ def _probabilistic(beta: float) -> Measure:
 # By the name before a number: the function that makes the metric of that number, and the numbers there are: whole
 # ones of a range, or any from a least one on.
 Family: TypeAlias = tuple[Callable[[Any, str], Metric], "range | float"]
-_COUNTABLE, _BITS = range(1, 1_000_000_000), range(LEAST_BITS, MOST_BITS + 1)
+_COUNTABLE, _BITS = range(1, 1_000_000_000), range(MIN_BITS, MAX_BITS + 1)
 FAMILIES: dict[str, Family] = {
     "Hit@": (lambda first, name: _Entries(
         name, RowColumn(Partial(distributions.miss_of_first, (first,))), ACCURACY,
