@@ -569,8 +569,8 @@ def _notes(
 def share_text(share: float | None) -> str:
     """Write a share in whole percents; only none is 0 % and only all is 100 %.
 
-    >>> share_text(0.0), share_text(0.001), share_text(0.3502), share_text(0.999), share_text(1.0)
-    ('0 %', '<1 %', '35 %', '99 %', '100 %')
+    >>> [share_text(share) for share in (None, 0.0, 1e-9, 0.0099, 0.01, 0.3502, 0.994, 0.996, 1.0)]
+    ['', '0 %', '<1 %', '<1 %', '1 %', '35 %', '99 %', '99 %', '100 %']
     """
     if share is None:
         return ""

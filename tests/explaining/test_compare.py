@@ -1,6 +1,5 @@
 """Comparing outputs: what is computed, what is said, and what is refused."""
 
-import csv
 import gzip
 import io
 import json
@@ -19,11 +18,10 @@ import pytest
 import geval_py
 from geval_py import LineCountError, UsageError, compare, evaluate
 from geval_py.explaining import statistics
-from geval_py.explaining.comparison import rank, share_text
+from geval_py.explaining.comparison import rank
 from geval_py.reading.outputs import Output, unique_names
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
-from geval_py.tables.formats import FORMATS
 
 WORDS = "abcdefghij"
 LINES = 40
@@ -914,18 +912,13 @@ def test_digits(challenge, compared):
         assert numbers[0] in compared("-t", "dev-0", "--samples", "100", "-p", "3", "--format", form)[1]
 
 
-def test_digits_of_programs(challenge, compared):
-    """JSON and CSV have them all."""
+def test_digits_are_for_people_and_those_of_config_txt_for_scores(challenge, compared):
+    words = ("-t", "dev-0", "--samples", "100")
     for form in ("json", "csv"):
-        words = ("-t", "dev-0", "--samples", "100", "--format", form)
-        assert compared(*words, "-p", "3") == compared(*words)
-
-
-def test_the_digits_of_config_txt_are_for_scores(challenge, compared):
-    plain = compared("-t", "dev-0", "--samples", "100")
-    config = challenge / "config.txt"
+        assert compared(*words, "--format", form, "-p", "3") == compared(*words, "--format", form)
+    plain, config = compared(*words), challenge / "config.txt"
     config.write_text(f"{config.read_text().strip()} --precision 7\n")
-    assert compared("-t", "dev-0", "--samples", "100") == plain
+    assert compared(*words) == plain
 
 
 @pytest.mark.parametrize("option", ["-a", "--alt-metric", "--metric"])
@@ -943,16 +936,6 @@ def test_standard_input(challenge, compared, monkeypatch):
     assert (status, systems_in(out)) == (0, ["-", "out-model=good.tsv"])
 
 
-def test_help(compared):
-    status, out, err = compared("--help")
-    assert (status, err) == (0, "")
-    assert "  geval compare -t dev-0 --baseline unigram\n" in out
-    assert "--out-file" not in out
-    assert "(default:\n                        10000)" in out
-    assert "of the random numbers (default: 12345)" in out
-    assert f"{', '.join(FORMATS)} (default: text)" in out
-
-
 def test_nothing_heavy_is_imported_but_numpy(challenge):
     code = (
         "import sys; from geval_py.cli import main; main(sys.argv[1:]); "
@@ -961,29 +944,3 @@ def test_nothing_heavy_is_imported_but_numpy(challenge):
     words = [sys.executable, "-I", "-c", code, "compare", "-t", "dev-0", "--samples", "10"]
     run = subprocess.run(words, capture_output=True, text=True, check=True)
     assert run.stderr.splitlines()[-1] == "[]"
-
-
-def test_the_table_reads_as_columns(challenge, compared):
-    """Two spaces at least stand between columns."""
-    out = compared("-t", "dev-0", "--samples", "100")[1].split("\n\n")[0]
-    rows = list(csv.reader(re.sub(r"  +", "\t", out).splitlines(), delimiter="\t"))
-    assert [len(row) for row in rows] == [9, 4, 9, 9]
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (None, ""),
-        (0.0, "0 %"),
-        (1e-9, "<1 %"),
-        (0.00999, "<1 %"),
-        (0.01, "1 %"),
-        (0.0149, "1 %"),
-        (0.5, "50 %"),
-        (0.994, "99 %"),
-        (0.996, "99 %"),
-        (1.0, "100 %"),
-    ],
-)
-def test_only_no_line_is_0_percent_and_only_all_are_100(share, text):
-    assert share_text(share) == text
