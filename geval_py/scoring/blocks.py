@@ -208,7 +208,10 @@ class Threads:
         from concurrent.futures import ThreadPoolExecutor
 
         pool = ThreadPoolExecutor(self.concurrency)
-        in_pool = partial(_map_in_pool, pool, self.concurrency)
+
+        def in_pool(function: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[Item, Any]]:
+            return in_order(lambda item: pool.submit(function, item).result, items, ahead=self.concurrency)
+
         try:
             yield from in_pool(lambda block: work((block,)), number(_read(outputs, in_pool, as_rows=as_rows)))
         finally:
@@ -219,12 +222,6 @@ class Threads:
 
     def call(self, function: Callable[..., Result], *arguments: object) -> Result:
         return function(*arguments)
-
-
-def _map_in_pool(
-    pool: Any, ahead: int, function: Callable[[Item], Result], items: Iterable[Item]
-) -> Iterator[tuple[Item, Result]]:
-    return in_order(lambda item: pool.submit(function, item).result, items, ahead=ahead)
 
 
 def _read(

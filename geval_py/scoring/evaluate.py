@@ -316,22 +316,15 @@ def select_schemes(task: Task) -> list[Named]:
         schemes.append((replace(scheme, tokenizer=task.tokenizer) if metric.is_tokenised else scheme, metric))
     if not schemes:
         raise UsageError(message="no metric given, use", arguments=("metrics",))
-    return [_named(name, schemes) for name in task.select_metrics] or schemes
-
-
-def _named(name: str, schemes: Sequence[Named]) -> Named:
-    """Return the first scheme with a name, as we show it, as it was written or as GEval shows it.
-
-    Raises UsageError.
-    """
-    for named in schemes:
-        if name in (shown_name(*named), named[0].text):
-            return named
-    for named in schemes:
-        if name == _geval_name(*named):
-            return named
-    names = visible(", ".join(shown_name(*named) for named in schemes))
-    raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
+    chosen = []
+    for name in task.select_metrics:  # as we show it, as it was written or as GEval shows it
+        ours = [named for named in schemes if name in (shown_name(*named), named[0].text)]
+        matching = ours or [named for named in schemes if name == _geval_name(*named)]
+        if not matching:
+            names = visible(", ".join(shown_name(*named) for named in schemes))
+            raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
+        chosen.append(matching[0])
+    return chosen or schemes
 
 
 def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:

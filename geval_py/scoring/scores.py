@@ -6,7 +6,7 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -112,27 +112,15 @@ class Signature:
     output: str | None
     input: str | None = None
     header: str | None = None
+    version: str = __version__
     vocabulary: str | None = None
     tokenizer: str | None = None
     filters: str | None = None
     library: str | None = None
-    version: str = __version__
 
     def __str__(self) -> str:
-        parts = {
-            "metric": ",".join(self.metrics),
-            "bits": ",".join(str(bits or "-") for bits in self.bits),
-            "lines": self.lines,
-            "expected": self.expected,
-            "output": self.output,
-            "input": self.input,
-            "header": self.header,
-            "version": self.version,
-            "vocabulary": self.vocabulary,
-            "tokenizer": self.tokenizer,
-            "filters": self.filters,
-            "library": self.library,
-        }
+        parts = {"metric": ",".join(self.metrics), "bits": ",".join(str(bits or "-") for bits in self.bits)}
+        parts |= {one.name: getattr(self, one.name) for one in fields(self)[2:]}
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 

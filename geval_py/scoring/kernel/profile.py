@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
 from itertools import accumulate
 from math import exp, frexp, log
 
@@ -81,11 +80,13 @@ def _entries_row(
     guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
     ahead = wordprobs.sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
     among = wordprobs.sum_in_order([mass for mass in masses.values() if mass == own]) if word in masses else rest
-    share = rest / (1 << bits)
+    share = rest / (1 << bits)  # of each bucket
+    of_buckets = [_surprise(mass + share) for mass in buckets.values()]
+    entropy = wordprobs.sum_in_order(of_buckets) + ((1 << bits) - len(of_buckets)) * _surprise(share)
     return (
         loss,
         0.0,
-        _entropy(buckets.values(), share, bits),
+        entropy,
         own,
         float(word in masses),
         rest,
@@ -95,12 +96,6 @@ def _entries_row(
         ahead,
         among,
     )
-
-
-def _entropy(masses: Iterable[float], share: float, bits: int) -> float:
-    """Compute the entropy in nats from the masses of the buckets with words and each bucket's share of the rest."""
-    of_words = [_surprise(mass + share) for mass in masses]
-    return wordprobs.sum_in_order(of_words) + ((1 << bits) - len(of_words)) * _surprise(share)
 
 
 def _surprise(mass: float) -> float:

@@ -47,7 +47,14 @@ def calibration(results: Array, probabilities: Array) -> float:
     if high - low < LEAST_BAND:
         return 1 - abs(float(probabilities.mean() - results.mean()))
     low, high = low + MARGIN, high - MARGIN
-    points, weights = _rule(low, high)
+    # The points and weights of the integral: four thirds of the fine rule less a third of the coarse.
+    steps = np.arange(-FARTHEST, FARTHEST + STEP, STEP)
+    steps = steps[np.abs(steps) <= FARTHEST]
+    angles = math.pi / 2 * np.sinh(steps)
+    fine = STEP * math.pi / 2 * np.cosh(steps) / np.cosh(angles) ** 2
+    weights = (4 * fine - np.where(np.arange(len(steps)) % 2 == 0, 2 * fine, 0)) / 3
+    half = (high - low) / 2
+    points, weights = (low + high) / 2 + half * np.tanh(angles), half * weights
     distances = np.abs(np.clip(fitted(probabilities, results, points), 0, 1) - points)
     return 1 - min(1.0, 2 * float(weights @ distances) / (high - low))
 
@@ -73,20 +80,6 @@ def fitted(inputs: Array, outputs: Array, points: Array) -> Array:
     slopes = (slanted / steepness[:, np.newaxis] * targets).sum(axis=1) / steepness
     values: Array = ((level * targets).sum(axis=1) - common * slopes) / height + slopes * points
     return values
-
-
-def _rule(low: float, high: float) -> tuple[Array, Array]:
-    """Return the points and weights of the integral: four thirds of the fine rule less a third of the coarse."""
-    import numpy as np
-
-    steps = np.arange(-FARTHEST, FARTHEST + STEP, STEP)
-    steps = steps[np.abs(steps) <= FARTHEST]
-    angles = math.pi / 2 * np.sinh(steps)
-    fine = STEP * math.pi / 2 * np.cosh(steps) / np.cosh(angles) ** 2
-    is_coarse = np.arange(len(steps)) % 2 == 0
-    weights = (4 * fine - np.where(is_coarse, 2 * fine, 0)) / 3
-    half = (high - low) / 2
-    return (low + high) / 2 + half * np.tanh(angles), half * weights
 
 
 def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:

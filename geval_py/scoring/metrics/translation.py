@@ -169,18 +169,14 @@ class SacreColumn:
             answers = expected_line.split("\t")
             (counts,) = metric._extract_corpus_statistics([text], [[answer] for answer in answers])
             rows.append([len(answers), *counts])
-        for tokenizer in _tokenizers():  # each keeps 65,536 lines, half a gigabyte of long lines
+        from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+        from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+        from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
+
+        tokenizers: tuple[Any, ...] = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)
+        for tokenizer in tokenizers:  # each keeps 65,536 lines, half a gigabyte of long lines
             tokenizer.__call__.cache_clear()
         return LineStatistics(columns=tuple(array("d", column) for column in zip(*rows, strict=True)))
-
-
-def _tokenizers() -> tuple[Any, ...]:
-    """Return sacreBLEU's tokenizers, which have a cache each."""
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
-    from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
-
-    return Tokenizer13a, TokenizerRegexp, TercomTokenizer
 
 
 def sacre_score(name: str, totals: Sequence[float], lines: float) -> float:
