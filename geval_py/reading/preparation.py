@@ -26,7 +26,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import TypeAlias
 
 from geval_py.errors import SchemeError, UsageError
@@ -161,6 +161,9 @@ class Preparation:
     tokenizer: str | None
     steps: tuple[Step, ...] = field(compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[Callable[..., Preparation], tuple[object, ...]]:
+        return _prepared, (self.flags, self.tokenizer, "")
+
     def __call__(self, line: str) -> str:
         for step in self.steps:
             line = step(line)
@@ -185,13 +188,16 @@ def preparation_of(scheme: EvaluationScheme) -> Preparation | None:
 
     Raises SchemeError for a malformed regular expression, an unknown group, and a line end in a flag.
     """
-    if not scheme.changes_lines:
-        return None
-    flags = scheme.text_flags
+    return _prepared(scheme.text_flags, scheme.tokenizer, scheme.text) if scheme.changes_lines else None
+
+
+def _prepared(flags: tuple[Flag, ...], tokenizer: str | None, scheme: str) -> Preparation:
+    """Return a preparation; the text of the scheme is for errors."""
     steps = [_step(flag, scheme) for flag in flags]
-    if scheme.tokenizer is not None:
-        steps.append(_tokenized(scheme.tokenizer))
-    return Preparation(flags, scheme.tokenizer, tuple(steps))
+    if tokenizer is not None:
+        spaced = find_tokenizer(tokenizer).line
+        steps.append(lambda line: "\t".join(map(spaced, line.split("\t"))))
+    return Preparation(flags, tokenizer, tuple(steps))
 
 
 def lower_case(text: str) -> str:
@@ -212,34 +218,8 @@ def lower_characters(text: str) -> str:
     return lower_case(text.replace("İ", "i"))  # the only character whose lower case is two
 
 
-# Steps of flags are functions of the module, and not closures, so that a preparation can be pickled.
-
-
-def _sorted_words(text: str) -> str:
-    return " ".join(sorted(split_words(text)))
-
-
-def _matches(pattern: re.Pattern[str], text: str) -> str:
-    return "".join(match.group() for match in pattern.finditer(text))
-
-
-def _words_with(pattern: re.Pattern[str], text: str) -> str:
-    return " ".join(filter(pattern.search, split_words(text)))
-
-
-def _replaced(pattern: re.Pattern[str], template: tuple[str | int, ...], text: str) -> str:
-    def expand(match: re.Match[str]) -> str:
-        return "".join(part if isinstance(part, str) else match[part] or "" for part in template)
-
-    return pattern.sub(expand, text)
-
-
-def _tokenized(tokenizer: str) -> Step:
-    spaced = find_tokenizer(tokenizer).line
-    return lambda line: "\t".join(map(spaced, line.split("\t")))
-
-
-def _step(flag: Flag, scheme: EvaluationScheme) -> Step:
+def _step(flag: Flag, scheme: str) -> Step:
+    """Return what a flag does to a line; raises SchemeError also where re warns that a meaning may change."""
     match flag.letter:
         case "l":
             return lower_case
@@ -248,44 +228,32 @@ def _step(flag: Flag, scheme: EvaluationScheme) -> Step:
         case "c":
             return str.casefold
         case "S":
-            return _sorted_words
-    pattern = _compiled(flag, scheme)
-    match flag.letter:
-        case "m":
-            return partial(_matches, pattern)
-        case "t":
-            return partial(_words_with, pattern)
-    parts = _template(flag.arguments[1])
-    # As in GEval, a group that the expression lacks is empty: PolEval's challenges of punctuation have such a one.
-    there_are = (part for part in parts if isinstance(part, str) or part <= pattern.groups)
-    return partial(_replaced, pattern, tuple(there_are))
+            return lambda text: " ".join(sorted(split_words(text)))
 
+    def broken(hint: str) -> SchemeError:
+        message = f"Unknown or broken metric flags: {visible(str(flag))}\n  {hint}"
+        return SchemeError(scheme=scheme, message=message)
 
-def _compiled(flag: Flag, scheme: EvaluationScheme) -> re.Pattern[str]:
-    """Compile a flag's regexp; raises SchemeError also where re warns that its meaning may change."""
     if any(end in argument for argument in flag.arguments for end in "\r\n"):
-        raise _broken(flag, scheme, f"there is a line end in {visible(str(flag))}; lines have none")
+        raise broken(f"there is a line end in {visible(str(flag))}; lines have none")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)
-            return re.compile(flag.arguments[0])
+            pattern = re.compile(flag.arguments[0])
     except (re.error, FutureWarning, OverflowError, RecursionError) as error:
-        hint = f"in the regular expression of {visible(str(flag))}: {visible(str(error))}"
-        raise _broken(flag, scheme, hint) from error
-
-
-def _broken(flag: Flag, scheme: EvaluationScheme, hint: str) -> SchemeError:
-    message = f"Unknown or broken metric flags: {visible(str(flag))}\n  {hint}"
-    return SchemeError(scheme=scheme.text, message=message)
-
-
-def _template(replacement: str) -> tuple[str | int, ...]:
-    r"""Split a replacement into texts and group numbers.
-
-    >>> _template(r"<\1-\02>")
-    ('<', 1, '-', 2, '>')
-    """
-    parts: list[str | int] = list(re.split(r"\\([0-9]+)", replacement))
+        raise broken(f"in the regular expression of {visible(str(flag))}: {visible(str(error))}") from error
+    match flag.letter:
+        case "m":
+            return lambda text: "".join(match.group() for match in pattern.finditer(text))
+        case "t":
+            return lambda text: " ".join(filter(pattern.search, split_words(text)))
+    parts: list[str | int] = list(re.split(r"\\([0-9]+)", flag.arguments[1]))  # texts and numbers of groups
     for index, digits in enumerate(parts[1::2]):
         parts[2 * index + 1] = int(str(digits).lstrip("0")[:9] or "0")  # nine digits exceed any number of groups
-    return tuple(parts)
+    # As in GEval, a group that the expression lacks is empty: PolEval's challenges of punctuation have such a one.
+    template = [part for part in parts if isinstance(part, str) or part <= pattern.groups]
+
+    def expand(match: re.Match[str]) -> str:
+        return "".join(part if isinstance(part, str) else match[part] or "" for part in template)
+
+    return lambda text: pattern.sub(expand, text)
