@@ -8,7 +8,7 @@ import textwrap
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from geval_py.checking import problem_formats, rules
+from geval_py.checking import rules
 from geval_py.cli import suggestions, terminal
 from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, CommandParser, parser_of, unknown_subcommand
 from geval_py.errors import UsageError
@@ -16,7 +16,6 @@ from geval_py.reading import challenge, config, sources
 from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring.metrics import METRICS, Metrics, find_metric
 from geval_py.scoring.metrics.matching import MATCHINGS
-from geval_py.tables import formats
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible, width_of
@@ -122,28 +121,24 @@ def list_metrics() -> None:
         print(textwrap.fill(sentence, width_of(sys.stdout) or 60))
 
 
-def _show_formats() -> None:
-    names = dict.fromkeys((*formats.FORMATS, *problem_formats.FORMATS))
-    rows = [(name, PURPOSES[name]) for name in names]
-    terminal.write_listing(Table([Column(name="format"), Column(name="for")], rows))
-    sys.stdout.write("geval -t dev-0 --format csv, say. --help names the formats of each command.\n")
-
-
-def _show_rules() -> None:
-    terminal.write_listing(rules.rules_table(rules.RULES))
-    sys.stdout.write("geval check --explain E101 says what a rule means, and what to do.\n")
-
-
-def _show_flags() -> None:
-    terminal.write_listing(Table([Column(name="flag", cut="never"), Column(name="for")], list(FLAGS.items())))
-    sys.stdout.write("They stand behind a metric and a colon, and are applied in order: 'Accuracy:lN<any case>'.\n")
+def _show(table: Table, sentence: str) -> None:
+    terminal.write_listing(table)
+    sys.stdout.write(f"{sentence}\n")
 
 
 TOPICS: dict[str, Callable[[], None]] = {
-    "flags": _show_flags,
-    "formats": _show_formats,
+    "flags": lambda: _show(
+        Table([Column(name="flag", cut="never"), Column(name="for")], list(FLAGS.items())),
+        "They stand behind a metric and a colon, and are applied in order: 'Accuracy:lN<any case>'.",
+    ),
+    "formats": lambda: _show(
+        Table([Column(name="format"), Column(name="for")], list(PURPOSES.items())),
+        "geval -t dev-0 --format csv, say. --help names the formats of each command.",
+    ),
     "metrics": list_metrics,
-    "rules": _show_rules,
+    "rules": lambda: _show(
+        rules.rules_table(rules.RULES), "geval check --explain E101 says what a rule means, and what to do."
+    ),
 }
 
 
@@ -167,10 +162,15 @@ def first_words(task: Task) -> str:
     """Return what to type in the folder of a task: the test sets that can be scored, or how to begin."""
     there = challenge.Challenge(path=task.directory, task=task)
     sets = [there[name] for name in there]
-    if not any(of.input or of.expected for of in sets):
+    if not any(one.input or one.expected for one in sets):
         above = os.path.join(task.directory, "..")
         return ABOVE if os.path.isfile(os.path.join(above, config.CONFIG_FILE)) else ELSEWHERE
-    return "".join(["This challenge has:\n", *map(_what_is_in, sets)])
+    lines = ["This challenge has:\n"]
+    for test in sets:
+        name = visible(test.name)
+        scores = f": geval -t {name} shows the scores" if test.outputs and test.expected else ""
+        lines.append(f"  {name:10} {counted(len(test.outputs), 'output')}{scores}\n")
+    return "".join(lines)
 
 
 def where_outputs_are(task: Task) -> Iterator[str]:
@@ -179,7 +179,12 @@ def where_outputs_are(task: Task) -> Iterator[str]:
     if task.expected_file is not None or not sources.is_folder(task.directory):
         return
     if any(there[name].input or there[name].expected for name in there):
-        sets = [name for name in there if _has_outputs(task, there[name])]
+        sets = []
+        for name in there:  # those whose folder has all outputs that are named or, without names, any
+            outputs, folder = there[name].outputs, os.path.abspath(there[name].directory)
+            accepted = by_accepted_names(unique_names(outputs), outputs)
+            here = (out in accepted or os.path.dirname(os.path.abspath(out)) == folder for out in task.out_files)
+            sets += [name] if outputs and all(here) else []
         if sets and task.test_name in there and task.test_name not in sets:
             what = f"`{visible(task.out_files[0])}` is" if task.out_files else "there are outputs"
             yield f"{what} in {visible(' and '.join(sets))}: choose the test set with -t {visible(sets[0])}"
@@ -191,18 +196,3 @@ def where_outputs_are(task: Task) -> Iterator[str]:
             f"this folder holds no challenge; geval -o {output} -e ANSWERS -m METRIC scores one file, and "
             f"geval check {output} finds what is wrong in it"
         )
-
-
-def _has_outputs(task: Task, test: challenge.DataSet) -> bool:
-    """Whether all outputs that a task names are in a test set's folder; if it names none, whether any is there."""
-    folder = os.path.abspath(test.directory)
-    known = by_accepted_names(unique_names(test.outputs), test.outputs)
-    return bool(test.outputs) and all(
-        name in known or os.path.dirname(os.path.abspath(name)) == folder for name in task.out_files
-    )
-
-
-def _what_is_in(test: challenge.DataSet) -> str:
-    name = visible(test.name)
-    scores = f": geval -t {name} shows the scores" if test.outputs and test.expected else ""
-    return f"  {name:10} {counted(len(test.outputs), 'output')}{scores}\n"

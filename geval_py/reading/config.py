@@ -111,7 +111,7 @@ OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
 CHALLENGE = "a challenge's folder, named by --expected-directory"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Option:
     """One option: its names, and the field of Task or Settings that its value goes to.
 
@@ -158,7 +158,7 @@ def _option(names: str, group: str, help: str, *, default: Any = None, **more: A
     return dataclasses.field(default=default, metadata=metadata)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Task:
     """What is scored. The fields have the names of the options; None means an option's default.
 
@@ -249,7 +249,7 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
     return schemes
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Settings:
     """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
 
