@@ -26,12 +26,12 @@ from geval_py.reading import challenge
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 BUILDER = """\
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from geval_py.board.database.store import Board
 from geval_py.board.site import build
 from geval_py.errors import GevalError
 try:
-    build(Board.open(sys.argv[1]), sys.argv[2], now=datetime.now(UTC), served=True)
+    build(Board.open(sys.argv[1]), sys.argv[2], now=datetime.fromisoformat(sys.argv[3]), served=True)
 except GevalError as error:
     sys.exit(f"geval: {error}")
 """
@@ -109,7 +109,7 @@ class LiveSite:
 
     def start(self) -> None:
         """Build the site, and keep it up to date from now on; raises GevalError if it cannot be built at all."""
-        self._build(site_state(self._live.board(), self._clock()))
+        self._build(self._clock())
         if self._built is None:
             raise UsageError(message=f"the site of the board cannot be built\n  {self.error}")
         self._keeper.start()
@@ -140,9 +140,10 @@ class LiveSite:
     def _keep(self) -> None:
         while not self._ending:
             try:
-                state = site_state(self._live.board(), self._clock())
+                now = self._clock()
+                state = site_state(self._live.board(), now)
                 if (state != self._built or self.error) and self._is_rested(state):
-                    self._build(state)
+                    self._build(now)
             except GevalError as error:  # the database may be back in a moment
                 self.error = str(error)
             with self._changed:
@@ -153,11 +154,12 @@ class LiveSite:
         is_same_phase = self._built is not None and self._built.phase == state.phase
         return not is_same_phase or time.monotonic() - self._ended > REST * self._seconds
 
-    def _build(self, state: SiteState) -> None:
-        began = time.monotonic()
+    def _build(self, now: datetime) -> None:
+        began, board = time.monotonic(), self._live.board()
+        state = site_state(board, now)
         self._number += 1
         folder = os.path.join(self._place, f"site-{self._number}")
-        words = [sys.executable, "-I", "-c", BUILDER, self._live.board().folder, folder]
+        words = [sys.executable, "-I", "-c", BUILDER, board.folder, folder, now.isoformat()]
         quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=pipe, text=True) as run:
             self._building = run

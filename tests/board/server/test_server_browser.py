@@ -45,7 +45,7 @@ def test_a_submitter_walks_through(served, address, open_address, screen, width,
     row = page.get_by_role("region", name="Problems").locator("tbody tr").first
     expect(row.locator("td").nth(1)).to_have_text("1")
     look(page)
-    page.get_by_role("link", name="my page").click()
+    page.get_by_role("link", name="My page").click()
     drop(page, GOOD)
     expect(page.get_by_role("status").locator(".state")).to_have_text("scored", timeout=20_000)
     served.build()
@@ -59,7 +59,8 @@ def test_a_submitter_walks_through(served, address, open_address, screen, width,
     look(page)
     page.get_by_role("link", name="Back to my page").click()
     page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+    page.get_by_role("link", name="My page").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     page.goto(f"{address}/me")
     expect(page).to_have_url(f"{address}/sign-in")
     look(page)
