@@ -97,14 +97,14 @@ def opened_columns(
             check_column(path, schema, chosen)
         else:
             names = _output_columns(path, schema)
+        file_size = raw.seek(0, io.SEEK_END)
         if max_bytes is None:
-            max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * raw.seek(0, io.SEEK_END))
-        yield ParquetColumns(
-            names=names, batches=_batches(path, file, names, max_bytes), metadata=schema.metadata or {}
-        )
+            max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * file_size)
+        batches = _batches(path, file, names, file_size, max_bytes)
+        yield ParquetColumns(names=names, batches=batches, metadata=schema.metadata or {})
 
 
-def _batches(path: str, file: Any, names: list[str], max_bytes: int) -> Iterator[Any]:
+def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: int) -> Iterator[Any]:
     """Yield the rows of each row group, once the sizes that the footer gives are known to be within the limits."""
     prefixes = tuple(f"{name}." for name in names)
     total = 0
@@ -114,7 +114,7 @@ def _batches(path: str, file: Any, names: list[str], max_bytes: int) -> Iterator
             chunks = [group.column(n) for n in range(group.num_columns)]
             chunks = [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(prefixes)]
             sizes = [chunk.total_uncompressed_size + BYTES_OF_VALUE * chunk.num_values for chunk in chunks]
-            stored = sum(chunk.total_compressed_size for chunk in chunks)
+            stored = min(file_size, sum(chunk.total_compressed_size for chunk in chunks))
             if min([group.num_rows, stored, *sizes], default=0) < 0:
                 raise ValueError("a size in its footer is negative")
         size, most = sum(sizes), max(MAX_GROUP_BYTES, MAX_RATIO * stored)
