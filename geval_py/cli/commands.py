@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from geval_py.cli.suggestions import option_meant
 from geval_py.errors import UsageError
 from geval_py.reading import config
-from geval_py.reading.config import argument_type, check_latex_options, digits_after_point, natural_number
+from geval_py.reading.config import argument_type, check_latex_options, natural_number
 from geval_py.tables.formats import FORMATS
 from geval_py.text import nearest, visible
 from geval_py.version import installs
@@ -238,7 +238,6 @@ def command_parser(
 
 
 number_type = argument_type(natural_number)
-digits_type = argument_type(digits_after_point)
 
 
 class _Challenge(argparse.Action):

@@ -50,7 +50,7 @@ def make_compare_parser() -> commands.CommandParser:
     config.add_options(parser, seed=f"of the random numbers (default: {config.DEFAULT_SEED})")
     commands.add_documents(parser)
     digits = "digits after the point (default: as many as the intervals make worth showing)"
-    add("-p", "--precision", dest="digits", type=commands.digits_type, default=None, metavar="N", help=digits)
+    config.add_options(parser, precision=digits)
     commands.add_format(parser)
     config.add_options(parser, "names")
     config.add_options(parser, "threads", "cluster")
@@ -99,7 +99,7 @@ def run_compare(args: argparse.Namespace) -> int:
     if len(failed) > 2:
         notes = [f"{some_of(failed, terminal.MAX_LIKEWISE)} could not be scored and are left out"]
     ties = notes_on_ties(list(near_ties(evaluations, comparison)))
-    comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=args.digits)
+    comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=args.precision)
     comparison = comparison.with_names(dict(settings.names))
     terminal.note(*comparison.notes)
     score.show_of_task(task, comparison, settings)

@@ -233,7 +233,7 @@ def make_perplexity_parser() -> commands.CommandParser:
     bootstrap = "show the 95 %% intervals, from N resamples of the sentences (1000 are typical)"
     add("-B", "--bootstrap", type=commands.number_type, metavar="N", help=bootstrap)
     config.add_options(parser, "seed")
-    add("-p", "--precision", type=commands.digits_type, metavar="N", help="digits after the point")
+    config.add_options(parser, "precision")
     commands.add_format(parser)
     return parser
 
@@ -302,7 +302,7 @@ def make_next_parser() -> commands.CommandParser:
     add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
     add("contexts", nargs="*", metavar="CONTEXT", help="the words before (default: a line each from standard input)")
     add("-k", type=commands.number_type, default=10, metavar="N", help="so many words (default: 10; 0: all)")
-    add("-p", "--precision", type=commands.digits_type, metavar="N", help="digits after the point")
+    config.add_options(parser, "precision")
     commands.add_format(parser)
     return parser
 
@@ -328,7 +328,7 @@ def make_surprisal_parser() -> commands.CommandParser:
     add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
     text = "a text, a sentence a line, maybe compressed (default: standard input)"
     add("text", nargs="?", default=sources.STANDARD_INPUT, metavar="TEXT", help=text)
-    add("-p", "--precision", type=commands.digits_type, metavar="N", help="digits after the point")
+    config.add_options(parser, "precision")
     commands.add_format(parser)
     return parser
 
@@ -374,7 +374,7 @@ def make_mix_parser() -> commands.CommandParser:
     add("models", nargs="*", metavar="MODEL", help=MODEL_HELP)
     add("--on", metavar="TEXT", help="the held-out text, a sentence a line, maybe compressed (-: standard input)")
     add("--weights", nargs="+", type=_weight, metavar="W", help="a weight for each model; then none are looked for")
-    add("-p", "--precision", type=commands.digits_type, metavar="N", help="digits after the point")
+    config.add_options(parser, "precision")
     commands.add_format(parser)
     return parser
 
