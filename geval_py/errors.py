@@ -36,7 +36,7 @@ from geval_py.text import excerpt, named, visible
 @dataclass_transform(kw_only_default=True, eq_default=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class GevalError(Exception):
-    """Base class of all errors that geval-py raises on purpose; each is a dataclass."""
+    """Base class of all errors that geval-py raises on purpose."""
 
     exit_status = 1
 
