@@ -346,15 +346,16 @@ def unopened_digest(source: str) -> str:
         with open(source, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size <= MAX_HASHED:
-                return _digest_of(file, size)
-            return sha256(b"%d\n%s" % (size, file.read(CHUNK_BYTES))).hexdigest()
+                return _digest_of(file, size, b"door\n")
+            return sha256(b"door\n%d\n%s" % (size, file.read(CHUNK_BYTES))).hexdigest()
     is_folder = os.path.isdir(source)
-    return sha256(_listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source))).hexdigest()
+    listing = _listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source))
+    return sha256(b"door\n" + listing).hexdigest()
 
 
-def _digest_of(file: IO[bytes], size: int) -> str:
-    """Digest the first bytes of a file, which may grow meanwhile."""
-    digest = sha256()
+def _digest_of(file: IO[bytes], size: int, beginning: bytes = b"") -> str:
+    """Digest the first bytes of a file, which may grow meanwhile, behind some others."""
+    digest = sha256(beginning)
     while size and (chunk := file.read(min(size, CHUNK_BYTES))):
         digest.update(chunk)
         size -= len(chunk)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import takewhile
 from tempfile import mkdtemp
 from typing import Generic, TypeAlias, TypeVar
 
@@ -50,6 +51,7 @@ def run(
     *,
     threads: int | None = None,
     ahead: int | None = None,
+    patience: float = GATHER_SECONDS,
     in_haste: bool = False,
     tick: Callable[[Sequence[Job]], None] = lambda _: None,
     stop: threading.Event | None = None,
@@ -59,9 +61,10 @@ def run(
 
     ``take`` returns the next job beside those that are at work, None if there is none now. ``prepare`` is called in a
     thread with a job, an empty folder and, ``in_haste``, the seconds that it may take; it returns what to store.
-    ``store`` is called with jobs that have finished together, in the order in which they began. ``tick`` is called
-    every now and then with all that are at work. After an interrupt all children are killed, and what was finished is
-    stored, for which ``store`` may wait so many seconds.
+    ``store`` is called with jobs that have finished together, in the order in which they began; they wait for one
+    before them at most ``patience`` seconds. ``tick`` is called every now and then with all that are at work. After
+    an interrupt all children are killed, and what was finished is stored, for which ``store`` may wait so many
+    seconds.
     """
     threads = threads or os.cpu_count() or 1
     ahead = ahead or threads * AHEAD + GROUP
@@ -99,7 +102,7 @@ def run(
                     task = _Task(job, mkdtemp(dir=places), is_hasty)
                     running[executor.submit(work, task)] = task
                 if running:
-                    settle(_finished_together(running))
+                    settle(_finished_together(running, patience))
                 elif not is_endless:
                     break
                 elif stop is not None:
@@ -116,12 +119,16 @@ def run(
             end_children(places, running)
 
 
-def _finished_together(running: dict[Future[Job], _Task[Job]]) -> list[Future[Job]]:
-    """Wait for jobs that finish together; return none if none has finished for a while."""
+def _finished_together(running: dict[Future[Job], _Task[Job]], patience: float) -> list[Future[Job]]:
+    """Wait for jobs that finish together, without a gap in their order; return none if there is none for a while."""
     wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
     finished = [one for one in running if one.done()]
     ends = min((running[one].ended for one in finished), default=0.0) + GATHER_SECONDS
     while finished and len(finished) < min(len(running), GROUP) and (left := ends - time.monotonic()) > 0:
         wait(running.keys() - set(finished), timeout=left, return_when=FIRST_COMPLETED)
         finished = [one for one in running if one.done()]
-    return finished[:GROUP]
+    in_order = list(takewhile(Future.done, running))
+    if finished and not in_order and (left := ends - GATHER_SECONDS + patience - time.monotonic()) > 0:
+        wait([next(iter(running))], timeout=min(left, LOOK_SECONDS))
+        return list(takewhile(Future.done, running))[:GROUP]
+    return (in_order or finished)[:GROUP]

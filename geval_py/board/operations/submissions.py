@@ -29,6 +29,7 @@ from geval_py.reading.sources import naming
 from geval_py.text import visible
 
 RECEIVED = "received"  # the outcome of a scanned path; a digest of what it depends on if it failed or was refused
+ORDER_SECONDS = 5  # that finished submissions wait for one before them, so that most are stored in their order
 NAMED, UNNAMED = "a final submission", "not a final submission"
 
 
@@ -165,7 +166,8 @@ def scan(
         if progress is not None:
             progress(len(receipts), len(new))
 
-    scheduler.run(take, prepare_path, store_paths, in_haste=len(new) > (os.cpu_count() or 1))
+    in_haste = len(new) > (os.cpu_count() or 1)
+    scheduler.run(take, prepare_path, store_paths, patience=ORDER_SECONDS, in_haste=in_haste)
     return [receipts[number] for number in sorted(receipts)]
 
 

@@ -192,7 +192,7 @@ def stalling(monkeypatch):
     """
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(scheduler, "HASTE_SECONDS", 1)
-    monkeypatch.setattr(scheduler, "GATHER_SECONDS", 0.1)
+    monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)
 
     class Stalling:
         free, order = threading.Event(), []
