@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 from geval_py import errors
@@ -50,11 +52,6 @@ class FrequentWords:
     @property
     def share_by_word(self) -> dict[str, float]:
         return dict(zip(self.words, self.shares, strict=True))
-
-    @property
-    def distribution(self) -> wordprobs.Distribution:
-        """The words with their shares as masses; the rest is for all other words."""
-        return wordprobs.Distribution(masses=self.share_by_word, rest=max(0.0, 1.0 - self.total))
 
 
 def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
@@ -108,20 +105,16 @@ class ByLine:
         columns = zip(figures, self.centres, self.scales, strict=True)
         apart = ((figure - centre) / scale for figure, centre, scale in columns)
         x = (1.0, *(min(max(figure, -MAX_FIGURE), MAX_FIGURE) for figure in apart))
+        places = [sum(map(operator.mul, weights, x)) for weights in (self.lambda_, self.nu)]
         lambda_, nu = (
-            _logistic(sum(weight * value for weight, value in zip(weights, x, strict=True)))
-            for weights in (self.lambda_, self.nu)
+            min(max(1.0 / (1.0 + math.exp(-place)), MIN_PART), MAX_PART) if place > -700.0 else MIN_PART
+            for place in places
         )
         return lambda_, nu
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the numbers for JSON."""
-        return {
-            "centres": list(self.centres),
-            "scales": list(self.scales),
-            "lambda": list(self.lambda_),
-            "nu": list(self.nu),
-        }
+        return {name.rstrip("_"): list(numbers) for name, numbers in asdict(self).items()}
 
     @classmethod
     def of_dict(cls, values: dict[str, Any]) -> ByLine:
@@ -130,15 +123,9 @@ class ByLine:
         figures = len(line_figures((), 0.0))
         if [len(column) for column in columns] != [figures, figures, figures + 1, figures + 1]:
             raise ValueError("the numbers by line are too many or too few")
-        if not all(map(math.isfinite, [number for column in columns for number in column])):
-            raise ValueError("a number by line is out of range")
-        if min(columns[1]) < MIN_SCALE:
+        if not all(map(math.isfinite, chain(*columns))) or min(columns[1]) < MIN_SCALE:
             raise ValueError("a number by line is out of range")
         return cls(centres=columns[0], scales=columns[1], lambda_=columns[2], nu=columns[3])
-
-
-def _logistic(place: float) -> float:
-    return min(max(1.0 / (1.0 + math.exp(-place)), MIN_PART), MAX_PART) if place > -700.0 else MIN_PART
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,62 +182,49 @@ class Parameters:
 
         The line of a vector is a vector, and so is any line with so many frequent words that it is shorter as one.
         """
-        if ":" not in text:
-            return wordprobs.line_of_buckets(self._tuned_vector(text, line))
-        words, values = wordprobs.parse_entries(text, line)
-        listed, rest = wordprobs.entry_masses(words, values)
-        lambda_, nu = self._parts(listed, rest)
-        listed = self._tempered(listed, 1.0 - rest, 1.0 - lambda_)
+        is_vector = ":" not in text
+        words: list[str] = []
+        if is_vector:
+            values = wordprobs.parse_vector(text, line)
+            if len(values) != 1 << self.bits:
+                raise wordprobs.wrong_vector_length(text, line, len(values), self.bits)
+            listed, rest = wordprobs.vector_masses(values), 0.0
+        else:
+            words, values = wordprobs.parse_entries(text, line)
+            listed, rest = wordprobs.entry_masses(words, values)
+        lambda_, nu = self.lambda_, self.nu
+        if self.by_line is not None:
+            lambda_, nu = self.by_line.parts(line_figures(listed, rest))
+        greatest, scale = max(listed, default=0.0), 1.0 - lambda_
+        if self.temperature != 1.0 and greatest != 0.0:
+            listed = [(mass / greatest) ** (1.0 / self.temperature) for mass in listed]
+            scale = scale * (1.0 - rest) / sum(listed)
+        listed = [scale * mass for mass in listed]
         rest = (1.0 - lambda_) * rest + lambda_
-        masses = wordprobs.merge_masses(filter(None, words), listed)
         to_words = rest * nu
-        if self.as_vectors:
-            vector = [0.0] * (1 << self.bits)
+        other = rest - to_words * self.frequent.total
+        if not is_vector:
+            masses = wordprobs.merge_masses(filter(None, words), listed)
+            if not self.as_vectors:
+                for word, share in zip(self.frequent.words, self.frequent.shares, strict=True) if to_words else ():
+                    masses[word] = masses.get(word, 0.0) + to_words * share
+                return wordprobs.line_of_masses(masses, other)
+            listed = [0.0] * (1 << self.bits)
             for bucket, mass in zip(
                 wordprobs.word_buckets(list(masses), self.bits, line), masses.values(), strict=True
             ):
-                vector[bucket] += mass
-            return wordprobs.line_of_buckets(self._with_rest(vector, rest, to_words, line))
+                listed[bucket] += mass
+        vector = [mass + other / len(listed) for mass in listed]
         if to_words:
-            for word, share in zip(self.frequent.words, self.frequent.shares, strict=True):
-                masses[word] = masses.get(word, 0.0) + to_words * share
-        return wordprobs.line_of_masses(masses, rest - to_words * self.frequent.total)
+            buckets = wordprobs.word_buckets(self.frequent.words, self.bits, line)
+            for bucket, share in zip(buckets, self.frequent.shares, strict=True):
+                vector[bucket] += to_words * share
+        return wordprobs.line_of_buckets(vector)
 
     def tune_lines(self, texts: Sequence[str], line: int) -> str:
         """Tune the one line in a sequence; see :meth:`tune_line`."""
         (text,) = texts
         return self.tune_line(text, line)
-
-    def _parts(self, masses: Sequence[float], rest: float) -> tuple[float, float]:
-        """Return lambda and nu of a line."""
-        return (self.lambda_, self.nu) if self.by_line is None else self.by_line.parts(line_figures(masses, rest))
-
-    def _tempered(self, masses: Sequence[float], total: float, kept: float) -> list[float]:
-        """Sharpen or flatten masses, which keep their total, and keep a part of it."""
-        greatest = max(masses, default=0.0)
-        if self.temperature == 1.0 or greatest == 0.0:
-            return [kept * mass for mass in masses]
-        powers = [(mass / greatest) ** (1.0 / self.temperature) for mass in masses]
-        scale = kept * total / sum(powers)
-        return [scale * power for power in powers]
-
-    def _tuned_vector(self, text: str, line: int) -> list[float]:
-        values = wordprobs.parse_vector(text, line)
-        if len(values) != 1 << self.bits:
-            raise wordprobs.wrong_vector_length(text, line, len(values), self.bits)
-        masses = wordprobs.vector_masses(values)
-        lambda_, nu = self._parts(masses, 0.0)
-        return self._with_rest(self._tempered(masses, 1.0, 1.0 - lambda_), lambda_, lambda_ * nu, line)
-
-    def _with_rest(self, masses: Sequence[float], rest: float, to_words: float, line: int) -> list[float]:
-        """Add a rest to the masses of buckets, of which the part ``to_words`` goes to the frequent words."""
-        share = (rest - to_words * self.frequent.total) / len(masses)
-        masses = [mass + share for mass in masses]
-        if to_words:
-            buckets = wordprobs.word_buckets(self.frequent.words, self.bits, line)
-            for bucket, part in zip(buckets, self.frequent.shares, strict=True):
-                masses[bucket] += to_words * part
-        return masses
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters for JSON: the numbers, the bits, and the frequent words with their shares."""
@@ -309,11 +283,14 @@ class Mixing:
         Raises MalformedLineError, without a path, for the first malformed text.
         """
         parsed = [wordprobs.parse_line(text, line) for text in texts]
+        words = [self.frequent.share_by_word] if self.frequent.words else []
+        frequent = [wordprobs.Distribution(masses=one, rest=max(0.0, 1.0 - self.frequent.total)) for one in words]
         if any(part.words is None for part in parsed):
-            return wordprobs.line_of_buckets(self._buckets(parsed, line))
-        parts = [part.normalised() for part in parsed]
-        if self.frequent.words:
-            parts.append(self.frequent.distribution)
+            columns = [part.buckets(self.bits, line) for part in parsed]
+            columns += [wordprobs.bucket_masses(one, self.bits, line) for one in frequent]
+            rows = zip(*columns, strict=True)
+            return wordprobs.line_of_buckets([sum(map(operator.mul, self.weights, row)) for row in rows])
+        parts = [*(part.normalised() for part in parsed), *frequent]
         masses: dict[str, float] = {}
         rest = 0.0
         for weight, part in zip(self.weights, parts, strict=True):
@@ -321,13 +298,6 @@ class Mixing:
             for word, mass in part.masses.items():
                 masses[word] = masses.get(word, 0.0) + weight * mass
         return wordprobs.line_of_masses(masses, rest)
-
-    def _buckets(self, parsed: Sequence[wordprobs.WordProbs], line: int) -> list[float]:
-        columns = [part.buckets(self.bits, line) for part in parsed]
-        if self.frequent.words:
-            columns.append(wordprobs.bucket_masses(self.frequent.distribution, self.bits, line))
-        rows = zip(*columns, strict=True)
-        return [sum(weight * mass for weight, mass in zip(self.weights, row, strict=True)) for row in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the mixing for JSON: the weights, the bits, and the frequent words with their shares."""
