@@ -191,20 +191,17 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
         z = np.concatenate([z, np.full(pairs - singles, np.nan), z_of_pairs])
         p_values = np.concatenate([p_values, p_of_numbers, p_of(z_of_pairs)])
 
-    order = np.argsort(np.where(shown, p_values, np.nan), kind="stable")[: int(shown.sum())]
-    places = np.full(len(z), -1, np.int32)
-    places[order] = np.arange(len(order), dtype=np.int32)
-    features = places[features]
-    kept = np.flatnonzero(features >= 0)
-    return Ranked(
-        names=Names.joined(groups).at(order),
-        z=z[order],
-        p_values=p_values[order],
-        are_numbers=(singles <= order) & (order < pairs),
-        are_pairs=order >= pairs,
-        items=items[kept],
-        features=features[kept],
+    places = np.arange(len(z))
+    ranked = Ranked(
+        names=Names.joined(groups),
+        z=z,
+        p_values=p_values,
+        are_numbers=(singles <= places) & (places < pairs),
+        are_pairs=places >= pairs,
+        items=items,
+        features=features,
     )
+    return ranked.at(np.argsort(np.where(shown, p_values, np.nan), kind="stable")[: int(shown.sum())])
 
 
 def _frequent(of_kind: KindFeatures, least: int, first: int) -> tuple[Places, Places, Places]:
@@ -268,36 +265,23 @@ def kendall_z(x: Array, y: Array) -> float:
     x_pairs, y_pairs, both_pairs = (sum(t * (t - 1) // 2 for t in ties) for ties in (x_ties, y_ties, both))
     x_spread, y_spread = (sum(t * (t - 1) * (2 * t + 5) for t in ties) for ties in (x_ties, y_ties))
     x_triples, y_triples = (sum(t * (t - 1) * (t - 2) for t in ties) for ties in (x_ties, y_ties))
-    discordant = count_inversions(y_place[order])
+    # The pairs in the wrong order are counted by a merge sort of all blocks of one width at a time.
+    beyond, length = int(y_place.max()) + 1, 1 << (n - 1).bit_length()
+    places = np.concatenate([y_place[order], np.full(length - n, beyond)]).astype(np.int64)
+    discordant, width = 0, 1
+    while width < length:
+        blocks = places.reshape(-1, 2 * width)
+        apart = blocks + np.arange(len(blocks))[:, None] * (beyond + 1)  # so that one search serves all blocks
+        left, right = apart[:, :width].ravel(), apart[:, width:].ravel()
+        ends = np.repeat((np.arange(len(blocks)) + 1) * width, width)
+        discordant += int((ends - np.searchsorted(left, right, side="right")).sum())
+        places = np.sort(blocks, axis=1).ravel()
+        width *= 2
     concordant = pairs - discordant - x_pairs - y_pairs + both_pairs
     variance = (n * (n - 1) * (2 * n + 5) - x_spread - y_spread) / 18 + 2 * x_pairs * y_pairs / (n * (n - 1))
     if n > 2:
         variance += x_triples * y_triples / (9 * n * (n - 1) * (n - 2))
     return (concordant - discordant) / math.sqrt(variance) if variance > 0 else math.nan
-
-
-def count_inversions(places: Integers) -> int:
-    """Count the pairs in the wrong order, by a merge sort of all blocks of one width at a time.
-
-    ``places`` are whole numbers from 0.
-
-    >>> count_inversions(np.array([2, 0, 1, 1]))
-    3
-    """
-    length = 1 << max(len(places) - 1, 0).bit_length()
-    beyond = int(places.max(initial=0)) + 1
-    values = np.concatenate([places, np.full(length - len(places), beyond)]).astype(np.int64)
-    inversions, width = 0, 1
-    while width < length:
-        blocks = values.reshape(-1, 2 * width)
-        apart = blocks + np.arange(len(blocks))[:, None] * (beyond + 1)  # so that one search serves all blocks
-        left, right = apart[:, :width].ravel(), apart[:, width:].ravel()
-        not_greater = np.searchsorted(left, right, side="right")
-        ends = np.repeat((np.arange(len(blocks)) + 1) * width, width)
-        inversions += int((ends - not_greater).sum())
-        values = np.sort(blocks, axis=1).ravel()
-        width *= 2
-    return inversions
 
 
 # The Mann-Whitney U test of many features at once
