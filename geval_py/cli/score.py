@@ -335,10 +335,10 @@ def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Docum
             note(documents.nothing_gained)
     elif settings.format in FOR_PEOPLE:
         shows = f"--documents {visible(dependence.column)} shows it"
-        note(*dependence.notes(f"by document, an interval is {dependence.wider}\n  {shows}"))
+        note(*dependence.notes(f"by document, an interval is {{}}\n  {shows}"))
         documents = None
     else:
-        note(*dependence.notes(f"intervals are by document, {dependence.wider}"))
+        note(*dependence.notes("intervals are by document, {}"))
     note(*notes_on_intervals(documents, (of.scores[0] for of in evaluations)))
     return documents
 

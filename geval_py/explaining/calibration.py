@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -102,16 +102,11 @@ class Calibration(Tabular):
     sets_of_guesses: reliability.Points | None = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        perplexities = {"claimed_perplexity": self.claim.claimed_perplexity, "perplexity": self.claim.perplexity}
-        return asdict(self) | {
-            "claim": asdict(self.claim) | perplexities,
-            "words": self.words and self.words.to_dict(),
-            "guess": self.guess and self.guess.to_dict(),
-            "corp": self.corp and self.corp.to_dict(),
-            "rest": self.rest and self.rest.to_dict(),
-            "sets": self.sets and self.sets.rows(),
-            "sets_of_guesses": self.sets_of_guesses and self.sets_of_guesses.rows(),
-        }
+        claim = {"claimed_perplexity": self.claim.claimed_perplexity, "perplexity": self.claim.perplexity}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        shown = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
+        error = self.guess_error and asdict(self.guess_error)
+        return shown | {"claim": asdict(self.claim) | claim, "guess_error": error}
 
     def points(self) -> dict[str, reliability.Points]:
         """Return the points of each part that has data, by the part's name."""
@@ -124,7 +119,7 @@ class Calibration(Tabular):
         """Yield the cells of each point for people, after the name of its part."""
         for name, points in self.points().items():
             digits = 1 if name in (SETS, SETS_OF_GUESSES) else 4
-            for row in points.rows():
+            for row in points.to_dict():
                 honest = f"[{fixed(row['low'], 4)}, {fixed(row['high'], 4)}]"
                 yield [name, fixed(row["x"], digits), fixed(row["y"], 4), honest, str(row["n"])]
 
@@ -137,7 +132,7 @@ class Calibration(Tabular):
             yield visible(f"{self.file}: {self.signature}")
 
     def records(self) -> Table:
-        rows = ([name, *row.values()] for name, points in self.points().items() for row in points.rows())
+        rows = ([name, *row.values()] for name, points in self.points().items() for row in points.to_dict())
         return plain_table(["part", "claimed", "true", "honest_low", "honest_high", "n"], rows)
 
     def legend(self) -> Iterator[str]:
@@ -158,6 +153,14 @@ class Calibration(Tabular):
 
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each part: what the output claims, and what came true."""
+
+        def shares(part: reliability.Reliability | None, things: str, should: str, did: str) -> Iterator[str]:
+            if part is not None:
+                percents = (f"{fixed(100 * p, 1)} %" for p in (part.claimed, part.found, part.low, part.high))
+                claimed, true, low, high = percents
+                verdict = "as honest ones would" if part.is_honest else f"honest: {low} to {high}"
+                yield f"Of {part.n} {things}, {claimed} {should}, and {true} {did} ({verdict})."
+
         claim, error, corp = self.claim, self.guess_error, self.corp
         if claim.lines:
             gap = f"{fixed(abs(claim.gap), 3)} ± {fixed((claim.high - claim.low) / 2, 3)} nats a word"
@@ -173,8 +176,8 @@ class Calibration(Tabular):
             yield f"This leaves out {counted(claim.infinite, 'line')} with an infinite loss."
         if self.vectors:
             yield f"What follows leaves out {counted(self.vectors, 'line')} of buckets, which list no words."
-        yield from _shares(self.words, "listed words", "should have been the word", "were")
-        yield from _shares(self.guess, "first guesses", "should have been right", "were")
+        yield from shares(self.words, "listed words", "should have been the word", "were")
+        yield from shares(self.guess, "first guesses", "should have been right", "were")
         if error is not None:
             yield (
                 f"The first guess's calibration error is {fixed(error.ece, 3)}, where honest guesses show "
@@ -186,7 +189,7 @@ class Calibration(Tabular):
                 f"{fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + uncertainty "
                 f"{fixed(corp.uncertainty, 3)}."
             )
-        yield from _shares(self.rest, "lines with a guess", "should not have listed the word", "did not")
+        yield from shares(self.rest, "lines with a guess", "should not have listed the word", "did not")
         levels, *held = (
             "{}, {} and {}".format(*(fixed(100 * share, digits) for share in shares))
             for shares, digits in ((LEVELS, 0), *((sets.y, 1) for sets in (self.sets, self.sets_of_guesses) if sets))
@@ -196,14 +199,6 @@ class Calibration(Tabular):
         if self.sets_of_guesses is not None:
             where = f"of the {self.sets_of_guesses.n[0]} lines with a guess"
             yield f"A line that lists no words reaches each level; {where}, they hold {held[-1]} %."
-
-
-def _shares(part: reliability.Reliability | None, things: str, should: str, did: str) -> Iterator[str]:
-    """Yield a sentence on the share of things that came true, if there are any."""
-    if part is not None:
-        claimed, true, low, high = (f"{fixed(100 * p, 1)} %" for p in (part.claimed, part.found, part.low, part.high))
-        verdict = "as honest ones would" if part.is_honest else f"honest: {low} to {high}"
-        yield f"Of {part.n} {things}, {claimed} {should}, and {true} {did} ({verdict})."
 
 
 def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
@@ -233,11 +228,14 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
     gaps = statistics.column("loss") - statistics.column("entropy")
     of_file, dependence = choose_documents([evaluation], documents, values=[gaps])
     grouped = of_file and of_file.of_score(evaluation.scores[0]).several()
-    wider = "" if dependence is None else dependence.wider
     vectors = statistics.column("vector") > 0
     lists = statistics.column("words") > 0
-    guess = _forecasts(statistics.column("guess_mass"), statistics.column("guess_right"), lists)
-    rest = _forecasts(statistics.column("rest"), 1 - statistics.column("listed"), lists)
+    guess = rest = None
+    if lists.any():
+        probabilities, right, rests, listed = (
+            statistics.column(name)[lists] for name in ("guess_mass", "guess_right", "rest", "listed")
+        )
+        guess, rest = reliability.Forecasts(probabilities, right), reliability.Forecasts(rests, 1 - listed)
     return Calibration(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -247,7 +245,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         signature=None if evaluation.signature is None else str(evaluation.signature),
         claim=_claim(statistics, grouped),
         documents=None if grouped is None else grouped.column,
-        notes=tuple(notes_on_documents(of_file, dependence, f"the claim's interval is by document, {wider}")),
+        notes=tuple(notes_on_documents(of_file, dependence, "the claim's interval is by document, {}")),
         words=reliability.words_reliability(statistics),
         guess=None if guess is None else reliability.reliability_of(guess),
         guess_error=None if guess is None else reliability.calibration_error(guess),
@@ -256,12 +254,6 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         sets=None if vectors.all() else _sets(statistics, ~vectors),
         sets_of_guesses=_sets(statistics, lists) if lists.any() and (lists != ~vectors).any() else None,
     )
-
-
-def _forecasts(
-    probabilities: significance.Array, outcomes: significance.Array, of: significance.Flags
-) -> reliability.Forecasts | None:
-    return reliability.Forecasts(probabilities[of], outcomes[of]) if of.any() else None
 
 
 def _claim(statistics: hashed.ProfileStatistics, documents: Documents | None) -> Claim:

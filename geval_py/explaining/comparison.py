@@ -524,8 +524,7 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[O
 
 
 def _notes_on_documents(documents: Documents | None, dependence: Dependence | None) -> Iterator[str]:
-    wider = "" if dependence is None else dependence.wider
-    yield from notes_on_documents(documents, dependence, f"intervals and tests are by document, {wider}")
+    yield from notes_on_documents(documents, dependence, "intervals and tests are by document, {}")
     if dependence is not None and dependence.documents is None and dependence.tested:
         columns = f"the column{'s' if len(dependence.tested) > 1 else ''} {some_of(dependence.tested)}"
         yield f"intervals and tests are by line: lines are hardly alike by {columns}"

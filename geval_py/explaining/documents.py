@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -231,15 +231,14 @@ class Dependence:
         """The name, or the number, of the column; "" for none."""
         return "" if self.documents is None else self.documents.column
 
-    @property
-    def wider(self) -> str:
-        """How much wider intervals by document are, in words."""
-        return f"up to {self.widening:.1f} times as wide as by line"
-
     def notes(self, consequence: str) -> Iterator[str]:
-        """Yield a note on the column, if there is one, on each that is too coarse, and on a missing input."""
+        """Yield a note on the column, if there is one, on each that is too coarse, and on a missing input.
+
+        A pair of braces in the ``consequence`` stands for how much wider intervals by document are.
+        """
         if self.documents is not None:
-            yield f"lines with the same {visible(self.column)} are alike: {consequence}"
+            wider = f"up to {self.widening:.1f} times as wide as by line"
+            yield f"lines with the same {visible(self.column)} are alike: {consequence.replace('{}', wider, 1)}"
         for column, values in self.coarse:
             alike = f"lines with the same {visible(column)} are alike{'' if self.documents is None else ', too'}"
             yield f"{alike}: {values} are too few to know how another would score"
@@ -298,15 +297,29 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     # Columns with few values, whose lines may be alike too. Where whole documents of the chosen column have a value,
     # they are what is dealt out, by the means of their lines.
     rest = [documents for documents in possible if documents.effective < MIN_DOCUMENTS]
-    of_documents = [None if chosen is None else _of_documents(column, chosen) for column in rest]
+    of_documents: list[Documents | None] = []
+    for column in rest:
+        of_document = np.empty(0 if chosen is None else chosen.count, np.int64)
+        if chosen is not None:
+            of_document[chosen.of_line] = column.of_line
+        is_whole = chosen is not None and (of_document[chosen.of_line] == column.of_line).all()
+        of_documents.append(replace(column, of_line=of_document) if is_whole else None)
     by_line = [n for n, one in enumerate(of_documents) if one is None]
     dealt = [(n, one) for n, one in enumerate(of_documents) if one is not None]
     p_values = dict(
         zip(by_line, _test_columns([rest[n] for n in by_line], _figures(evaluations, values)), strict=True)
     )
     if chosen is not None and dealt:
-        means = [(_means(figures, chosen) for figures in kind) for kind in _figures(evaluations, values)]
-        p_values |= zip((n for n, _ in dealt), _test_columns([one for _, one in dealt], means), strict=True)
+        number, of_line = chosen.count, chosen.of_line
+
+        def means(figures: Array) -> Array:
+            finite = np.isfinite(figures)
+            of_finite = of_line[finite]
+            with np.errstate(invalid="ignore"):  # of a document without finite figures
+                return np.bincount(of_finite, figures[finite], number) / np.bincount(of_finite, minlength=number)
+
+        kinds = [map(means, kind) for kind in _figures(evaluations, values)]
+        p_values |= zip((n for n, _ in dealt), _test_columns([one for _, one in dealt], kinds), strict=True)
     corrected = holm([p_values[n][0] for n in range(len(rest))])
     return Dependence(
         documents=chosen,
@@ -367,26 +380,6 @@ def _figures(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> li
                     yield of_file(column - other, score)
 
     return [(of_file(column, score) for score, column in defined), differences()]
-
-
-def _means(figures: Array, documents: Documents) -> Array:
-    """Return the mean figure of each document; NaN where it has none."""
-    finite = np.isfinite(figures)
-    of_line = documents.of_line[finite]
-    with np.errstate(invalid="ignore"):
-        means: Array = np.bincount(of_line, figures[finite], documents.count) / np.bincount(
-            of_line, minlength=documents.count
-        )
-    return means
-
-
-def _of_documents(column: Documents, chosen: Documents) -> Documents | None:
-    """Return the values that the documents of the chosen column have, instead of lines; None if one has several."""
-    of_document = np.empty(chosen.count, np.int64)
-    of_document[chosen.of_line] = column.of_line
-    if (of_document[chosen.of_line] != column.of_line).any():
-        return None
-    return Documents(column=column.column, of_line=of_document, count=column.count)
 
 
 def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]) -> list[tuple[float, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -87,20 +88,13 @@ class LineListing(formats.Listing):
         columns = [Column(name="score", alignment="right", write=numbers.plain)]
         columns += [Column(name=name, write=write) for name in names]
 
-        def rows() -> Iterator[Sequence[object]]:
-            for line in self.lines:
-                if line.other is None:
-                    yield line.score, *(line.item if self.marker is None else self.marker.item(line.item))
-                else:
-                    yield (
-                        line.difference,
-                        line.item.input,
-                        line.item.expected,
-                        line.other.item.output,
-                        line.item.output,
-                    )
+        def cells(line: Line) -> Sequence[object]:
+            if line.other is None:
+                return line.score, *(line.item if self.marker is None else self.marker.item(line.item))
+            text, expected, output = line.item
+            return line.difference, text, expected, line.other.item.output, output
 
-        return Table(columns, rows())
+        return Table(columns, map(cells, self.lines))
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but for a terminal's ``width``, each line shows its number, and the gap in its context."""
@@ -113,26 +107,29 @@ class LineListing(formats.Listing):
         """
         metric, header = self.evaluation.scores[0].metric, self.evaluation.split.in_header
         of_words, fields = metric.is_of_words or metric.has_entries, features.Fields(header)
-        mark = self._escaped if self.marker is None else self.marker.marked
+
+        def mark(field: features.Field, text: str) -> str:
+            return escapes.terminal_text(text) if self.marker is None else self.marker.marked(field, text)
+
         # Labels are of whole texts. Columns without names have the contexts last, unless the metric reads the last.
         left = right = -1
         if of_words and not metric.has_classes and (header or not metric.needs_input):
-            left, right = _gap_columns(self.evaluation)
+            inputs = [items.column_name(header, n) for n in range(self.evaluation.input_width())]
+            with suppress(UsageError):
+                left, right = (inputs.index(name) if name else -1 for name in find_contexts(inputs))
         has_gap = max(left, right) >= 0
 
         def cells(line: Line) -> Iterator[object]:
             yield line.number
             yield line.score if line.other is None else line.difference
-            columns = [  # the part of a text that a row may show
-                mark(fields.column(n), column[-MAX_SHOWN:] if n == left else column[:MAX_SHOWN])
-                for n, column in enumerate(line.item.input.split("\t"))
+            texts = [  # the part of a text that a row may show
+                mark(fields.column(n), text[-MAX_SHOWN:] if n == left else text[:MAX_SHOWN])
+                for n, text in enumerate(line.item.input.split("\t"))
             ]
-            if not has_gap:
-                yield "<tab>".join(columns)
-            elif len(columns) > max(left, right):
-                yield GAP_MARK.join(columns[n] if n >= 0 else "" for n in (left, right))
+            if has_gap and len(texts) > max(left, right):
+                yield GAP_MARK.join(texts[n] if n >= 0 else "" for n in (left, right))
             else:
-                yield "<tab>".join(columns) + GAP_MARK
+                yield "<tab>".join(texts) + (GAP_MARK if has_gap else "")
             yield mark(features.EXPECTED, line.item.expected[:MAX_SHOWN])
             for one in (line,) if line.other is None else (line, line.other):
                 output = best_guess(one.item.output) if of_words else one.item.output
@@ -146,10 +143,6 @@ class LineListing(formats.Listing):
             *(Column(name=name, write=str) for name in ("expected", *names[: 1 if self.other is None else 2])),
         ]
         return Table(columns, (list(cells(line)) for line in self.lines), droppable=names if has_gap else ())
-
-    @staticmethod
-    def _escaped(_: features.Field, text: str) -> str:
-        return escapes.terminal_text(text)
 
     def records(self) -> Table:
         own = {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}
@@ -188,16 +181,6 @@ def _figures_and_texts(line: Line) -> tuple[dict[str, float | None], dict[str, s
     values = (line.number, line.difference, line.score, line.loss, other.score, other.loss)
     texts = (expected, output, other.item.output)
     return dict(zip(OTHER_FIGURES, values, strict=True)), dict(zip(OTHER_TEXTS, texts, strict=True))
-
-
-def _gap_columns(evaluation: ScoredOutput) -> tuple[int, int]:
-    """Return the places of the input's columns with the left and the right context; -1 for one that is not known."""
-    names = [items.column_name(evaluation.split.in_header, n) for n in range(evaluation.input_width())]
-    try:
-        left, right = find_contexts(names)
-    except UsageError:
-        return -1, -1
-    return names.index(left) if left else -1, names.index(right) if right else -1
 
 
 def best_guess(output: str) -> str:

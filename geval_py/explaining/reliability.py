@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +54,10 @@ class Points:
     high: list[float]
     n: list[int]
 
-    def rows(self) -> list[dict[str, float]]:
-        names = [field.name for field in fields(self)]
-        return [dict(zip(names, row, strict=True)) for row in zip(*asdict(self).values(), strict=True)]
+    def to_dict(self) -> list[dict[str, float]]:
+        """Return the points for JSON, one after the other."""
+        columns = asdict(self)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
@@ -91,7 +92,7 @@ class Reliability:
         return self.bins.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"bins": self.bins.rows()}
+        return asdict(self) | {"bins": self.bins.to_dict()}
 
 
 class Forecasts:
@@ -112,6 +113,12 @@ class Forecasts:
         rng, things, p = np.random.default_rng(config.DEFAULT_SEED), self.n.astype(int), np.clip(self.p, 0.0, 1.0)
         return (rng.binomial(things, p).astype(float) for _ in range(DRAWS))
 
+    @property
+    def sums(self) -> tuple[Array, Array, Array]:
+        """The number of things in each bin, the sum of their probabilities, and how many came true."""
+        n, claimed, hits = (_sums(self.bins, column) for column in (self.n, self.p * self.n, self.hits))
+        return n, claimed, hits
+
     @cached_property
     def honest_bins(self) -> Array:
         """The sums of the honest hits in each bin, a row per draw."""
@@ -129,10 +136,7 @@ def _sums(places: NDArray[np.intp], values: Array) -> Array:
 
 def reliability_of(forecasts: Forecasts) -> Reliability:
     """Compute the reliability of forecasts."""
-    n, claimed, hits = (
-        _sums(forecasts.bins, sums) for sums in (forecasts.n, forecasts.p * forecasts.n, forecasts.hits)
-    )
-    return _reliability(n, claimed, hits, forecasts.honest_bins)
+    return _reliability(*forecasts.sums, forecasts.honest_bins)
 
 
 def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
@@ -156,23 +160,12 @@ def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
 def _reliability(n: Array, claimed: Array, hits: Array, honest: Array) -> Reliability:
     """Compute shares from the sums of each bin; ``honest`` are draws x bins."""
     low, high = np.quantile(honest / n, BAND, axis=0)
-    points = Points(
-        x=(claimed / n).tolist(),
-        y=(hits / n).tolist(),
-        low=low.tolist(),
-        high=high.tolist(),
-        n=n.astype(int).tolist(),
-    )
+    x, y, counts = (column.tolist() for column in (claimed / n, hits / n, n.astype(int)))
+    points = Points(x=x, y=y, low=low.tolist(), high=high.tolist(), n=counts)
     total = float(n.sum())
-    ends = np.quantile(honest.sum(axis=1) / total, BAND)
-    return Reliability(
-        n=int(total),
-        claimed=float(claimed.sum()) / total,
-        found=float(hits.sum()) / total,
-        low=float(ends[0]),
-        high=float(ends[1]),
-        bins=points,
-    )
+    span = np.quantile(honest.sum(axis=1) / total, BAND)
+    claim, share, least, greatest = map(float, (claimed.sum() / total, hits.sum() / total, *span))
+    return Reliability(n=int(total), claimed=claim, found=share, low=least, high=greatest, bins=points)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +185,7 @@ class CalibrationError:
 
 def calibration_error(forecasts: Forecasts) -> CalibrationError:
     """Compute the calibration error of forecasts."""
-    n, claimed, hits = (
-        _sums(forecasts.bins, sums) for sums in (forecasts.n, forecasts.p * forecasts.n, forecasts.hits)
-    )
+    n, claimed, hits = forecasts.sums
     honest = np.abs(claimed - forecasts.honest_bins).sum(axis=1) / forecasts.total
     shares = hits / n
     several = n > 1  # a single thing says nothing about its own probability
@@ -234,7 +225,7 @@ class Corp:
         return self.curve.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"curve": self.curve.rows()}
+        return asdict(self) | {"curve": self.curve.to_dict()}
 
 
 def corp(forecasts: Forecasts) -> Corp:

@@ -135,6 +135,16 @@ class Sample:
         return self.document_count or self.lines
 
     @property
+    def spread_units(self) -> Integers | None:
+        """The number of each line's document, or the line's own if there are many; None if there are few.
+
+        Few lines are resampled, which sees how skewed their figures are; with many, both are the same.
+        """
+        if self.documents is not None:
+            return self.documents if self.units > 1 else None
+        return np.arange(self.lines) if self.lines > MANY else None
+
+    @property
     def is_of_mean_loss(self) -> bool:
         """Whether a score is made from one mean loss, so that systems are told apart by their mean losses."""
         return self.metric.measure.of_losses and self.members.shape[1] == 1
@@ -327,50 +337,36 @@ def interval(
 def intervals(
     sample: Sample, *, samples: int, seed: int, as_geval: bool = False, progress: Progress | None = None
 ) -> list[Interval]:
-    """Compute the 95 % interval of each system's score; see :func:`interval`."""
+    """Compute the 95 % interval of each system's score; see :func:`interval`.
+
+    It follows from the spread of lines or documents or, with infinite or undefined figures, from resamples. That of
+    a metric of the mean loss is computed from the ends of the mean's interval.
+    """
     check_sampling(samples, seed)
     computed: list[Interval | None] = [None] * sample.systems
-    by_spread = sample.units > 1 and (_spread_units(sample) is not None or sample.is_of_mean_loss)
-    if by_spread and not (as_geval and sample.documents is None):
-        computed = [_computed_interval(sample, n) for n in range(sample.systems)]
+    by_spread = sample.units > 1 and (sample.spread_units is not None or sample.is_of_mean_loss)
+    measure, lines, count = sample.metric.measure, sample.lines, sample.document_count
+    for n in range(sample.systems if by_spread and not (as_geval and sample.documents is None) else 0):
+        figures = sample.line_figures(n)
+        if figures is None or not np.isfinite(figures).all():
+            continue
+        ends = interval_of_mean(figures, sample.documents)
+        if sample.is_of_mean_loss:
+            low, high = (measure.formula([max(0.0, end) * lines], lines) for end in ends)
+        else:
+            bias = float(sample.scores(sample.select(slice(None), [n]).totals())[0, 0] - figures.mean())
+            low, high = (end + bias for end in ends)
+        best, worst = sorted((measure.best, measure.worst))
+        low, high = sorted(min(max(end, best), worst) for end in (low, high))
+        computed[n] = Interval(low=low, high=high, documents=count)
     if None not in computed:
         return [one for one in computed if one is not None]
     tail = GEVAL_TAIL if as_geval else expanded_tail(sample.units)
     scores = sample.scores(sample.totals(bootstrap_weights(sample.units, samples, seed, progress)))
     return [
-        one or Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=sample.document_count)
+        one or Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
         for one, column in zip(computed, scores.T, strict=True)
     ]
-
-
-def _spread_units(sample: Sample) -> Integers | None:
-    """Return the number of the document of each line, or the line's own if there are many; None if there are few.
-
-    Few lines are resampled, which sees how skewed their figures are; with many, both are the same.
-    """
-    if sample.documents is not None:
-        return sample.documents if sample.units > 1 else None
-    return np.arange(sample.lines) if sample.lines > MANY else None
-
-
-def _computed_interval(sample: Sample, system: int) -> Interval | None:
-    """Compute an interval from the spread of lines or documents; None for infinite or undefined figures.
-
-    A metric of the mean loss is computed from the ends of the mean's interval.
-    """
-    figures = sample.line_figures(system)
-    if figures is None or not np.isfinite(figures).all():
-        return None
-    measure, lines = sample.metric.measure, sample.lines
-    ends = interval_of_mean(figures, sample.documents)
-    if sample.is_of_mean_loss:
-        low, high = (measure.formula([max(0.0, end) * lines], lines) for end in ends)
-    else:
-        bias = float(sample.scores(sample.select(slice(None), [system]).totals())[0, 0] - figures.mean())
-        low, high = (end + bias for end in ends)
-    best, worst = sorted((measure.best, measure.worst))
-    low, high = sorted(min(max(end, best), worst) for end in (low, high))
-    return Interval(low=low, high=high, documents=sample.document_count)
 
 
 # Paired tests
@@ -422,12 +418,23 @@ def pair_p_values(
                 scores[one] > scores[other] and more_failures < 0
             ):
                 continue
-            limit = _limit_of_exchanges(part, one, other)
-            if limit is None:
+            p_value = _limit_of_exchanges(part, one, other)
+            if p_value is None:
                 differences = differences or part.exchanges(samples, seed, progress)
-                observed, noise = values[one] - values[other], NOISE * (abs(values[one]) + abs(values[other]))
-                limit = _exchange_p_value(part, (one, other), differences((one, other)), observed, noise)
-            p_values[pair] = limit
+                exchanged, observed = differences((one, other)), values[one] - values[other]
+                noise = NOISE * (abs(values[one]) + abs(values[other]))
+                p_value = float(counted_p_value(exchanged, observed, noise))
+                few = p_value * (samples + 1) <= FEW_EXTREME + 1.5
+                if few and not isinstance(part, CorpusSample):
+                    of_lines = part.statistics[:, :, one] - part.statistics[:, :, other]
+                    if part.documents is not None:
+                        of_lines = np.array([np.bincount(part.documents, column) for column in of_lines])
+                    if part.is_of_mean_loss:
+                        p_value = min(p_value, sign_flip_bound(of_lines[0], noise * part.lines))
+                    else:
+                        units = int((of_lines != 0.0).any(axis=0).sum())
+                        p_value = min(p_value, exponential_tail(exchanged, abs(observed), units))
+            p_values[pair] = p_value
     return p_values
 
 
@@ -463,19 +470,6 @@ def _limit_of_exchanges(sample: Sample, one: int, other: int) -> float | None:
     return math.erfc(total / math.sqrt(2 * squares))
 
 
-def _exchange_p_value(sample: Sample, pair: Pair, differences: Array, observed: float, noise: float) -> float:
-    counted = float(counted_p_value(differences, observed, noise))
-    if counted * (len(differences) + 1) > FEW_EXTREME + 1.5 or isinstance(sample, CorpusSample):
-        return counted
-    of_lines = sample.statistics[:, :, pair[0]] - sample.statistics[:, :, pair[1]]
-    if sample.documents is not None:
-        of_lines = np.array([np.bincount(sample.documents, column) for column in of_lines])
-    if sample.is_of_mean_loss:
-        return min(counted, sign_flip_bound(of_lines[0], noise * sample.lines))
-    units = int((of_lines != 0.0).any(axis=0).sum())
-    return min(counted, exponential_tail(differences, abs(observed), units))
-
-
 def counted_p_value(differences: Array, observed: Array | float, noise: Array | float) -> Array:
     """Return the share of differences as far from 0 as the observed one, up to rounding; it counts itself.
 
@@ -503,7 +497,7 @@ def against_baseline(
     """
     check_sampling(samples, seed)
     totals = sample.totals()
-    scores, units, systems = sample.scores(totals)[0], _spread_units(sample), range(sample.systems)
+    scores, units, systems = sample.scores(totals)[0], sample.spread_units, range(sample.systems)
     figures = [None if units is None else sample.line_figures(n) for n in systems]
     score_figures = [None if units is None else sample.line_figures(n, of_score=True) for n in systems]
     base, base_scores = figures[baseline], score_figures[baseline]
@@ -675,7 +669,24 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     sums = np.bincount(of_line, centred).astype(np.float64)
     adjustments = 1 / (1 - sizes / lines)  # the squares of a_g
     deviation = math.sqrt(float(adjustments @ sums**2)) / lines
-    return Spread(deviation, _degrees(sizes, adjustments, _alikeness(centred, sizes, sums)))
+    documents, alikeness = len(sizes), 0.0
+    if documents < lines:  # the correlation of two lines of a document, by the analysis of variance
+        between = float((sums**2 / sizes).sum())
+        mean_within = max(0.0, float(centred @ centred) - between) / (lines - documents)
+        typical_size = (lines - float(sizes @ sizes) / lines) / (documents - 1)
+        shared = max(0.0, (between / (documents - 1) - mean_within) / typical_size)
+        alikeness = shared / (shared + mean_within) if shared > 0.0 else 0.0
+    # The degrees are tr(A)^2 / tr(A^2), at least 1, of A = a (I - p 1') v (I - 1 p') a, where a and v are diagonal
+    # matrices, v of the variances of the sums, and p are the documents' shares of the lines. Traces are sums.
+    p = sizes / sizes.sum()
+    variances = sizes * (1 - alikeness) + alikeness * sizes**2
+    total = float(variances.sum())
+    trace = float(adjustments @ (variances - 2 * p * variances + total * p**2))
+    pp, vv, pv = (float(adjustments @ product) for product in (p * p, variances**2, p * variances))
+    own = adjustments**2 * variances
+    squared = float(own @ (variances - 4 * p * variances + 2 * total * p**2))
+    squared += 2 * pp * vv + total**2 * pp**2 + 2 * pv**2 - 4 * total * pp * pv
+    return Spread(deviation, max(1.0, trace**2 / squared) if squared > 0.0 else 1.0)
 
 
 def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, float]:
@@ -692,7 +703,13 @@ def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, fl
     if of_line is not None:
         half = spread_of_mean(values, of_line).half_width
         return mean - half, mean + half
-    deviation, skewness, lines = float(values.std(ddof=1)), _skewness(values), len(values)
+    deviation, skewness, lines = float(values.std(ddof=1)), 0.0, len(values)
+    centred = values - mean
+    scale = float(np.abs(centred).max())
+    if lines > 2 and scale > 0.0:  # an estimate without bias for normal values
+        centred /= scale  # so that no cube is too great or too small for a double
+        second, third = float((centred**2).mean()), float((centred**3).mean())
+        skewness = third / math.pow(second, 1.5) * math.sqrt(lines * (lines - 1)) / (lines - 2)
     t = t_quantile(lines - 1) / math.sqrt(lines)
     ends = []
     for y in (t - skewness / (6 * lines), -t - skewness / (6 * lines)):  # solve for u
@@ -702,46 +719,6 @@ def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, fl
             u = 3 / skewness * (math.cbrt(1 + skewness * y) - 1)
         ends.append(mean - deviation * u)
     return ends[0], ends[1]
-
-
-def _skewness(values: Array) -> float:
-    """Estimate the skewness without bias for normal values; 0 for two values, or equal ones."""
-    lines, centred = len(values), values - values.mean()
-    scale = float(np.abs(centred).max())
-    if lines == 2 or scale == 0.0:
-        return 0.0
-    centred /= scale  # so that no cube is too great or too small for a double
-    second, third = float((centred**2).mean()), float((centred**3).mean())
-    return third / math.pow(second, 1.5) * math.sqrt(lines * (lines - 1)) / (lines - 2)
-
-
-def _alikeness(centred: Array, sizes: Array, sums: Array) -> float:
-    """Estimate the correlation of two lines of a document, by the analysis of variance; at least 0."""
-    lines, documents = len(centred), len(sizes)
-    if documents == lines:
-        return 0.0
-    between = float((sums**2 / sizes).sum())
-    mean_within = max(0.0, float(centred @ centred) - between) / (lines - documents)
-    typical_size = (lines - float(sizes @ sizes) / lines) / (documents - 1)
-    shared = max(0.0, (between / (documents - 1) - mean_within) / typical_size)
-    return shared / (shared + mean_within) if shared > 0.0 else 0.0
-
-
-def _degrees(sizes: Array, adjustments: Array, alikeness: float) -> float:
-    """Return Satterthwaite's degrees of freedom, at least 1.
-
-    They are tr(A)^2 / tr(A^2) of A = a (I - p 1') v (I - 1 p') a, where a and v are diagonal matrices, v of the
-    variances of the sums, and p are the documents' shares of the lines. The traces are written as sums.
-    """
-    p = sizes / sizes.sum()
-    variances = sizes * (1 - alikeness) + alikeness * sizes**2
-    total = float(variances.sum())
-    trace = float(adjustments @ (variances - 2 * p * variances + total * p**2))
-    pp, vv, pv = (float(adjustments @ product) for product in (p * p, variances**2, p * variances))
-    own = adjustments**2 * variances
-    squared = float(own @ (variances - 4 * p * variances + 2 * total * p**2))
-    squared += 2 * pp * vv + total**2 * pp**2 + 2 * pv**2 - 4 * total * pp * pv
-    return max(1.0, trace**2 / squared) if squared > 0.0 else 1.0
 
 
 def centred_ranks(values: Array) -> Array:

@@ -125,7 +125,8 @@ class Tuning(Tabular):
         for trial in self.trials:
             change = trial.change.cells()
             score, verdict = cross_validation.score_text(trial.score), cross_validation.VERDICTS[trial.taken]
-            rows.append([self._label(trial), score, trial.infinite, *change, verdict])
+            more = f", {trial.words} words" if self.has_more_words(trial) else ""
+            rows.append([f"{', '.join(trial.names)}{more}", score, trial.infinite, *change, verdict])
         figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "nats")]
         columns = [
             Column(name="tuned", cut="middle"),
@@ -155,10 +156,6 @@ class Tuning(Tabular):
     def has_more_words(self, trial: Trial) -> bool:
         """Whether a trial was made with more frequent words than the others."""
         return trial.words > self.words
-
-    def _label(self, trial: Trial) -> str:
-        more = f", {trial.words} words" if self.has_more_words(trial) else ""
-        return f"{', '.join(trial.names)}{more}"
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a tuned output, with which others can be tuned alike."""

@@ -283,10 +283,17 @@ class FeatureListing(formats.Listing):
 
         Features of one line alone are alike in all figures.
         """
+
+        def mean(value: float) -> str:
+            return f"{value:.8f}" if math.isfinite(value) else numbers.special(value)
+
+        def q(value: float) -> str:
+            return "" if math.isnan(value) else numbers.p_value(value)
+
         columns = [part.counts, part.means, part.p_values, part.q_values][: 3 + self.with_q]
         changes = [np.diff(column.view(np.int64), prepend=~column[:1].view(np.int64)) for column in columns]
         starts = np.flatnonzero(np.any(changes, axis=0))
-        writers: tuple[Callable[[Any], str], ...] = (str, _mean, numbers.p_value, _q)
+        writers: tuple[Callable[[Any], str], ...] = (str, mean, numbers.p_value, q)
         written = (map(write, column[starts].tolist()) for write, column in zip(writers, columns, strict=False))
         rows = np.array(["\t".join(cells) for cells in zip(*written, strict=True)], object)
         texts: list[str] = np.repeat(rows, np.diff(starts, append=len(part))).tolist()
@@ -305,11 +312,3 @@ class FeatureListing(formats.Listing):
                 columns[name] = [None if math.isnan(value) else value for value in columns[name]]
             for name, *row in zip(part.names, *columns.values(), strict=True):
                 yield {"feature": name} | dict(zip(columns, row, strict=True))
-
-
-def _q(value: float) -> str:
-    return "" if math.isnan(value) else numbers.p_value(value)
-
-
-def _mean(value: float) -> str:
-    return f"{value:.8f}" if math.isfinite(value) else numbers.special(value)

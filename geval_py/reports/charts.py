@@ -548,7 +548,7 @@ def reliability(
     y = Scale(low=low, high=top, start=224, end=24, logarithmic=logarithmic)
     powers = [(10.0**power, _percent_tick(10.0**power)) for power in range(-4, 1) if 10.0**power >= low]
     x_ticks, y_ticks = (powers if logarithmic else scale.ticks(write=_percent_tick) for scale in (x, y))
-    rows = list(points.rows())
+    rows = list(points.to_dict())
     upper = [(x.at(row["x"]), y.at(row["high"])) for row in rows]
     lower = [(x.at(row["x"]), y.at(row["low"])) for row in reversed(rows)]
     curve = [(x.at(row["x"]), y.at(row["y"])) for row in rows]

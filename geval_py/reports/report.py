@@ -109,7 +109,7 @@ class Report:
     def _documents(self) -> tuple[Documents | None, tuple[str, ...]]:
         """The documents of all lines of the file, None if lines are taken one by one, and notes on intervals."""
         documents, dependence = choose_documents([self.evaluation, *self.others], self._by)
-        widened = dependence and dependence.notes(f"intervals are by document, {dependence.wider}")
+        widened = dependence and dependence.notes("intervals are by document, {}")
         return documents, (*(widened or ()), *notes_on_intervals(documents, [self.score]))
 
     @property

@@ -54,7 +54,7 @@ def test_an_honest_output(tmp_path):
     assert found.rest.is_honest
     assert found.guess_error.ece < found.guess_error.honest_high
     assert found.sets.y == pytest.approx([0.5, 0.8, 0.9], abs=0.03)
-    inside = [row["low"] <= row["y"] <= row["high"] for row in found.words.bins.rows()]
+    inside = [row["low"] <= row["y"] <= row["high"] for row in found.words.bins.to_dict()]
     assert sum(inside) >= len(inside) - 3
 
 
