@@ -26,7 +26,7 @@ from geval_py.board.database.schema import (
     secrets,
     submitters,
 )
-from geval_py.board.database.store import escape_unstorable
+from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import casefolded, check_name
 from geval_py.board.operations.pipeline import find_submitter
 from geval_py.errors import DataError, UsageError
@@ -128,15 +128,14 @@ def digest_of(secret: str) -> str:
 
 def account(connection: Connection, account_id: int | None) -> Account | None:
     """Return an account; None if it is disabled, or not there."""
-    return _account(connection, accounts.c.id == account_id)
+    return next(iter(all_accounts(connection, accounts.c.id == account_id)), None)
 
 
 def account_named(connection: Connection, name: str) -> Account:
     """Return the account with a name; raises RefusedError."""
-    match = _account(connection, accounts.c.key == casefolded(name))
-    if match is None:
-        raise RefusedError(reason=f"there is no account `{visible(name)}`")
-    return match
+    for match in all_accounts(connection, accounts.c.key == casefolded(name)):
+        return match
+    raise RefusedError(reason=f"there is no account `{visible(name)}`")
 
 
 def all_accounts(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
@@ -150,24 +149,10 @@ def all_accounts(connection: Connection, *conditions: ColumnElement[bool]) -> li
     ]
 
 
-def _account(connection: Connection, condition: ColumnElement[bool]) -> Account | None:
-    return next(iter(all_accounts(connection, condition)), None)
-
-
-def members(connection: Connection, submitter_id: int | None) -> list[Account]:
-    """Return the members of a team, by name; nobody for no team."""
-    return [] if submitter_id is None else all_accounts(connection, accounts.c.submitter_id == submitter_id)
-
-
 def close(connection: Connection, account_id: int, now: datetime) -> None:
     """Close an account: its sessions and tokens end at once, its submissions stay."""
     connection.execute(update(accounts).where(accounts.c.id == account_id).values(disabled=now.astimezone(UTC)))
     connection.execute(delete(secrets).where(secrets.c.account_id == account_id, secrets.c.kind != INVITATION))
-
-
-def set_mailed(connection: Connection, account_id: int, *, mailed: bool) -> None:
-    """Set whether an account gets mail about its uploads."""
-    connection.execute(update(accounts).where(accounts.c.id == account_id).values(mailed=mailed))
 
 
 # Invitations
@@ -196,18 +181,17 @@ def invite(
     team = name if team is None and role == SUBMITTER else team or ""
     if team:
         check_name(team)
-    known = _account(connection, accounts.c.key == casefolded(name))
     data: dict[str, Any] = {"name": name, "email": email, "role": role, "team": team, "owner": owner}
-    if known is not None:
-        data |= {"name": known.name, "role": known.role, "team": known.team}
-    account_id = None if known is None else known.id
+    account_id = None
+    for known in all_accounts(connection, accounts.c.key == casefolded(name)):
+        account_id, data = known.id, data | {"name": known.name, "role": known.role, "team": known.team}
     return issue(connection, INVITATION, timedelta(days=days), now, account_id=account_id, data=data)
 
 
-def refuse_known(connection: Connection, name: str) -> None:
+def refuse_taken(connection: Connection, name: str, needed: str = "") -> None:
     """Raise RefusedError if an account has a name: only the organiser makes links for accounts that exist."""
     if connection.execute(select(accounts.c.id).where(accounts.c.key == casefolded(name))).first() is not None:
-        raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser")
+        raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser{needed}")
 
 
 def check_email(email: str) -> None:
@@ -240,25 +224,17 @@ def _new_account(
     connection: Connection, name: str, email: str, role: str, team: str, *, owner: bool, now: datetime
 ) -> Account:
     """Make an account; its name may be taken by one that is disabled, or was made since it was invited."""
-    if connection.execute(select(accounts.c.id).where(accounts.c.key == casefolded(name))).first() is not None:
-        raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser for a new link")
-    submitter_id = team_id(connection, team) if team else None
+    refuse_taken(connection, name, " for a new link")
+    submitter_id = None
+    if team:
+        key = casefolded(team)
+        submitter = find_submitter(connection, team, key)  # perhaps one whose name looks like it
+        made = insert(submitters).values(key=key, name=escape_unstorable(team)).returning(submitters.c.id)
+        submitter_id = connection.execute(made).scalar_one() if submitter is None else submitter.id
     values = {"key": casefolded(name), "name": name, "email": email, "role": role, "owner": owner}
     values |= {"submitter_id": submitter_id, "made": now.astimezone(UTC)}
-    made = connection.execute(insert(accounts).values(values).returning(accounts.c.id)).scalar_one()
-    new = account(connection, made)
-    if new is None:
-        raise AssertionError("an account that was just made is there")
-    return new
-
-
-def team_id(connection: Connection, name: str) -> int:
-    """Return the id of the submitter with a name, or one that looks like it; without any, make one."""
-    submitter = find_submitter(connection, name, casefolded(name))
-    if submitter is not None:
-        return int(submitter.id)
-    new = {"key": casefolded(name), "name": escape_unstorable(name)}
-    return int(connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one())
+    connection.execute(insert(accounts).values(values))
+    return account_named(connection, name)
 
 
 # Signing in by another site
@@ -323,20 +299,17 @@ def start_session(connection: Connection, account_id: int, now: datetime) -> str
     return issue(connection, SESSION, timedelta(days=SESSION_DAYS), now, account_id=account_id)
 
 
-def session_account(connection: Connection, secret: str, now: datetime) -> tuple[Account | None, bool]:
-    """Return the account of a session, None if it is none; and whether to prolong it, since it is used."""
-    row = find(connection, SESSION, secret, now)
-    if row is None:
-        return None, False
-    return account(connection, row.account_id), row.expires - now < timedelta(days=SESSION_DAYS) - PROLONGED_AFTER
-
-
-def prolong_session(connection: Connection, secret: str, now: datetime) -> None:
-    """Let a session last longer."""
-    is_this = secrets.c.digest == digest_of(secret), secrets.c.kind == SESSION
-    connection.execute(
-        update(secrets).where(*is_this).values(expires=now.astimezone(UTC) + timedelta(days=SESSION_DAYS))
-    )
+def session_account(board: Board, secret: str, now: datetime) -> Account | None:
+    """Return the account of a session, None if it is none; a session that is used lasts longer."""
+    with board.reading() as connection:
+        row = find(connection, SESSION, secret, now)
+        used_by = None if row is None else account(connection, row.account_id)
+    lifetime = timedelta(days=SESSION_DAYS)
+    if row is not None and used_by is not None and row.expires - now < lifetime - PROLONGED_AFTER:
+        with board.writing() as connection:
+            expires = now.astimezone(UTC) + lifetime
+            connection.execute(update(secrets).where(secrets.c.id == row.id).values(expires=expires))
+    return used_by
 
 
 def make_token(
@@ -382,8 +355,7 @@ def count_try(connection: Connection, name: str, most: int, now: datetime) -> No
 
     The hours begin with the clock's, so that a count needs one row.
     """
-    tries = check_tries(connection, name, most, now)
-    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    hour, tries = check_tries(connection, name, most, now)
     connection.execute(delete(rates).where(rates.c.hour < hour - timedelta(hours=MAX_KEPT_HOURS)))
     if tries is None:
         connection.execute(insert(rates).values(name=name, hour=hour, tries=1))
@@ -392,8 +364,8 @@ def count_try(connection: Connection, name: str, most: int, now: datetime) -> No
         connection.execute(update(rates).where(*is_this).values(tries=tries + 1))
 
 
-def check_tries(connection: Connection, name: str, most: int, now: datetime) -> int | None:
-    """Return how often something was tried in this hour, None if never; raises TooOftenError from ``most`` on.
+def check_tries(connection: Connection, name: str, most: int, now: datetime) -> tuple[datetime, int | None]:
+    """Return the hour, and how often something was tried in it, None if never; raises TooOftenError from ``most`` on.
 
     It only reads, so that what is refused takes no lock from those who write.
     """
@@ -403,7 +375,7 @@ def check_tries(connection: Connection, name: str, most: int, now: datetime) -> 
     if tries is not None and tries >= most:
         end_of_hour = f"{hour + timedelta(hours=1):%H:%M} UTC"
         raise TooOftenError(reason=f"more than {most} times in one hour; try again after {end_of_hour}")
-    return tries
+    return hour, tries
 
 
 def log(connection: Connection, who: str, action: str, subject: str = "", detail: str = "", *, now: datetime) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
@@ -69,14 +68,7 @@ class ServerContext:
             allows = own_scope in accounts.SCOPES[: accounts.SCOPES.index(scope) + 1]
             return account if allows else None
         secret = request.cookies.get(self.cookie, "")
-        if not secret:
-            return None
-        with board.reading() as connection:
-            account, is_to_be_prolonged = accounts.session_account(connection, secret, now)
-        if is_to_be_prolonged and account is not None:
-            with board.writing() as connection:
-                accounts.prolong_session(connection, secret, now)
-        return account
+        return accounts.session_account(board, secret, now) if secret else None
 
     def account(self, request: Request, *, scope: str = accounts.READ) -> Account:
         """Return who is signed in; raises HTTPException."""
@@ -133,12 +125,14 @@ class ServerContext:
         text = render(f"{template}.html", title=title, section=template, policy=PAGE_POLICY, **frame, **values)
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
 
-    def welcome(self, connection: Connection, account: Account, how: str) -> Response:
-        """Start a session, and send the browser to the account's own page."""
+    def welcome(self, connection: Connection, account: Account, how: str, outdated: str = "") -> Response:
+        """Start a session, and send the browser to the account's own page; an ``outdated`` cookie ends."""
         session = accounts.start_session(connection, account.id, self.clock())
         accounts.log(connection, account.name, how, now=self.clock())
         answer = RedirectResponse("/me", 303)
         self.set_cookie(answer, self.cookie, session, accounts.SESSION_DAYS * 86_400)
+        if outdated:
+            self.set_cookie(answer, outdated, "", 0)
         return answer
 
     def set_cookie(self, answer: Response, name: str, value: str, seconds: int) -> None:
@@ -155,8 +149,7 @@ def server_of(request: Request) -> ServerContext:
 # Changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ChangeRequest(NamedTuple):
     """A change that somebody makes by a form, in a transaction."""
 
     server: ServerContext
@@ -174,29 +167,20 @@ class Change:
 
 def action(
     role: str = "", back: str = "/me"
-) -> Callable[[Callable[[Change], Response | None]], Callable[[Request], Awaitable[Response]]]:
+) -> Callable[[Callable[[ChangeRequest], Response | None]], Callable[[Request], Awaitable[Response]]]:
     """Make an endpoint of a function that changes something, in one transaction with its line of the audit log.
 
     Only a ``role``, or anybody who is signed in, may make the change. What the function returns is the answer; by
     default the browser is sent ``back``.
     """
 
-    def decorate(change: Callable[[Change], Response | None]) -> Callable[[Request], Awaitable[Response]]:
+    def decorate(change: Callable[[ChangeRequest], Response | None]) -> Callable[[Request], Awaitable[Response]]:
         def run(request: Request, form: dict[str, str]) -> Response:
             server = server_of(request)
             account = server.organiser(request, changes=True) if role == ORGANISER else server.changer(request)
             board, now = server.board(), server.clock()
             with board.writing() as connection:
-                made = Change(
-                    server=server,
-                    request=request,
-                    form=form,
-                    account=account,
-                    connection=connection,
-                    board=board,
-                    now=now,
-                )
-                answer = change(made)
+                answer = change(ChangeRequest(server, request, form, account, connection, board, now))
             return answer or RedirectResponse(back, 303)
 
         async def endpoint(request: Request) -> Response:

@@ -13,8 +13,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
 from sqlalchemy import select
 
@@ -72,13 +72,8 @@ def _stamp(path: str) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-@dataclass(frozen=True, slots=True)
-class SiteState:
-    """What the pages depend on: with an equal state they are the same."""
-
-    phase: str
-    changed: int
-    files: tuple[tuple[int, int], ...]
+# What the pages depend on, with which they are the same: the phase, the number of changes, and the stamps of files.
+SiteState: TypeAlias = "tuple[str, int, tuple[int, int], tuple[int, int]]"
 
 
 def site_state(board: Board, now: datetime) -> SiteState:
@@ -86,7 +81,7 @@ def site_state(board: Board, now: datetime) -> SiteState:
     with board.reading() as connection:
         changed = connection.execute(select(schema.board.c.changed)).scalar_one()
     readme = os.path.join(board.settings.challenge, challenge.README_FILE)
-    return SiteState(board.settings.phase_of(now), changed, (_stamp(settings_path(board.folder)), _stamp(readme)))
+    return board.settings.phase_of(now), changed, _stamp(settings_path(board.folder)), _stamp(readme)
 
 
 class LiveSite:
@@ -129,7 +124,7 @@ class LiveSite:
         phase = self._live.board().settings.phase_of(self._clock())
 
         def is_current() -> bool:
-            return self._built is not None and self._built.phase == phase
+            return self._built is not None and self._built[0] == phase
 
         if not is_current():
             with self._changed:
@@ -151,7 +146,7 @@ class LiveSite:
 
     def _is_rested(self, state: SiteState) -> bool:
         """Whether a site may be built, which takes a core from those that score; after a deadline it must be."""
-        is_same_phase = self._built is not None and self._built.phase == state.phase
+        is_same_phase = self._built is not None and self._built[0] == state[0]
         return not is_same_phase or time.monotonic() - self._ended > REST * self._seconds
 
     def _build(self, now: datetime) -> None:

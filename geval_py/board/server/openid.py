@@ -67,7 +67,7 @@ async def come_back(request: Request) -> Response:
         with server.board().writing() as connection:
             account = accounts.identified(connection, who, data["account"], server.clock())
             if account is not None:
-                return _forget(server, server.welcome(connection, account, f"signed in by {provider.name}"))
+                return server.welcome(connection, account, f"signed in by {provider.name}", _cookie(server))
         if not server.board().settings.server.is_open_to(who.email):
             says = who.email or "without a verified address"
             reason = f"{provider.name} says that you are {says}, whom nobody has invited yet; ask the organiser"
@@ -94,7 +94,7 @@ async def choose_name(request: Request) -> Response:
             try:
                 with server.board().writing() as connection:
                     account = accounts.enrol(connection, who, form.get("name", ""), server.clock())
-                    return _forget(server, server.welcome(connection, account, "made an account"))
+                    return server.welcome(connection, account, "made an account", _cookie(server))
             except (RefusedError, RejectedError) as error:
                 reason = str(error)
         values = {"email": who.email, "name": form.get("name", who.name), "reason": reason}
@@ -110,23 +110,22 @@ def _keep(server: ServerContext, answer: Response, data: dict[str, Any]) -> Resp
     with server.board().writing() as connection:
         secret = accounts.issue(connection, accounts.SIGN_IN, accounts.SIGN_IN_TIME, server.clock(), data=data)
     seconds = int(accounts.SIGN_IN_TIME.total_seconds())
-    server.set_cookie(answer, SECURE_COOKIE if server.is_secure else COOKIE, secret, seconds)
+    server.set_cookie(answer, _cookie(server), secret, seconds)
     return answer
 
 
 def _take(request: Request) -> dict[str, Any]:
     """Return what was kept, once; {} if it is unknown, used, or too old."""
     server = server_of(request)
-    secret = request.cookies.get(SECURE_COOKIE if server.is_secure else COOKIE, "")
+    secret = request.cookies.get(_cookie(server), "")
     with server.board().writing() as connection:
         row = accounts.find(connection, accounts.SIGN_IN, secret, server.clock())
         accounts.end(connection, accounts.SIGN_IN, secret)
     return {} if row is None else dict(row.data)
 
 
-def _forget(server: ServerContext, answer: Response) -> Response:
-    server.set_cookie(answer, SECURE_COOKIE if server.is_secure else COOKIE, "", 0)
-    return answer
+def _cookie(server: ServerContext) -> str:
+    return SECURE_COOKIE if server.is_secure else COOKIE
 
 
 # The provider
@@ -147,7 +146,17 @@ async def _asked(server: ServerContext, provider: Provider, ask: Callable[[Any],
     """
     try:
         if provider not in server.clients:
-            server.clients[provider] = _new_client(provider, os.environ[provider.secret])
+            settings = {"client_id": provider.client, "client_secret": os.environ[provider.secret]}
+            if provider.kind == GITHUB:
+                scope, is_public = "read:user user:email", provider.issuer == "https://github.com"
+                settings["authorize_url"] = f"{provider.issuer}/login/oauth/authorize"
+                settings["access_token_url"] = f"{provider.issuer}/login/oauth/access_token"
+                settings["api_base_url"] = "https://api.github.com/" if is_public else f"{provider.issuer}/api/v3/"
+            else:
+                scope = "openid email profile"
+                settings["server_metadata_url"] = f"{provider.issuer}/.well-known/openid-configuration"
+            more = {"timeout": SECONDS, "code_challenge_method": "S256", "scope": scope}
+            server.clients[provider] = OAuth().register(provider.slug, client_kwargs=more, **settings)
         return await ask(server.clients[provider])
     except (OAuthError, JoseError) as error:
         raise RefusedError(reason=f"{provider.name} did not sign you in; try again") from error
@@ -163,21 +172,6 @@ def check_secrets(settings: ServerSettings) -> None:
                 message=f"the environment variable {one.secret} is empty: board.yaml says that it has the secret of "
                 f"{visible(one.name)}, by which people sign in"
             )
-
-
-def _new_client(provider: Provider, secret: str) -> Any:
-    settings: dict[str, Any] = {"client_id": provider.client, "client_secret": secret}
-    more: dict[str, Any] = {"timeout": SECONDS, "code_challenge_method": "S256"}
-    if provider.kind == GITHUB:
-        more["scope"] = "read:user user:email"
-        settings["authorize_url"] = f"{provider.issuer}/login/oauth/authorize"
-        settings["access_token_url"] = f"{provider.issuer}/login/oauth/access_token"
-        is_public = provider.issuer == "https://github.com"
-        settings["api_base_url"] = "https://api.github.com/" if is_public else f"{provider.issuer}/api/v3/"
-    else:
-        more["scope"] = "openid email profile"
-        settings["server_metadata_url"] = f"{provider.issuer}/.well-known/openid-configuration"
-    return OAuth().register(provider.slug, client_kwargs=more, **settings)
 
 
 async def _identity(client: Any, provider: Provider, request: Request) -> Identity:

@@ -11,7 +11,7 @@ from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
-from geval_py.board.server.context import Change, action, server_of
+from geval_py.board.server.context import ChangeRequest, action, server_of
 from geval_py.board.server.delivery import undelivered
 from geval_py.board.site.view import announcements_of
 
@@ -58,7 +58,7 @@ def alike(request: Request) -> Response:
 
 
 @action(ORGANISER)
-def invite(change: Change) -> Response:
+def invite(change: ChangeRequest) -> Response:
     """Invite somebody, or make a new link for an account; the link is shown this once."""
     form, name = change.form, change.form.get("name", "")
     email, role, team = form.get("email", ""), form.get("role") or SUBMITTER, form.get("team") or None
@@ -69,14 +69,14 @@ def invite(change: Change) -> Response:
 
 
 @action(ORGANISER, HOME)
-def announce(change: Change) -> None:
+def announce(change: ChangeRequest) -> None:
     """Tell everybody something."""
     text = change.form.get("text", "")
     change.log("announce", str(notices.announce(change.board, text, change.now)), text)
 
 
 @action(ORGANISER, HOME)
-def take_back(change: Change) -> None:
+def take_back(change: ChangeRequest) -> None:
     """Remove an announcement."""
     number = change.form.get("number", "")
     notices.take_back(change.board, int(number) if number.isdecimal() and len(number) < 10 else 0)
@@ -84,7 +84,7 @@ def take_back(change: Change) -> None:
 
 
 @action(ORGANISER, HOME)
-def withdraw(change: Change) -> None:
+def withdraw(change: ChangeRequest) -> None:
     """Hide a submission, with a reason."""
     code, reason = change.form.get("code", ""), change.form.get("reason", "")
     operations.withdraw(change.board, code, reason, change.now)
@@ -92,7 +92,7 @@ def withdraw(change: Change) -> None:
 
 
 @action(ORGANISER, HOME)
-def note(change: Change) -> None:
+def note(change: ChangeRequest) -> None:
     """Put a remark on a submission."""
     code, remark = change.form.get("code", ""), change.form.get("remark", "")
     operations.note(change.board, code, remark)
@@ -100,7 +100,7 @@ def note(change: Change) -> None:
 
 
 @action(ORGANISER, HOME)
-def close(change: Change) -> None:
+def close(change: ChangeRequest) -> None:
     """Close an account."""
     account = accounts.account_named(change.connection, change.form.get("name", ""))
     if account.id == change.account.id:
@@ -110,7 +110,7 @@ def close(change: Change) -> None:
 
 
 @action(ORGANISER, HOME)
-def rescore(change: Change) -> None:
+def rescore(change: ChangeRequest) -> None:
     """Ask the workers to score again what is out of date."""
     dry = change.form.get("dry") == "yes"
     number = queue.ask_to_rescore(change.connection, change.account.name, change.now, dry=dry)

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, update
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from geval_py.board.database import schema
 from geval_py.board.database.store import write_content
 from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations import submissions as operations
@@ -20,7 +21,7 @@ from geval_py.board.operations.receipts import day_of, quota_used, written
 from geval_py.board.references import public_answers
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
-from geval_py.board.server.context import Change, ServerContext, action, server_of
+from geval_py.board.server.context import ChangeRequest, ServerContext, action, server_of
 from geval_py.board.settings import Settings
 from geval_py.board.site.files import identity
 from geval_py.board.site.rendering import render
@@ -51,7 +52,9 @@ def me(request: Request) -> Response:
             account=account,
             uploads=own,
             tokens=accounts.tokens_of(connection, account.id, now),
-            members=accounts.members(connection, account.submitter_id),
+            members=accounts.all_accounts(connection, schema.accounts.c.submitter_id == account.submitter_id)
+            if account.submitter_id
+            else [],
             quota=quota_of(connection, board.settings, account, now),
             phase=next((one for one in board.settings.phases if now <= one.until), None),
             endings=uploads.OUTPUT_ENDINGS,
@@ -168,7 +171,7 @@ def feed(request: Request) -> Response:
 
 
 @action()
-def new_token(change: Change) -> Response:
+def new_token(change: ChangeRequest) -> Response:
     """Make a token, or the address of a feed, and show it this once."""
     scope = change.form.get("scope", accounts.SUBMIT)
     name = change.form.get("name", "")
@@ -180,27 +183,28 @@ def new_token(change: Change) -> Response:
 
 
 @action()
-def end_token(change: Change) -> None:
+def end_token(change: ChangeRequest) -> None:
     """End a token."""
     accounts.end_token(change.connection, change.account.id, change.request.path_params["number"])
     change.log("ended a token")
 
 
 @action()
-def mail(change: Change) -> None:
+def mail(change: ChangeRequest) -> None:
     """Turn mail about uploads on or off."""
     on = change.form.get("on") == "yes"
-    accounts.set_mailed(change.connection, change.account.id, mailed=on)
+    own = update(schema.accounts).where(schema.accounts.c.id == change.account.id)
+    change.connection.execute(own.values(mailed=on))
     change.log("turned mail " + ("on" if on else "off"))
 
 
 @action()
-def invite(change: Change) -> Response:
+def invite(change: ChangeRequest) -> Response:
     """Invite somebody into a team, by its owner; the link is shown this once."""
     account, name = change.account, change.form.get("name", "")
     if not (account.owner and account.team):
         raise RefusedError(reason="only the owner of a team invites into it")
-    accounts.refuse_known(change.connection, name)
+    accounts.refuse_taken(change.connection, name)
     secret = accounts.invite(change.connection, name, team=account.team, owner=False, now=change.now)
     change.log("invited", name)
     link = change.server.own_address(change.request, f"/invitation/{secret}")
@@ -208,7 +212,7 @@ def invite(change: Change) -> Response:
 
 
 @action()
-def final(change: Change) -> None:
+def final(change: ChangeRequest) -> None:
     """Name a submission as final, or take that back."""
     code, undo = own_code(change), change.form.get("undo") == "yes"
     operations.name_final(change.board, [code], change.now, undo=undo)
@@ -216,14 +220,14 @@ def final(change: Change) -> None:
 
 
 @action()
-def withdraw(change: Change) -> None:
+def withdraw(change: ChangeRequest) -> None:
     """Withdraw a submission, by its team."""
     code = own_code(change)
     operations.withdraw(change.board, code, BY_THE_TEAM, change.now, by_team=True)
     change.log("withdrew", code)
 
 
-def own_code(change: Change) -> str:
+def own_code(change: ChangeRequest) -> str:
     """Return the code of a submission that a form names; raises RefusedError if it is another team's."""
     code = change.form.get("code", "")
     if not uploads.is_own(change.connection, change.account.submitter_id, code):

@@ -351,12 +351,12 @@ def test_the_content_of_an_upload_is_compressed_once(served, monkeypatch):
 def test_a_site_rests_unless_a_deadline_has_passed(served, tmp_path):
     """A site is built again at once if the last one is not of this phase; else not before three times as long."""
     site = live.LiveSite(live.LiveBoard(served.board.folder), str(tmp_path), served.clock)
-    assert site._is_rested(live.SiteState("dev", "1", ()))
-    site._built, site._ended, site._seconds = live.SiteState("dev", "1", ()), time.monotonic(), 100
-    assert not site._is_rested(live.SiteState("dev", "2", ()))
-    assert site._is_rested(live.SiteState("test", "2", ()))
+    assert site._is_rested(("dev", 1, (0, 0), (0, 0)))
+    site._built, site._ended, site._seconds = ("dev", 1, (0, 0), (0, 0)), time.monotonic(), 100
+    assert not site._is_rested(("dev", 2, (0, 0), (0, 0)))
+    assert site._is_rested(("test", 2, (0, 0), (0, 0)))
     site._ended -= 301
-    assert site._is_rested(live.SiteState("dev", "2", ()))
+    assert site._is_rested(("dev", 2, (0, 0), (0, 0)))
 
 
 def test_a_trial_is_checked_as_in_its_phase(served):
