@@ -12,12 +12,13 @@ import os
 import re
 import shutil
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import file_digest, sha256
 from itertools import zip_longest
+from pathlib import Path
 from typing import IO, Any, cast
 
 import yaml
@@ -116,24 +117,22 @@ def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
             own = find_answers(expected) if public else None
             answers = own or expected_of(settings.challenge, settings.answers, test.name)
             add(f"{CHALLENGE if test.visible else ANSWERS}/{test.name}", answers)
-    if public:  # nothing from the answers' folder, unless the challenge lies inside of that
-        holds_challenge = _is_below(settings.answers, settings.challenge)
-        for name, path in list(members.items()):
-            is_of_challenge = holds_challenge and _is_below(settings.challenge, path)
-            if _is_below(settings.answers, path) and not is_of_challenge:
-                del members[name]
-    return members
+    if not public:
+        return members
+    # Nothing from the answers' folder, unless the challenge lies inside of that.
+    challenge_folder, answers_folder = (Path(folder).resolve() for folder in (settings.challenge, settings.answers))
+
+    def is_open(path: Path) -> bool:
+        is_of_challenge = challenge_folder.is_relative_to(answers_folder) and path.is_relative_to(challenge_folder)
+        return is_of_challenge or not path.is_relative_to(answers_folder)
+
+    return {name: path for name, path in members.items() if is_open(Path(path).resolve())}
 
 
-def _is_below(folder: str, path: str) -> bool:
-    folder, path = os.path.realpath(folder), os.path.realpath(path)
-    return os.path.commonpath([folder, path]) == folder
-
-
-def _files_below(folder: str) -> Iterator[str]:
-    """Yield the paths of all files in a folder, relative to it, with / between folders, sorted."""
-    paths = (os.path.join(place, name) for place, _, names in os.walk(folder) for name in names)
-    yield from sorted(os.path.relpath(path, folder).replace(os.sep, "/") for path in paths)
+def _files_below(folder: str) -> list[str]:
+    """Return the paths of all files in a folder, relative to it, with / between folders, sorted."""
+    paths = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 
 def _copy_rows(source: Connection, target: Engine) -> None:
@@ -320,12 +319,15 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> stor
                 if os.path.exists(board.place + ending) and name != DATABASE_FILE:
                     os.unlink(board.place + ending)
             if database is not None:
-                path = os.path.join(board.folder, store.SETTINGS_FILE)
-                content = with_values(read_text(path), {"database": database})
-                with open(path, "w", encoding="utf-8") as written:
-                    written.write(content)
+                _set_values(os.path.join(board.folder, store.SETTINGS_FILE), {"database": database})
         os.rename(board.folder, folder)
     return store.Board.open(folder)
+
+
+def _set_values(path: str, values: Mapping[str, str]) -> None:
+    content = with_values(read_text(path), values)
+    with open(path, "w", encoding="utf-8") as written:
+        written.write(content)
 
 
 def _unpacked_board(file: str, place: str) -> store.Board:
@@ -333,9 +335,7 @@ def _unpacked_board(file: str, place: str) -> store.Board:
     folder = read_archive(file, place)
     path = os.path.join(folder, store.SETTINGS_FILE)
     read_settings(path)
-    content = with_values(read_text(path), PLACES)
-    with open(path, "w", encoding="utf-8") as written:
-        written.write(content)
+    _set_values(path, PLACES)
     settings = read_settings(path)
     own = (os.path.join(folder, CHALLENGE), os.path.join(folder, ANSWERS), DATABASE_FILE)
     if (settings.challenge, settings.answers, settings.database) != own:
@@ -362,22 +362,17 @@ def verify(site: str, file: str) -> list[str]:
         board, rebuilt = _unpacked_board(file, place), os.path.join(place, SITE)
         now = moment_in(board.settings, str(mark.get("phase")))
         build(board, rebuilt, now=now, organiser=mark.get("organiser") is True)
-        own, differences = list(_files_below(rebuilt)), []
+        own, differences = _files_below(rebuilt), []
         for path in own:
             if not os.path.isfile(os.path.join(site, path)):
                 differences.append(f"{path} is missing")
                 continue
-            pairs = zip_longest(_lines_of(site, path), _lines_of(rebuilt, path))
+            pairs = zip_longest(*(Path(folder, path).read_bytes().split(b"\n") for folder in (site, rebuilt)))
             line = next((number for number, (one, other) in enumerate(pairs, start=1) if one != other), None)
             if line is not None:
                 differences.append(f"{path} differs, from line {line} on")
     extra = [f"{path} is not of this board" for path in _files_below(site) if path not in own]
     return [visible(difference) for difference in differences + extra]
-
-
-def _lines_of(folder: str, path: str) -> list[bytes]:
-    with open(os.path.join(folder, path), "rb") as file:
-        return file.read().split(b"\n")
 
 
 def moment_in(settings: Settings, phase: str) -> datetime:
