@@ -29,6 +29,7 @@ from geval_py.text import named, shows_colours, visible, width_of
 
 TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
 LOCAL = ("localhost", "127.0.0.1", "::1")
+CHUNK_BYTES = 1 << 16
 SECONDS = 60  # for which the server's answer is waited for
 MAX_PLACES = 3  # that are shown of each problem
 PAUSE_SECONDS, LONGEST_PAUSE = 1.0, 15.0  # between two looks at an upload
@@ -218,26 +219,19 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
 def _send(url: str, token: str, path: str) -> dict[str, Any]:
     size = os.path.getsize(path)
     with open(path, "rb") as file, terminal.ProgressBar("sending") as progress:
-        body = _Watched(file, size, progress)
-        request = Request(url, data=body, method="PUT")
+
+        def body() -> Iterator[bytes]:
+            while data := file.read(CHUNK_BYTES):
+                progress(file.tell(), size)
+                yield data
+
+        request = Request(url, data=body(), method="PUT")
         request.add_header("Content-Length", str(size))
         request.add_header("Content-Type", "application/octet-stream")
         answer = _ask(request, token)
     if not {"number", "receipt", "note"} <= answer.keys():
         raise SubmitError(reason="the board's answer is not that of a geval board")
     return answer
-
-
-class _Watched:
-    """A file whose reading is shown by a progress bar."""
-
-    def __init__(self, file: Any, size: int, progress: terminal.ProgressBar) -> None:
-        self._file, self._size, self._progress = file, size, progress
-
-    def read(self, size: int = -1) -> bytes:
-        data: bytes = self._file.read(size)
-        self._progress(self._file.tell(), self._size)
-        return data
 
 
 def _told(upload: dict[str, Any], base: str) -> Iterator[str]:
