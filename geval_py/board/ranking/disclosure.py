@@ -19,7 +19,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, delete, insert, select, update
 
 from geval_py.board.database.schema import (
     SCORED,
@@ -151,9 +151,9 @@ def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
     for output, metric, evaluation in connection.execute(select(d.output_id, d.metric, d.evaluation_id)):
         stored.setdefault(output, {})[metric] = evaluation
     outdated = {one for one, own in stored.items() if one not in wanted or own != wanted[one][0].evaluations}
-    in_order = sorted(outdated)
-    for start in range(0, len(in_order), AT_A_TIME):
-        connection.execute(delete(disclosures).where(d.output_id.in_(in_order[start : start + AT_A_TIME])))
+    if outdated:
+        is_outdated = d.output_id == bindparam("outdated")
+        connection.execute(delete(disclosures).where(is_outdated), [{"outdated": one} for one in sorted(outdated)])
     new = {one: shown for one, shown in wanted.items() if one not in stored or one in outdated}
     ids = sorted({evaluation for rung, _ in new.values() for evaluation in rung.evaluations.values()})
     figures: dict[int, tuple[float | None, ...]] = {}
@@ -232,19 +232,16 @@ def _final_submissions(connection: Connection, settings: Settings, public: Itera
     Of a submitter without any, these are the best by the public part, the earlier ones first; ``public`` has the
     outputs in order of arrival. If too many were named, the first ones count.
     """
-    named: dict[int, datetime] = {
-        row.id: row.final
-        for row in connection.execute(
-            select(submissions.c.id, submissions.c.final).where(submissions.c.final.is_not(None))
-        )
-    }
+    s = submissions.c
+    query = select(s.id).where(s.final.is_not(None)).order_by(s.final, s.id)
+    named = list(connection.execute(query).scalars())
     by_climber: dict[int, dict[int, tuple[bool, bool, float]]] = {}
     for output in public:
         ranks, rank = by_climber.setdefault(output.climber, {}), _rank(settings, MAX_DIGITS, output)
         ranks[output.submission] = min(rank, ranks.get(output.submission, rank))
     final: set[int] = set()
     for ranks in by_climber.values():
-        own = sorted((one for one in ranks if one in named), key=lambda one: (named[one], one))
+        own = [one for one in named if one in ranks]
         final.update((own or sorted(ranks, key=ranks.__getitem__))[: settings.finals])
     return final
 
@@ -273,14 +270,11 @@ def _scored_outputs(
     if part:
         from geval_py.board.ranking.parts import part_scores
 
-        wholes = {
-            output: {metric: evaluation for metric, (evaluation, _) in own.items()}
-            for output, own in scores_of.items()
-        }
+        wholes = {output: {row.metric: row.evaluation_id for row in own} for output, own in rows.items()}
         scores_of = part_scores(connection, settings, test, part, wholes)
     for output, (first, *_) in rows.items():
         scored = scores_of[output]
-        score = scored[settings.metric][1] if settings.metric in scored else None
+        _, score = scored.get(settings.metric, (0, None))
         yield _Output(
             id=output,
             submission=first.id,

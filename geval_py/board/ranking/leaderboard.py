@@ -293,6 +293,10 @@ class EntryColumn:
 def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
     """Yield the columns of a leaderboard. With ``ties`` shared, a place that several entries have is ``3=``."""
     digits = standings.digits
+
+    def held(entry: Entry) -> str:
+        return "held back" if entry.held else ""
+
     yield EntryColumn(
         name="place",
         text=lambda entry: place_text(entry, ties),
@@ -302,7 +306,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     )
     yield EntryColumn(
         name="range",
-        text=range_text,
+        text=lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",
         alignment="centre",
         legend="the places that cannot be told apart from this one",
         record=_values("first", "last"),
@@ -350,11 +354,11 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     )
     yield EntryColumn(
         name="ladder",
-        text=held_text,
+        text=held,
         legend=HELD_LEGEND,
         record=_values("held"),
         heading="Ladder" if any(entry.held for entry in standings.entries) else "",
-        key=held_text,
+        key=held,
         style="ladder",
     )
     yield from TOLD_COLUMNS
@@ -409,13 +413,6 @@ def place_text(entry: Entry, ties: str = "shared") -> str:
     return f"{entry.place}{'=' if entry.shared and ties == 'shared' else ''}"
 
 
-def range_text(entry: Entry) -> str:
-    """Write the range of places; "" if it is unknown."""
-    if entry.first is None:
-        return ""
-    return f"{entry.first}" if entry.first == entry.last else f"{entry.first}–{entry.last}"
-
-
 def interval_text(entry: Entry, digits: int) -> str:
     """Write the ends of the interval; "" if there is none."""
     if entry.low is None or entry.high is None:
@@ -426,11 +423,6 @@ def interval_text(entry: Entry, digits: int) -> str:
 def groups_text(entry: Entry) -> str:
     """Write the groups as compact letters: two entries that share a letter cannot be told apart."""
     return "".join(map(group_label, entry.groups))
-
-
-def held_text(entry: Entry) -> str:
-    """Write whether a ladder holds the latest score back."""
-    return "held back" if entry.held else ""
 
 
 def group_label(number: int) -> str:

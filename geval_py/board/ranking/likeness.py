@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select
@@ -78,24 +79,8 @@ class Likeness:
 def likeness_table(pairs: Sequence[Likeness]) -> Table:
     """Return a table of pairs, for the organiser."""
     columns = ("test", "later", "submitter", "earlier", "submitter", "nearly the same loss", "same order")
-    rows = (
-        (
-            pair.test,
-            pair.one,
-            pair.one_submitter,
-            pair.other,
-            pair.other_submitter,
-            pair.same_lines,
-            pair.same_order,
-        )
-        for pair in pairs
-    )
-    return Table([Column(name=name) for name in columns], rows)
-
-
-def likeness_document(pairs: Sequence[Likeness]) -> dict[str, Any]:
-    """Return the pairs as a JSON document."""
-    return {"copies": [asdict(pair) for pair in pairs]}
+    names = ("test", "one", "one_submitter", "other", "other_submitter", "same_lines", "same_order")
+    return Table([Column(name=name) for name in columns], [list(attrgetter(*names)(pair)) for pair in pairs])
 
 
 def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]:

@@ -81,59 +81,45 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
         return ("No score or place is shown before the last deadline.",)
     if entry.baseline:
         return ("A baseline stands in the table without a place.",)
-    ranked = [
-        _Place(other.output_id, other.place, other.score, frozenset(other.groups))
-        for other in standings.entries
-        if other.place is not None and other.score is not None
-    ]
-    this = next((at for at in ranked if at.output == entry.output_id), None)
-    if this is None:
+    place, score, digits = entry.place, entry.score, standings.digits
+    if place is None or score is None:
         return ("An entry without a score has no place.",)
-    return tuple(_sentences(standings, entry, this, ranked))
+    others = [one for one in standings.entries if one.output_id != entry.output_id]
+    ranked = [(one.place, one.score, one.groups) for one in others if one.place is not None and one.score is not None]
+    ahead = [other for other in ranked if other[0] < place]
+    behind = [other for other in ranked if other[0] > place]
+    sentences: list[str] = []
 
+    def apart(other: float) -> str:
+        return "infinitely" if math.isinf(score) or math.isinf(other) else difference(score, other, digits)
 
-class _Place(NamedTuple):
-    """The place of an entry, its shown score and its groups."""
-
-    output: int
-    number: int
-    score: float
-    groups: frozenset[int]
-
-
-def _sentences(standings: Standings, entry: Entry, this: _Place, ranked: list[_Place]) -> Iterator[str]:
-    def apart(other: _Place) -> str:
-        if math.isinf(this.score) or math.isinf(other.score):
-            return "infinitely"
-        return difference(this.score, other.score, standings.digits)
-
-    ahead = [other for other in ranked if other.number < this.number]
-    behind = [other for other in ranked if other.number > this.number]
-    equal = len(ranked) - len(ahead) - len(behind) - 1
-    if math.isinf(this.score):
-        worse = f"worse than {figure(standings.floor, standings.digits)}, which an output without any knowledge has"
+    if math.isinf(score):
+        worse = f"worse than {figure(standings.floor, digits)}, which an output without any knowledge has"
         infinite = "infinite: some expected word was given no probability at all"
-        yield f"The score is {infinite if standings.floor is None else worse}."
-    if equal:
-        others = "another entry" if equal == 1 else f"{equal} other entries"
-        yield f"The shown score, and so the place, is also that of {others}."
+        sentences.append(f"The score is {infinite if standings.floor is None else worse}.")
+    if equal := len(ranked) - len(ahead) - len(behind):
+        sharing = "another entry" if equal == 1 else f"{equal} other entries"
+        sentences.append(f"The shown score, and so the place, is also that of {sharing}.")
     than = "below" if standings.direction == "lower" else "above"
-    for number in sorted({other.number for other in (*ahead[:1], *ahead[-1:])}, reverse=True):
-        other = next(other for other in ahead if other.number == number)
-        now = "" if math.isinf(this.score) else f", {apart(other)} better than now"
-        yield f"Place {number} needs a {standings.metric} {than} {figure(other.score, standings.digits)}{now}."
+    best = {number: shown for number, shown, _ in reversed((*ahead[:1], *ahead[-1:]))}
+    for number, shown in best.items():
+        now = "" if math.isinf(score) else f", {apart(shown)} better than now"
+        sentences.append(f"Place {number} needs a {standings.metric} {than} {figure(shown, digits)}{now}.")
     if not ahead:
-        yield "No entry has a better score."
+        sentences.append("No entry has a better score.")
     if behind:
-        yield f"The entry at place {behind[0].number} is {apart(behind[0])} behind."
+        sentences.append(f"The entry at place {behind[0][0]} is {apart(behind[0][1])} behind.")
     if entry.first is None:
-        return
+        return tuple(sentences)
     if entry.first < (entry.last or 0):
         places = f"{entry.first} to {entry.last}"
-        yield f"On other lines of the same kind, the place might be any from {places}: these cannot be told apart."
-    surely_ahead, surely_behind = (
-        [other for other in side if other.groups and not other.groups & this.groups] for side in (ahead, behind)
-    )
-    for side, nearest in (("better", surely_ahead[-1:]), ("worse", surely_behind[:1])):
-        for other in nearest:
-            yield f"The nearest entry that is surely {side} is at place {other.number}, {apart(other)} {side}."
+        sentences.append(
+            f"On other lines of the same kind, the place might be any from {places}: these cannot be told apart."
+        )
+    for side, nearest_first in (("better", reversed(ahead)), ("worse", behind)):
+        for number, shown, groups in nearest_first:
+            if groups and not set(groups) & set(entry.groups):
+                surely = f"The nearest entry that is surely {side} is at place {number}"
+                sentences.append(f"{surely}, {apart(shown)} {side}.")
+                break
+    return tuple(sentences)

@@ -91,10 +91,13 @@ def _pages_of_test(
     progress = site_charts.progress_of(outputs, now)
     text = page("progress", title="Best so far", standings=now, progress=progress)
     yield addresses.of_test("progress", name), text
-    rows = [record_row(one) for one in progress.records]
+    rows: list[list[Any]] = []
+    for one in progress.records:
+        head = [rendering.iso(one.submission.arrived), one.submission.code, one.submission.submitter]
+        rows.append([*head, one.output.variant, one.value, one.low, one.high])
     yield addresses.data("progress", name, None, "csv"), csv_of(RECORD_NAMES, rows)
-    head = {"test": name, "metric": now.metric}
-    yield addresses.data("progress", name, None, "json"), json_of(head, RECORD_NAMES, rows)
+    document = {"test": name, "metric": now.metric}
+    yield addresses.data("progress", name, None, "json"), json_of(document, RECORD_NAMES, rows)
     charts = site_charts.parameter_charts(outputs, now)
     text = page("parameters", title="Parameters", standings=now, charts_shown=charts)
     yield addresses.of_test("parameters", name), text
@@ -142,23 +145,15 @@ def output_rows(submissions: Iterable[SubmissionView]) -> Iterator[list[Any]]:
                 yield [*head, params, metric, figures.value, figures.low, figures.high]
 
 
-def record_row(one: site_charts.DisclosedOutput) -> list[Any]:
-    """Return the row of an output that was better than all before it."""
-    submission = one.submission
-    head = [rendering.iso(submission.arrived), submission.code, submission.submitter, one.output.variant]
-    return [*head, one.value, one.low, one.high]
-
-
 def csv_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Write CSV; the items of lists are joined by commas, those of mappings as name=value."""
-    columns = [Column(name=name) for name in names]
-    return "".join(Table(columns, ([_flat(value) for value in row] for row in rows)).csv())
 
+    def cell(value: object) -> object:
+        if isinstance(value, Mapping):
+            value = [f"{key}={item}" for key, item in value.items()]
+        return ",".join(map(str, value)) if isinstance(value, list) else value
 
-def _flat(value: object) -> object:
-    if isinstance(value, Mapping):
-        return ",".join(f"{key}={item}" for key, item in value.items())
-    return ",".join(map(str, value)) if isinstance(value, list) else value
+    return "".join(Table([Column(name=name) for name in names], (list(map(cell, row)) for row in rows)).csv())
 
 
 def json_of(head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -188,8 +183,10 @@ def cut(standings: Standings, view: SiteView) -> Iterator[dict[str, Any]]:
     for number, rows in enumerate(parts, start=1):
         page = {"number": number, "pages": len(parts), "rows": rows, "columns": page_columns(standings)}
         page |= {"first": first, "last": first + len(rows) - 1, "total": len(standings.entries)}
-        page |= {name: _most_common(row[name] for row in rows) for name in ("tags", "params")}
-        yield page | {"ticks": site_charts.bar_ticks(scale)}
+        for name in ("tags", "params"):  # the most common ones, in alphabetical order
+            common = Counter(sorted(word for row in rows for word in row[name])).most_common(MAX_CHOICES)
+            page[name] = sorted((word for word, _ in common), key=lambda word: (word.casefold(), word))
+        yield page | {"ticks": [(scale.at(value), text) for value, text in scale.ticks(3)] if scale else []}
         first += len(rows)
 
 
@@ -219,13 +216,6 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None) -> dict[str, Any]:
     }
 
 
-def _most_common(words: Iterator[Sequence[str]]) -> list[str]:
-    """Return the most common words in alphabetical order."""
-    counted = Counter(chain.from_iterable(words))
-    common = sorted(counted, key=lambda word: (-counted[word], word))[:MAX_CHOICES]
-    return sorted(common, key=lambda word: (word.casefold(), word))
-
-
 def compared_entries(
     outputs: Iterable[site_charts.DisclosedOutput], tables: Sequence[Standings]
 ) -> list[tuple[Entry, str]]:
@@ -246,20 +236,19 @@ def compared_entries(
         old = others.get(code)
         if code not in rows and (old is None or site_charts.is_better(one.value, old.value, tables[0].direction)):
             others[code] = one
-    return [*rows.values(), *((_without_place(one), "") for one in others.values())]
-
-
-def _without_place(one: site_charts.DisclosedOutput) -> Entry:
-    submission, output = one.submission, one.output
     names = ("submitter", "code", "baseline", "arrived", "description", "tags", "remark", "links", "affiliation")
-    return Entry(
-        **{name: getattr(submission, name) for name in names},
-        variant=output.variant,
-        score=one.value,
-        low=one.low,
-        high=one.high,
-        others={metric: shown.value for metric, shown in output.figures.items()},
-        params=one.params,
-        output_id=output.id,
-        evaluation_id=output.evaluation_id or 0,
-    )
+    without_place = [
+        Entry(
+            **{name: getattr(one.submission, name) for name in names},
+            variant=one.output.variant,
+            score=one.value,
+            low=one.low,
+            high=one.high,
+            others={metric: shown.value for metric, shown in one.output.figures.items()},
+            params=one.params,
+            output_id=one.output.id,
+            evaluation_id=one.output.evaluation_id or 0,
+        )
+        for one in others.values()
+    ]
+    return [*rows.values(), *((entry, "") for entry in without_place)]

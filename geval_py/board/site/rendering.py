@@ -95,12 +95,6 @@ def day(when: datetime) -> str:
     return f"{utc.day} {MONTHS[utc.month - 1]} {utc.year}"
 
 
-def short_day(when: datetime) -> str:
-    """Write the day of a moment, in UTC, without its year."""
-    utc = when.astimezone(UTC)
-    return f"{utc.day} {MONTHS[utc.month - 1]}"
-
-
 def anywhere_on_earth(when: datetime) -> str:
     """Write a deadline by the clock of the last place on earth where its day ends, as conferences set them.
 

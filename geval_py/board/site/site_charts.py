@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 from geval_py.board.site import rendering
 from geval_py.board.site.view import OutputView, SubmissionView
@@ -55,11 +56,6 @@ class DisclosedOutput:
     def is_drawn(self) -> bool:
         """Whether a chart of a test's history has a dot for it."""
         return math.isfinite(self.value) and not self.submission.baseline
-
-    @property
-    def point(self) -> tuple[float, float]:
-        """Its moment, in seconds since 1970, and its score."""
-        return self.submission.arrived.timestamp(), self.value
 
 
 def disclosed_outputs(submissions: Sequence[SubmissionView], standings: Standings) -> list[DisclosedOutput]:
@@ -115,7 +111,7 @@ def progress_of(outputs: Sequence[DisclosedOutput], standings: Standings) -> Pro
         if one.submission.baseline and math.isfinite(one.value):
             named.setdefault(one.name, []).append(one)
     baselines = [best(several, key=lambda one: one.value) for several in named.values()][:MAX_BASELINES]
-    points = [one.point for one in finite]
+    points, steps = ([(one.submission.arrived.timestamp(), one.value) for one in some] for some in (finite, records))
     moments = {when for when, _ in points}
     low, high = (choose((value for _, value in points), default=math.nan) for choose in (min, max))
     rules = [(one.value, one.name) for one in baselines if low / FARTHEST <= one.value <= high * FARTHEST]
@@ -130,7 +126,7 @@ def progress_of(outputs: Sequence[DisclosedOutput], standings: Standings) -> Pro
             if len(moments) == 1
             else (),
             x_ticks=partial(_time_ticks, moments, most),
-            best=[one.point for one in records],
+            best=steps,
             rules=rules,
         )
         for width, most in ((WIDE, 6), (WIDTH, 3))
@@ -159,9 +155,9 @@ def _time_ticks(moments: set[float], most: int, scale: Scale) -> Iterator[Tick]:
         yield (scale.low + scale.high) / 2, rendering.day(first)
         return
     step = next((step for step in DAYS if number / step <= most), number)
-    write = rendering.day if first.year != last.year else rendering.short_day
     for mark in (midnight + timedelta(days=later) for later in range(0, number, step)):
-        yield mark.timestamp(), write(mark)
+        day = rendering.day(mark)
+        yield mark.timestamp(), day if first.year != last.year else day.rpartition(" ")[0]
 
 
 # Scores by the values of parameters
@@ -200,16 +196,6 @@ def parameter_charts(outputs: Sequence[DisclosedOutput], standings: Standings) -
 # The interval bars of a leaderboard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """The interval bar of a row: pixels of its ends and of the score; ``beyond`` is an arrow off the scale."""
-
-    start: float
-    end: float
-    middle: float
-    beyond: str = ""
-
-
 def bar_scale(standings: Standings) -> Scale | None:
     """Return the scale of all bars of a leaderboard; scores beyond Tukey's outer fences may lie outside of it."""
     entries = [one for one in standings.entries if one.score is not None and math.isfinite(one.score)]
@@ -222,13 +208,12 @@ def bar_scale(standings: Standings) -> Scale | None:
     return scale_of([end for one in near for end in (one.score, one.low, one.high)], 6, BAR_WIDTH - 6, margin=0.02)
 
 
-def bar_ticks(scale: Scale | None) -> list[Tick]:
-    """Return the ticks above the bars of a leaderboard: their pixels and texts."""
-    return [(scale.at(value), text) for value, text in scale.ticks(3)] if scale else []
+def bar_of(scale: Scale | None, value: float | None, low: float | None, high: float | None) -> dict[str, Any] | None:
+    """Return the bar of a score and its interval; None if either is not finite.
 
-
-def bar_of(scale: Scale | None, value: float | None, low: float | None, high: float | None) -> Bar | None:
-    """Return the bar of a score and its interval; None if either is not finite."""
+    It has the pixels of its ends, ``start`` and ``end``, and of the score, ``middle``; ``beyond`` is an arrow off the
+    scale.
+    """
     if scale is None or value is None:
         return None
     ends = (value if low is None else low, value, value if high is None else high)
@@ -236,6 +221,6 @@ def bar_of(scale: Scale | None, value: float | None, low: float | None, high: fl
         return None
     if scale.low <= value <= scale.high:
         start, middle, end = map(scale.at, ends)
-        return Bar(start=start, end=end, middle=middle)
+        return {"start": start, "end": end, "middle": middle, "beyond": ""}
     at, back = (scale.start, 5) if value < scale.low else (scale.end, -5)
-    return Bar(start=at, end=at, middle=at, beyond=f"M{at + back} 3L{at} 8L{at + back} 13")
+    return {"start": at, "end": at, "middle": at, "beyond": f"M{at + back} 3L{at} 8L{at + back} 13"}

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, Row, select
 
 from geval_py.board.database.schema import (
     SCORED,
@@ -61,15 +61,6 @@ class OutputView:
     params: Mapping[str, str]
     figures: Mapping[str, Figures]
     evaluation_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Announcement:
-    """What the organiser tells everybody, in Markdown."""
-
-    number: int
-    moment: datetime
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +133,7 @@ class SiteView:
     digits: Mapping[tuple[str, str], Digits]
     standings: Mapping[tuple[str, str], Standings]
     submissions: tuple[SubmissionView, ...]
-    announcements: tuple[Announcement, ...] = ()
+    announcements: Sequence[Row[Any, Any, Any]] = ()
     readme: str = ""
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
     advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
@@ -281,10 +272,10 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
         )
 
 
-def announcements_of(connection: Connection) -> tuple[Announcement, ...]:
-    """Read the announcements, the latest first."""
-    rows = connection.execute(select(announcements).order_by(announcements.c.id.desc()))
-    return tuple(Announcement(number=row.id, moment=row.moment, text=row.text) for row in rows)
+def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
+    """Read the announcements: number, moment, and text in Markdown; the latest first."""
+    a = announcements.c
+    return connection.execute(select(a.id.label("number"), a.moment, a.text).order_by(a.id.desc())).all()
 
 
 def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:

@@ -100,8 +100,8 @@ def run_status(given: argparse.Namespace) -> int:
             pairs = tuple(likeness.likenesses(connection, board.settings))
         found = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
         summary = f"outputs of different submitters: {found} much alike"
-        document, table = likeness.likeness_document(pairs), likeness.likeness_table(pairs)
-        terminal.show(Shown(document=document, people=table, lines=[summary], as_tabs=True), given)
+        copies, table = [asdict(pair) for pair in pairs], likeness.likeness_table(pairs)
+        terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), given)
         return 0
     from geval_py.board.operations.status import status_of
     from geval_py.board.server.delivery import undelivered
@@ -134,8 +134,7 @@ def _summary(status: Status) -> Iterator[str]:
         named = {line.submitter for line in status.lines if line.final and not line.is_withdrawn}
         have = f"{counted(len(named), 'submitter')} {'has' if len(named) == 1 else 'have'}"
         yield f"{have} named final submissions; at most {status.finals} of each count"
-    if status.to_be_sent_again:
-        codes = status.to_be_sent_again
+    if codes := status.to_be_sent_again:
         yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"
     if failed := [line.code for line in status.lines if line.state == FAILED]:
         yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
