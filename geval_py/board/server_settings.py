@@ -13,12 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-import yaml
-
 from geval_py.board import strict_yaml
 from geval_py.board.strict_yaml import (
-    Document,
-    WrongValueError,
+    matching,
     number,
     objects_of,
     one_of,
@@ -31,34 +28,19 @@ ANYBODY = "*"
 JSON, SLACK, DISCORD = WEBHOOK_KINDS = ("json", "slack", "discord")
 
 
-def _site(node: yaml.Node, document: Document) -> str:
-    """Read the address of a provider: https or, on this machine alone, http."""
-    address = strict_yaml.text(node, document).rstrip("/")
-    here = r"http://(localhost|127\.0\.0\.1)"
-    if re.fullmatch(rf"(https://[\w.-]+|{here})(:\d+)?(/[\w.~/-]*)?", address) is None:
-        raise WrongValueError("is the address of a provider, such as https://gitlab.com")
-    return address
-
-
-def _variable(node: yaml.Node, document: Document) -> str:
-    name = strict_yaml.text(node, document)
-    if re.fullmatch("[A-Z_][A-Z0-9_]*", name) is None:
-        raise WrongValueError("names an environment variable, such as GEVAL_GITLAB_SECRET")
-    return name
-
-
-def _domain(node: yaml.Node, document: Document) -> str:
-    domain = strict_yaml.text(node, document).lower()
-    if domain != ANYBODY and re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", domain) is None:
-        raise WrongValueError("lists domains of e-mail addresses, such as uni.example, or '*' for all")
-    return domain
-
-
-def _address(node: yaml.Node, document: Document) -> str:
-    address = strict_yaml.text(node, document)
-    if re.fullmatch(r"[\w.+-]+@[\w.-]+", address, re.ASCII) is None:
-        raise WrongValueError("is an e-mail address")
-    return address
+# An address of a provider is https or, on this machine alone, http.
+_SITE = matching(
+    r"(https://[\w.-]+|http://(localhost|127\.0\.0\.1))(:\d+)?(/[\w.~/-]*)?",
+    "is the address of a provider, such as https://gitlab.com",
+    lambda address: address.rstrip("/"),
+)
+_VARIABLE = matching("[A-Z_][A-Z0-9_]*", "names an environment variable, such as GEVAL_GITLAB_SECRET")
+_ADDRESS = matching(r"(?a)[\w.+-]+@[\w.-]+", "is an e-mail address")
+_DOMAIN = matching(
+    r"\*|[a-z0-9-]+(\.[a-z0-9-]+)+",
+    "lists domains of e-mail addresses, such as uni.example, or '*' for all",
+    str.lower,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +51,9 @@ class Provider:
     """
 
     name: Annotated[str, some_text]
-    issuer: Annotated[str, _site]
+    issuer: Annotated[str, _SITE]
     client: Annotated[str, some_text]
-    secret: Annotated[str, _variable]
+    secret: Annotated[str, _VARIABLE]
     kind: Annotated[str, one_of(PROVIDER_KINDS)] = OPENID
 
     @property
@@ -89,9 +71,9 @@ class Webhook:
     """An address that is told what happens; ``url`` and ``secret`` are environment variables: both are secret."""
 
     name: Annotated[str, some_text]
-    url: Annotated[str, _variable]
+    url: Annotated[str, _VARIABLE]
     kind: Annotated[str, one_of(WEBHOOK_KINDS)] = JSON
-    secret: Annotated[str, _variable] = ""
+    secret: Annotated[str, _VARIABLE] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +81,10 @@ class Mail:
     """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
 
     host: Annotated[str, some_text]
-    sender: Annotated[str, _address]
+    sender: Annotated[str, _ADDRESS]
     port: Annotated[int, number(1, 65535)] = 587
     user: Annotated[str, some_text] = ""
-    password: Annotated[str, _variable] = ""
+    password: Annotated[str, _VARIABLE] = ""
     tls: Annotated[bool, strict_yaml.flag] = True
 
 
@@ -128,7 +110,7 @@ class ServerSettings:
     upload: Annotated[int, number(1)] = 200_000_000
     uploads_an_hour: Annotated[int, number(1)] = 60
     sign_in: Annotated[tuple[Provider, ...], PROVIDERS] = ()
-    open: Annotated[tuple[str, ...], several(_domain)] = ()
+    open: Annotated[tuple[str, ...], several(_DOMAIN)] = ()
     webhooks: Annotated[tuple[Webhook, ...], WEBHOOKS] = ()
     mail: Annotated[Mail | None, objects_of(Mail, "needs host, sender for mail")] = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, get_type_hints
 
@@ -114,6 +115,18 @@ def some_text(node: yaml.Node, document: Document) -> str:
     if not value.strip():
         raise WrongValueError("must not be empty")
     return value
+
+
+def matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> Reader:
+    """Return a reader of a text that, after a ``change``, matches a pattern as a whole; ``wrong`` says what it is."""
+
+    def read(node: yaml.Node, document: Document) -> str:
+        value = change(text(node, document))
+        if re.fullmatch(pattern, value) is None:
+            raise WrongValueError(wrong)
+        return value
+
+    return read
 
 
 def folder(node: yaml.Node, document: Document) -> str:
