@@ -19,7 +19,7 @@ from geval_py.explaining.luck import luck as measure_luck
 from geval_py.explaining.tuning import tune
 from geval_py.reports import panels
 from geval_py.reports.charts import Chart
-from geval_py.reports.report import Report, check_log_losses
+from geval_py.reports.report import Report
 from geval_py.text import visible
 
 __all__ = [
@@ -118,7 +118,10 @@ def tuning(evaluation: Evaluation) -> Chart:
 
 def _report(evaluation: Evaluation) -> Report:
     report = Report(evaluation)
-    check_log_losses(report)
+    if not report.of_losses:
+        name = visible(report.score.metric.name)
+        message = f"this needs log losses of words, which {name} does not have; choose another metric"
+        raise UsageError(message=message, arguments=("metrics",))
     return report
 
 

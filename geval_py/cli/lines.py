@@ -236,7 +236,7 @@ def _escapes(settings: Settings) -> bool:
 
 def _preparation(
     evaluation: ScoredOutput, task: Task, settings: Settings
-) -> Callable[[line_by_line.Line], line_by_line.Line]:
+) -> Callable[[line_by_line.ScoredLine], line_by_line.ScoredLine]:
     """Return the function that prepares a line to be shown, with flags and tokenizer if options ask for it.
 
     As in GEval, the tokenizer splits the input of any metric, and flags change it for a metric that needs it.
@@ -248,7 +248,7 @@ def _preparation(
     flags = scheme.flags if metric.needs_input else ()
     of_input: Callable[[str], str] = preparation_of(replace(scheme, flags=flags, tokenizer=task.tokenizer)) or str
 
-    def prepared(line: line_by_line.Line) -> line_by_line.Line:
+    def prepared(line: line_by_line.ScoredLine) -> line_by_line.ScoredLine:
         text, expected, output = line.item
         item = ScoredItem(of_input(text), of_answers(expected), of_answers(output))
         return line._replace(item=item, other=None if line.other is None else prepared(line.other))
@@ -257,8 +257,8 @@ def _preparation(
 
 
 def _filtered(
-    rows: Iterable[line_by_line.Line], evaluation: ScoredOutput, task: Task, settings: Settings
-) -> Iterable[line_by_line.Line]:
+    rows: Iterable[line_by_line.ScoredLine], evaluation: ScoredOutput, task: Task, settings: Settings
+) -> Iterable[line_by_line.ScoredLine]:
     """Keep the rows of the lines that have the wanted features."""
     if not settings.filters:
         return rows
@@ -268,8 +268,8 @@ def _filtered(
 
 
 def _ordered(
-    rows: Iterable[line_by_line.Line], key: str, evaluation: ScoredOutput, settings: Settings
-) -> Iterator[line_by_line.Line]:
+    rows: Iterable[line_by_line.ScoredLine], key: str, evaluation: ScoredOutput, settings: Settings
+) -> Iterator[line_by_line.ScoredLine]:
     """Sort rows by one of their figures, the worst or the best first, if options ask for it."""
     if not (settings.sort or settings.reverse_sort):
         return iter(rows)

@@ -472,8 +472,7 @@ def compare(
     names, first = unique_names(outputs), evaluations[0].scores[0]
     index = _find_baseline(baseline, names, outputs)
     of_file, dependence = choose_documents(evaluations, documents)
-    kept = of_file and of_file.of_score(first)
-    grouped = kept and kept.several()
+    grouped = of_file and of_file.of_score(first).several()
     ranking = rank(
         first.metric,
         names,
@@ -484,9 +483,7 @@ def compare(
         documents=None if grouped is None else grouped.of_line,
         progress=progress,
     )
-    on_intervals = notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
     document_count = None if grouped is None else grouped.count
-    on_tests = _notes(evaluations, ranking, samples, document_count)
     signatures = {name: evaluation.signature for name, evaluation in zip(names, evaluations, strict=True)}
     return Comparison(
         test=evaluations[0].split.name,
@@ -502,7 +499,7 @@ def compare(
         compared_documents=document_count,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
-        notes=(*_notes_on_documents(kept, dependence), *on_intervals, *on_tests),
+        notes=tuple(_notes(evaluations, ranking, samples, of_file, dependence)),
         of_losses=first.metric.measure.of_losses,
     )
 
@@ -523,17 +520,21 @@ def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[O
     return index
 
 
-def _notes_on_documents(documents: Documents | None, dependence: Dependence | None) -> Iterator[str]:
+def _notes(
+    evaluations: Sequence[scores.ScoredOutput],
+    ranking: Ranking,
+    samples: int,
+    of_file: Documents | None,
+    dependence: Dependence | None,
+) -> Iterator[str]:
+    """Yield notes on documents, intervals, lines, infinite losses and samples; documents are of the whole file."""
+    documents = of_file and of_file.of_score(evaluations[0].scores[0])
+    few = None if documents is None or documents.are_lines else documents.count
     yield from notes_on_documents(documents, dependence, "intervals and tests are by document, {}")
     if dependence is not None and dependence.documents is None and dependence.tested:
         columns = f"the column{'s' if len(dependence.tested) > 1 else ''} {some_of(dependence.tested)}"
         yield f"intervals and tests are by line: lines are hardly alike by {columns}"
-
-
-def _notes(
-    evaluations: Sequence[scores.ScoredOutput], ranking: Ranking, samples: int, few: int | None
-) -> Iterator[str]:
-    """Yield notes on lines, infinite losses and samples; ``few`` is the number of documents, if there are some."""
+    yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
     if few is not None and 2 ** (1 - few) > LEVEL:
         yield f"{few} document{'s' if few > 1 else ''}: with so few, p rand cannot be below {2 ** (1 - few):g}"
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines

@@ -138,7 +138,17 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     an interval fails in the samples that lack the great losses, which do not look skewed.
     """
     all_scores = list(all_scores)
-    yield from dict.fromkeys(filter(None, map(_without_interval, all_scores)))
+    unknown, reasons = "how far the true score may be is not known, and no interval is shown", []
+    for score in all_scores:
+        lines, figures = score.statistics.lines, _figures_of(score)
+        if lines == 1:
+            reasons.append(f"there is 1 line: {unknown}")
+        elif figures is None or not np.isfinite(figures).all():
+            continue
+        elif np.allclose(figures, figures[0], rtol=NOISE, atol=0.0):
+            what = "loss" if score.metric.measure.of_losses else "score"
+            reasons.append(f"where all {lines} lines have the same {what}, {unknown}")
+    yield from dict.fromkeys(reasons)
     if documents is None or documents.are_lines:
         of_losses = [score.statistics.lines for score in all_scores if score.metric.measure.of_losses]
         lines = min(of_losses, default=FEW_LINES)
@@ -156,22 +166,6 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
                 sizes = f"of the {kept.count} documents, a few large ones decide"
                 yield f"{sizes}: an interval by them is wide, and unsure"
                 return
-
-
-def _without_interval(score: MetricScore) -> str | None:
-    """Return why a score has no interval, if its lines are the reason."""
-    lines, unknown = score.statistics.lines, "how far the true score may be is not known, and no interval is shown"
-    if lines == 1:
-        return f"there is 1 line: {unknown}"
-    figures = _figures_of(score)
-    if (
-        figures is None
-        or not np.isfinite(figures).all()
-        or not np.allclose(figures, figures[0], rtol=NOISE, atol=0.0)
-    ):
-        return None
-    what = "loss" if score.metric.measure.of_losses else "score"
-    return f"where all {lines} lines have the same {what}, {unknown}"
 
 
 def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:

@@ -10,70 +10,28 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geval_py.explaining.documents import Documents
-from geval_py.explaining.features import Occurrences, each_pairs, numbers_of
+from geval_py.explaining.features import Occurrences, each_pairs
 from geval_py.explaining.significance import LEVEL, NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
 from geval_py.explaining.statistics import centred_ranks
 from geval_py.reading.features import BETWEEN_FEATURES, BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE
-from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from geval_py.explaining.features import FieldFeatures, KindFeatures, Places
     from geval_py.reading.features import Field
-    from geval_py.scoring.kernel.tokens import TokenTable
 
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
 OCCURRENCES_AT_ONCE = 1 << 20
 P_VALUES_AT_ONCE = 1 << 16
 LEAST_SCORE = 1e-12  # a smaller score counts as 0
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Names of features, made from a table of tokens when they are asked for: millions would take much memory.
-
-    ``tables`` are the tables with what precedes their tokens in names; a feature is a ``token`` in one ``table``.
-    """
-
-    tables: tuple[tuple[str, TokenTable], ...]
-    table: Places
-    token: Places
-
-    @classmethod
-    def joined(cls, parts: Sequence[tuple[str, TokenTable, Places]]) -> Names:
-        """Join tokens of some tables, which are given with what precedes them."""
-        tables = np.arange(len(parts), dtype=np.int32)
-        return cls(
-            tuple((prefix, table) for prefix, table, _ in parts),
-            np.repeat(tables, [len(tokens) for *_, tokens in parts]),
-            np.concatenate([np.zeros(0, np.int32), *(tokens for *_, tokens in parts)]),
-        )
-
-    def __len__(self) -> int:
-        return len(self.token)
-
-    def at(self, places: Integers | slice) -> Names:
-        """Return the names at some places, in this order."""
-        return Names(self.tables, self.table[places], self.token[places])
-
-    def texts(self) -> list[str]:
-        """Return the names."""
-        texts = np.empty(len(self), object)
-        for number in np.unique(self.table).tolist():
-            prefix, tokens = self.tables[number]
-            places = np.flatnonzero(self.table == number)
-            texts[places] = [
-                prefix + token for token in tokens.names(array("q", self.token[places].astype(np.int64).tobytes()))
-            ]
-        names: list[str] = texts.tolist()
-        return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +42,7 @@ class Ranked:
     has no z. ``are_pairs`` are features of pairs.
     """
 
-    names: Names
+    names: NDArray[np.object_]
     z: Array
     p_values: Array
     are_numbers: Flags
@@ -102,7 +60,7 @@ class Ranked:
         features = number[self.features]
         kept = np.flatnonzero(features >= 0)
         return Ranked(
-            names=self.names.at(places),
+            names=self.names[places],
             z=self.z[places],
             p_values=self.p_values[places],
             are_numbers=self.are_numbers[places],
@@ -138,14 +96,15 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     """
     total = len(ranks)
     least_of_pair = least if least_of_pair is None else least_of_pair
-    groups: list[tuple[str, TokenTable, Places]] = []
+    all_names: list[str] = []
     all_items, all_features, singles = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
     for where in sorted(occurrences.by_field):
         for of_kind in occurrences.by_field[where].kinds:
             tokens, own_items, own_features = _frequent(of_kind, least, singles)
             all_items.append(own_items)
             all_features.append(own_features)
-            groups.append((of_kind.prefix, of_kind.table, tokens))
+            texts = of_kind.table.names(array("q", tokens.astype(np.int64).tobytes()))
+            all_names += [of_kind.prefix + text for text in texts]
             singles += len(tokens)
     items, features = np.concatenate(all_items), np.concatenate(all_features)
     all_items, all_features = [items], [features]
@@ -166,7 +125,7 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     pairs = singles + len(names)  # the first pair
 
     if occurrences.kinds.cartesian:
-        texts, bound = Names.joined(groups).texts(), np.where(shown, p_values, np.inf)
+        bound = np.where(shown, p_values, np.inf)
 
         def keep(first: Integers, second: Integers, number: Integers, owners: Places, pair: Integers) -> Flags:
             p = p_of(rank_sum_z(number, np.bincount(pair, ranks[owners], len(number)), total))
@@ -178,10 +137,9 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
             all_items.append(owners)
             all_features.append((pair + singles + len(names)).astype(np.int32))
             couples = zip(first.tolist(), second.tolist(), strict=True)
-            names += [f"{texts[one]}{BETWEEN_FEATURES}{texts[other]}" for one, other in couples]
+            names += [f"{all_names[one]}{BETWEEN_FEATURES}{all_names[other]}" for one, other in couples]
     if names:
-        table = backends.TokenTable()
-        groups.append(("", table, np.array(numbers_of(table, names), np.int32)))
+        all_names += names
         items, features = np.concatenate(all_items), np.concatenate(all_features)
         of_pairs = features >= pairs
         of_pair, number = features[of_pairs] - pairs, singles + len(names) - pairs
@@ -193,7 +151,7 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
 
     places = np.arange(len(z))
     ranked = Ranked(
-        names=Names.joined(groups),
+        names=np.array(all_names, object),
         z=z,
         p_values=p_values,
         are_numbers=(singles <= places) & (places < pairs),

@@ -24,7 +24,7 @@ OTHER_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_lo
 OTHER_TEXTS = ("expected", "output", "other_output")
 
 
-class Line(NamedTuple):
+class ScoredLine(NamedTuple):
     """A scored line: its number in the file, from 1, the first metric's score and loss, its texts.
 
     The loss is None for a metric of other statistics. ``other`` is the line in another output, and ``difference`` the
@@ -36,7 +36,7 @@ class Line(NamedTuple):
     loss: float | None
     item: items.ScoredItem
     difference: float = 0.0
-    other: Line | None = None
+    other: ScoredLine | None = None
 
     @property
     def differs(self) -> bool:
@@ -46,14 +46,14 @@ class Line(NamedTuple):
         return scores_differ and self.item.output != other.item.output
 
 
-def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> Iterator[Line]:
+def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> Iterator[ScoredLine]:
     """Yield the scored lines in order, beside those of another output if one is given.
 
     Raises as :meth:`ScoredOutput.read_items` and :meth:`ScoredOutput.check_same_lines`.
     """
     every_line = range(1, evaluation.line_count + 1)
     lines = map(
-        Line,
+        ScoredLine,
         every_line if evaluation.line_numbers is None else evaluation.line_numbers,
         evaluation.each_line_score(),
         evaluation.line_losses if evaluation.scores[0].metric.measure.of_losses else repeat(None),
@@ -77,7 +77,7 @@ class LineListing(formats.Listing):
 
     name = "lines"
     evaluation: ScoredOutput
-    lines: Iterable[Line]
+    lines: Iterable[ScoredLine]
     other: ScoredOutput | None = None
     for_terminal: bool = False
     marker: Marker | None = None
@@ -88,7 +88,7 @@ class LineListing(formats.Listing):
         columns = [Column(name="score", alignment="right", write=numbers.plain)]
         columns += [Column(name=name, write=write) for name in names]
 
-        def cells(line: Line) -> Sequence[object]:
+        def cells(line: ScoredLine) -> Sequence[object]:
             if line.other is None:
                 return line.score, *(line.item if self.marker is None else self.marker.item(line.item))
             text, expected, output = line.item
@@ -119,7 +119,7 @@ class LineListing(formats.Listing):
                 left, right = (inputs.index(name) if name else -1 for name in find_contexts(inputs))
         has_gap = max(left, right) >= 0
 
-        def cells(line: Line) -> Iterator[object]:
+        def cells(line: ScoredLine) -> Iterator[object]:
             yield line.number
             yield line.score if line.other is None else line.difference
             texts = [  # the part of a text that a row may show
@@ -172,7 +172,7 @@ class LineListing(formats.Listing):
         return explained_head([self.evaluation, *([self.other] if self.other else [])])
 
 
-def _figures_and_texts(line: Line) -> tuple[dict[str, float | None], dict[str, str]]:
+def _figures_and_texts(line: ScoredLine) -> tuple[dict[str, float | None], dict[str, str]]:
     _, expected, output = line.item
     if line.other is None:
         figures = dict(zip(FIGURES, (line.number, line.score, line.loss), strict=True))

@@ -215,6 +215,21 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
             message=f"{named(evaluation.output.path)} has {vectors} of {profile.lines} lines of buckets, "
             "which hold for one seed of the hash: the scores of other seeds cannot be computed"
         )
+    exact, bits = None, first.metric.bits or schemes.DEFAULT_BITS
+    if vocabulary:
+        unknown = np.frombuffer(evaluation.scores[-1].statistics.columns[0]) > 0
+        mass, rest, words = (profile.column(name) for name in ("word_mass", "rest", "words"))
+        listed = profile.column("listed") > 0
+        masses = np.where(listed, mass, rest / np.maximum(1, vocabulary - words))
+        finite = (listed | ~unknown) & (masses > 0)
+        unlisted = float((~listed[finite]).mean()) if finite.any() else math.nan
+        hashed_loss = _mean(profile.column("loss")[finite])
+        exact = Exact(
+            vocabulary=vocabulary,
+            infinite=profile.lines - int(finite.sum()),
+            listed=base.exp(_mean(-np.log(masses[finite]))),
+            from_hashed=base.exp(hashed_loss + unlisted * math.log(vocabulary / (1 << bits))),
+        )
     losses = _losses_of_seeds(evaluation)
     kept = np.isfinite(losses).all(axis=0)
     loss, *others = (_mean(of_seed[kept]) for of_seed in losses)
@@ -226,7 +241,7 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
         metric=first.name,
         unit=first.unit,
         direction=first.direction,
-        bits=first.metric.bits or schemes.DEFAULT_BITS,
+        bits=bits,
         lines=lines,
         left_out=profile.lines - lines,
         score=first.metric.of_line(loss),
@@ -238,7 +253,7 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
         z=(loss - mean) / sd if sd > base.NOISE else None,
         low=low,
         high=high,
-        exact=_exact(evaluation, profile, vocabulary) if vocabulary else None,
+        exact=exact,
         signature=None if signed is None else str(replace(signed, metrics=signed.metrics[:1], bits=signed.bits[:1])),
     )
 
@@ -254,23 +269,6 @@ def _losses_of_seeds(evaluation: scores.ScoredOutput) -> significance.Array:
 def _mean(losses: significance.Array) -> float:
     """Return the mean; NaN for no loss."""
     return backends.exact_sum(losses) / len(losses) if len(losses) else math.nan
-
-
-def _exact(evaluation: scores.ScoredOutput, statistics: hashed.ProfileStatistics, vocabulary: int) -> Exact:
-    bits = evaluation.scores[0].metric.bits or schemes.DEFAULT_BITS
-    unknown = np.frombuffer(evaluation.scores[-1].statistics.columns[0]) > 0
-    mass, rest, words = (statistics.column(name) for name in ("word_mass", "rest", "words"))
-    listed = statistics.column("listed") > 0
-    masses = np.where(listed, mass, rest / np.maximum(1, vocabulary - words))
-    finite = (listed | ~unknown) & (masses > 0)
-    hashed_loss = _mean(statistics.column("loss")[finite])
-    unlisted = float((~listed[finite]).mean()) if finite.any() else math.nan
-    return Exact(
-        vocabulary=vocabulary,
-        infinite=statistics.lines - int(finite.sum()),
-        listed=base.exp(_mean(-np.log(masses[finite]))),
-        from_hashed=base.exp(hashed_loss + unlisted * math.log(vocabulary / (1 << bits))),
-    )
 
 
 # Near ties

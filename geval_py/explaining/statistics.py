@@ -103,7 +103,7 @@ class Totals(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sample:
+class LineSample:
     """The statistics of systems on the same lines (at least one), finite or inf.
 
     ``documents`` is the number of each line's document, from 0; None if each line is by itself.
@@ -155,7 +155,7 @@ class Sample:
         infinite: Flags = np.logical_or.reduce(~(np.abs(self.statistics) <= MAX_FINITE), axis=0)
         return infinite
 
-    def select(self, lines: Flags | slice, systems: Sequence[int]) -> Sample:
+    def select(self, lines: Flags | slice, systems: Sequence[int]) -> LineSample:
         """Keep some systems on some lines (at least one)."""
         members = self.members[lines]
         return replace(
@@ -253,7 +253,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CorpusSample(Sample):
+class CorpusSample(LineSample):
     """A sample for a corpus-level metric, which is no function of sums; no statistic is infinite.
 
     ``score_of`` computes the metric on some places of the lines of all systems, one system after the other.
@@ -293,7 +293,7 @@ class CorpusSample(Sample):
         return weights if self.documents is None else weights[self.documents]
 
 
-def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Integers | None = None) -> Sample:
+def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Integers | None = None) -> LineSample:
     """Make a sample of systems on the same lines, with the number of each line's document."""
     lines, classes = systems[0].lines, systems[0].classes
     if metric.measure.corpus_score is not None:
@@ -307,7 +307,7 @@ def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Inte
     statistics = np.array([[np.array(column) for column in system.columns] for system in systems])
     numbers = {one: n for n, one in enumerate(sorted(set(classes), key=str))}
     members = np.eye(len(numbers))[[numbers[one] for one in classes]] if classes else np.ones((lines, 1))
-    return Sample(metric=metric, statistics=statistics.transpose(1, 2, 0), members=members, documents=documents)
+    return LineSample(metric=metric, statistics=statistics.transpose(1, 2, 0), members=members, documents=documents)
 
 
 # Intervals of scores, on other lines of the same kind
@@ -335,7 +335,7 @@ def interval(
 
 
 def intervals(
-    sample: Sample, *, samples: int, seed: int, as_geval: bool = False, progress: Progress | None = None
+    sample: LineSample, *, samples: int, seed: int, as_geval: bool = False, progress: Progress | None = None
 ) -> list[Interval]:
     """Compute the 95 % interval of each system's score; see :func:`interval`.
 
@@ -372,7 +372,9 @@ def intervals(
 # Paired tests
 
 
-def comparable_parts(sample: Sample, pairs: Iterable[Pair]) -> Iterator[tuple[Sample, dict[int, int], list[Pair]]]:
+def comparable_parts(
+    sample: LineSample, pairs: Iterable[Pair]
+) -> Iterator[tuple[LineSample, dict[int, int], list[Pair]]]:
     """Group pairs of systems by the lines on which both are finite; yield these lines and the pairs.
 
     The second item is where the new sample has each system. A pair without such lines is left out.
@@ -393,7 +395,7 @@ def comparable_parts(sample: Sample, pairs: Iterable[Pair]) -> Iterator[tuple[Sa
 
 
 def pair_p_values(
-    sample: Sample, pairs: Iterable[Pair], *, samples: int, seed: int, progress: Progress | None = None
+    sample: LineSample, pairs: Iterable[Pair], *, samples: int, seed: int, progress: Progress | None = None
 ) -> dict[Pair, float | None]:
     """Test pairs of systems by approximate randomisation, on the lines that are finite in both.
 
@@ -438,7 +440,7 @@ def pair_p_values(
     return p_values
 
 
-def ranking_p_values(sample: Sample, tested: Mapping[Pair, float | None]) -> dict[Pair, float]:
+def ranking_p_values(sample: LineSample, tested: Mapping[Pair, float | None]) -> dict[Pair, float]:
     """Return the p-values by which systems are ranked, from those of :func:`pair_p_values`.
 
     A system that is finite on all lines is better than one that is not, without a test: p = 0. Pairs without a
@@ -451,7 +453,7 @@ def ranking_p_values(sample: Sample, tested: Mapping[Pair, float | None]) -> dic
     }
 
 
-def _limit_of_exchanges(sample: Sample, one: int, other: int) -> float | None:
+def _limit_of_exchanges(sample: LineSample, one: int, other: int) -> float | None:
     """Return the p-value that approximate randomisation tends to, if there are many lines and none of them decides.
 
     The sum of differences with random signs is nearly normal, and its variance is the sum of their squares.
@@ -488,7 +490,7 @@ class BaselineTest(NamedTuple):
 
 
 def against_baseline(
-    sample: Sample, baseline: int, *, samples: int, seed: int, progress: Progress | None = None
+    sample: LineSample, baseline: int, *, samples: int, seed: int, progress: Progress | None = None
 ) -> list[BaselineTest]:
     """Test each system against the baseline by the bootstrap or, by documents and for many lines, by a t test.
 
@@ -497,36 +499,32 @@ def against_baseline(
     """
     check_sampling(samples, seed)
     totals = sample.totals()
-    scores, units, systems = sample.scores(totals)[0], sample.spread_units, range(sample.systems)
-    figures = [None if units is None else sample.line_figures(n) for n in systems]
-    score_figures = [None if units is None else sample.line_figures(n, of_score=True) for n in systems]
-    base, base_scores = figures[baseline], score_figures[baseline]
+    count, units, systems = sample.document_count, sample.spread_units, sample.systems
+    figures: list[Array] = []
+    for of_score in (False, True) if units is not None else ():
+        columns = (sample.line_figures(n, of_score=of_score) for n in range(systems))
+        figures += [column for column in columns if column is not None]
     tests: list[BaselineTest] = []
-    for score, own, own_scores in zip(scores, figures, score_figures, strict=True):
-        if units is None or own is None or own_scores is None or base is None or base_scores is None:
-            return _bootstrap_tests(sample, baseline, totals, samples=samples, seed=seed, progress=progress)
-        difference = float(score - scores[baseline])
-        half = spread_of_mean(own_scores - base_scores, units).half_width
-        change = float((own - base).mean())
-        if abs(change) <= NOISE * (abs(float(own.mean())) + abs(float(base.mean()))):
-            change = 0.0
-        ends = Interval(low=difference - half, high=difference + half, documents=sample.document_count)
-        tests.append(BaselineTest(ends, spread_of_mean(own - base, units).p_value(change)))
-    return tests
-
-
-def _bootstrap_tests(
-    sample: Sample, baseline: int, totals: Totals, *, samples: int, seed: int, progress: Progress | None
-) -> list[BaselineTest]:
+    if units is not None and len(figures) == 2 * systems:
+        base, base_scores, scores = figures[baseline], figures[systems + baseline], sample.scores(totals)[0]
+        for score, own, own_scores in zip(scores, figures[:systems], figures[systems:], strict=True):
+            difference = float(score - scores[baseline])
+            half = spread_of_mean(own_scores - base_scores, units).half_width
+            change = float((own - base).mean())
+            if abs(change) <= NOISE * (abs(float(own.mean())) + abs(float(base.mean()))):
+                change = 0.0
+            ends = Interval(low=difference - half, high=difference + half, documents=count)
+            tests.append(BaselineTest(ends, spread_of_mean(own - base, units).p_value(change)))
+        return tests
     resampled = sample.totals(bootstrap_weights(sample.units, samples, seed, progress))
     observed, values = sample.tested_values(totals), sample.tested_values(resampled)
-    difference = observed - observed[:, [baseline]]
-    shifted = (values - values[:, [baseline]]) - difference
+    observed_difference = observed - observed[:, [baseline]]
+    shifted = (values - values[:, [baseline]]) - observed_difference
     if sample.documents is not None and sample.units > 1:
         shifted *= expansion(sample.units)
     noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
-    p_values = np.ones(sample.systems) if sample.units == 1 else counted_p_value(shifted, difference, noise)
-    scores, tail, tests = sample.scores(resampled), expanded_tail(sample.units), []
+    p_values = np.ones(systems) if sample.units == 1 else counted_p_value(shifted, observed_difference, noise)
+    scores, tail = sample.scores(resampled), expanded_tail(sample.units)
     for column, p_value in zip(scores.T, p_values.tolist(), strict=True):
         base = scores[:, baseline]
         with np.errstate(invalid="ignore"):
@@ -534,13 +532,12 @@ def _bootstrap_tests(
             differences[np.isfinite(base) & (np.abs(differences) <= NOISE * np.abs(base))] = 0.0
         interval = None
         if not np.isnan(differences).any():  # both scores are infinite
-            count = sample.document_count
             interval = Interval.of(differences.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
         tests.append(BaselineTest(interval, p_value))
     return tests
 
 
-def line_shares(sample: Sample, baseline: int) -> list[tuple[float, float, float]]:
+def line_shares(sample: LineSample, baseline: int) -> list[tuple[float, float, float]]:
     """Return each system's shares of lines that are better than the baseline's, worse, and the same.
 
     Better is a lower loss or, for a metric of other statistics, a better score of the line. Lines that differ by

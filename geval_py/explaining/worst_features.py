@@ -28,6 +28,7 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class WorstFeatures:
     features. Unknown figures are NaN.
     """
 
-    named: feature_ranking.Names
+    named: NDArray[np.object_]
     counts: Integers
     means: Array
     p_values: Array
@@ -57,8 +58,9 @@ class WorstFeatures:
 
     @property
     def names(self) -> list[str]:
-        """The features' names, which are made anew each time."""
-        return self.named.texts()
+        """The features' names."""
+        names: list[str] = self.named.tolist()
+        return names
 
     @property
     def columns(self) -> dict[str, Array | Integers]:
@@ -75,7 +77,7 @@ class WorstFeatures:
     def at(self, places: Integers | slice) -> WorstFeatures:
         """Return the features at some places, in this order."""
         return WorstFeatures(
-            named=self.named.at(places),
+            named=self.named[places],
             counts=self.counts[places],
             means=self.means[places],
             p_values=self.p_values[places],
@@ -197,7 +199,7 @@ def ranked_features(
     more: dict[str, Array | Integers] = {}
     if distinct:
         candidates = np.flatnonzero(q_values < significance.LEVEL)
-        is_number = [feature_ranking.is_output_number(name) for name in ranked.names.at(candidates).texts()]
+        is_number = [feature_ranking.is_output_number(name) for name in ranked.names[candidates]]
         # Distinct features explain the losses or, without finite losses, the ranks.
         badness = -ranks
         if loss_of_item is not None and np.isfinite(loss_of_item).all():

@@ -323,7 +323,7 @@ MAX_LABEL = 20  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ChartRow:
     """A row of a chart and of its table: a label, a value and its interval, the number of lines it stands for.
 
     ``note`` is said behind the value; ``points`` are other values, drawn small.
@@ -340,7 +340,7 @@ class Row:
 
 
 def dots(
-    rows: Sequence[Row],
+    rows: Sequence[ChartRow],
     *,
     title: str,
     rule: float | None = None,
@@ -406,7 +406,7 @@ def unique_labels(labels: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class BarPart:
     """A part of a bar or histogram, from ``start`` to ``end`` along its axis; ``share`` is its height or its size.
 
     ``said`` describes it in words; ``name`` is that of its colour in the legend, if it is in one.
@@ -420,11 +420,11 @@ class Block:
     colour: str = ACCENT
 
 
-def _legend_of(blocks: Iterable[Block]) -> list[tuple[str, dict[str, str | None]]]:
+def _legend_of(blocks: Iterable[BarPart]) -> list[tuple[str, dict[str, str | None]]]:
     return [(name, {"fill": colour}) for name, colour in {one.name: one.colour for one in blocks}.items() if name]
 
 
-def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], title: str | None = None) -> Chart:
+def histogram(blocks: Sequence[BarPart], marks: Sequence[tuple[float, str]], title: str | None = None) -> Chart:
     """Draw shares of the lines by their loss, stacked by colour; ``marks`` name losses, such as the mean.
 
     With a ``title``, the figures are not losses but have this name, and the axis begins at the least of them.
@@ -462,7 +462,7 @@ def histogram(blocks: Sequence[Block], marks: Sequence[tuple[float, str]], title
     return _with_legend(y.start + BELOW + (13 if title is None else 0), parts, _legend_of(blocks))
 
 
-def stacked_bars(bars: Sequence[tuple[str, Sequence[Block]]]) -> Chart:
+def stacked_bars(bars: Sequence[tuple[str, Sequence[BarPart]]]) -> Chart:
     """Draw named bars, each divided into shares of 1."""
     x = Scale(low=0.0, high=1.0, start=2, end=WIDTH - 2)
     parts = []
@@ -548,14 +548,14 @@ def reliability(
     y = Scale(low=low, high=top, start=224, end=24, logarithmic=logarithmic)
     powers = [(10.0**power, _percent_tick(10.0**power)) for power in range(-4, 1) if 10.0**power >= low]
     x_ticks, y_ticks = (powers if logarithmic else scale.ticks(write=_percent_tick) for scale in (x, y))
-    rows = list(points.to_dict())
-    upper = [(x.at(row["x"]), y.at(row["high"])) for row in rows]
-    lower = [(x.at(row["x"]), y.at(row["low"])) for row in reversed(rows)]
-    curve = [(x.at(row["x"]), y.at(row["y"])) for row in rows]
+    rows = points.to_dict()
+    upper, lower, curve = ([(x.at(row["x"]), y.at(row[name])) for row in rows] for name in ("high", "low", "y"))
     diagonal = [(x.at(end), y.at(end)) for end in (low, min(right, top))]
     shapes = [_element("path", d=_path(diagonal), stroke=SOFT, stroke_dasharray=DASHED, fill="none")]
     if rows:
-        shapes.insert(0, _element("path", d=f"{_path([*upper, *lower])}Z", fill=ACCENT, fill_opacity="0.16"))
+        shapes.insert(
+            0, _element("path", d=f"{_path([*upper, *reversed(lower)])}Z", fill=ACCENT, fill_opacity="0.16")
+        )
         shapes.append(_element("path", d=_path(curve), stroke=ACCENT, stroke_width=2.5 if steps else 1, fill="none"))
     parts = [*_axes(x, y, x_ticks, y_ticks, x_title, y_title), _unsaid(*shapes)]
     for row, (at, height) in zip(rows, curve, strict=True):

@@ -25,9 +25,9 @@ from geval_py.reports.charts import (
     LISTED,
     NONE,
     SOFT,
-    Block,
+    BarPart,
     Chart,
-    Row,
+    ChartRow,
     dots,
     figure,
     histogram,
@@ -43,7 +43,7 @@ from geval_py.tables.table import Column, Table, written
 
 if TYPE_CHECKING:
     from geval_py.explaining import cross_validation
-    from geval_py.explaining.calibration import Calibration, Claim
+    from geval_py.explaining.calibration import Calibration
     from geval_py.explaining.comparison import Comparison, System
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.mixing import Mixture
@@ -143,7 +143,20 @@ def quality_panel(report: Report) -> Panel:
         end = f": the best is {figure(best)}" if math.isfinite(best) else ""
         method = f"Of {short(score.name)}, {score.direction} is better{end}."
     rows = [row for row in rows if math.isfinite(row.value)]
-    sentences = [f"{short(score.name)} is {figure(score.value)}.", *_meanings(report)]
+    sentences = [f"{short(score.name)} is {figure(score.value)}."]
+    (low, high), value, measure = interval.ends, score.value, score.metric.measure
+    if low is None or high is None:
+        sentences.append("How far the true score may be is not known: no line differs from another.")
+    else:
+        sentences.append(f"The true score, on endlessly many such lines, is {figure(low)} to {figure(high)} (95 %).")
+        if 0.0 < low <= value <= high < math.inf:  # the score of another set varies, too
+            least, greatest = sorted((measure.best, measure.worst))
+            if measure.in_nats and score.unit == "words":
+                ends = [value * (end / value) ** math.sqrt(2) for end in (low, high)]
+            else:
+                ends = [value + (end - value) * math.sqrt(2) for end in (low, high)]
+            lower, upper = (figure(min(max(end, least), greatest)) for end in ends)
+            sentences.append(f"Another set of as many lines would score {lower} to {upper}.")
     return Panel(
         key="quality",
         question="How good is it, and how sure is that?",
@@ -159,30 +172,11 @@ def quality_panel(report: Report) -> Panel:
 
 def _score_row(
     label: str, value: float, unit: str = "words", interval: Interval | None = None, colour: str = charts.ACCENT
-) -> Row:
+) -> ChartRow:
     """Return the row of a score, with its interval, as perplexities."""
     ends = () if interval is None else interval.ends
     low, high = sorted(as_perplexity(end, unit) for end in ends if end is not None) or (None, None)
-    return Row(label=label, value=as_perplexity(value, unit), low=low, high=high, colour=colour)
-
-
-def _meanings(report: Report) -> Iterator[str]:
-    """Yield what the interval says of the true score, and of the score of another set, which varies, too."""
-    low, high = report.interval.ends
-    if low is None or high is None:
-        yield "How far the true score may be is not known: no line differs from another."
-        return
-    value, measure = report.score.value, report.score.metric.measure
-    yield f"The true score, on endlessly many such lines, is {figure(low)} to {figure(high)} (95 %)."
-    if not 0.0 < low <= value <= high < math.inf:
-        return
-    best, worst = sorted((measure.best, measure.worst))
-    if measure.in_nats and report.score.unit == "words":
-        ends = [value * (end / value) ** math.sqrt(2) for end in (low, high)]
-    else:
-        ends = [value + (end - value) * math.sqrt(2) for end in (low, high)]
-    low, high = (min(max(end, best), worst) for end in ends)
-    yield f"Another set of as many lines would score {figure(low)} to {figure(high)}."
+    return ChartRow(label=label, value=as_perplexity(value, unit), low=low, high=high, colour=colour)
 
 
 def interval_text(interval: Interval) -> str:
@@ -232,7 +226,7 @@ def comparison_panel(report: Report) -> Panel | None:
     )  # fmt: skip
 
 
-def difference_rows(comparison: Comparison) -> list[Row]:
+def difference_rows(comparison: Comparison) -> list[ChartRow]:
     """Return the other systems' scores minus the baseline's, with intervals; NaN where no difference is finite."""
     colours = {True: GOOD, False: BAD, None: SOFT}
     rows = []
@@ -242,7 +236,7 @@ def difference_rows(comparison: Comparison) -> list[Row]:
             value = math.nan if system.difference is None else system.difference
             colour = colours[_is_better(system, comparison)]
             label = comparison.short_names()[system.name]
-            rows.append(Row(label=label, value=value, low=low, high=high, colour=colour))
+            rows.append(ChartRow(label=label, value=value, low=low, high=high, colour=colour))
     return rows
 
 
@@ -353,13 +347,13 @@ def spread_panel(report: Report) -> Panel | None:
 
 def _blocks(
     bins: Iterable[tuple[float, float, int, int]], total: int, what: str, unit: str, *, of_outcomes: bool = False
-) -> list[Block]:
+) -> list[BarPart]:
     """Return the blocks of a histogram, whose codes may be outcomes."""
     blocks = []
     for low, high, code, count in bins:
         name, colour = OUTCOMES[Outcome(code)] if of_outcomes else ("", charts.ACCENT)
         said = f"{low:g} to {high:g}{unit}{', ' if name else ''}{name}: {counted(count, what)}"
-        blocks.append(Block(start=low, end=high, share=count / total, said=said, name=name, colour=colour))
+        blocks.append(BarPart(start=low, end=high, share=count / total, said=said, name=name, colour=colour))
     return blocks
 
 
@@ -376,7 +370,7 @@ def costs_panel(report: Report) -> Panel:
         for one, share, end in zip(shares, parts, accumulate(parts), strict=True):
             name, colour = OUTCOMES[one.outcome]
             said = f"{name}: {percent(share)} of the {what}"
-            blocks.append(Block(start=end - share, end=end, share=share, said=said, name=name, colour=colour))
+            blocks.append(BarPart(start=end - share, end=end, share=share, said=said, name=name, colour=colour))
         bars.append((f"share of the {what}", blocks))
     return Panel(
         key="costs",
@@ -455,14 +449,13 @@ def column_panels(report: Report) -> Iterator[Panel]:
 
 
 def _grouping_panel(report: Report, key: str, question: str, grouping: losses.Grouping, name: str) -> Panel:
-    rows, of_words = report.rows(grouping), grouping.kind == "words"
-    sentence = extremes(report, rows, name, "has" if of_words else "is", " words" if of_words else "")
-    heading = "words" if of_words else name
-    return _rows_panel(report, key, question, rows, heading, sentence, _GROUP_METHODS[grouping.kind])
+    rows, (verb, unit) = report.rows(grouping), ("has", " words") if grouping.kind == "words" else ("is", "")
+    sentence = extremes(report, rows, name, verb, unit)
+    return _rows_panel(report, key, question, rows, unit.strip() or name, sentence, _GROUP_METHODS[grouping.kind])
 
 
 def _rows_panel(
-    report: Report, key: str, question: str, rows: Sequence[Row], heading: str, sentence: str, method: str
+    report: Report, key: str, question: str, rows: Sequence[ChartRow], heading: str, sentence: str, method: str
 ) -> Panel:
     """Return a panel on the figures of groups of lines."""
     documents = report.documents
@@ -483,12 +476,13 @@ def _rows_panel(
     )  # fmt: skip
 
 
-def group_chart(report: Report, rows: Sequence[Row]) -> Chart:
+def group_chart(report: Report, rows: Sequence[ChartRow]) -> Chart:
     """Draw the figures of groups of lines, and that of all lines as a rule."""
-    return dots(rows, title=report.value_name, rule=report.value_of_all, logarithmic=report.of_losses)
+    of_all = exp(report.mean) if report.of_losses else report.score.value
+    return dots(rows, title=report.value_name, rule=of_all, logarithmic=report.of_losses)
 
 
-def extremes(report: Report, rows: Sequence[Row], what: str, verb: str, unit: str) -> str:
+def extremes(report: Report, rows: Sequence[ChartRow], what: str, verb: str, unit: str) -> str:
     """Name the worst and the best group, and say if their intervals overlap."""
     told = [row for row in rows if (row.lines or 0) >= MIN_LINES and math.isfinite(row.value)]
     if len(told) < 2:
@@ -520,7 +514,7 @@ def features_panel(report: Report) -> Panel | None:
     if report.of_losses:
         ends = zip(columns["gain"], columns["gain_low"], columns["gain_high"], strict=True)
         rows = [
-            Row(label=name, value=gain, low=low, high=high, lines=lines, note=note, colour=BAD)
+            ChartRow(label=name, value=gain, low=low, high=high, lines=lines, note=note, colour=BAD)
             for name, (gain, low, high), lines, note in zip(names, ends, counts, notes, strict=True)
         ]
         chart = dots(rows, title="fall of the perplexity", rule=0.0, rule_name="no fall", write=percent)
@@ -537,7 +531,7 @@ def features_panel(report: Report) -> Panel | None:
     else:
         means = columns["score"]
         rows = [
-            Row(label=name, value=mean, lines=lines, note=note, colour=BAD)
+            ChartRow(label=name, value=mean, lines=lines, note=note, colour=BAD)
             for name, mean, lines, note in zip(names, means, counts, notes, strict=True)
         ]
         chart = dots(rows, title=report.value_name, rule=report.mean)
@@ -604,7 +598,12 @@ def words_panel(calibration: Calibration) -> Panel | None:
     part = calibration.words
     if part is None:
         return None
-    claim = claim_sentence(calibration.claim)
+    claim, told = calibration.claim, ""
+    if claim.lines:
+        how = "it is too sure of itself" if claim.gap > 0 else "it is less sure than it could be"
+        verdict = f": {how}." if claim.is_significant else ", which may be chance."
+        promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
+        told = f"{promise}; it gets {figure(claim.perplexity)}{verdict}"
     points, sets = calibration.sets_of_guesses or calibration.sets, ""
     if points is not None:
         held = ", ".join(
@@ -615,8 +614,8 @@ def words_panel(calibration: Calibration) -> Panel | None:
     return Panel(
         key="honest",
         question="Are the probabilities honest?",
-        sentence=f"{_claimed_and_true(part, 'Listed words')} {claim}",
-        finding=claim if calibration.claim.is_significant else "",
+        sentence=f"{_claimed_and_true(part, 'Listed words')} {told}",
+        finding=told if claim.is_significant else "",
         chart=reliability(
             part.bins, logarithmic=True, x_title="probability given to a listed word", y_title="share right"
         ),
@@ -669,17 +668,6 @@ def _if_honest(part: Reliability) -> str:
     return (
         ", as honest ones would be" if part.is_honest else f" (honest: {percent(part.low)} to {percent(part.high)})"
     )
-
-
-def claim_sentence(claim: Claim) -> str:
-    """Compare the perplexity that an output's probabilities promise with its real one; "" if nothing is finite."""
-    if not claim.lines:
-        return ""
-    promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
-    if not claim.is_significant:
-        return f"{promise}; it gets {figure(claim.perplexity)}, which may be chance."
-    how = "it is too sure of itself" if claim.gap > 0 else "it is less sure than it could be"
-    return f"{promise}; it gets {figure(claim.perplexity)}: {how}."
 
 
 def _points_table(name: str, points: Points) -> Table:
@@ -737,10 +725,10 @@ def help_panel(report: Report) -> Panel | None:
     )  # fmt: skip
 
 
-def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[Row]:
+def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[ChartRow]:
     """Return the present perplexity and the held-out perplexity of each change; surely better ones are green."""
     scores: dict[tuple[str, ...], float] = {(): tuning.score}
-    rows = [Row(label="as it is", value=as_perplexity(tuning.score, tuning.unit), colour=SOFT)]
+    rows = [ChartRow(label="as it is", value=as_perplexity(tuning.score, tuning.unit), colour=SOFT)]
     for trial in tuning.trials:
         base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
         scores[trial.names] = trial.score
@@ -753,14 +741,14 @@ def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[Row]:
     return rows
 
 
-def change_row(label: str, value: float, base: float, change: cross_validation.Change, taken: bool) -> Row:
+def change_row(label: str, value: float, base: float, change: cross_validation.Change, taken: bool) -> ChartRow:
     """Return the row of a change from the perplexity ``base``; its interval is that of the change, applied to it.
 
     The note names what decided: the interval or, if that holds 0, the p-value, which sees smaller gains.
     """
     note = "surely better" if change.high < 0.0 else f"better by p {p_text(change.p_value)}: take it"
     is_bounded = math.isfinite(change.low) and math.isfinite(change.high)
-    return Row(
+    return ChartRow(
         label=label,
         value=value,
         low=base * exp(change.low) if is_bounded else None,
@@ -808,7 +796,7 @@ def luck_chart(luck: Luck, interval: Interval, score: float) -> Chart:
     mean = as_perplexity(luck.mean, unit)
     rows = [
         _score_row("true score", score, unit, interval),
-        Row(label="other seeds", value=mean, low=low, high=high, points=points, colour=SOFT),
+        ChartRow(label="other seeds", value=mean, low=low, high=high, points=points, colour=SOFT),
     ]
     rule = as_perplexity(score, unit)
     return dots(rows, title="perplexity", rule=rule, rule_name="this output", logarithmic=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geval_py.errors import UsageError
 from geval_py.explaining import derived, losses, reliability
 from geval_py.explaining.calibration import Calibration, calibration_of, calibration_schemes
 from geval_py.explaining.comparison import Comparison, compare
@@ -27,12 +26,11 @@ from geval_py.reading import config, splits
 from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import ItemColumns, ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
-from geval_py.reports.charts import Row
+from geval_py.reports.charts import ChartRow
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.tables.escapes import short
-from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Array
@@ -93,11 +91,6 @@ class Report:
         """The mean of the finite losses or scores; NaN without any."""
         return float(self.finite.mean()) if len(self.finite) else math.nan
 
-    @property
-    def value_of_all(self) -> float:
-        """The figure of all lines, as those of groups: the perplexity of the finite lines, or the score."""
-        return exp(self.mean) if self.of_losses else self.score.value
-
     @cached_property
     def items(self) -> ItemColumns:
         """The texts of the scored lines; those of distributions over words as the metric's flags leave them."""
@@ -144,7 +137,7 @@ class Report:
         """What became of each line of a metric with losses."""
         return losses.outcomes_of(self.items)
 
-    def rows(self, grouping: losses.Grouping) -> list[Row]:
+    def rows(self, grouping: losses.Grouping) -> list[ChartRow]:
         """Return the figures of groups of lines with their 95 % intervals, by documents if a group has several.
 
         Lines with an infinite loss are counted, but left out of a perplexity. Figures are NaN where they are not
@@ -173,7 +166,7 @@ class Report:
                     metric = self.score.metric
                     span = interval(metric, statistics, samples=SAMPLES, documents=of_line)
                     low, high = span.ends
-            rows.append(Row(label=label, value=value, low=low, high=high, lines=int(here.sum())))
+            rows.append(ChartRow(label=label, value=value, low=low, high=high, lines=int(here.sum())))
         return rows
 
     @cached_property
@@ -307,11 +300,3 @@ def means_of_documents(documents: Documents | None, line_losses: Array) -> tuple
     sizes, rng = np.bincount(kept.of_line), np.random.default_rng(config.DEFAULT_SEED)
     dealt = [np.bincount(kept.of_line, rng.permutation(values)) / sizes for _ in range(SHUFFLES)]
     return np.bincount(kept.of_line, values) / sizes, np.concatenate(dealt)
-
-
-def check_log_losses(report: Report) -> None:
-    """Raise UsageError for a metric that is not made from log losses of words."""
-    if not report.of_losses:
-        name = visible(report.score.metric.name)
-        message = f"this needs log losses of words, which {name} does not have; choose another metric"
-        raise UsageError(message=message, arguments=("metrics",))

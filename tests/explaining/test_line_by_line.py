@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from geval_py.explaining.line_by_line import Line, LineListing
+from geval_py.explaining.line_by_line import LineListing, ScoredLine
 from geval_py.reading.items import ScoredItem
 
 
 def lines(*items, score=1.0):
-    return [Line(n, score, 0.5, ScoredItem(*item)) for n, item in enumerate(items, 1)]
+    return [ScoredLine(n, score, 0.5, ScoredItem(*item)) for n, item in enumerate(items, 1)]
 
 
 def table(lines, for_terminal=False):

@@ -11,8 +11,8 @@ from geval_py.explaining.reliability import Points
 from geval_py.reports.charts import (
     ACCENT,
     BAD,
-    Block,
-    Row,
+    BarPart,
+    ChartRow,
     Scale,
     dots,
     figure,
@@ -142,10 +142,10 @@ def circles(chart):
 @pytest.mark.parametrize(
     ("row", "colour", "has_interval"),
     [
-        (Row(label="a", value=1.0, low=0.5, high=2.0), ACCENT, True),
-        (Row(label="a", value=1.0, low=0.5, high=math.inf, colour="#123456"), "#123456", False),
-        (Row(label="a", value=math.inf), None, False),
-        (Row(label="a", value=1.0, low=None, high=2.0), ACCENT, False),
+        (ChartRow(label="a", value=1.0, low=0.5, high=2.0), ACCENT, True),
+        (ChartRow(label="a", value=1.0, low=0.5, high=math.inf, colour="#123456"), "#123456", False),
+        (ChartRow(label="a", value=math.inf), None, False),
+        (ChartRow(label="a", value=1.0, low=None, high=2.0), ACCENT, False),
     ],
 )
 def test_what_is_infinite_is_not_drawn(row, colour, has_interval):
@@ -156,7 +156,9 @@ def test_what_is_infinite_is_not_drawn(row, colour, has_interval):
 
 def test_a_mark_lies_at_its_value():
     """Ticks and marks use one scale: the middle of the interval from 10 to 1,000 is 100."""
-    rows = [Row(label="a", value=value, low=10.0, high=1000.0, note="x", lines=30) for value in (10.0, 100.0, 1000.0)]
+    rows = [
+        ChartRow(label="a", value=value, low=10.0, high=1000.0, note="x", lines=30) for value in (10.0, 100.0, 1000.0)
+    ]
     chart = dots(rows, title="perplexity", logarithmic=True)
     assert [circle["said"] for circle in circles(chart)] == ["a: 10.0, x", "a: 100, x", "a: 1,000, x"]
     left, middle, right = (float(circle["cx"]) for circle in circles(chart))
@@ -173,16 +175,16 @@ def test_a_mark_lies_at_its_value():
     ("share", "last"), [(0.0, 1.0), (0.2, 0.2), (0.21, 0.3), (1.0, 1.0), (0.004, 0.004), (0.0041, 0.006)]
 )
 def test_the_highest_bar_is_below_the_last_tick(share, last):
-    blocks = [Block(start=0.0, end=1.0, share=share, name="a", colour="#123456", said="bar")]
+    blocks = [BarPart(start=0.0, end=1.0, share=share, name="a", colour="#123456", said="bar")]
     chart = histogram(blocks, [])
     height = float(re.search(r'<rect [^>]*height="([\d.]+)"[^>]*>', chart.svg)[1])
     assert height == pytest.approx(190 * share / last, abs=0.11)
 
 
 def test_all_stays_inside_of_a_chart():
-    rows = [Row(label="a" * 40, value=1.0, low=1e-9, high=1e9, lines=3, points=(1e-12, 1e12))] * 3
+    rows = [ChartRow(label="a" * 40, value=1.0, low=1e-9, high=1e9, lines=3, points=(1e-12, 1e12))] * 3
     points = [(1e-9, 5.0), (1e9, -5.0)]
-    blocks = [Block(start=0.0, end=1.0, share=1.0, name="a", said="x")]
+    blocks = [BarPart(start=0.0, end=1.0, share=1.0, name="a", said="x")]
     for chart in (
         dots(rows, title="x", rule=1e20, logarithmic=True),
         dots(rows, title="x", write=percent),
@@ -194,7 +196,7 @@ def test_all_stays_inside_of_a_chart():
 
 
 def test_a_chart_is_saved_and_shown(tmp_path):
-    chart = dots([Row(label="<b>", value=1.0, note="a & b")], title="x")
+    chart = dots([ChartRow(label="<b>", value=1.0, note="a & b")], title="x")
     chart.save(tmp_path / "chart.svg")
     tree = ElementTree.parse(tmp_path / "chart.svg").getroot()
     assert [text.text for text in tree.iter("{http://www.w3.org/2000/svg}title")] == ["<b>: 1.00, a & b"]
@@ -213,7 +215,7 @@ def test_many_points_are_merged_and_the_best_are_steps():
 
 
 def test_colours_follow_the_page_or_are_the_files_own():
-    chart = dots([Row(label='="var(--ink)"', value=1.0)], title="x")
+    chart = dots([ChartRow(label='="var(--ink)"', value=1.0)], title="x")
     assert 'fill="var(--accent)"' in chart.element("x")
     assert 'fill="var(--' not in chart.svg
     assert 'fill="#1c5fb0"' in chart.svg
@@ -226,5 +228,5 @@ def test_labels_of_a_sweep_are_whole_or_distinct():
     longer = [f"{name},dropout=0.5" for name in names]
     assert len(set(unique_labels(longer))) == len(longer)
     assert unique_labels(["same", "same"]) == ["same", "same 2"]
-    chart = dots([Row(label=name, value=1.0) for name in names], title="x")
+    chart = dots([ChartRow(label=name, value=1.0) for name in names], title="x")
     assert ">ela,lr=0.001,seed=2<" in "".join(chart.parts)

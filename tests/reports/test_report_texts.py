@@ -11,7 +11,7 @@ from geval_py import evaluate
 from geval_py.authoring.validate import perfect_line
 from geval_py.explaining.significance import MIN_LINES, Interval
 from geval_py.reports import panels
-from geval_py.reports.charts import GOOD, SOFT, Row
+from geval_py.reports.charts import GOOD, SOFT, ChartRow
 from geval_py.reports.page import charts, page
 from geval_py.reports.report import Report
 from geval_py.scoring.metrics import METRICS
@@ -198,7 +198,8 @@ EXTREMES = {
 @pytest.mark.parametrize(("direction", "words", "groups", "sentence"), EXTREMES.values(), ids=EXTREMES)
 def test_the_worst_and_the_best_group(direction, words, groups, sentence):
     rows = [
-        Row(label=label, lines=lines, value=value, low=low, high=high) for label, lines, value, low, high in groups
+        ChartRow(label=label, lines=lines, value=value, low=low, high=high)
+        for label, lines, value, low, high in groups
     ]
     score = SimpleNamespace(direction=direction or "higher")
     report = SimpleNamespace(of_losses=direction is None, value_name="M", score=score)

@@ -18,7 +18,7 @@ from typing import Any
 from geval_py.board.site import rendering
 from geval_py.board.site.view import OutputView, SubmissionView
 from geval_py.board.submission import Standings
-from geval_py.reports.charts import WIDTH, Chart, Row, Scale, Tick, dots, scale_of, scatter
+from geval_py.reports.charts import WIDTH, Chart, ChartRow, Scale, Tick, dots, scale_of, scatter
 
 MAX_RECORDS = 200
 MAX_PARAMETERS = 24
@@ -186,7 +186,9 @@ def parameter_charts(outputs: Sequence[DisclosedOutput], standings: Standings) -
             charts.append((name, scatter(numbers, x_title=name, y_title=standings.metric)))
             continue
         rows = [
-            Row(label=value, value=math.nan, points=tuple(score for other, score in points[name] if other == value))
+            ChartRow(
+                label=value, value=math.nan, points=tuple(score for other, score in points[name] if other == value)
+            )
             for value, _ in values.most_common(MAX_CATEGORIES)
         ]
         charts.append((name, dots(rows, title=standings.metric, logarithmic=None)))
