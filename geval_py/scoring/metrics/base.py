@@ -238,32 +238,27 @@ def exp(exponent: Number) -> Number:
 
 def log_loss(totals: Sequence[Number], lines: Number) -> Number:
     """Mean loss in nats."""
-    loss, *_ = totals
-    return loss / lines
+    return totals[0] / lines
 
 
 def likelihood(totals: Sequence[Number], lines: Number) -> Number:
     """Geometric mean of the probabilities."""
-    loss, *_ = totals
-    return exp(-loss / lines)
+    return exp(-totals[0] / lines)
 
 
 def perplexity(totals: Sequence[Number], lines: Number) -> Number:
     """Inverse of the likelihood: how many equally likely words the model hesitates between."""
-    loss, *_ = totals
-    return exp(loss / lines)
+    return exp(totals[0] / lines)
 
 
 def cross_entropy(totals: Sequence[Number], lines: Number) -> Number:
     """Mean loss in bits."""
-    loss, *_ = totals
-    return loss / lines / math.log(2)
+    return totals[0] / lines / math.log(2)
 
 
 def accuracy(totals: Sequence[Number], lines: Number) -> Number:
     """Share of hits, where a loss of 1 is a miss."""
-    (misses,) = totals
-    return (lines - misses) / lines
+    return (lines - totals[0]) / lines
 
 
 LOG_LOSS = Measure(unit="nats", direction="lower", best=0.0, worst=math.inf, formula=log_loss)
@@ -276,8 +271,7 @@ ACCURACY = Measure(unit="share", direction="higher", best=1.0, worst=0.0, formul
 def first_total(totals: Sequence[Number], lines: Number) -> Number:
     """Return the only total: the corpus-level score."""
     del lines
-    (score,) = totals
-    return score
+    return totals[0]
 
 
 @dataclass(frozen=True, slots=True)

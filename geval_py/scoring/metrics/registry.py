@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.scoring.metrics import classes, distributions, exact, labels, rectangles, regression, spans, tags
@@ -36,12 +36,27 @@ from geval_py.tables.numbers import shortest
 
 _DISTANCES, _SCIPY = ("rapidfuzz.distance",), ("scipy",)  # scipy.optimize takes longer to import
 
-_Words = partial(Metric, needs_vocabulary=True, column=RowColumn(exact.word_loss, beside="out_of_vocabulary"))
-_Entries = partial(Metric, is_of_words=False, has_entries=True, parse=distributions.entries_of)
-_Labels = partial(_Entries, has_classes=True, labels="one")
-_Metric = partial(Metric, is_of_words=False)
-_Tokens = partial(_Metric, is_tokenised=True)
-_Numbers = partial(_Metric, parse=number_of)
+
+def _metric(
+    name: str,
+    row: Callable[..., Any],
+    measure: Measure,
+    summary: str,
+    *,
+    beside: Literal["details", "classes", "out_of_vocabulary"] | None = None,
+    is_of_words: bool = False,
+    **more: Any,
+) -> Metric:
+    """Make a metric of what a function computes line by line."""
+    column = RowColumn(row, len(measure.columns), beside, inputs=() if more.get("needs_input") else None)
+    return Metric(name, column, measure, summary, is_of_words=is_of_words, **more)
+
+
+_words = partial(_metric, row=exact.word_loss, beside="out_of_vocabulary", is_of_words=True, needs_vocabulary=True)
+_entries = partial(_metric, has_entries=True, parse=distributions.entries_of)
+_labels = partial(_entries, has_classes=True, labels="one")
+_tokens = partial(_metric, is_tokenised=True)
+_numbers = partial(_metric, parse=number_of)
 
 
 def _higher(
@@ -61,8 +76,7 @@ def _corpus_level(score: CorpusScore, *columns: str, **more: Any) -> Measure:
 
 
 def _mean(totals: Sequence[Any], lines: Any) -> Any:
-    (total,) = totals
-    return total / lines
+    return totals[0] / lines
 
 
 def _rest(totals: Sequence[Any], lines: Any) -> Any:
@@ -70,8 +84,7 @@ def _rest(totals: Sequence[Any], lines: Any) -> Any:
 
 
 def _mean_gap(totals: Sequence[Any], lines: Any) -> Any:
-    first, *others = map(abs, totals)
-    return sum(others, start=first) / lines
+    return sum(map(abs, totals)) / lines
 
 
 _COUNTS = ("right", "expected", "given")
@@ -93,64 +106,64 @@ def _probabilistic(beta: float) -> Measure:
 Family: TypeAlias = tuple[Callable[[Any, str], Metric], "range | float"]
 _COUNTABLE, _BITS = range(1, 1_000_000_000), range(MIN_BITS, MAX_BITS + 1)
 FAMILIES: dict[str, Family] = {
-    "Hit@": (lambda first, name: _Entries(
-        name, RowColumn(Partial(distributions.miss_of_first, (first,))), ACCURACY,
+    "Hit@": (lambda first, name: _entries(
+        name, Partial(distributions.miss_of_first, (first,)), ACCURACY,
         "share of lines whose answer is among the first guesses"), _COUNTABLE),
-    "KeystrokesSaved@": (lambda first, name: _Entries(
-        name, RowColumn(Partial(distributions.keystrokes, (first,)), 2),
+    "KeystrokesSaved@": (lambda first, name: _entries(
+        name, Partial(distributions.keystrokes, (first,)),
         _higher(Elementwise(classes.share), "saved", "characters"),
         "share of characters that need not be typed"), _COUNTABLE),
-    "CrossEntropyToNormsHashed": (lambda bits, name: _Entries(
-        name, RowColumn(Partial(distributions.norm_cross_entropy, (bits,))), CROSS_ENTROPY,
+    "CrossEntropyToNormsHashed": (lambda bits, name: _entries(
+        name, Partial(distributions.norm_cross_entropy, (bits,)), CROSS_ENTROPY,
         "mean loss of all answers, by their shares", answers="shares"), _BITS),
-    "KullbackLeiblerHashed": (lambda bits, name: _Entries(
-        name, RowColumn(Partial(distributions.norm_divergence, (bits,))), CROSS_ENTROPY,
+    "KullbackLeiblerHashed": (lambda bits, name: _entries(
+        name, Partial(distributions.norm_divergence, (bits,)), CROSS_ENTROPY,
         "mean divergence from the shares of all answers", answers="shares"), _BITS),
-    "CalibrationError": (lambda bins, name: _Labels(
-        name, RowColumn(Partial(distributions.confidence_gap, (bins,)), bins),
+    "CalibrationError": (lambda bins, name: _labels(
+        name, Partial(distributions.confidence_gap, (bins,)),
         _lower(_mean_gap, *(f"gap_{place}" for place in range(1, bins + 1)), unit="probability", worst=1.0),
         "distance of the best guess's probability from the share of hits"), range(1, 101)),
-    "F": (lambda beta, name: _Metric(
-        name, RowColumn(classes.detection, 3), _f_measure(beta), "F-score of the class 1",
+    "F": (lambda beta, name: _metric(
+        name, classes.detection, _f_measure(beta), "F-score of the class 1",
         parse=classes.is_given), 0.0),
-    "Macro-F": (lambda beta, name: _Metric(
-        name, RowColumn(classes.classes, beside="details"), _corpus_level(Partial(classes.macro_f, (beta,)), "hit"),
-        "mean of the F-scores of the expected classes", has_classes=True, labels="one"), 0.0),
-    "MultiLabel-F": (lambda beta, name: _Tokens(
-        name, RowColumn(labels.label_counts, 3), _f_measure(beta), "F-score of the labels of all lines",
+    "Macro-F": (lambda beta, name: _metric(
+        name, classes.classes, _corpus_level(Partial(classes.macro_f, (beta,)), "hit"),
+        "mean of the F-scores of the expected classes", has_classes=True, labels="one", beside="details"), 0.0),
+    "MultiLabel-F": (lambda beta, name: _tokens(
+        name, labels.label_counts, _f_measure(beta), "F-score of the labels of all lines",
         labels="several"), 0.0),
-    "Mean/MultiLabel-F": (lambda beta, name: _Tokens(
-        name, RowColumn(Partial(labels.label_f, (beta,))), _higher(_mean, "score"),
+    "Mean/MultiLabel-F": (lambda beta, name: _tokens(
+        name, Partial(labels.label_f, (beta,)), _higher(_mean, "score"),
         "mean of the F-scores of each line's labels", labels="several"), 0.0),
-    "Probabilistic-MultiLabel-F": (lambda beta, name: _Tokens(
-        name, RowColumn(labels.probable_counts, 2, beside="details"), _probabilistic(beta),
+    "Probabilistic-MultiLabel-F": (lambda beta, name: _tokens(
+        name, labels.probable_counts, _probabilistic(beta),
         "the same of labels with probabilities: calibration and recall", needs=_SCIPY, labels="several",
-        has_curve=True), 0.0),
-    "NDCG@": (lambda first, name: _Metric(
-        name, RowColumn(Partial(labels.discounted_gain, (first,))), _higher(_mean, "gain"),
+        has_curve=True, beside="details"), 0.0),
+    "NDCG@": (lambda first, name: _metric(
+        name, Partial(labels.discounted_gain, (first,)), _higher(_mean, "gain"),
         "mean discounted gain of the first items", answers="all"), _COUNTABLE),
-    "Soft-F": (lambda beta, name: _Metric(
-        name, RowColumn(spans.soft_counts, 3), _f_measure(beta),
+    "Soft-F": (lambda beta, name: _metric(
+        name, spans.soft_counts, _f_measure(beta),
         "F-score of annotations, as far as their positions agree", needs=_SCIPY, parse=spans.given_annotations,
         has_free_input=True), 0.0),
-    "Probabilistic-Soft-F": (lambda beta, name: _Tokens(
-        name, RowColumn(spans.probable_soft_counts, 2, beside="details"), _probabilistic(beta),
+    "Probabilistic-Soft-F": (lambda beta, name: _tokens(
+        name, spans.probable_soft_counts, _probabilistic(beta),
         "the same of annotations with probabilities: calibration and recall", needs=_SCIPY,
-        parse=spans.given_annotations, has_free_input=True, has_curve=True), 0.0),
-    "FLC-F": (lambda beta, name: _Metric(
-        name, RowColumn(spans.fragment_counts, 4),
+        parse=spans.given_annotations, has_free_input=True, has_curve=True, beside="details"), 0.0),
+    "FLC-F": (lambda beta, name: _metric(
+        name, spans.fragment_counts,
         _higher(Elementwise(Partial(spans.fragment_f, (beta,))), "expected_covered", "given_covered", *_COUNTS[1:]),
         "F-score of annotations, by how much of each the others cover", parse=spans.given_annotations), 0.0),
-    "Soft2D-F": (lambda beta, name: _Metric(
-        name, RowColumn(Partial(rectangles.soft_2d_f, (beta,))), _higher(_mean, "score"),
+    "Soft2D-F": (lambda beta, name: _metric(
+        name, Partial(rectangles.soft_2d_f, (beta,)), _higher(_mean, "score"),
         "mean of the F-scores of the area of each line's rectangles", parse=rectangles.given_rectangles,
         has_free_input=True), 0.0),
-    "Probabilistic-Soft2D-F": (lambda beta, name: _Tokens(
-        name, RowColumn(rectangles.probable_soft_2d_counts, 2, beside="details"), _probabilistic(beta),
+    "Probabilistic-Soft2D-F": (lambda beta, name: _tokens(
+        name, rectangles.probable_soft_2d_counts, _probabilistic(beta),
         "F-score of rectangles with probabilities: calibration and recall", needs=_SCIPY,
-        parse=rectangles.given_rectangles, has_curve=True), 0.0),
-    "Improvement@": (lambda threshold, name: _Numbers(
-        name, RowColumn(regression.numbers_of, 2),
+        parse=rectangles.given_rectangles, has_curve=True, beside="details"), 0.0),
+    "Improvement@": (lambda threshold, name: _numbers(
+        name, regression.numbers_of,
         _corpus_level(Partial(regression.improvement, (threshold,)), "expected", "output", unit="answers' unit",
                       best=inf, worst=-inf),
         "mean answer of the lines that the output selects, less that of all lines"), -inf),
@@ -193,64 +206,64 @@ def _one(name: str, number: int | None = None) -> Metric:
 
 def _of_sacrebleu(name: str, summary: str, *columns: str) -> Metric:
     score = Elementwise(Partial(texts.sacre_score, (name,)))
-    is_rate = name == "TER"
-    measure = (
-        _lower(score, *columns, unit="percent") if is_rate else _higher(score, *columns, unit="points", best=100.0)
-    )
-    return _Metric(name, texts.SacreColumn(name), measure, summary, answers="any", needs=("sacrebleu",),
-                   signature=Partial(texts.sacre_signature, (name,)))  # fmt: skip
+    if name == "TER":
+        measure = _lower(score, *columns, unit="percent")
+    else:
+        measure = _higher(score, *columns, unit="points", best=100.0)
+    return Metric(name, texts.SacreColumn(name), measure, summary, is_of_words=False, answers="any",
+                  needs=("sacrebleu",), signature=Partial(texts.sacre_signature, (name,)))  # fmt: skip
 
 
 _BLEU_COUNTS = (*(f"right_{n}" for n in range(1, 5)), "reference_words", *(f"all_{n}" for n in range(1, 5)))
 _SACRE_COUNTS = ("references", "words", "reference_words", *_BLEU_COUNTS[:4], *_BLEU_COUNTS[5:])
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
-_WORD_EDITS = partial(_Tokens, column=RowColumn(texts.word_errors, 2), needs=_DISTANCES)
-_CHARACTER_EDITS = partial(_Tokens, column=RowColumn(texts.character_errors, 2), needs=_DISTANCES)
-_WORD_RATES = partial(_Tokens, column=RowColumn(texts.word_error_rate), needs=_DISTANCES)
-_CHARACTER_RATES = partial(_Tokens, column=RowColumn(texts.character_error_rate), needs=_DISTANCES)
+_WORD_EDITS = partial(_tokens, row=texts.word_errors, needs=_DISTANCES)
+_CHARACTER_EDITS = partial(_tokens, row=texts.character_errors, needs=_DISTANCES)
+_WORD_RATES = partial(_tokens, row=texts.word_error_rate, needs=_DISTANCES)
+_CHARACTER_RATES = partial(_tokens, row=texts.character_error_rate, needs=_DISTANCES)
 _ERRORS, _RIGHT = Elementwise(texts.errors), Elementwise(texts.right)
 _PER_WORD, _PER_CHARACTER = "per word", "per character"
 _ROOT = Elementwise(regression.root_mean)
-_INTERVALS = partial(_Numbers, perfect=regression.lower_bound)
+_intervals = partial(_numbers, perfect=regression.lower_bound)
 
 _ON_EXACT_WORDS = "the same, on exact words and a vocabulary"
 _EXACT_METRICS = (
-    _Words(name="Likelihood", measure=LIKELIHOOD, summary=f"{_ON_EXACT_WORDS}; or of a class"),
-    _Words(name="LogLoss", measure=LOG_LOSS, summary=f"{_ON_EXACT_WORDS}; or of a class"),
-    _Words(name="Perplexity", measure=PERPLEXITY, summary=_ON_EXACT_WORDS),
-    _Words(name="CrossEntropy", measure=CROSS_ENTROPY, summary=_ON_EXACT_WORDS),
-    _Numbers("MacroAvg/Likelihood", RowColumn(exact.binary_loss, beside="classes"), LIKELIHOOD,
-             "mean of the likelihoods of the expected classes"),
-    _Metric("Accuracy", RowColumn(exact.miss), ACCURACY, "share of lines whose best guess is right", labels="one"),
+    _words(name="Likelihood", measure=LIKELIHOOD, summary=f"{_ON_EXACT_WORDS}; or of a class"),
+    _words(name="LogLoss", measure=LOG_LOSS, summary=f"{_ON_EXACT_WORDS}; or of a class"),
+    _words(name="Perplexity", measure=PERPLEXITY, summary=_ON_EXACT_WORDS),
+    _words(name="CrossEntropy", measure=CROSS_ENTROPY, summary=_ON_EXACT_WORDS),
+    _numbers("MacroAvg/Likelihood", exact.binary_loss, LIKELIHOOD,
+             "mean of the likelihoods of the expected classes", beside="classes"),
+    _metric("Accuracy", exact.miss, ACCURACY, "share of lines whose best guess is right", labels="one"),
 )  # fmt: skip
 _DISTRIBUTION_METRICS = (
     _one("Hit@3"),
-    _Entries("MRR", RowColumn(distributions.reciprocal_rank), _higher(_mean, "reciprocal_rank"),
+    _entries("MRR", distributions.reciprocal_rank, _higher(_mean, "reciprocal_rank"),
              "mean reciprocal rank of the answer"),
     _one("KeystrokesSaved@3"),
-    _Entries("ChoiceAccuracy", RowColumn(distributions.choice_miss, inputs=()), ACCURACY,
+    _entries("ChoiceAccuracy", distributions.choice_miss, ACCURACY,
              "share of lines whose likeliest option is right", needs_input=True, labels="one"),
-    _Entries("ChoiceLogLoss", RowColumn(distributions.choice_loss, inputs=()), LOG_LOSS,
+    _entries("ChoiceLogLoss", distributions.choice_loss, LOG_LOSS,
              "mean loss of the right option, among the options", needs_input=True),
     _one("CrossEntropyToNormsHashed", DEFAULT_BITS),
     _one("KullbackLeiblerHashed", DEFAULT_BITS),
-    _Entries("RankCorrelation", RowColumn(distributions.rank_correlation, 2),
+    _entries("RankCorrelation", distributions.rank_correlation,
              _higher(Elementwise(distributions.mean_correlation), "correlation", "ranked", unit="correlation",
                      worst=-1.0),
              "mean rank correlation with the shares of a line's answers", answers="shares"),
-    _Labels("BrierScore", RowColumn(distributions.brier_score),
+    _labels("BrierScore", distributions.brier_score,
             _lower(_mean, "squared_distance", unit="squared probability", worst=2.0),
             "mean squared distance of all labels' probabilities", needs_vocabulary=True),
     _one("CalibrationError", 10),
-    _Entries("LogSkillScore", RowColumn(distributions.relative_loss, 2, inputs=()),
+    _entries("LogSkillScore", distributions.relative_loss,
              _higher(Elementwise(distributions.skill), "loss", "baseline_loss", worst=-inf),
              "share of a baseline's loss that is avoided", needs_input=True),
 )  # fmt: skip
 _TEXT_METRICS = (
-    _Tokens("BLEU", RowColumn(texts.bleu_row, 9), _higher(Elementwise(texts.bleu), *_BLEU_COUNTS),
+    _tokens("BLEU", texts.bleu_row, _higher(Elementwise(texts.bleu), *_BLEU_COUNTS),
             "precision of n-grams, as GEval has it", answers="any"),
-    _Tokens("GLEU", RowColumn(texts.gleu_row, 2), _higher(Elementwise(classes.share), "right", "all"),
+    _tokens("GLEU", texts.gleu_row, _higher(Elementwise(classes.share), "right", "all"),
             "share of n-grams that are right", answers="any"),
     _of_sacrebleu("SacreBLEU", "sacreBLEU's BLEU, with its tokens and smoothing", *_SACRE_COUNTS),
     _of_sacrebleu("chrF", "sacreBLEU's F-score of character n-grams", "references", *_CHARACTERS),
@@ -268,71 +281,71 @@ _TEXT_METRICS = (
                      measure=_lower(_mean, "rate", unit=_PER_CHARACTER)),
     _WORD_RATES(name="Mean/WAR", summary="mean of the lines' WAR", measure=_higher(_rest, "rate", worst=-inf)),
     _CHARACTER_RATES(name="Mean/CAR", summary="mean of the lines' CAR", measure=_higher(_rest, "rate", worst=-inf)),
-    _Tokens("CharMatch", RowColumn(texts.corrections, 3, inputs=()), _f_measure(0.5),
+    _tokens("CharMatch", texts.corrections, _f_measure(0.5),
             "F0.5 of the corrections of the input", needs=_DISTANCES, needs_input=True),
     _one("F1"),
     _one("Macro-F1"),
-    _Metric("NMI", RowColumn(classes.clusters, beside="details"),
+    _metric("NMI", classes.clusters,
             _corpus_level(classes.mutual_information, "equal"),
-            "normalised mutual information of the classes expected and given"),
+            "normalised mutual information of the classes expected and given", beside="details"),
     _one("MultiLabel-F1"),
     _one("Mean/MultiLabel-F1"),
     _one("Probabilistic-MultiLabel-F1"),
-    _Metric("MultiLabel-LogLoss", RowColumn(labels.label_loss), LOG_LOSS, "mean loss of a line's labels",
+    _metric("MultiLabel-LogLoss", labels.label_loss, LOG_LOSS, "mean loss of a line's labels",
             labels="several"),
-    _Metric("MultiLabel-Likelihood", RowColumn(labels.label_loss), LIKELIHOOD,
+    _metric("MultiLabel-Likelihood", labels.label_loss, LIKELIHOOD,
             "geometric mean of the probabilities of the lines' labels", labels="several"),
-    _Numbers("RMSE", RowColumn(regression.squared_error), _lower(_ROOT, "squared_error", unit="answers' unit"),
+    _numbers("RMSE", regression.squared_error, _lower(_ROOT, "squared_error", unit="answers' unit"),
              "root of the mean squared error"),
-    _Numbers("MSE", RowColumn(regression.squared_error), _lower(_mean, "squared_error", unit="its square"),
+    _numbers("MSE", regression.squared_error, _lower(_mean, "squared_error", unit="its square"),
              "mean squared error"),
-    _Numbers("MAE", RowColumn(regression.absolute_error), _lower(_mean, "error", unit="answers' unit"),
+    _numbers("MAE", regression.absolute_error, _lower(_mean, "error", unit="answers' unit"),
              "mean absolute error"),
-    _Numbers("SMAPE", RowColumn(regression.relative_error),
+    _numbers("SMAPE", regression.relative_error,
              _lower(regression.percent, "error", unit="percent", worst=100.0),
              "mean absolute error, by the sizes of both numbers"),
-    _Numbers("Pearson", RowColumn(regression.numbers_of, 2),
+    _numbers("Pearson", regression.numbers_of,
              _corpus_level(Partial(regression.correlation, (None,)), "expected", "output", unit="correlation",
                            worst=-1.0),
              "correlation of the numbers"),
-    _Numbers("Spearman", RowColumn(regression.numbers_of, 2),
+    _numbers("Spearman", regression.numbers_of,
              _corpus_level(Partial(regression.correlation, (regression.ranks,)), "expected", "output",
                            unit="correlation", worst=-1.0),
              "correlation of their ranks"),
-    _Metric("Haversine", RowColumn(regression.haversine), _lower(_mean, "distance", unit="kilometres"),
+    _metric("Haversine", regression.haversine, _lower(_mean, "distance", unit="kilometres"),
             "mean distance of points on Earth", parse=regression.read_point),
-    _Metric("MAP", RowColumn(labels.average_precision), _higher(_mean, "precision"), "mean average precision",
+    _metric("MAP", labels.average_precision, _higher(_mean, "precision"), "mean average precision",
             answers="all"),
     _one("NDCG@10"),
-    _Tokens("TokenAccuracy", RowColumn(tags.token_hits, 2), _higher(Elementwise(classes.share), "right", "tokens"),
+    _tokens("TokenAccuracy", tags.token_hits, _higher(Elementwise(classes.share), "right", "tokens"),
             "share of tokens tagged right"),
-    _Tokens("BIO-F1", RowColumn(tags.entity_counts, 3), _f_measure(1),
+    _tokens("BIO-F1", tags.entity_counts, _f_measure(1),
             "F-score of entities, with their normalised forms", parse=tags.entities_of),
-    _Tokens("BIO-F1-Labels", RowColumn(tags.label_counts, 3), _f_measure(1), "the same, whatever these forms",
+    _tokens("BIO-F1-Labels", tags.label_counts, _f_measure(1), "the same, whatever these forms",
             parse=tags.entities_of),
-    _Tokens("BIO-Weighted-F1", RowColumn(tags.counts_by_label, 3, beside="details"),
+    _tokens("BIO-Weighted-F1", tags.counts_by_label,
             _corpus_level(tags.weighted_f, *_COUNTS),
-            "mean of the labels' F-scores, by how often they are expected", parse=tags.entities_of),
+            "mean of the labels' F-scores, by how often they are expected", parse=tags.entities_of, beside="details"),
     _one("Soft-F1"),
     _one("Probabilistic-Soft-F1"),
     _one("FLC-F1"),
-    _Tokens("SegmentAccuracy", RowColumn(spans.segment_hits, 2),
+    _tokens("SegmentAccuracy", spans.segment_hits,
             _corpus_level(spans.segment_accuracy, "right", "expected"),
             "mean share of the lines' segments that are exactly right", parse=spans.read_segments),
     _one("Soft2D-F1"),
     _one("Probabilistic-Soft2D-F1"),
-    _Metric("ClippEU", RowColumn(rectangles.clipping_counts, 3), _f_measure(2),
+    _metric("ClippEU", rectangles.clipping_counts, _f_measure(2),
             "F2 of rectangles, which are right within a margin", parse=rectangles.given_clippings,
             perfect=rectangles.without_margins, needs=_SCIPY),
-    _INTERVALS("RMSE-Against-Interval", RowColumn(regression.squared_interval_error),
+    _intervals("RMSE-Against-Interval", regression.squared_interval_error,
                _lower(_ROOT, "squared_error", unit="answers' unit"),
                "root of the mean squared distance to an interval"),
-    _INTERVALS("MSE-Against-Interval", RowColumn(regression.squared_interval_error),
+    _intervals("MSE-Against-Interval", regression.squared_interval_error,
                _lower(_mean, "squared_error", unit="its square"), "mean squared distance to an interval"),
-    _INTERVALS("MAE-Against-Interval", RowColumn(regression.interval_error),
+    _intervals("MAE-Against-Interval", regression.interval_error,
                _lower(_mean, "error", unit="answers' unit"), "mean distance to an interval"),
     _one("Improvement@0.5"),
-    _Tokens("CustomMetric1", RowColumn(classes.field_shares), _higher(_mean, "score"),
+    _tokens("CustomMetric1", classes.field_shares, _higher(_mean, "score"),
             "a quarter for the first of two fields, the rest for the other", parse=classes.read_fields),
 )  # fmt: skip
 OTHER_METRICS = {metric.name: metric for metric in (*_EXACT_METRICS, *_DISTRIBUTION_METRICS, *_TEXT_METRICS)}
@@ -370,21 +383,21 @@ def find_prefixed(name: str) -> Metric | None:
 def _accuracy(matching: tuple[str, ...], name: str) -> Metric:
     """Make Accuracy of texts compared otherwise or, without matching, of classes."""
     if not matching:
-        return _Tokens(name, RowColumn(exact.miss), ACCURACY, "share of lines whose best guess is right",
+        return _tokens(name, exact.miss, ACCURACY, "share of lines whose best guess is right",
                        has_classes=True, labels="one")  # fmt: skip
-    return _Tokens(name, RowColumn(Partial(answer_distance, (matching,))), ACCURACY,
+    return _tokens(name, Partial(answer_distance, (matching,)), ACCURACY,
                    f"Accuracy of texts compared by {'/'.join(matching)}", matching=matching, answers="any",
                    needs=_DISTANCES if "Fuzzy" in matching else (), labels="one")  # fmt: skip
 
 
 def _matched_f(beta: float, name: str, matching: tuple[str, ...], *, is_mean: bool) -> Metric:
-    make = partial(_Tokens, name=name, matching=matching, labels="several",
+    make = partial(_tokens, name=name, matching=matching, labels="several",
                    needs=(*_SCIPY, *(_DISTANCES if "Fuzzy" in matching else ())))  # fmt: skip
     summary = f"the F-score of labels compared by {'/'.join(matching)}"
     if is_mean:
-        return make(column=RowColumn(Partial(matched_f, (matching, beta))), measure=_higher(_mean, "score"),
+        return make(row=Partial(matched_f, (matching, beta)), measure=_higher(_mean, "score"),
                     summary=f"mean of each line's: {summary}")  # fmt: skip
-    return make(column=RowColumn(Partial(matched_counts, (matching,)), 3), measure=_f_measure(beta), summary=summary)
+    return make(row=Partial(matched_counts, (matching,)), measure=_f_measure(beta), summary=summary)
 
 
 def _per_class(metric: Metric, name: str, class_of: Callable[[str, int], Any]) -> Metric:
