@@ -42,7 +42,7 @@ def show_worst(task: Task, settings: Settings) -> None:
     """Show the features that go with bad scores, by rising p."""
     with workers_at(settings.cluster, settings.threads) as workers:
         (evaluation,) = _evaluated(task, settings, workers=workers)
-        infinite = sum(map(math.isinf, evaluation.each_line_score()))
+        infinite = sum(map(math.isinf, evaluation.line_scores()))
         if infinite:
             of = f"{infinite} of {evaluation.line_count} lines"
             note(f"{of} have an infinite score: so has the mean of their features")
@@ -80,7 +80,7 @@ def _evaluated(
 def _note_unscored(evaluation: ScoredOutput, *others: ScoredOutput) -> int:
     """Count the lines that have no score by themselves, as by a correlation, in any output; note them."""
     score = evaluation.scores[0]
-    rows = zip(*(of.each_line_score() for of in (evaluation, *others)), strict=True)
+    rows = zip(*(of.line_scores() for of in (evaluation, *others)), strict=True)
     unscored = 0 if score.metric.measure.of_sums else sum(any(map(math.isnan, row)) for row in rows)
     if unscored:
         note(f"{unscored} of {evaluation.line_count} lines have no {score.name} by themselves and are left out")
@@ -203,7 +203,7 @@ def show_best(task: Task, settings: Settings) -> None:
         evaluations[0].check_same_lines(other)
     for_terminal = sys.stdout.isatty()
     best_of = max if evaluations[0].scores[0].greatest_first(worst=False) else min
-    scores = zip(*(evaluation.each_line_score() for evaluation in evaluations), strict=True)
+    scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
     outputs = zip(*(evaluation.read_outputs() for evaluation in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)

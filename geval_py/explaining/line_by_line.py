@@ -55,15 +55,16 @@ def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> I
     lines = map(
         ScoredLine,
         every_line if evaluation.line_numbers is None else evaluation.line_numbers,
-        evaluation.each_line_score(),
+        evaluation.line_scores(),
         evaluation.line_losses if evaluation.scores[0].metric.measure.of_losses else repeat(None),
         evaluation.read_items(),
     )
     if other is None:
         return lines
-    differences, others = evaluation.each_score_difference(other), read_lines(other)
+    differences, others = evaluation.score_differences(other), read_lines(other)
     return (
-        line._replace(difference=next(differences), other=beside) for line, beside in zip(lines, others, strict=True)
+        line._replace(difference=difference, other=beside)
+        for line, difference, beside in zip(lines, differences, others, strict=True)
     )
 
 

@@ -11,6 +11,7 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,7 +24,7 @@ from geval_py.scoring.blocks import available_cores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit, has_fault
 from geval_py.scoring.metrics import find_metric
-from geval_py.scoring.metrics.base import LineStatistics, Metric
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.hashed import encoded_text
 from geval_py.scoring.writing import checked_probability, join_words
 from geval_py.text import shown
@@ -62,7 +63,11 @@ class Scorer:
             )
         self.vocabulary: tuple[str, ...] = tuple(getattr(vocabulary, "tolist", lambda: vocabulary)())
         self.metric = find_metric(metric)
-        self.bits = bits_of(self.metric)
+        bits = self.metric.bits
+        if bits is None:
+            what = f"by metrics on hashed words, such as PerplexityHashed, not by {self.metric.name}"
+            raise UsageError(message=f"arrays are scored {what}")
+        self.bits = bits
         self.threads = threads
         self.joined = join_words(self.vocabulary)
         self.packed = backends.pack_words(self.joined)
@@ -134,11 +139,8 @@ class Scorer:
             offsets = np.arange(ids.shape[0] + 1, dtype=np.int64) * ids.shape[1]
             ids, values = ids.ravel(), values.ravel()
         elif len(probabilities) == 3:
-            ids, values = (
-                _ids(probabilities[0]),
-                np.ascontiguousarray(numbers_of(probabilities[1], "the probabilities")),
-            )
-            offsets = _ids(probabilities[2])
+            ids, offsets = _ids(probabilities[0]), _ids(probabilities[2])
+            values = np.ascontiguousarray(numbers_of(probabilities[1], "the probabilities"))
             if ids.ndim != 1 or ids.shape != values.shape or offsets.ndim != 1 or not len(offsets):
                 raise UsageError(
                     message="ids, probabilities and offsets are arrays of one dimension, the first two of one "
@@ -202,48 +204,33 @@ class Predictions:
             if count != rows:
                 raise UsageError(message=f"{rows} rows, but {count} {what}")
         size = max(1, WORDS_AT_ONCE * rows // max(1, self._values.size))
-        parts = [range(first, min(first + size, rows)) for first in range(0, rows, size)]
-        score = partial(self._losses_of, words, lines, bits)
+        parts = [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
+
+        def score(part: slice) -> tuple[Losses, float]:
+            losses, bound, fault = backends.array_losses(
+                self._scorer.packed,
+                self._values if self._offsets is not None else self._values[part],
+                self._ids,
+                None if self._offsets is None else self._offsets[part.start : part.stop + 1],
+                None if self._rests is None else self._rests[part],
+                _encoded_words(words[part], part.start),
+                lines[part],
+                bits,
+                self._unit,
+            )
+            if fault >= 0:
+                raise self._fault(part.start + fault)
+            return np.frombuffer(losses), bound
+
         is_native = backends.choose_backend() == "native"
         threads = min(self._scorer.threads or available_cores(), len(parts)) if is_native else 1
         if threads > 1:
             with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(score, parts))
+                scored = list(pool.map(score, parts))
         else:
-            found = list(map(score, parts))
-        return np.concatenate([np.empty(0), *(losses for losses, _ in found)]), max(
-            (b for _, b in found), default=0.0
-        )
-
-    def _losses_of(self, words: Sequence[str], lines: Hashes, bits: int, part: range) -> tuple[Losses, float]:
-        start, stop = part.start, part.stop
-        whole = self._offsets is not None
-        losses, bound, fault = backends.array_losses(
-            self._scorer.packed,
-            self._values if whole else self._values[start:stop],
-            self._ids,
-            None if self._offsets is None else self._offsets[start : stop + 1],
-            None if self._rests is None else self._rests[start:stop],
-            self._encoded(words, part),
-            lines[start:stop],
-            bits,
-            self._unit,
-        )
-        if fault >= 0:
-            raise self._fault(start + fault)
-        return np.frombuffer(losses), bound
-
-    @staticmethod
-    def _encoded(words: Sequence[str], part: range) -> bytes:
-        """Encode some expected words as lines; raises UsageError for one that is no line, with its row."""
-        some = words[part.start : part.stop]
-        try:
-            text = "\n".join(some) + "\n"
-            if text.count("\n") == len(some):
-                return text.encode()
-        except (TypeError, UnicodeEncodeError):
-            pass
-        return b"".join(encoded_text("expected", row, word) for row, word in enumerate(some, part.start))
+            scored = list(map(score, parts))
+        bound = max((bound for _, bound in scored), default=0.0)
+        return np.concatenate([np.empty(0), *(losses for losses, _ in scored)]), bound
 
     def words(self, expected: Any) -> Sequence[str]:
         """Return expected words, which may be given as ids, as a list; raises UsageError."""
@@ -313,17 +300,17 @@ class Predictions:
         return _in_row(row, "a distribution needs some mass: every probability is 0")
 
 
+def _encoded_words(words: Sequence[str], first_row: int) -> bytes:
+    """Encode expected words as lines; raises UsageError for one that is no line, with its row."""
+    with suppress(TypeError, UnicodeEncodeError):
+        text = "\n".join(words) + "\n"
+        if text.count("\n") == len(words):
+            return text.encode()
+    return b"".join(encoded_text("expected", row, word) for row, word in enumerate(words, first_row))
+
+
 def _in_row(row: int, message: str) -> UsageError:
     return UsageError(message=f"probabilities[{row}]: {message}")
-
-
-def bits_of(metric: Metric) -> int:
-    """Return the number of bits of a metric on hashed words; raises UsageError for another metric."""
-    if metric.bits is None:
-        raise UsageError(
-            message=f"arrays are scored by metrics on hashed words, such as PerplexityHashed, not by {metric.name}"
-        )
-    return metric.bits
 
 
 def numbers_of_lines(lines: Any, first_line: int, count: int) -> Hashes:

@@ -54,11 +54,21 @@ def score_lists(
         raise UsageError(message="no metric given, use", arguments=("metrics",))
     schemes = [(replace(scheme, tokenizer=tokenizer) if of.is_tokenised else scheme, of) for scheme, of in schemes]
     split = split_of(predictions, expected, inputs, name)
-    known = frozenset(vocabulary)
-    if is_of_arrays(predictions) and all(metric.bits and not scheme.flags for scheme, metric in schemes):
-        return _score_arrays(predictions, expected, split, schemes)
-    return evaluate.evaluate_output(
-        split, split.outputs[0], schemes, known, keep_texts=True, reread=True, sign=not is_of_arrays(predictions)
+    output, of_arrays = split.outputs[0], is_of_arrays(predictions)
+    if not of_arrays or not all(metric.bits and not scheme.flags for scheme, metric in schemes):
+        return evaluate.evaluate_output(
+            split, output, schemes, frozenset(vocabulary), keep_texts=True, reread=True, sign=not of_arrays
+        )
+    from geval_py.scoring.arrays import numbers_of_lines  # arrays need not be written as text
+
+    lines = numbers_of_lines(None, 1, len(predictions))
+    of_bits = {bits: predictions.statistics(expected, lines, bits) for _, metric in schemes if (bits := metric.bits)}
+    scores = (evaluate.score_of(plan, of_bits[plan.metric.bits or 0]) for plan in evaluate.plan_metrics(schemes))
+    with LineReader(output.path) as outputs, LineReader(split.expected) as answers:
+        texts = Texts.of(outputs, answers, None, reread=True)
+    input_text = InputText(split, keep=False)
+    return ScoredOutput(
+        split=split, output=output, scores=tuple(scores), file_lines=len(predictions), input=input_text, texts=texts
     )
 
 
@@ -75,7 +85,17 @@ def split_of(predictions: Any, expected: Any, inputs: Inputs | None = None, name
         lines = partial(_lines_of_arrays, predictions)
     else:
         lines = partial(iter, _pieces(prediction_lines(predictions)))
-    header, rows = _input_rows(inputs)
+    header: tuple[str, ...] = ()
+    rows: Iterator[bytes] | None = None
+    if inputs is not None:
+        items: list[Any] = inputs.to_dict("records") if hasattr(inputs, "to_dict") else list(inputs)
+        names = dict.fromkeys(chain.from_iterable(item for item in items if isinstance(item, Mapping)))
+        header = tuple(map(_cell, names))
+        if names:
+            cells = ("\t".join(_cell(item.get(name, "")) for name in names) for item in items)
+            rows = (f"{row}\n".encode("utf-8", "replace") for row in chain(["\t".join(header)], cells))
+        else:
+            rows = (encoded_text("inputs", index, item) for index, item in enumerate(items))
     answers = _pieces(expected_lines(expected))
     called = "predictions" if name is None else name
     return Split(
@@ -114,45 +134,9 @@ def _pieces(lines: Iterable[bytes]) -> list[bytes]:
     return [b"".join(every[first : first + LINES_AT_ONCE]) for first in range(0, len(every), LINES_AT_ONCE)]
 
 
-def _input_rows(inputs: Inputs | None) -> tuple[tuple[str, ...], Iterator[bytes] | None]:
-    """Return the names of the input's columns, and its rows after a header row; None for no input."""
-    if inputs is None:
-        return (), None
-    rows: list[Any] = inputs.to_dict("records") if hasattr(inputs, "to_dict") else list(inputs)
-    names = tuple(dict.fromkeys(chain.from_iterable(row for row in rows if isinstance(row, Mapping))))
-    if not names:
-        return (), (encoded_text("inputs", index, row) for index, row in enumerate(rows))
-    header = tuple(map(_cell, names))
-    cells = ("\t".join(_cell(row.get(name, "")) for name in names) for row in rows)
-    return header, (f"{row}\n".encode("utf-8", "replace") for row in chain(["\t".join(header)], cells))
-
-
 def _cell(value: object) -> str:
     """Write a value as a cell: TABs and line ends become the characters that stand for them in a challenge."""
     return str(value).replace("\t", "\\t").replace("\r", "").replace("\n", "\\n")
-
-
-def _score_arrays(
-    predictions: Predictions, expected: Any, split: Split, schemes: Sequence[evaluate.Named]
-) -> ScoredOutput:
-    """Score arrays by metrics on hashed words, without writing them as text."""
-    from geval_py.scoring.arrays import numbers_of_lines
-
-    lines = numbers_of_lines(None, 1, len(predictions))
-    of_bits = {bits: predictions.statistics(expected, lines, bits) for _, metric in schemes if (bits := metric.bits)}
-    plans = evaluate.plan_metrics(schemes)
-    output = split.outputs[0]
-    with LineReader(output.path) as outputs, LineReader(split.expected) as answers:
-        texts = Texts.of(outputs, answers, None, reread=True)
-    return ScoredOutput(
-        split=split,
-        output=output,
-        scores=tuple(evaluate.score_of(plan, of_bits[plan.metric.bits or 0]) for plan in plans),
-        file_lines=len(predictions),
-        signature=None,
-        input=InputText(split, keep=False),
-        texts=texts,
-    )
 
 
 # A metric that is fed piece by piece
@@ -206,31 +190,29 @@ class Accumulator:
         """
         if lines is None:
             lines = max(self._lines, default=0) + 1
-        if is_of_arrays(predictions) and self.metric.bits:
-            added, numbers = self._score_arrays(predictions, expected, lines)
+        of_arrays = is_of_arrays(predictions)
+        if of_arrays and self.metric.bits:
+            from geval_py.scoring.arrays import numbers_of_lines
+
+            numbers = _numbers(lines, len(predictions))
+            seeds = numbers_of_lines(numbers, 1, len(predictions))
+            added = predictions.statistics(expected, seeds, self.metric.bits)
         else:
-            of_arrays = is_of_arrays(predictions)
             outputs = list(_lines_of_arrays(predictions) if of_arrays else prediction_lines(predictions))
             answers = list(expected_lines(predictions.words(expected) if of_arrays else expected))
             numbers = _numbers(lines, len(outputs))
             if len(answers) != len(outputs):
                 raise UsageError(message=f"{len(outputs)} predictions, but {len(answers)} expected words")
             added = LineStatistics()
-            for run in _runs(numbers):
-                of_run = b"".join(outputs[run.start : run.stop]), b"".join(answers[run.start : run.stop])
-                added.extend(self._column.statistics(*of_run, numbers[run.start]))
+            first = 0
+            for place in range(1, len(numbers) + 1):  # of consecutive numbers together
+                if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
+                    run = b"".join(outputs[first:place]), b"".join(answers[first:place])
+                    added.extend(self._column.statistics(*run, numbers[first]))
+                    first = place
         if numbers:
             self._statistics.extend(added)
             self._lines.extend(numbers)
-
-    def _score_arrays(
-        self, predictions: Predictions, expected: Any, lines: int | Iterable[int]
-    ) -> tuple[LineStatistics, array[int]]:
-        from geval_py.scoring.arrays import numbers_of_lines
-
-        numbers = _numbers(lines, len(predictions))
-        seeds = numbers_of_lines(numbers, 1, len(predictions))
-        return predictions.statistics(expected, seeds, self.metric.bits or 0), numbers
 
     def compute(self) -> float:
         """Compute the score of all lines so far; raises UsageError if there is none."""
@@ -250,12 +232,12 @@ class Accumulator:
             return NotImplemented
         if self._settings != other._settings:
             raise UsageError(message=f"accumulators of two metrics cannot be added: {self.name} and {other.name}")
-        found = Accumulator(self.name, vocabulary=self._vocabulary, tokenizer=self._tokenizer)
+        both = Accumulator(self.name, vocabulary=self._vocabulary, tokenizer=self._tokenizer)
         for one in (self, other):
             if len(one):
-                found._statistics.extend(one._statistics)
-                found._lines.extend(one._lines)
-        return found
+                both._statistics.extend(one._statistics)
+                both._lines.extend(one._lines)
+        return both
 
     @property
     def _settings(self) -> tuple[object, ...]:
@@ -282,12 +264,3 @@ def _numbers(lines: int | Iterable[int], count: int) -> array[int]:
     if count and min(numbers) < 1:
         raise UsageError(message=f"lines has the number {min(numbers)}; lines are counted from 1")
     return numbers
-
-
-def _runs(numbers: Sequence[int]) -> Iterator[range]:
-    """Yield the places of consecutive numbers."""
-    first = 0
-    for place in range(1, len(numbers) + 1):
-        if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
-            yield range(first, place)
-            first = place

@@ -199,11 +199,7 @@ class ScoredOutput:
 
     def line_scores(self) -> list[float]:
         """Compute the first metric's value of each line alone."""
-        return list(self.each_line_score())
-
-    def each_line_score(self) -> Iterator[float]:
-        """Yield the values of :meth:`line_scores` one by one."""
-        return self.scores[0].metric.line_scores(self.scores[0].statistics)
+        return list(self.scores[0].metric.line_scores(self.scores[0].statistics))
 
     def read_items(self) -> Iterator[ScoredItem]:
         """Yield each scored line's input, expected word and output; the input is "" if there is no input file.
@@ -270,12 +266,11 @@ class ScoredOutput:
 
         Raises as :meth:`check_same_lines`, and UsageError if ``other`` is not an evaluation, but a path for example.
         """
-        return list(self.each_score_difference(other))
-
-    def each_score_difference(self, other: ScoredOutput) -> Iterator[float]:
-        """Yield the differences of :meth:`score_differences` one by one; raises at once."""
         self.check_same_lines(checked_evaluation(other))
-        return map(_difference, self.each_line_score(), other.each_line_score())
+        return [
+            0.0 if math.isfinite(one) and math.isclose(one, another, rel_tol=NOISE) else one - another
+            for one, another in zip(self.line_scores(), other.line_scores(), strict=True)
+        ]
 
     def check_same_lines(self, other: ScoredOutput) -> None:
         """Raise UsageError if a filter selects other lines of the other output, LineCountError for another number."""
@@ -347,11 +342,6 @@ def _have_same_answers(first: ScoredOutput, other: ScoredOutput) -> bool:
         return True
     both = zip(first.kept_texts().expected.read(), other.kept_texts().expected.read(), strict=False)
     return all(one == another for one, another in both)  # another number of lines is another error
-
-
-def _difference(score: float, other: float) -> float:
-    """Subtract scores; 0 if they differ only by rounding, as for a line with its words reordered."""
-    return 0.0 if math.isfinite(score) and math.isclose(score, other, rel_tol=NOISE) else score - other
 
 
 def _error_document(error: DataError | SchemeError) -> dict[str, Any]:
