@@ -20,7 +20,7 @@ INPUTS = """
 """
 
 
-class WordGap(evaluate.Metric):
+class WordGapMetric(evaluate.Metric):
     """A metric by its name: the configuration, by default PerplexityHashed."""
 
     config_name: str

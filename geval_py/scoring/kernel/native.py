@@ -6,7 +6,7 @@ The modules of :data:`geval_py.scoring.kernel.backends.PYTHON` describe the func
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
@@ -97,17 +97,18 @@ def isotonic(values: Doubles, weights: Doubles) -> array[float]:
     return array("d", _native.isotonic(values, weights))
 
 
-class TokenTable:
+class NativeTokenTable:
     """Numbers the distinct tokens of texts; see :class:`geval_py.scoring.kernel.tokens.TokenTable`."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: Sequence[str] = ()) -> None:
         self._table = _native.token_table()
+        self.number("".join(f"{token}\n" for token in tokens).encode(), b"")
 
     def __len__(self) -> int:
         return _native.count_tokens(self._table)
 
-    def __reduce__(self) -> tuple[Callable[[list[str]], TokenTable], tuple[list[str]]]:
-        return _restored, (self.names(array("q", range(len(self)))),)
+    def __reduce__(self) -> tuple[type[NativeTokenTable], tuple[list[str]]]:
+        return NativeTokenTable, (self.names(array("q", range(len(self)))),)
 
     def number(self, text: bytes, separators: bytes) -> tuple[array[int], array[int]]:
         counts, numbers = _native.number_tokens(self._table, text, separators)
@@ -120,10 +121,7 @@ class TokenTable:
         return array("q", _native.sort_tokens(self._table, numbers))
 
 
-def _restored(tokens: list[str]) -> TokenTable:
-    table = TokenTable()
-    table.number("".join(f"{token}\n" for token in tokens).encode(), b"")
-    return table
+TokenTable = NativeTokenTable
 
 
 def _columns(numbers: bytes, count: int) -> tuple[array[float], ...]:
