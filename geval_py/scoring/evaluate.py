@@ -318,8 +318,14 @@ def select_schemes(task: Task) -> list[Named]:
         raise UsageError(message="no metric given, use", arguments=("metrics",))
     chosen = []
     for name in task.select_metrics:  # as we show it, as it was written or as GEval shows it
-        ours = [named for named in schemes if name in (shown_name(*named), named[0].text)]
-        matching = ours or [named for named in schemes if name == _geval_name(*named)]
+        matching = [named for named in schemes if name in (shown_name(*named), named[0].text)]
+        if not matching:
+            from geval_py.scoring.metrics.registry import geval_name
+
+            for scheme, metric in schemes:
+                stem, colon, flags = shown_name(scheme, metric).partition(":")
+                if name == (geval_name(stem) if stem == metric.name else stem) + colon + flags:
+                    matching.append((scheme, metric))
         if not matching:
             names = visible(", ".join(shown_name(*named) for named in schemes))
             raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
@@ -334,13 +340,6 @@ def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
     if any(flag.letter == "N" for flag in scheme.flags):
         return scheme.name
     return f"{metric.name}:{scheme.flag_text}"
-
-
-def _geval_name(scheme: EvaluationScheme, metric: Metric) -> str:
-    from geval_py.scoring.metrics.registry import geval_name
-
-    name, colon, flags = shown_name(scheme, metric).partition(":")
-    return f"{geval_name(name)}{colon}{flags}" if name == metric.name else name + colon + flags
 
 
 def preparation_for(scheme: EvaluationScheme) -> Preparation | None:

@@ -322,7 +322,16 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
     first = evaluations[0]
     for other in evaluations[1:]:
         both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
-        if not _have_same_answers(first, other):
+        paths = first.split.expected, other.split.expected
+        in_memory = [isinstance(path, VirtualFile) for path in paths]
+        if not any(in_memory):
+            have_same_answers = os.path.realpath(paths[0]) == os.path.realpath(paths[1])
+        elif all(in_memory) and state_at(paths[0]) == state_at(paths[1]):
+            have_same_answers = True
+        else:  # another number of lines is another error
+            texts = (one.kept_texts().expected.read() for one in (first, other))
+            have_same_answers = all(one == another for one, another in zip(*texts, strict=False))
+        if not have_same_answers:
             answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
             raise UsageError(message=f"{both} answers: {answers}")
         one, another = ((score.metric.name, score.scheme) for score in (first.scores[0], other.scores[0]))
@@ -331,17 +340,6 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
             metrics = f"{one[1].text} and {another[1].text}"
             raise UsageError(message=f"{both} metrics: {visible(metrics)}")
         first.check_same_lines(other)
-
-
-def _have_same_answers(first: ScoredOutput, other: ScoredOutput) -> bool:
-    """Whether the answers are in one file; answers in memory are compared line by line."""
-    paths = first.split.expected, other.split.expected
-    if not any(isinstance(path, VirtualFile) for path in paths):
-        return os.path.realpath(paths[0]) == os.path.realpath(paths[1])
-    if all(isinstance(path, VirtualFile) for path in paths) and state_at(paths[0]) == state_at(paths[1]):
-        return True
-    both = zip(first.kept_texts().expected.read(), other.kept_texts().expected.read(), strict=False)
-    return all(one == another for one, another in both)  # another number of lines is another error
 
 
 def _error_document(error: DataError | SchemeError) -> dict[str, Any]:

@@ -18,10 +18,8 @@ from geval_py.reading.outputs import Output
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.schemes import EvaluationScheme, Flag
 from geval_py.reading.splits import Split
-from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring.metrics.base import LineStatistics, StatisticsColumn
-from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn
-from geval_py.text import split_words
+from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn, probable_labels
 
 MAX_REMEMBERED = 5_000  # items without the feature, from which a close feature is suggested
 
@@ -113,13 +111,5 @@ def line_confidence(text: str) -> float:
     >>> line_confidence("a:0.5 b:0.125"), line_confidence("a:1 the:-0.5 :0.1")
     (0.25, 1.0)
     """
-    words = split_words(text)
-    return prod(map(_probability, words)) ** (1 / len(words)) if words else 1.0
-
-
-def _probability(word: str) -> float:
-    label, _, number = word.rpartition(":")
-    if not label or "." not in number or not NUMBER.fullmatch(number):
-        return 1.0
-    value = float(number)
-    return value if 0 <= value <= 1 else 1.0
+    probabilities = [probability for _, probability in probable_labels(text)]
+    return prod(probabilities) ** (1 / len(probabilities)) if probabilities else 1.0

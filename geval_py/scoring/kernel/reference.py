@@ -85,7 +85,12 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
         raw_lines.pop()
     for line, (raw, word) in enumerate(zip(raw_lines, words, strict=True), first_line):
         (text,) = decode_lines(raw + b"\n")
-        of_bytes = byte_flags(raw)
+        of_bytes = (
+            kernel.CARRIAGE_RETURN * (b"\r" in raw)
+            | kernel.NOT_ASCII * (not raw.isascii())
+            | kernel.CONTROL * bool(_CONTROL.search(raw))
+            | kernel.CAPITAL * bool(_CAPITAL.search(raw))
+        )
         try:
             losses.append(line_loss(text, word, bits, line))
             flags.append(of_bytes | distribution_flags(text, line))
@@ -93,16 +98,6 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
             losses.append(nan)
             flags.append(of_bytes | kernel.MALFORMED | error_kind(error))
     return losses, flags
-
-
-def byte_flags(raw: bytes) -> int:
-    """Return the flags that follow from a line's bytes alone."""
-    return (
-        kernel.CARRIAGE_RETURN * (b"\r" in raw)
-        | kernel.NOT_ASCII * (not raw.isascii())
-        | kernel.CONTROL * bool(_CONTROL.search(raw))
-        | kernel.CAPITAL * bool(_CAPITAL.search(raw))
-    )
 
 
 def distribution_flags(text: str, line: int) -> int:

@@ -109,6 +109,13 @@ class LineStatistics:
         return [list(zip(*part, strict=True)) for part in rows.values()]
 
 
+def joined_columns(systems: Sequence[LineStatistics]) -> NDArray[np.float64]:
+    """Return the columns of systems, whose lines follow one another, as the rows of an array."""
+    import numpy as np
+
+    return np.concatenate([np.array([np.array(column) for column in one.columns]) for one in systems], axis=1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """How a value is computed from sums of line statistics, and what it means.

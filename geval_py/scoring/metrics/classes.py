@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading.wordprobs import NO_DIGIT, REST
-from geval_py.scoring.metrics.base import Formula, LineStatistics
+from geval_py.scoring.metrics.base import Formula, LineStatistics, joined_columns
 from geval_py.scoring.metrics.columns import NUMBER_EXPECTED, malformed, number_of, of_answer
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.text import strip_spaces
@@ -49,8 +49,7 @@ def f_score(beta: float, totals: Sequence[float], lines: float = 1) -> float:
 def share(totals: Sequence[float], lines: float) -> float:
     """Compute the share of a part in a whole; 1 where the whole is 0."""
     del lines
-    part, every = totals
-    return ratio(part, every)
+    return ratio(*totals)
 
 
 THRESHOLD = 0.5  # from this probability on, 1 is given
@@ -147,7 +146,7 @@ def mean_of_classes(
     """Return a function that averages a formula's values, of sums of errors, for the classes of some lines."""
     import numpy as np
 
-    errors = np.concatenate([np.array(of.columns[0]) for of in systems])
+    (errors,) = joined_columns(systems)
     numbers: dict[float | str, int] = {}
     codes = np.array([numbers.setdefault(one, len(numbers)) for of in systems for one in of.classes])
 

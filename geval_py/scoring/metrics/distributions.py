@@ -62,15 +62,12 @@ class Listed(NamedTuple):
         number = self.numbers.get(word)
         if number is None:
             return -inf
-        return self._scaled(number if self.logarithmic else log(number))
-
-    def _scaled(self, logarithm: float) -> float:
-        return min(0.0, logarithm - self.shift - self.log_divisor)
+        return min(0.0, (number if self.logarithmic else log(number)) - self.shift - self.log_divisor)
 
     @property
     def log_rest_mass(self) -> float:
         """The logarithm of the mass of all words that are not listed."""
-        return self._scaled(self.log_rest)
+        return min(0.0, self.log_rest - self.shift - self.log_divisor)
 
     def log_shares(self, words: Collection[str]) -> dict[str, float]:
         """Return the logarithms of distinct words' masses; those that are not listed share the rest evenly."""

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from math import inf, log, log1p, log2
 from typing import TYPE_CHECKING
 
+from geval_py.scoring.metrics.base import joined_columns
 from geval_py.scoring.metrics.classes import f_score, harmonic, ratio
-from geval_py.scoring.metrics.columns import malformed, of_answer, probable_labels
+from geval_py.scoring.metrics.columns import malformed, probable_labels
 from geval_py.text import split_words
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[
     """Return a function that computes the probabilistic F-score of some lines: of calibration and recall."""
     import numpy as np
 
-    mass, wanted = (np.concatenate([np.array(of.columns[n]) for of in systems]) for n in range(2))
+    mass, wanted = joined_columns(systems)
     judged = [np.array(pairs).reshape(-1, 2) for of in systems for pairs in of.details]
 
     def score(lines: NDArray[np.intp]) -> float:
@@ -170,19 +171,17 @@ def items_of(text: str) -> list[str]:
 
 def average_precision(text: str, expected: str, line: int) -> tuple[float, ...]:
     """Compute the average precision of a line's items."""
-    wanted = of_answer(_wanted, expected, line)
-    found, total = 0, 0.0
+    if not expected:
+        error = malformed(NOTHING_EXPECTED, "", line, "an average precision takes an item that is expected")
+        error.role = "expected"
+        raise error
+    wanted = expected.split("\t")
+    right, total = 0, 0.0
     for rank, item in enumerate(items_of(text), 1):
         if item in wanted:
-            found += 1
-            total += found / rank
+            right += 1
+            total += right / rank
     return (total / len(wanted),)
-
-
-def _wanted(text: str, line: int) -> list[str]:
-    if not text:
-        raise malformed(NOTHING_EXPECTED, text, line, "an average precision takes an item that is expected")
-    return text.split("\t")
 
 
 def discounted_gain(first: int, text: str, expected: str, line: int) -> tuple[float, ...]:

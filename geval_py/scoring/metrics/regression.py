@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from geval_py.errors import MalformedLineError
+from geval_py.scoring.metrics.base import joined_columns
 from geval_py.scoring.metrics.columns import malformed, number_of, of_answer
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def improvement(threshold: float, systems: Sequence[LineStatistics]) -> Callable
     """Return a function that computes by how much the selected lines are better than all, in the mean."""
     import numpy as np
 
-    expected, quality = (np.concatenate([np.array(of.columns[n]) for of in systems]) for n in range(2))
+    expected, quality = joined_columns(systems)
 
     def score(lines: NDArray[np.intp]) -> float:
         numbers = expected[lines]
@@ -115,15 +116,13 @@ def improvement(threshold: float, systems: Sequence[LineStatistics]) -> Callable
 
 def root_mean(totals: Sequence[Number], lines: Number) -> Number:
     """Compute the square root of the mean, of floats or arrays, as the power that GEval computes."""
-    (squares,) = totals
-    root: Number = (squares / lines) ** 0.5
+    root: Number = (totals[0] / lines) ** 0.5
     return root
 
 
 def percent(totals: Sequence[Number], lines: Number) -> Number:
     """Compute the mean in percent, of floats or arrays."""
-    (errors,) = totals
-    return 100 * errors / lines
+    return 100 * totals[0] / lines
 
 
 def ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,7 +142,7 @@ def correlation(
     """Return a function that correlates the numbers of some lines, as ``prepare`` changes them, if it is given."""
     import numpy as np
 
-    table = np.concatenate([np.array([np.array(column) for column in one.columns]) for one in systems], axis=1)
+    table = joined_columns(systems)
 
     def score(lines: NDArray[np.intp]) -> float:
         chosen = table[:, lines]

@@ -16,7 +16,7 @@ Positions are kept as spans, never one by one: `label:1-999999999999` is two num
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from geval_py.scoring.metrics.assignment import (
     probable_counts,
     within_limits,
 )
+from geval_py.scoring.metrics.base import joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed, of_answer
 from geval_py.tables.numbers import shortest
@@ -82,7 +83,10 @@ def fragment_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
     GEval fails there.
     """
     given, wanted = given_annotations(text, line), of_answer(expected_annotations, expected, line)
-    if _overlap(given):
+    by_label: dict[Hashable, list[Box]] = defaultdict(list)
+    for region in given:
+        by_label[region.label].extend(region.boxes)
+    if any(other.left <= one.right for boxes in by_label.values() for one, other in pairwise(sorted(boxes))):
         return 0, 0, len(wanted), len(given)
     with within_limits(text, line):
         common = common_sizes(wanted, given)
@@ -92,13 +96,6 @@ def fragment_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
         len(wanted),
         len(given),
     )
-
-
-def _overlap(regions: Iterable[Region]) -> bool:
-    by_label: dict[Hashable, list[Box]] = {}
-    for region in regions:
-        by_label.setdefault(region.label, []).extend(region.boxes)
-    return any(other.left <= one.right for boxes in by_label.values() for one, other in pairwise(sorted(boxes)))
 
 
 def _covered(regions: Sequence[Region], others: Iterable[Region], common: Iterable[tuple[int, int]]) -> float:
@@ -127,7 +124,7 @@ def segment_accuracy(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.
     """Return a function that averages the shares of right segments; NaN if nothing is expected on some line."""
     import numpy as np
 
-    right, wanted = (np.concatenate([np.array(of.columns[n]) for of in systems]) for n in range(2))
+    right, wanted = joined_columns(systems)
     with np.errstate(invalid="ignore"):
         shares = right / wanted
 
