@@ -123,7 +123,7 @@ def _discount(text: str) -> float:
 def run_train(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     from geval_py.modelling import columns, estimation
-    from geval_py.modelling.corpus import CorpusParts, read_corpus
+    from geval_py.modelling.corpus import CorpusParts, corpus_of
 
     if not args.texts:
         raise UsageError(
@@ -133,7 +133,7 @@ def run_train(args: argparse.Namespace) -> int:
         raise UsageError(message="where the model is to be written is missing: --arpa FILE (-: standard output)")
     how = _estimation(args)
     if args.counts:
-        text = read_corpus(args.texts, skip_symbols=args.skip_symbols)
+        text = corpus_of(blocks_of_files(args.texts), skip_symbols=args.skip_symbols)
         _note_on(text)
         with _model_file(args.arpa) as file:
             arpa.write_arpa(estimation.plain_model(text, args.order, args.counts), file)
@@ -281,12 +281,9 @@ def run_info(args: argparse.Namespace) -> int:
     """Run ``geval lm info``; returns the exit status, raises GevalError."""
     if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
-    if kenlm_models.is_binary(args.model):
-        document = kenlm_models.head_document(kenlm_models.read_head(args.model))
-        table = kenlm_models.head_table(document)
-    else:
-        document = backoff.model_document(arpa.read_arpa(args.model))
-        table = backoff.model_table(document)
+    is_binary = kenlm_models.is_binary(args.model)
+    document = backoff.model_document((kenlm_models.read_head if is_binary else arpa.read_arpa)(args.model))
+    table = backoff.model_table(document)
     if args.format == "text":
         terminal.write_listing(table)
     else:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from geval_py.errors import MalformedLineError, ModelError
 from geval_py.modelling import kenlm_models
-from geval_py.modelling.backoff import ArpaRows, BackoffModel, Ngrams, key_of, texts_of
+from geval_py.modelling.backoff import BackoffModel, Ngrams, key_of, texts_of
 from geval_py.modelling.corpus import (
     MARKS,
     START,
@@ -32,6 +32,7 @@ with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel._native import write_arpa_rows
 
 if TYPE_CHECKING:
+    from geval_py.modelling.estimation import Estimated
     from geval_py.reading.rewriting import Writable
 
 UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
@@ -42,20 +43,7 @@ _ROWS = 1 << 14  # read at a time
 _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
 
 
-class WritableModel(Protocol):
-    """A model that can be written: its words, the number of n-grams of each order, and their rows in blocks."""
-
-    @property
-    def words(self) -> list[bytes]: ...
-    @property
-    def kept(self) -> tuple[int, ...]: ...
-    def sections(self) -> Iterable[Iterable[ArpaRows]]: ...
-
-
-class _ParsedRows(NamedTuple):
-    words: list[bytes]  # of all n-grams of the rows, concatenated
-    log_probabilities: Doubles
-    log_backoffs: Doubles
+ParsedRows: TypeAlias = tuple[list[bytes], Doubles, Doubles]  # all words of the rows, log10s, back-offs
 
 
 def read_arpa(path: str) -> BackoffModel:
@@ -155,7 +143,14 @@ def _with_ngrams(
         raise lines.error(f"not the {order}-grams", f"expected \\{order}-grams:")
     ids, logs, backoffs = _read_section(lines, order, counts, numbering)
     columns = ids.reshape(-1, order).T
-    contexts = _contexts(model, columns)
+    contexts: Ids = columns[0]
+    for length in range(2, order):
+        contexts = model.levels[length - 1].find(contexts, columns[length - 1])
+    if (contexts < 0).any():
+        row = int(np.flatnonzero(contexts < 0)[0])
+        names = [visible(model.words[number].decode(errors="replace")) for number in columns[:, row]]
+        message = f"Not a model: `{' '.join(names)}` is there without its context, `{' '.join(names[:-1])}`"
+        raise ModelError(path=model.name, message=message)
     by_key, sorted_contexts = sorted_with_ranks(contexts)
     words = columns[-1][by_key]
     if (np.diff(key_of(sorted_contexts, words)) < 0).any():  # in suffix order, as most files are, it is sorted now
@@ -167,19 +162,6 @@ def _with_ngrams(
     model = BackoffModel(words=model.words, levels=(*model.levels, level), name=model.name, missing=model.missing)
     _check(model)
     return model
-
-
-def _contexts(model: BackoffModel, columns: Ids) -> Ids:
-    """Find the context of each n-gram, given as columns of words; raises ModelError if one is missing."""
-    contexts: Ids = columns[0]
-    for length in range(2, len(columns)):
-        contexts = model.levels[length - 1].find(contexts, columns[length - 1])
-    if (contexts < 0).any():
-        row = int(np.flatnonzero(contexts < 0)[0])
-        names = [visible(model.words[number].decode(errors="replace")) for number in columns[:, row]]
-        message = f"Not a model: `{' '.join(names)}` is there without its context, `{' '.join(names[:-1])}`"
-        raise ModelError(path=model.name, message=message)
-    return contexts
 
 
 def _read_section(
@@ -200,12 +182,13 @@ def _read_section(
             if read is None:
                 lines.number = first
                 read = _read_rows_one_by_one(block, lines, order, left)
-            ids = numbering.number(read.words, grow=order == 1)
+            texts, own_logs, own_backoffs = read
+            ids = numbering.number(texts, grow=order == 1)
             if (ids < 0).any():
-                word = visible(read.words[int(np.argmax(ids < 0))].decode(errors="replace"))
+                word = visible(texts[int(np.argmax(ids < 0))].decode(errors="replace"))
                 message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"
                 raise ModelError(path=lines.path, message=message)
-            part = ids, read.log_probabilities, read.log_backoffs
+            part = ids, own_logs, own_backoffs
         parts.append(part)
         left -= rows
     if not parts:
@@ -215,7 +198,7 @@ def _read_section(
     return all_ids, probabilities, backoffs
 
 
-def _read_rows(block: bytes, rows: int, order: int, width: int) -> _ParsedRows | None:
+def _read_rows(block: bytes, rows: int, order: int, width: int) -> ParsedRows | None:
     """Read rows with the same number of fields, all at once; None if a row is different or malformed."""
     if block.count(b"\t") != rows * (width - 1) or block.count(b" ") != rows * (order - 1):
         return None
@@ -231,10 +214,10 @@ def _read_rows(block: bytes, rows: int, order: int, width: int) -> _ParsedRows |
         return None
     if not ((logs <= 0).all() and (backoffs < np.inf).all()):  # NaN is neither
         return None
-    return _ParsedRows(words, logs, backoffs)
+    return words, logs, backoffs
 
 
-def _read_rows_one_by_one(block: bytes, lines: _ArpaLines, order: int, left: int) -> _ParsedRows:
+def _read_rows_one_by_one(block: bytes, lines: _ArpaLines, order: int, left: int) -> ParsedRows:
     """Read rows that may lack a back-off; raises MalformedLineError."""
     ngrams: list[bytes] = []
     logs: list[float] = []
@@ -256,7 +239,7 @@ def _read_rows_one_by_one(block: bytes, lines: _ArpaLines, order: int, left: int
         backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
         if logs[-1] > 0:
             raise lines.error("a probability above 1", "expected a log10 probability, which is 0 or less", text=line)
-    return _ParsedRows(ngrams, np.array(logs), np.array(backoffs))
+    return ngrams, np.array(logs), np.array(backoffs)
 
 
 def _column(fields: Sequence[bytes], index: int) -> int:
@@ -292,7 +275,7 @@ def _check(model: BackoffModel) -> None:
         raise ModelError(path=model.name, message=message)
 
 
-def write_arpa(model: WritableModel, file: Writable) -> None:
+def write_arpa(model: BackoffModel | Estimated, file: Writable) -> None:
     """Write a model in the ARPA format, with eight significant digits."""
     native = choose_backend() == "native"
     joined = b"\n".join([*model.words, b""])
@@ -300,9 +283,9 @@ def write_arpa(model: WritableModel, file: Writable) -> None:
     starts = np.concatenate([[0], np.cumsum(lengths)])
     texts = np.empty(0, np.object_) if native else texts_of(model.words)
     file.write(b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(model.kept, 1)))
-    for order, blocks in enumerate(model.sections(), 1):
+    for order in range(1, len(model.levels) + 1):
         file.write(b"\n\\%d-grams:\n" % order)
-        for ids, logs, backoffs in blocks:
+        for ids, logs, backoffs in model.arpa_rows(order):
             if backoffs is not None:
                 backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads no back-off of -inf
             if native:

@@ -27,6 +27,7 @@ from geval_py.modelling.corpus import (
     sentences_of,
     with_marks,
 )
+from geval_py.modelling.kenlm_models import BinaryHead
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -55,6 +56,10 @@ class Ngrams:
         return len(self.words)
 
     @cached_property
+    def _index(self) -> Any:
+        return _native.key_index(self.keys)
+
+    @cached_property
     def keys(self) -> Longs:
         """The context and the last word of each n-gram as one number, sorted."""
         return key_of(self.contexts, self.words)
@@ -63,10 +68,6 @@ class Ngrams:
     def probabilities(self) -> Doubles:
         """The probability of each n-gram."""
         return 10.0**self.log_probabilities
-
-    @cached_property
-    def _index(self) -> Any:
-        return _native.key_index(self.keys)
 
     def find(self, contexts: Ids, words: Ids) -> Ids:
         """Return the rows of n-grams by context and last word; -1 if there is none, or the context is -1."""
@@ -122,11 +123,8 @@ class BackoffModel:
         """The number of n-grams of each order."""
         return tuple(map(len, self.levels))
 
-    def sections(self) -> Iterator[Iterator[ArpaRows]]:
-        """Yield the n-grams of each order in blocks, as an ARPA file has them."""
-        return map(self._section, range(1, self.order + 1))
-
-    def _section(self, length: int) -> Iterator[ArpaRows]:
+    def arpa_rows(self, length: int) -> Iterator[ArpaRows]:
+        """Yield the n-grams of a length in blocks, as an ARPA file has them."""
         level = self.levels[length - 1]
         for start in range(0, len(level), WRITTEN_ROWS):
             rows = np.arange(start, min(start + WRITTEN_ROWS, len(level)), dtype=np.int32)
@@ -229,26 +227,22 @@ class BackoffModel:
         bounds = zip(*(zip(starts.tolist(), ends.tolist(), strict=True) for starts, ends in ranges), strict=True)
         per_item = zip(*(scale.tolist() for scale in scales), strict=True)
         for item_scales, item_bounds in zip(per_item, bounds if ranges else repeat(()), strict=False):
-            yield self._longest(item_bounds, item_scales)
-
-    def _longest(self, bounds: Sequence[tuple[int, int]], scales: Sequence[float]) -> Followers:
-        """Take the longest n-gram for each word; ``scales`` are the factors of unigrams, bigrams and so on."""
-        words, probabilities = np.zeros(0, np.int32), np.zeros(0)
-        for level, (start, end), scale in zip(self.levels[1:], bounds, scales[1:], strict=True):
-            if start == end:
-                continue
-            longer, shares = level.words[start:end], level.probabilities[start:end] * scale
-            if not len(words):
-                words, probabilities = longer, shares
-                continue
-            at = np.searchsorted(words, longer)
-            if at[-1] == len(words) or (words[at] != longer).any():  # a pruned model may lack the shorter n-gram
-                new = at == np.searchsorted(words, longer, "right")
-                words = np.insert(words, at[new], longer[new])
-                probabilities = np.insert(probabilities, at[new], 0.0)
-                at = np.searchsorted(words, longer)
-            probabilities[at] = shares
-        return Followers(words.astype(np.int64), probabilities, scales[0])
+            seen, probabilities = np.zeros(0, np.int32), np.zeros(0)
+            for level, (start, end), factor in zip(self.levels[1:], item_bounds, item_scales[1:], strict=True):
+                if start == end:
+                    continue
+                longer, shares = level.words[start:end], level.probabilities[start:end] * factor
+                if not len(seen):
+                    seen, probabilities = longer, shares
+                    continue
+                at = np.searchsorted(seen, longer)  # the longest n-gram of each word counts
+                if at[-1] == len(seen) or (seen[at] != longer).any():  # a pruned model may lack the shorter n-gram
+                    new = at == np.searchsorted(seen, longer, "right")
+                    seen = np.insert(seen, at[new], longer[new])
+                    probabilities = np.insert(probabilities, at[new], 0.0)
+                    at = np.searchsorted(seen, longer)
+                probabilities[at] = shares
+            yield Followers(seen.astype(np.int64), probabilities, item_scales[0])
 
     @cached_property
     def _by_share(self) -> Longs:
@@ -308,8 +302,10 @@ def most_probable(words: Longs, probabilities: Doubles, size: int) -> Longs:
     return chosen[np.lexsort((words[chosen], -probabilities[chosen]))][:size]
 
 
-def model_document(model: BackoffModel) -> dict[str, Any]:
-    """Return the sizes of a model as a JSON document, with all words of the vocabulary."""
+def model_document(model: BackoffModel | BinaryHead) -> dict[str, Any]:
+    """Return the sizes of a model as a JSON document, with all words of an ARPA file's vocabulary."""
+    if isinstance(model, BinaryHead):  # its words are known to kenlm alone
+        return {"order": len(model.counts), "ngrams": list(model.counts), "binary": model.kind}
     counts = list(model.kept)
     counts[0] -= len(model.missing)  # as the ARPA file counts them
     return {
@@ -324,7 +320,10 @@ def model_table(document: dict[str, Any]) -> Table:
     """Return a table of such a document."""
     rows: list[Sequence[object]] = [("order", document["order"])]
     rows += [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
-    rows.append(("words", len(document["vocabulary"])))
-    if document["missing"]:
+    if "binary" in document:
+        rows.append(("binary", document["binary"]))
+    else:
+        rows.append(("words", len(document["vocabulary"])))
+    if document.get("missing"):
         rows.append(("missing", " ".join(document["missing"])))
     return Table([Column(name="what"), Column(name="value")], rows)

@@ -32,34 +32,23 @@ def line_of(words: Sequence[str], probabilities: Sequence[float], rest: float) -
     return ("%s:%.6g " * len(words)) % tuple(pairs) + f":{max(rest, 0.0):.6g}"
 
 
-class RestModel:
-    """Knows nothing: it answers ``:1`` to each item."""
-
-    def __init__(self, top: int) -> None:
-        del top  # no word is listed
-
-    def fit(self, items: Iterable[Item]) -> None:
-        """Learn nothing."""
-
-    def predict(self, items: Iterable[Item]) -> Iterator[str]:
-        """Answer each item by the rest alone."""
-        return (":1" for _ in items)
-
-
 class ShareModel:
-    """Answers each item alike: the most frequent words, by their share of the text or with equal shares.
+    """Answers each item alike: the most frequent words, by their share of the text (``unigram``) or ``uniform``.
 
     The rest is the share of the words that occur once (Good and Turing); with equal shares, that of one more word.
+    The kind ``rest`` knows no word.
     """
 
-    def __init__(self, top: int, *, uniform: bool) -> None:
-        self._top, self._uniform = top, uniform
+    def __init__(self, top: int, *, kind: str) -> None:
+        self._top, self._kind = top, kind
         self._line = ":1"
 
     def fit(self, items: Iterable[Item]) -> None:
         """Count the words."""
+        if self._kind == "rest":
+            return
         shares, rest = unigram_shares(corpus.texts_of(items))
-        if self._uniform:
+        if self._kind == "uniform":
             rest = 1 / (len(shares) + 1)
             shares = dict.fromkeys(shares, rest)
         listed = dict(list(shares.items())[: self._top or None])
@@ -171,9 +160,9 @@ class Baseline(NamedTuple):
 
 
 BASELINES = {  # by name; the worse ones first
-    "rest": Baseline("`:1`, which knows nothing", RestModel),
-    "uniform": Baseline("all words of train alike", partial(ShareModel, uniform=True)),
-    "unigram": Baseline("the words of train by their share", partial(ShareModel, uniform=False)),
+    "rest": Baseline("`:1`, which knows nothing", partial(ShareModel, kind="rest")),
+    "uniform": Baseline("all words of train alike", partial(ShareModel, kind="uniform")),
+    "unigram": Baseline("the words of train by their share", partial(ShareModel, kind="unigram")),
     "ngram": Baseline("four-grams of the left context", partial(NgramGapModel, sides=SIDES["ngram"])),
     DEFAULT: Baseline("four-grams of both contexts (the default)", partial(NgramGapModel, sides=SIDES[DEFAULT])),
 }

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import MalformedLineError, ModelError
-from geval_py.modelling.texts import blocks_of_files, text_blocks
+from geval_py.modelling.texts import text_blocks
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
 from geval_py.scoring.kernel.backends import choose_backend
@@ -55,8 +55,7 @@ def words_in(text: str) -> Sentence:
     >>> words_in("a\\nb  c")
     [b'a', b'b', b'c']
     """
-    spaced = text.replace("\\n", " ").replace("\n", " ")
-    return split_as_lmplz(spaced.encode(errors="surrogatepass"))
+    return split_as_lmplz(text.replace("\\n", " ").replace("\n", " ").encode(errors="surrogatepass"))
 
 
 def gap_of(item: Item) -> GapContext:
@@ -107,51 +106,35 @@ def join_windows(windows: list[Sentence]) -> list[Sentence]:
     [['a', 'b', 'c', 'd', 'e', 'f', 'g'], ['x', 'y']]
     """
     while True:
-        texts: list[_Text] = []
-        places: dict[tuple[bytes, ...], tuple[_Text, int]] = {}
+        texts: list[Sentence] = []  # which grow at both ends
+        begins: list[int] = []  # the places of their first words, counted from the first words at the beginning
+        places: dict[tuple[bytes, ...], tuple[int, int]] = {}  # of each run of words: a text, and where in it
         for words in windows:  # each is joined with the first earlier text that it overlaps and agrees with
             runs = list(zip(*(words[shift:] for shift in range(SHARED)), strict=False))
-            shared = (
-                (text, place - start)
-                for start, run in enumerate(runs)
-                if run in places
-                for text, place in [places[run]]
-            )
-            text, first = next(((text, place) for text, place in shared if text.agrees(words, place)), (None, 0))
-            if text is None:
-                text = _Text(words)
-                texts.append(text)
-            else:
-                text.add(words, first)
+            number, first = len(texts), 0
             for start, run in enumerate(runs):
-                places.setdefault(run, (text, first + start))
+                if run not in places:
+                    continue
+                other, place = places[run]
+                skip = place - start - begins[other]
+                own = texts[other][max(skip, 0) : max(skip + len(words), 0)]
+                if own == words[max(-skip, 0) : max(-skip, 0) + len(own)]:
+                    number, first = other, place - start
+                    break
+            if number == len(texts):
+                texts.append(list(words))
+                begins.append(0)
+            else:
+                before = max(begins[number] - first, 0)
+                texts[number][:0] = words[:before]
+                begins[number] -= before
+                behind = first + len(words) - (begins[number] + len(texts[number]))
+                texts[number] += words[-behind:] if behind > 0 else []
+            for start, run in enumerate(runs):
+                places.setdefault(run, (number, first + start))
         if len(texts) == len(windows):
-            return [text.words for text in texts]
-        windows = [text.words for text in texts]
-
-
-class _Text:
-    """A text that grows at both ends; places count from its first word at the beginning."""
-
-    def __init__(self, words: Sentence) -> None:
-        self.words = list(words)
-        self.start = 0
-
-    def agrees(self, words: Sentence, place: int) -> bool:
-        """Whether words that begin at a place are equal to the text where they overlap."""
-        skip = place - self.start
-        own = self.words[max(skip, 0) : max(skip + len(words), 0)]
-        return own == words[max(-skip, 0) : max(-skip, 0) + len(own)]
-
-    def add(self, words: Sentence, place: int) -> None:
-        """Add words that agree with the text."""
-        before = self.start - place
-        if before > 0:
-            self.words[:0] = words[:before]
-            self.start = place
-        behind = place + len(words) - (self.start + len(self.words))
-        if behind > 0:
-            self.words += words[-behind:]
+            return texts
+        windows = texts
 
 
 # Corpora of n-gram models
@@ -295,11 +278,6 @@ def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sente
     return list(map(split, block[:-1].split(b"\n")))
 
 
-def read_corpus(paths: Sequence[str], *, skip_symbols: bool = False) -> Corpus:
-    """Read the texts of several files as one corpus, as lmplz does; see :class:`CorpusParts`."""
-    return corpus_of(blocks_of_files(paths), skip_symbols=skip_symbols)
-
-
 def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False) -> Corpus:
     """Make a corpus of texts, as lmplz does; see :class:`CorpusParts`."""
     parts = CorpusParts(blocks, skip_symbols=skip_symbols)
@@ -331,7 +309,17 @@ class CorpusParts:
             marks = ids < len(MARKS)
             if marks.any():
                 if not self._skip_symbols:
-                    raise _mark_error(path, line, sentences_of(block, split_as_lmplz))
+                    numbered = enumerate(sentences_of(block, split_as_lmplz), line)
+                    place, words, mark = next((n, ws, one) for n, ws in numbered for one in MARKS if one in ws)
+                    text, name = b" ".join(words).decode(errors="replace"), mark.decode()
+                    hint = (
+                        f"{name} is a mark that models add themselves; "
+                        "take it out, or read it as white space (--skip-symbols)"
+                    )
+                    raise MalformedLineError(
+                        path=path, line=place, column=f" {text} ".index(f" {name} ") + 1,
+                        reason=f"{name} in the text", token=name, hint=hint, text=text,
+                    )  # fmt: skip
                 of_line = np.repeat(np.arange(len(lengths)), lengths)
                 lengths = lengths - np.bincount(of_line[marks], minlength=len(lengths))
                 ids = ids[~marks]
@@ -350,12 +338,8 @@ class CorpusParts:
 
 def read_words(path: str) -> list[bytes]:
     """Read a vocabulary: words, if any, with white space between them."""
-    return [
-        word
-        for _, _, block in text_blocks(path)
-        for sentence in sentences_of(block, split_as_lmplz)
-        for word in sentence
-    ]
+    blocks = (sentences_of(block, split_as_lmplz) for _, _, block in text_blocks(path))
+    return [word for sentences in blocks for sentence in sentences for word in sentence]
 
 
 def with_marks(ids: Ids, lengths: Longs) -> Ids:
@@ -395,18 +379,3 @@ def sorted_with_ranks(values: Ids) -> tuple[Longs, Ids]:
     ranks = packed & ((1 << bits) - 1)
     packed >>= bits
     return ranks, packed.astype(np.int32)
-
-
-def _mark_error(path: str, first: int, sentences: Sequence[Sentence]) -> MalformedLineError:
-    line, mark = next((n, mark) for n, words in enumerate(sentences, first) for mark in MARKS if mark in words)
-    text = b" ".join(sentences[line - first]).decode(errors="replace")
-    name = mark.decode()
-    return MalformedLineError(
-        path=path,
-        line=line,
-        column=f" {text} ".index(f" {name} ") + 1,
-        reason=f"{name} in the text",
-        token=name,
-        hint=f"{name} is a mark that models add themselves; take it out, or read it as white space (--skip-symbols)",
-        text=text,
-    )

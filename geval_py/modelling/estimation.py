@@ -166,11 +166,8 @@ class Estimated:
         words = [self.words[number] for number in np.flatnonzero(self.levels[0].kept.read()).tolist()]
         return BackoffModel(words=words, levels=tuple(ngrams), name=self.name)
 
-    def sections(self) -> Iterator[Iterator[ArpaRows]]:
-        """Yield the n-grams of each order that are kept, in blocks, as an ARPA file has them."""
-        return map(self._section, range(1, len(self.levels) + 1))
-
-    def _section(self, length: int) -> Iterator[ArpaRows]:
+    def arpa_rows(self, length: int) -> Iterator[ArpaRows]:
+        """Yield the n-grams of a length that are kept, in blocks, as an ARPA file has them."""
         level, size = self.levels[length - 1], min(self.sizes.rows, 1 << 16)
         for start in range(0, len(level), size):
             kept = level.kept.read(start, start + size)

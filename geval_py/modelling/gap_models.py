@@ -18,7 +18,8 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import file_digest, sha256
-from typing import NamedTuple
+from itertools import islice
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from geval_py.reading import rewriting, sources
 ORDER = 4
 AT_A_TIME = 1024  # items whose contexts are looked up together
 ESTIMATION = estimation.Estimation(order=ORDER, fallback=estimation.FALLBACK, interpolate_unigrams=False)
+Answer: TypeAlias = tuple[corpus.Longs, corpus.Doubles]  # the ids of words, the most probable first, and the shares
 _FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
 
 
@@ -52,13 +54,6 @@ def learn(texts: Sequence[corpus.Sentence], sides: int) -> GapCounts:
     counts = np.bincount(forward.tokens, minlength=len(forward.words))
     counts[[corpus.START, corpus.END]] = 0
     return GapCounts(counts, models)
-
-
-class Answer(NamedTuple):
-    """The ids of the most probable words, the most probable first, and their probabilities."""
-
-    words: corpus.Longs
-    probabilities: corpus.Doubles
 
 
 class GapModel:
@@ -85,22 +80,18 @@ class GapModel:
 
     def answers(self, gaps: Iterable[corpus.GapContext]) -> Iterator[Answer]:
         """Yield the answer to each gap."""
-        block: list[corpus.GapContext] = []
-        for gap in gaps:
-            block.append(gap)
-            if len(block) == AT_A_TIME:
-                yield from self._answers(block)
-                block = []
-        yield from self._answers(block)
-
-    def _answers(self, gaps: Sequence[corpus.GapContext]) -> Iterator[Answer]:
-        contexts = ([gap.left for gap in gaps], [gap.right[: ORDER - 1][::-1] for gap in gaps])
-        seen = [side.followers(of_side) for side, of_side in zip(self._sides, contexts, strict=False)]
-        for of_item in zip(*seen, strict=True):
-            yield self._answer(of_item)
+        source = iter(gaps)
+        while block := list(islice(source, AT_A_TIME)):
+            contexts = ([gap.left for gap in block], [gap.right[: ORDER - 1][::-1] for gap in block])
+            seen = [side.followers(of_side) for side, of_side in zip(self._sides, contexts, strict=False)]
+            yield from map(self._answer, zip(*seen, strict=True))
 
     def _answer(self, seen: Sequence[backoff.Followers]) -> Answer:
-        named = self._united([of_side.words for of_side in seen])
+        new = []
+        for of_side in seen:
+            new.append(of_side.words[~self._taken[of_side.words]])
+            self._taken[of_side.words] = True
+        named = np.concatenate(new)
         candidates = np.concatenate([named, self._first[~self._taken[self._first]]])
         self._taken[named] = False
         self._places[candidates] = np.arange(len(candidates))
@@ -112,19 +103,11 @@ class GapModel:
         others = max(self._base_sum - float(self._base[named].sum()), float(self._base[corpus.UNKNOWN]))
         total = others * math.prod(of_side.scale for of_side in seen) + float(scores[: len(named)].sum())
         if total <= 0:
-            return Answer(candidates[:0], scores[:0])
+            return candidates[:0], scores[:0]
         probabilities = scores / total
         chosen = backoff.most_probable(candidates, probabilities, self._top)
         chosen = chosen[probabilities[chosen] > 0]
-        return Answer(candidates[chosen], probabilities[chosen])
-
-    def _united(self, groups: Sequence[corpus.Longs]) -> corpus.Longs:
-        """Return the words of all groups without repetition, and mark them as taken."""
-        new = []
-        for words in groups:
-            new.append(words[~self._taken[words]])
-            self._taken[words] = True
-        return np.concatenate(new)
+        return candidates[chosen], probabilities[chosen]
 
 
 def cache_folder() -> str:
@@ -153,8 +136,13 @@ def load(digest: str) -> GapCounts | None:
     try:
         with np.load(_path(digest), allow_pickle=False) as arrays:
             words = arrays["words"].tobytes().split(b"\n")
-            sides = tuple(_model(arrays, side, words) for side in range(int(arrays["sides"])))
-            return GapCounts(arrays["counts"], sides)
+            sides = []
+            for side in range(int(arrays["sides"])):
+                orders = range(int(arrays[f"order-{side}"]))
+                rows = ({field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS} for order in orders)
+                levels = tuple(backoff.Ngrams(**of_order) for of_order in rows)
+                sides.append(backoff.BackoffModel(words=words, levels=levels))
+            return GapCounts(arrays["counts"], tuple(sides))
     except (OSError, ValueError, KeyError, EOFError):
         return None
 
@@ -182,9 +170,3 @@ def save(digest: str, learnt: GapCounts) -> None:
 
 def _path(digest: str) -> str:
     return os.path.join(cache_folder(), f"{digest}.npz")
-
-
-def _model(arrays: np.lib.npyio.NpzFile, side: int, words: list[bytes]) -> backoff.BackoffModel:
-    orders = range(int(arrays[f"order-{side}"]))
-    levels = (backoff.Ngrams(**{field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS}) for order in orders)
-    return backoff.BackoffModel(words=words, levels=tuple(levels))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from geval_py.errors import MissingFileError, ModelError, UsageError
 from geval_py.modelling.corpus import Doubles, Flags, Longs
-from geval_py.tables.table import Column, Table
 from geval_py.text import named
 from geval_py.version import installs
 
@@ -53,32 +53,18 @@ def read_head(path: str) -> BinaryHead:
     """Read the head of a binary file; raises ModelError for another version, and for a file that was cut off."""
     with open(path, "rb") as file:
         head = file.read(len(_SANE) + _FIXED.size + 8 * _MAX_ORDER)
-    if not head.startswith(_SANE):
-        others = "from another kind of machine, or damaged"
-        raise _unusable(path, others if head.startswith(_MAGIC_OF_5) else "unfinished, or of another version")
-    try:
-        order, _, kind, *_ = _FIXED.unpack_from(head, len(_SANE))
-        counts = struct.unpack_from(f"<{order}Q", head, len(_SANE) + _FIXED.size)
-        return BinaryHead(kind=_KINDS[kind], counts=counts)
-    except (struct.error, IndexError):
-        raise _unusable(path, "damaged") from None
-
-
-def _unusable(path: str, reason: str) -> ModelError:
+    reason = "damaged"
+    if not head.startswith(_MAGIC_OF_5):
+        reason = "unfinished, or of another version"
+    elif not head.startswith(_SANE):
+        reason = "from another kind of machine, or damaged"
+    else:
+        with suppress(struct.error, IndexError):
+            order, _, kind, *_ = _FIXED.unpack_from(head, len(_SANE))
+            counts = struct.unpack_from(f"<{order}Q", head, len(_SANE) + _FIXED.size)
+            return BinaryHead(kind=_KINDS[kind], counts=counts)
     message = f"This binary model of KenLM is {reason}\n  build it again from its ARPA file"
-    return ModelError(path=path, message=message)
-
-
-def head_document(head: BinaryHead) -> dict[str, Any]:
-    """Return the sizes of a binary model as a JSON document."""
-    return {"order": len(head.counts), "ngrams": list(head.counts), "binary": head.kind}
-
-
-def head_table(document: dict[str, Any]) -> Table:
-    """Return a table of such a document; the model's words are known to kenlm alone."""
-    rows: list[tuple[str, object]] = [("order", document["order"])]
-    rows += [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
-    return Table([Column(name="what"), Column(name="value")], [*rows, ("binary", document["binary"])])
+    raise ModelError(path=path, message=message)
 
 
 class BinaryModel:

@@ -108,12 +108,6 @@ def _perplexity(log: float, tokens: float) -> float:
         return math.inf
 
 
-def _joined(scores: Sequence[TextScore]) -> TextScore:
-    """Join the scores of blocks."""
-    names = [field.name for field in fields(TextScore)]
-    return TextScore(**{name: np.concatenate([getattr(score, name) for score in scores]) for name in names})
-
-
 def _summed(logs: Doubles, unknown: Flags, lengths: Longs) -> TextScore:
     """Sum the log10 probabilities of tokens by sentence."""
     sentence = np.repeat(np.arange(len(lengths)), lengths)
@@ -284,7 +278,9 @@ class NgramModel:
 
     def score_blocks(self, blocks: Iterable[TextBlock], *, bos: bool = True, eos: bool = True) -> TextScore:
         """Score blocks of lines."""
-        return _joined([_summed(*self.token_scores(block, bos=bos, eos=eos)) for _, _, block in blocks])
+        scores = [_summed(*self.token_scores(block, bos=bos, eos=eos)) for _, _, block in blocks]
+        names = [field.name for field in fields(TextScore)]
+        return TextScore(**{name: np.concatenate([getattr(score, name) for score in scores]) for name in names})
 
     def token_scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Doubles, Flags, Longs]:
         """Score a block of whole lines: log10 of each token's probability, whether it is unknown, tokens by line."""

@@ -99,9 +99,13 @@ def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselin
     """
     asked = asked or Asked()
     kind, _, rest = address.partition(":")
-    if address not in baselines.BASELINES and (of_file := _kind_of_file(address)):
-        there = f"`{visible(address)}` is there: did you mean `{of_file}:{visible(address)}`?"
-        raise UsageError(message=f"there is no baseline `{visible(address)}`\n  {there}")
+    if address not in baselines.BASELINES and os.path.exists(address):
+        endings = os.path.basename(address).lower().split(".")[1:]
+        of_file = next((of_ending for ending, of_ending in ENDINGS.items() if ending in endings), None)
+        of_file = "hf" if os.path.isdir(address) else of_file
+        if of_file:
+            there = f"`{visible(address)}` is there: did you mean `{of_file}:{visible(address)}`?"
+            raise UsageError(message=f"there is no baseline `{visible(address)}`\n  {there}")
     if kind not in ADAPTERS and (asked.right or asked.candidates):
         raise UsageError(message=f"`{visible(address)}` takes neither a right context nor candidates")
     if kind == "hf" and rest and language_models.is_masked(rest):
@@ -118,16 +122,6 @@ def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselin
         there = f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
         raise UsageError(message=f"there is no kind of model `{visible(kind)}:`\n  {advice}{there}")
     return baselines.baseline(address, top=asked.words)
-
-
-def _kind_of_file(path: str) -> str | None:
-    """Return the kind of the model in a file or a folder, by the ending; None if it is not there, or not known."""
-    if not os.path.exists(path):
-        return None
-    if os.path.isdir(path):
-        return "hf"
-    endings = os.path.basename(path).lower().split(".")[1:]
-    return next((kind for ending, kind in ENDINGS.items() if ending in endings), None)
 
 
 def language_model(
@@ -229,7 +223,9 @@ class GapWords:
             if self._baseline is not None:
                 (line,) = self._baseline.predict([item])
                 candidates = wordprobs.parse_line(line, item.line).words or ()
-            likeliest = search.words(*texts_around(item), candidates)
+            names = gap_columns.find_contexts(list(item.columns))
+            left, right = (item.columns.get(name, "").replace("\\n", "\n") for name in names)  # two characters
+            likeliest = search.words(left, right, candidates)
             yield _line(likeliest.words, likeliest.probabilities)
 
 
@@ -238,12 +234,6 @@ def _line(words: Sequence[str], shares: Sequence[float]) -> str:
     listed = math.fsum(shares)
     scale = min(1.0, (1 - FLOOR) / listed) if listed > 0 else 1.0
     return baselines.line_of(words, [share * scale for share in shares], 1 - listed * scale)
-
-
-def texts_around(item: Item) -> tuple[str, str]:
-    r"""Return the texts before and behind a gap, in which the two characters ``\n`` are a line end."""
-    left, right = (item.columns.get(name, "") for name in gap_columns.find_contexts(list(item.columns)))
-    return left.replace("\\n", "\n"), right.replace("\\n", "\n")
 
 
 # The journal
@@ -284,7 +274,14 @@ def opened_journal(path: str, work: Mapping[str, Any], *, anew: bool = False) ->
     """
     head = json.dumps(work, sort_keys=True).encode()
     with _naming(path), open(path, "ab+") as file:
-        _lock(file, path)
+        with suppress(ImportError):  # Windows keeps others from writing by itself
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                message = f"another process writes {named(path)}; wait until it has ended"
+                raise UsageError(message=message) from error
         file.seek(0)
         whole, _, _ = file.read().rpartition(b"\n")
         first, *done = whole.split(b"\n")
@@ -315,17 +312,6 @@ def _naming(path: str) -> Iterator[None]:
         if error.filename is None:  # not of this file
             raise
         raise UsageError(message=f"Cannot write {named(path)}: {error.strerror}") from error
-
-
-def _lock(file: IO[bytes], path: str) -> None:
-    with suppress(ImportError):  # Windows keeps others from writing by itself
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            message = f"another process writes {named(path)}; wait until it has ended"
-            raise UsageError(message=message) from error
 
 
 def _difference(first: bytes, work: Mapping[str, Any]) -> str:

@@ -57,7 +57,17 @@ class Served:
         self._numbers: dict[bytes, int] = {b"": 0}
         self.texts: list[bytes] = [b""]
         self.ends = frozenset({0})
-        self._alternatives = self._max_alternatives()
+        self._alternatives = 0
+        refusal: ModelError | None = None
+        for number in ALTERNATIVES:
+            try:
+                (logs,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"])
+            except _RefusedError as refused:
+                refusal = refused
+                continue
+            self._alternatives = max(1, min(number, len(self._alternatives_of(logs))))
+            return
+        raise refusal or self._failed("tells no alternatives")
 
     def encode(self, text: str) -> list[int]:
         """Return the text as one token; the server divides it."""
@@ -125,17 +135,6 @@ class Served:
             ThreadPoolExecutor(self._parallel) as pool,
         ):
             return list(pool.map(lambda prompt: self._asked(client, settings | {"prompt": prompt}), prompts))
-
-    def _max_alternatives(self) -> int:
-        last: ModelError | None = None
-        for number in ALTERNATIVES:
-            try:
-                (logs,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"])
-            except _RefusedError as refused:
-                last = refused
-            else:
-                return max(1, min(number, len(self._alternatives_of(logs))))
-        raise last or self._failed("tells no alternatives")
 
     def _asked(self, client: Any, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to one request, which is sent again if the server is busy or cannot be reached."""

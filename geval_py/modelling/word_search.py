@@ -157,26 +157,46 @@ class WordSearch:
 
     def _search(self, gap: TokenContext) -> tuple[dict[str, float], float]:
         """Return the words found with their probabilities, and the probability that a word follows."""
-        search = _BestFirst(self._count, self._end)
+        words: defaultdict[bytes, float] = defaultdict(float)
+        beginnings: list[tuple[float, Tokens, bytes]] = []  # a heap; the likeliest is the first
+        steps, most, least = MAX_STEPS * self._count, 2 * self._count, MIN_PROBABILITY
+
+        def add(share: float, tokens: Tokens, text: bytes) -> None:  # white space behind a word ends the word
+            end = self._end.search(text)
+            if end is None:
+                heapq.heappush(beginnings, (-share, tokens, text))
+            elif end.start():
+                words[text[: end.start()]] += share
+
         start = self._model.next_tokens(gap.prefix, [()])[0]
         kinds = self._kinds()
         begin = kinds.begin(gap.lead)
         total = _mass(start, begin)
-        for token, share in _likeliest(start, begin, MIN_PROBABILITY, search.most):
-            search.add(share, (token,), self._model.texts[token].removeprefix(b" "))
-        while batch := search.taken():
+        for token, share in _likeliest(start, begin, MIN_PROBABILITY, most):
+            add(share, (token,), self._model.texts[token].removeprefix(b" "))
+        while True:
+            if len(words) >= self._count:  # none is worth continuing that is not as likely as these
+                shares = np.fromiter(words.values(), np.float64, len(words))
+                least = max(MIN_PROBABILITY, float(np.partition(shares, len(shares) - self._count)[-self._count]))
+            batch: list[tuple[float, Tokens, bytes]] = []
+            while beginnings and len(batch) < min(AT_A_TIME, steps) and -beginnings[0][0] > least:
+                share, tokens, text = heapq.heappop(beginnings)
+                batch.append((-share, tokens, text))
+            steps -= len(batch)
+            if not batch:
+                break
             answers = self._model.next_tokens(gap.prefix, [tokens for _, tokens, _ in batch])
             kinds, texts = self._kinds(), self._model.texts
             for (share, tokens, text), after in zip(batch, answers, strict=True):
                 ended = share * _mass(after, kinds.end)
                 if text:
-                    search.words[text] += ended
+                    words[text] += ended
                 else:
                     total -= ended  # two spaces: no word follows
-                for token, part in _likeliest(after, kinds.go_on, search.least / share, search.most):
-                    search.add(share * part, (*tokens, token), text + texts[token])
-        words = ((text.decode(errors="ignore"), text, share) for text, share in search.words.items())
-        return {word: share / total for word, text, share in words if word.encode() == text}, total
+                for token, part in _likeliest(after, kinds.go_on, least / share, most):
+                    add(share * part, (*tokens, token), text + texts[token])
+        decoded = ((text.decode(errors="ignore"), text, share) for text, share in words.items())
+        return {word: share / total for word, text, share in decoded if word.encode() == text}, total
 
     def _spelt(self, gap: TokenContext, words: Sequence[str]) -> Doubles:
         """Return the probability of each word, as the model spells it, and of its end."""
@@ -247,37 +267,6 @@ class TokenContext:
                 size += 1
             spellings.append(tokens[: size + count])
         return spellings
-
-
-class _BestFirst:
-    """Beginnings of words, the likeliest first, and the words found; ``count`` words are wanted."""
-
-    def __init__(self, count: int, end: re.Pattern[bytes]) -> None:
-        self._count, self._steps, self._end = count, MAX_STEPS * count, end
-        self._open: list[tuple[float, Tokens, bytes]] = []
-        self.most = 2 * count
-        self.least = MIN_PROBABILITY
-        self.words: defaultdict[bytes, float] = defaultdict(float)
-
-    def add(self, share: float, tokens: Tokens, text: bytes) -> None:
-        """Add a beginning; a token with white space behind a word ends the word."""
-        end = self._end.search(text)
-        if end is None:
-            heapq.heappush(self._open, (-share, tokens, text))
-        elif end.start():
-            self.words[text[: end.start()]] += share
-
-    def taken(self) -> list[tuple[float, Tokens, bytes]]:
-        """Take the likeliest beginnings, none if no other word can be among the likeliest."""
-        if len(self.words) >= self._count:
-            shares = np.fromiter(self.words.values(), np.float64, len(self.words))
-            self.least = max(MIN_PROBABILITY, float(np.partition(shares, len(shares) - self._count)[-self._count]))
-        batch: list[tuple[float, Tokens, bytes]] = []
-        while self._open and len(batch) < min(AT_A_TIME, self._steps) and -self._open[0][0] > self.least:
-            share, tokens, text = heapq.heappop(self._open)
-            batch.append((-share, tokens, text))
-        self._steps -= len(batch)
-        return batch
 
 
 def _mass(after: NextTokens, flags: Flags) -> float:

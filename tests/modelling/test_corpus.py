@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from geval_py.errors import EmptyFileError, MalformedLineError, ModelError, UnreadableFileError, UsageError
-from geval_py.modelling.corpus import Corpus, read_corpus, read_words
+from geval_py.modelling.corpus import Corpus, corpus_of, read_words
 from geval_py.modelling.estimation import Estimation, estimate
+from geval_py.modelling.texts import blocks_of_files
 
 
 def read(tmp_path, data, **options):
     path = tmp_path / "text.txt"
     path.write_bytes(data)
-    return read_corpus([str(path)], **options)
+    return corpus_of(blocks_of_files([str(path)]), **options)
 
 
 def words_of(corpus):
@@ -56,7 +57,7 @@ def test_words_are_numbered_as_they_appear(tmp_path):
 def test_several_texts_some_compressed(tmp_path):
     (tmp_path / "one.txt").write_bytes(b"a b")
     (tmp_path / "two.txt.gz").write_bytes(gzip.compress(b"b c\n"))
-    corpus = read_corpus([str(tmp_path / "one.txt"), str(tmp_path / "two.txt.gz")])
+    corpus = corpus_of(blocks_of_files([str(tmp_path / "one.txt"), str(tmp_path / "two.txt.gz")]))
     assert corpus.tokens.tolist() == [1, 3, 4, 2, 1, 4, 5, 2]
 
 

@@ -12,7 +12,7 @@ from kenlm_golden import RUNS, estimation_of
 from geval_py.errors import ModelError
 from geval_py.modelling.arpa import write_arpa
 from geval_py.modelling.columns import NumberColumn, Sizes
-from geval_py.modelling.corpus import CorpusParts, read_corpus
+from geval_py.modelling.corpus import CorpusParts, corpus_of
 from geval_py.modelling.estimation import Estimation, StoredTokens, estimate
 from geval_py.modelling.texts import blocks_of_files
 
@@ -20,7 +20,7 @@ SMALL = Sizes(tokens=2000, rows=1500, picked=700)
 
 
 def in_one_chunk(path, how):
-    estimated = estimate(read_corpus([path]), how)
+    estimated = estimate(corpus_of(blocks_of_files([path])), how)
     file = io.BytesIO()
     write_arpa(estimated.model(), file)
     return file.getvalue(), estimated.counts, estimated.kept, estimated.discounts

@@ -101,18 +101,18 @@ def test_answers_are_those_of_the_formula(texts, left, right, sides, top):
     learnt = learn(texts, sides)
     gap = GapContext(left, right, "")
     wanted = by_formula(learnt, gap)
-    (answer,) = GapModel(learnt, top).answers([gap])
-    assert answer.probabilities == pytest.approx(wanted[answer.words], rel=1e-9)
-    assert not {0, 1, 2} & set(answer.words.tolist())
+    ((words, probabilities),) = GapModel(learnt, top).answers([gap])
+    assert probabilities == pytest.approx(wanted[words], rel=1e-9)
+    assert not {0, 1, 2} & set(words.tolist())
     best = np.sort(wanted[3:])[::-1][: top or None]
-    assert answer.probabilities == pytest.approx(best[best > 0], rel=1e-9)
-    assert list(answer.probabilities) == sorted(answer.probabilities, reverse=True)
+    assert probabilities == pytest.approx(best[best > 0], rel=1e-9)
+    assert list(probabilities) == sorted(probabilities, reverse=True)
 
 
 def test_equal_words_come_in_the_order_of_train():
     learnt = learn([[b"c"], [b"b"], [b"a"]], 2)
-    (answer,) = GapModel(learnt, 2).answers([GapContext([], [], "")])
-    assert [learnt.sides[0].words[word] for word in answer.words] == [b"c", b"b"]
+    ((words, _),) = GapModel(learnt, 2).answers([GapContext([], [], "")])
+    assert [learnt.sides[0].words[word] for word in words] == [b"c", b"b"]
 
 
 def test_an_item_gets_the_same_answer_in_any_company():
@@ -120,10 +120,8 @@ def test_an_item_gets_the_same_answer_in_any_company():
     gaps = [GapContext([b"a"], [b"c"], ""), GapContext([b"x"], [], ""), GapContext([b"b", b"c"], [b"a"], "")]
     together = list(GapModel(learnt, 0).answers(gaps))
     alone = [next(GapModel(learnt, 0).answers([gap])) for gap in gaps]
-    assert [answer.words.tolist() for answer in together] == [answer.words.tolist() for answer in alone]
-    assert [answer.probabilities.tolist() for answer in together] == [
-        answer.probabilities.tolist() for answer in alone
-    ]
+    assert [words.tolist() for words, _ in together] == [words.tolist() for words, _ in alone]
+    assert [shares.tolist() for _, shares in together] == [shares.tolist() for _, shares in alone]
 
 
 def test_disjoint_windows_are_not_joined_by_chance():
