@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from geval_py.explaining.documents import choose_documents, notes_on_documents
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.metrics import base, hashed
-from geval_py.tables.formats import Tabular
+from geval_py.tables.formats import Tabular, json_fields
 from geval_py.tables.numbers import counted, fixed, several
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
@@ -103,10 +103,7 @@ class Calibration(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         claim = {"claimed_perplexity": self.claim.claimed_perplexity, "perplexity": self.claim.perplexity}
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        shown = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
-        error = self.guess_error and asdict(self.guess_error)
-        return shown | {"claim": asdict(self.claim) | claim, "guess_error": error}
+        return json_fields(self) | {"claim": asdict(self.claim) | claim}
 
     def points(self) -> dict[str, reliability.Points]:
         """Return the points of each part that has data, by the part's name."""

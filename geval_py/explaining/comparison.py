@@ -70,7 +70,6 @@ DROPPABLE = (  # where a terminal is too narrow, the last one first
     "score there",
 )
 NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
-_NOT_IN_JSON = ("of_losses", "precision", "names", "marks")  # fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +107,7 @@ class System:
     signature: scores.Signature | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        shown = {n: value.to_dict() if isinstance(value, Interval) else value for n, value in values.items()}
-        return shown | {"signature": None if self.signature is None else str(self.signature)}
+        return formats.json_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,9 +210,7 @@ class Comparison(formats.Tabular):
         return row | {"groups": groups, "output": short_name(system.name)}
 
     def to_dict(self) -> dict[str, Any]:
-        names = [one.name for one in fields(self) if one.name not in _NOT_IN_JSON]
-        systems = [system.to_dict() for system in self.systems]
-        return {name: getattr(self, name) for name in names} | {"systems": systems}
+        return formats.json_fields(self, "of_losses", "precision", "names", "marks")
 
     @property
     def is_tested(self) -> bool:

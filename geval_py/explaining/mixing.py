@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,11 +49,8 @@ class Component:
     signature: Signature | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return values | {
-            "infinite_losses": values.pop("infinite"),
-            "signature": None if self.signature is None else str(self.signature),
-        }
+        values = formats.json_fields(self)
+        return values | {"infinite_losses": values.pop("infinite")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -90,13 +87,8 @@ class Mixture(formats.Tabular):
     names: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        shown = (one.name for one in fields(self) if one.name not in ("mixing", "header", "names"))
-        return {name: getattr(self, name) for name in shown} | {
-            "components": [component.to_dict() for component in self.components],
-            "held_out": cross_validation.ten_digits(self.held_out),
-            "change": self.change.to_dict(),
-            "predicted": cross_validation.ten_digits(self.predicted),
-        }
+        values = formats.json_fields(self, "mixing", "header", "names")
+        return values | {name: cross_validation.ten_digits(values[name]) for name in ("held_out", "predicted")}
 
     def table(self) -> Table:
         infinite = any(component.infinite for component in self.components)

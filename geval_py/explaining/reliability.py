@@ -25,6 +25,7 @@ from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.hashed import ProfileStatistics
+from geval_py.tables.formats import json_fields
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Reliability:
         return self.bins.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"bins": self.bins.to_dict()}
+        return json_fields(self)
 
 
 class Forecasts:
@@ -225,7 +226,7 @@ class Corp:
         return self.curve.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"curve": self.curve.to_dict()}
+        return json_fields(self)
 
 
 def corp(forecasts: Forecasts) -> Corp:

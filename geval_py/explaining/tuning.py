@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from geval_py.explaining.derived import BY_LINE
 from geval_py.explaining.guesses import read_guesses
 from geval_py.reading import config
 from geval_py.scoring import blocks, scores
-from geval_py.tables.formats import Tabular
+from geval_py.tables.formats import Tabular, json_fields
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
@@ -104,13 +104,11 @@ class Tuning(Tabular):
         return next((trial.names for trial in reversed(self.trials) if trial.taken), ())
 
     def to_dict(self) -> dict[str, Any]:
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "header"}
+        values = json_fields(self, "header")
         return values | {
             "infinite_losses": values.pop("infinite"),
-            "trials": [trial.to_dict() for trial in self.trials],
             "parameters": self.parameters.numbers,
             "predicted": cross_validation.ten_digits(self.predicted),
-            "signature": None if self.signature is None else str(self.signature),
         }
 
     def signatures(self) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from xml.sax.saxutils import quoteattr
 
 from geval_py.errors import UsageError
@@ -171,6 +171,7 @@ LETTER = 6.5  # the width of a character, about
 BELOW = 36  # what an axis with a name takes below a chart
 LEGEND_ROW = 18
 DASHED = "3 3"
+LegendEntry: TypeAlias = tuple[str, dict[str, str | None]]  # a name, and the style of its colour or line
 
 COLOURS = {
     "raised": "#ffffff",
@@ -299,7 +300,7 @@ def _axes(
     return [_element("g", *parts) for parts in (down, across) if parts]
 
 
-def _with_legend(height: float, parts: Sequence[str], entries: Sequence[tuple[str, dict[str, str | None]]]) -> Chart:
+def _with_legend(height: float, parts: Sequence[str], entries: Sequence[LegendEntry]) -> Chart:
     """Return a chart with names in two columns below it, each beside a square that is filled, or a line, as told."""
     keys = []
     for number, (name, style) in enumerate(entries):
@@ -420,7 +421,7 @@ class BarPart:
     colour: str = ACCENT
 
 
-def _legend_of(blocks: Iterable[BarPart]) -> list[tuple[str, dict[str, str | None]]]:
+def _legend_of(blocks: Iterable[BarPart]) -> list[LegendEntry]:
     return [(name, {"fill": colour}) for name, colour in {one.name: one.colour for one in blocks}.items() if name]
 
 
@@ -564,7 +565,7 @@ def reliability(
         said += f", honest {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
         parts.append(_mark("circle", "circle", said, cx=at, cy=height, r=2.3 if steps else 4.7, fill=colour,
                            stroke=None if steps else RAISED))  # fmt: skip
-    legend: list[tuple[str, dict[str, str | None]]] = [
+    legend: list[LegendEntry] = [
         ("as honest ones would be", {"fill": ACCENT}),
         ("outside of the band", {"fill": BAD}),
         ("honest, 95 %", {"fill": ACCENT, "fill_opacity": "0.3"}),
@@ -593,7 +594,7 @@ def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: s
         _unsaid(_element("path", d=diagonal, stroke=SOFT, stroke_dasharray=DASHED, fill="none")),
     ]
     colours = (ACCENT, BAD, GOOD, NONE, INK, LISTED)
-    legend: list[tuple[str, dict[str, str | None]]] = [("perfect", {"stroke": SOFT, "stroke_dasharray": DASHED})]
+    legend: list[LegendEntry] = [("perfect", {"stroke": SOFT, "stroke_dasharray": DASHED})]
     for number, (name, points) in enumerate(series):
         dashes = None if number < len(colours) else str(1 + number // len(colours))
         style: dict[str, str | None] = {"stroke": colours[number % len(colours)], "stroke_dasharray": dashes}

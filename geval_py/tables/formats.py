@@ -7,7 +7,7 @@ new format is one entry in FORMATS: every command then takes its name, and shows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar
 
 from geval_py.tables.escapes import html_text, json_list_text, json_text, markdown_text
@@ -84,6 +84,22 @@ class Tabular:
 
     def _below(self) -> list[str]:
         return [*self.legend(), *(f"Note: {note}." for note in self.notes)]
+
+
+def json_fields(value: Any, *without: str) -> dict[str, Any]:
+    """Return the fields of a dataclass for JSON, but for some: results as their documents, a signature as text."""
+
+    def shown(one: Any) -> Any:
+        if hasattr(one, "to_dict"):
+            return one.to_dict()
+        if isinstance(one, tuple) and one and hasattr(one[0], "to_dict"):
+            return [part.to_dict() for part in one]
+        return asdict(one) if is_dataclass(one) and not isinstance(one, type) else one
+
+    values = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in without}
+    if values.get("signature") is not None:
+        values["signature"] = str(values["signature"])
+    return {name: shown(one) for name, one in values.items()}
 
 
 class Listing(Tabular):
