@@ -177,11 +177,12 @@ class Parameters:
         characters = sum(len(word) + ENTRY_CHARACTERS for word in self.frequent.words)
         return characters > VECTOR_CHARACTERS << self.bits
 
-    def tune_line(self, text: str, line: int) -> str:
-        """Return a tuned output line; ``line`` is its number. Raises MalformedLineError without a path.
+    def tune_lines(self, texts: Sequence[str], line: int) -> str:
+        """Tune the one output line in a sequence; ``line`` is its number. Raises MalformedLineError without a path.
 
         The line of a vector is a vector, and so is any line with so many frequent words that it is shorter as one.
         """
+        (text,) = texts
         is_vector = ":" not in text
         words: list[str] = []
         if is_vector:
@@ -220,11 +221,6 @@ class Parameters:
             for bucket, share in zip(buckets, self.frequent.shares, strict=True):
                 vector[bucket] += to_words * share
         return wordprobs.line_of_buckets(vector)
-
-    def tune_lines(self, texts: Sequence[str], line: int) -> str:
-        """Tune the one line in a sequence; see :meth:`tune_line`."""
-        (text,) = texts
-        return self.tune_line(text, line)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters for JSON: the numbers, the bits, and the frequent words with their shares."""

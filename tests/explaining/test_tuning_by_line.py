@@ -126,7 +126,8 @@ def test_a_tuned_line_has_the_loss_that_was_computed(tmp_path_factory, by_line, 
     guesses = read_guesses(evaluation, frequent, keep_entries=True)
     parameters = Parameters(temperature=temperature, frequent=frequent, bits=4, by_line=by_line)
     assert parameters.as_vectors == many
-    (folder / "dev-0/new.tsv").write_text("".join(f"{parameters.tune_line(t, n)}\n" for n, t in enumerate(TEXTS, 1)))
+    tuned = (parameters.tune_lines([text], number) for number, text in enumerate(TEXTS, 1))
+    (folder / "dev-0/new.tsv").write_text("".join(f"{line}\n" for line in tuned))
     tuned = evaluate(folder, "dev-0", out="new.tsv")
     losses, some = guesses.losses(parameters), np.array([1, 4])
     assert tuned.line_losses == pytest.approx(losses.tolist(), abs=1e-4)
