@@ -136,6 +136,5 @@ def _check_lines(outputs: Bytes, bits: int, first_line: int, malformed: int) -> 
         return
     from geval_py.scoring.kernel import reference
 
-    line = bytes(outputs).split(b"\n", malformed + 1)[malformed]
-    reference.hashed_losses(line + b"\n", b"\n", bits, first_line + malformed)
-    raise AssertionError(f"line {first_line + malformed} is malformed only to the native kernel")
+    (text,) = decode_lines(bytes(outputs).split(b"\n", malformed + 1)[malformed] + b"\n")
+    raise reference.malformed_error(text, bits, first_line + malformed)

@@ -9,7 +9,7 @@ guess at whether numbers are probabilities or logarithms.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf, isnan, log
@@ -99,7 +99,10 @@ def array_losses(
     first row at fault, whose loss and the following are not computed; -1 if there is none. A row is at fault if an id
     is not in the vocabulary, a number is NaN or out of its range, or no word has any mass, though no mass is missing.
     """
-    rows = _rows(values, ids, offsets)
+    rows: Iterable[tuple[Ids | None, Numbers]] = ((None, row) for row in values)
+    if ids is not None and offsets is not None:
+        places = [slice(*pair) for pair in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+        rows = ((ids[place], values[place]) for place in places)
     losses, bound = array("d", bytes(8 * len(lines))), 0.0
     listed = [None] * len(lines) if rests is None else rests.tolist()
     for n, (word, line, (known, of_row), rest) in enumerate(
@@ -114,14 +117,6 @@ def array_losses(
         losses[n] = row_loss(of_words, hits, rest, 1 / (1 << bits), unit)
         bound = max(bound, row_loss(of_words, (), rest, 1 / (1 << bits), unit))
     return losses, bound, -1
-
-
-def _rows(values: Numbers, ids: Ids | None, offsets: Ids | None) -> Iterator[tuple[Ids | None, Numbers]]:
-    """Yield the ids of each row, None for all words, and their numbers."""
-    if ids is None or offsets is None:
-        return ((None, row) for row in values)
-    places = [slice(*pair) for pair in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
-    return ((ids[place], values[place]) for place in places)
 
 
 def has_fault(size: int, ids: Ids | None, values: Sequence[float], rest: float | None, unit: Unit) -> bool:

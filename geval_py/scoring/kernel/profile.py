@@ -57,7 +57,22 @@ def line_profiles(
         loss = line_loss(text, word, bits, line)
         if ":" in text:
             distribution = wordprobs.distribution_of(*wordprobs.parse_entries(text, line))
-            rows.append(_entries_row(distribution, word, loss, bits, line))
+            masses, rest = distribution.masses, distribution.rest
+            own = masses.get(word, 0.0)
+            buckets: dict[int, float] = {}
+            for bucket, mass in zip(wordprobs.word_buckets(list(masses), bits, line), masses.values(), strict=True):
+                buckets[bucket] = buckets.get(bucket, 0.0) + mass
+            guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
+            ahead = wordprobs.sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
+            equal = [mass for mass in masses.values() if mass == own]
+            among = wordprobs.sum_in_order(equal) if word in masses else rest
+            share = rest / (1 << bits)  # of each bucket
+            of_buckets = [_surprise(mass + share) for mass in buckets.values()]
+            entropy = wordprobs.sum_in_order(of_buckets) + ((1 << bits) - len(of_buckets)) * _surprise(share)
+            of_guess = guess_mass, float(guess == word)
+            rows.append(
+                (loss, 0.0, entropy, own, float(word in masses), rest, *of_guess, float(len(masses)), ahead, among)
+            )
             _count(distribution, word, line, histogram, draws)
         else:
             values = wordprobs.parse_vector(text, line)
@@ -67,35 +82,6 @@ def line_profiles(
             rows.append((loss, 1.0, entropy, *[0.0] * (len(COLUMNS) - 3)))
     columns = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
     return tuple(array("d", column) for column in columns), histogram
-
-
-def _entries_row(
-    distribution: wordprobs.Distribution, word: str, loss: float, bits: int, line: int
-) -> tuple[float, ...]:
-    masses, rest = distribution.masses, distribution.rest
-    own = masses.get(word, 0.0)
-    buckets: dict[int, float] = {}
-    for bucket, mass in zip(wordprobs.word_buckets(list(masses), bits, line), masses.values(), strict=True):
-        buckets[bucket] = buckets.get(bucket, 0.0) + mass
-    guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
-    ahead = wordprobs.sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
-    among = wordprobs.sum_in_order([mass for mass in masses.values() if mass == own]) if word in masses else rest
-    share = rest / (1 << bits)  # of each bucket
-    of_buckets = [_surprise(mass + share) for mass in buckets.values()]
-    entropy = wordprobs.sum_in_order(of_buckets) + ((1 << bits) - len(of_buckets)) * _surprise(share)
-    return (
-        loss,
-        0.0,
-        entropy,
-        own,
-        float(word in masses),
-        rest,
-        guess_mass,
-        float(guess == word),
-        float(len(masses)),
-        ahead,
-        among,
-    )
 
 
 def _surprise(mass: float) -> float:

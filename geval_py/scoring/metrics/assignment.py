@@ -94,20 +94,18 @@ def overlap_scores(wanted: Sequence[Region], given: Sequence[Region]) -> dict[Pa
     Two empty regions of one label have the score 1. An empty region fits no other, so each is paired with one only.
     """
     sizes = [[region.size for region in of] for of in (wanted, given)]
-    found = {
+    scores = {
         (answer, place): size / (sizes[0][answer] + sizes[1][place] - size)
         for (answer, place), size in common_sizes(wanted, given).items()
     }
-    empty: list[dict[Hashable, list[int]]] = []
-    for of, its_sizes in zip((wanted, given), sizes, strict=True):
-        places: dict[Hashable, list[int]] = defaultdict(list)
-        for place, (region, size) in enumerate(zip(of, its_sizes, strict=True)):
-            if not size:
-                places[region.label].append(place)
-        empty.append(places)
-    for label, answers in empty[0].items():
-        found |= dict.fromkeys(zip(answers, empty[1].get(label, ()), strict=False), 1.0)
-    return found
+    empty: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for side, regions in enumerate((wanted, given)):
+        for place, region in enumerate(regions):
+            if not sizes[side][place]:
+                empty[region.label][side].append(place)
+    for answers, places in empty.values():
+        scores |= dict.fromkeys(zip(answers, places, strict=False), 1.0)
+    return scores
 
 
 def common_sizes(wanted: Sequence[Region], given: Sequence[Region]) -> dict[Pair, int]:
@@ -115,11 +113,10 @@ def common_sizes(wanted: Sequence[Region], given: Sequence[Region]) -> dict[Pair
 
     Raises TooManyOverlapsError.
     """
-    both: dict[Hashable, tuple[list[tuple[Box, int]], list[tuple[Box, int]]]] = {}
+    both: dict[Hashable, tuple[list[tuple[Box, int]], list[tuple[Box, int]]]] = defaultdict(lambda: ([], []))
     for side, regions in enumerate((wanted, given)):
         for place, region in enumerate(regions):
-            of_label = both.setdefault(region.label, ([], []))
-            of_label[side].extend((box, place) for box in region.boxes)
+            both[region.label][side].extend((box, place) for box in region.boxes)
     sizes: dict[Pair, int] = {}
     compared = [0]  # pairs of boxes, of all labels
     for answers, guesses in both.values():
@@ -166,9 +163,22 @@ def best_matching(scores: Mapping[Pair, float]) -> list[Pair]:
 
     Raises TooManyOverlapsError.
     """
+    parent: dict[tuple[int, int], tuple[int, int]] = {}  # of a side and a place; the root is its own
+
+    def root(node: tuple[int, int]) -> tuple[int, int]:
+        parent.setdefault(node, node)
+        while parent[node] != node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    for answer, place in scores:
+        parent[root((0, answer))] = root((1, place))
+    components: dict[tuple[int, int], list[Pair]] = defaultdict(list)
+    for pair in scores:
+        components[root((0, pair[0]))].append(pair)
     matched: list[Pair] = []
     cells = 0
-    for pairs in _components(scores):
+    for pairs in components.values():
         if len(pairs) == 1:
             matched += pairs
             continue
@@ -189,21 +199,3 @@ def best_matching(scores: Mapping[Pair, float]) -> list[Pair]:
         found = ((answers[row], places[column]) for row, column in zip(rows.tolist(), columns.tolist(), strict=True))
         matched += (pair for pair in found if scores.get(pair))
     return matched
-
-
-def _components(pairs: Iterable[Pair]) -> Iterable[list[Pair]]:
-    """Split the pairs, so that those in different lists have no place in common."""
-    parent: dict[tuple[int, int], tuple[int, int]] = {}  # of a side and a place; the root is its own
-
-    def root(node: tuple[int, int]) -> tuple[int, int]:
-        parent.setdefault(node, node)
-        while parent[node] != node:
-            parent[node] = node = parent[parent[node]]
-        return node
-
-    for answer, place in pairs:
-        parent[root((0, answer))] = root((1, place))
-    components: dict[tuple[int, int], list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        components[root((0, pair[0]))].append(pair)
-    return components.values()

@@ -143,8 +143,8 @@ def _fitting(wanted: Sequence[tuple[Region, int]], given: Sequence[Region]) -> I
     compared = near = 0
     for answer, (region, margin) in enumerate(wanted):
         boxes, box = by_page[region.label], region.boxes[0]
-        first = bisect_left(boxes, box.left - margin, key=_left)
-        end = bisect_right(boxes, box.left + margin, key=_left)
+        first = bisect_left(boxes, box.left - margin, key=lambda item: item[0].left)
+        end = bisect_right(boxes, box.left + margin, key=lambda item: item[0].left)
         compared += end - first
         check_compared(compared)
         for other, place in boxes[first:end]:
@@ -156,10 +156,6 @@ def _fitting(wanted: Sequence[tuple[Region, int]], given: Sequence[Region]) -> I
                 near += 1
                 check_near(near)
                 yield answer, place
-
-
-def _left(item: tuple[Box, int]) -> int:
-    return item[0].left
 
 
 def expected_rectangles(text: str, line: int) -> list[Region]:

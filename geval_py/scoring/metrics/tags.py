@@ -112,7 +112,13 @@ def entities_of(text: str, line: int) -> list[Entity]:
     """
     entities: list[Entity] = []
     forms: list[str] = []
-    tags = [_read_tag(token, text, line) for token in _TOKEN.finditer(text)]
+    tags: list[re.Match[str] | None] = []  # None for a token outside of all entities
+    for token in _TOKEN.finditer(text):
+        tags.append(_TAG.fullmatch(text, *token.span()))
+        if tags[-1] is None and token[0] != OUTSIDE:
+            what = "a tag is `O`, `B-LABEL` or `I-LABEL`, perhaps with `/FORM` behind it"
+            hint = f"`{visible(shorten(token[0]))}` is no tag; {what}"
+            raise malformed(NO_TAG, text, line, hint, token.start() + 1, token[0])
     for place, tag in enumerate(tags):
         if tag is not None and tag["place"] == "B":
             forms = [tag["form"]] if tag["form"] else []
@@ -125,33 +131,18 @@ def entities_of(text: str, line: int) -> list[Entity]:
     return entities
 
 
-def _read_tag(token: re.Match[str], text: str, line: int) -> re.Match[str] | None:
-    """Return the match of a tag, at its place in the line; None for a token outside of all entities."""
-    tag = _TAG.fullmatch(text, *token.span())
-    if tag is None and token[0] != OUTSIDE:
-        hint = (
-            f"`{visible(shorten(token[0]))}` is no tag; "
-            "a tag is `O`, `B-LABEL` or `I-LABEL`, perhaps with `/FORM` behind it"
-        )
-        raise malformed(NO_TAG, text, line, hint, token.start() + 1, token[0])
-    return tag
-
-
 def _out_of_place(
     text: str, line: int, tags: Sequence[re.Match[str] | None], place: int, wrong: re.Match[str]
 ) -> MalformedLineError:
     """Return the error for an I without its B; the reason has the tags that belong together, as GEval writes them."""
+    places = ["" if tag is None else tag["place"] for tag in tags]
     first, end = place, place + 1
-    while first and _place_of(tags[first]) == "I" and tags[first - 1] is not None:
+    while first and places[first] == "I" and places[first - 1]:
         first -= 1
-    while end < len(tags) and _place_of(tags[end]) == "I":
+    while end < len(tags) and places[end] == "I":
         end += 1
     together = [f"{tag['place']}-{tag['label']}" + (f"/{tag['form']}" if tag["form"] else "")
                 for tag in tags[first:end] if tag is not None]  # fmt: skip
     reason = INCONSISTENT.format(visible(" ".join(together)))
     hint = f"`{visible(shorten(wrong[0]))}` goes on with no entity of this label; one begins with `B-`"
     return malformed(reason, text, line, hint, wrong.start() + 1, wrong[0])
-
-
-def _place_of(tag: re.Match[str] | None) -> str:
-    return "" if tag is None else tag["place"]
