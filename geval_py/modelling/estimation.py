@@ -388,9 +388,8 @@ def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
         if length == 1:
             shares[START] = 1.0
         with np.errstate(divide="ignore"):
-            logs, log_backoffs = np.log10(shares), np.log10(backoffs)
-        words = level.words.read()
-        ngrams.append(Ngrams(contexts=contexts, words=words, log_probabilities=logs, log_backoffs=log_backoffs))
+            logs = {"log_probabilities": np.log10(shares), "log_backoffs": np.log10(backoffs)}
+        ngrams.append(Ngrams(contexts=contexts, words=level.words.read(), **logs))
         totals = behind
     return BackoffModel(words=corpus.words, levels=tuple(ngrams), name=corpus.name)
 

@@ -171,14 +171,11 @@ class LlamaCpp(Prefixed):
         status = llama.llama_decode(self._context, batch)
         if status:
             raise ModelError(message=f"llama.cpp cannot compute {size} tokens: status {status}")
-        return [[self._logits(place) for place in places] for places in wanted]
-
-    def _logits(self, place: int) -> Logits:
-        pointer = self._llama.llama_get_logits_ith(self._context, place)
-        if not pointer:
+        pointers = [[llama.llama_get_logits_ith(self._context, place) for place in places] for places in wanted]
+        if not all(map(all, pointers)):
             raise ModelError(message="llama.cpp predicts no tokens by this model: is it one for embeddings?")
-        logits: Logits = np.ctypeslib.as_array(pointer, (len(self.texts),))
-        return logits
+        shape = (len(self.texts),)
+        return [[np.ctypeslib.as_array(pointer, shape) for pointer in of_row] for of_row in pointers]
 
 
 class Causal(Prefixed):
@@ -229,27 +226,26 @@ def needed(module: str, extra: str) -> Any:
 
 def is_masked(name: str) -> bool:
     """Whether a model of transformers predicts masks, by its configuration; raises ModelError."""
-    config = _loading(name, lambda transformers: transformers.AutoConfig.from_pretrained(name))
+    config = _pretrained(name, "AutoConfig")
     return any(kind.endswith("ForMaskedLM") for kind in config.architectures or ())
 
 
 def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any]:
     """Load a tokenizer and a model of transformers, on the first GPU if there is one; raises ModelError."""
     torch = needed("torch", "hf")
-    tokenizer = _loading(name, lambda transformers: transformers.AutoTokenizer.from_pretrained(name))
+    tokenizer = _pretrained(name, "AutoTokenizer")
     if not tokenizer.is_fast:
         raise ModelError(message=f"{named(name)} has no tokenizer of the package tokenizers")
-    numbers = getattr(torch, dtype or "float32")
-    model = _loading(name, lambda transformers: getattr(transformers, kind).from_pretrained(name, dtype=numbers))
+    model = _pretrained(name, kind, dtype=getattr(torch, dtype or "float32"))
     return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
-def _loading(name: str, load: Callable[[Any], Any]) -> Any:
+def _pretrained(name: str, kind: str, **settings: Any) -> Any:
     transformers = needed("transformers", "hf")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        return load(transformers)
+        return getattr(transformers, kind).from_pretrained(name, **settings)
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().partition("\n")[0]
         raise ModelError(message=f"transformers cannot load {named(name)}: {visible(first)}") from error

@@ -89,7 +89,11 @@ class Masked:
             grown: dict[Tokens, float] = {}
             most = self._count if place == size - 1 else BEAM
             wanted = {tokens[: place + 1] for tokens in candidates}
-            for (tokens, so_far), logits in zip(beams, self._logits(rows, len(start) + place), strict=True):
+            with self._torch.inference_mode():
+                ids = self._torch.tensor(rows, device=self._model.device)
+                scores = self._model(input_ids=ids).logits[:, len(start) + place].float().cpu().numpy()
+            known: Iterable[Logits] = scores[:, : len(self._texts)]
+            for (tokens, so_far), logits in zip(beams, known, strict=True):
                 flags = self._go_on if place else self._begin
                 shares = np.where(flags, np.exp(logits - logits[flags].max()), 0.0).astype(np.float64)
                 shares /= shares.sum()
@@ -101,10 +105,3 @@ class Masked:
             likeliest = sorted(grown, key=lambda path: (-grown[path], path))[:most]
             beams = [(path, grown[path]) for path in dict.fromkeys((*likeliest, *sorted(wanted & grown.keys())))]
         return [(path, share) for path, share in beams if share > 0]
-
-    def _logits(self, rows: Sequence[list[int]], column: int) -> Logits:
-        torch = self._torch
-        with torch.inference_mode():
-            scores = self._model(input_ids=torch.tensor(rows, device=self._model.device)).logits[:, column]
-        logits: Logits = scores.float().cpu().numpy()
-        return logits[:, : len(self._texts)]

@@ -83,15 +83,13 @@ class TextScore:
             for weights in statistics.bootstrap_weights(len(columns), samples, seed, progress)
         ]
         logs, tokens, known_logs, known_tokens = np.concatenate(tables).T
-        including, excluding = (
-            [_perplexity(log, count) for log, count in zip(sums, counts, strict=True) if count > 0]
-            for sums, counts in ((logs, tokens), (known_logs, known_tokens))
-        )
         tail = significance.expanded_tail(len(columns))
-        return (
-            significance.Interval.of(including or [math.nan], samples=samples, seed=seed, tail=tail),
-            significance.Interval.of(excluding or [math.nan], samples=samples, seed=seed, tail=tail),
-        )
+
+        def interval(sums: Doubles, counts: Doubles) -> significance.Interval:
+            values = [_perplexity(log, count) for log, count in zip(sums, counts, strict=True) if count > 0]
+            return significance.Interval.of(values or [math.nan], samples=samples, seed=seed, tail=tail)
+
+        return interval(logs, tokens), interval(known_logs, known_tokens)
 
 
 def _perplexity(log: float, tokens: float) -> float:
@@ -121,9 +119,6 @@ def _summed(logs: Doubles, unknown: Flags, lengths: Longs) -> TextScore:
         oov=np.bincount(sentence[unknown], minlength=len(lengths)),
         tokens=lengths,
     )
-
-
-_LOG10_OF_2 = math.log10(2)
 
 
 class LanguageModel(Protocol):
@@ -262,7 +257,7 @@ class NgramModel:
         """Yield the surprisals of each sentence, or of each line of the file at a path; fast for many."""
         for _, _, block in blocks_of(texts):
             logs, _, lengths = self.token_scores(block, bos=bos, eos=eos)
-            values = iter([-log / _LOG10_OF_2 + 0.0 for log in logs.tolist()])
+            values = iter([-log / math.log10(2) + 0.0 for log in logs.tolist()])
             yield from (list(islice(values, length)) for length in lengths.tolist())
 
     def score_texts(self, texts: TextSource, bos: bool = True, eos: bool = True) -> TextScore:
@@ -354,7 +349,7 @@ def perplexity_document(
     score: TextScore, intervals: tuple[significance.Interval, significance.Interval] | None = None
 ) -> dict[str, Any]:
     """Return the perplexities as a JSON document, with the convention for <unk>."""
-    document = {
+    document: dict[str, Any] = {
         "perplexity_including_oov": score.perplexity_including_oov,
         "perplexity_excluding_oov": score.perplexity_excluding_oov,
         "oov": int(score.oov.sum()),
@@ -362,10 +357,9 @@ def perplexity_document(
         "sentences": len(score.tokens),
         "unknown_words": UNKNOWN_CONVENTION,
     }
-    names = ("interval_including_oov", "interval_excluding_oov")
-    return document | {
-        name: interval.to_dict() for name, interval in zip(names, intervals or (), strict=False) if interval
-    }
+    for name, interval in zip(("including", "excluding"), intervals or (), strict=False):
+        document[f"interval_{name}_oov"] = interval.to_dict()
+    return document
 
 
 def mixture_document(models: Mapping[str, NgramModel], mixture: NgramModel, texts: TextSource) -> dict[str, Any]:

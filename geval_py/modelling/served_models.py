@@ -146,22 +146,22 @@ class Served:
             retry=tenacity.retry_if_exception_type((httpx.TransportError, _BusyError)),
             reraise=True,
         )
+
+        def once() -> dict[str, Any]:
+            answer = client.post(self._url, json=sent)
+            if answer.status_code != 200:
+                reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
+                later = _BusyError if answer.status_code in BUSY else ModelError
+                raise self._failed(reason, _RefusedError if answer.status_code in {400, 422} else later)
+            try:
+                return dict(answer.json()["choices"][0]["logprobs"])
+            except (ValueError, LookupError, TypeError) as error:
+                raise self._failed("gives no log probabilities (logprobs) with its answer") from error
+
         try:
-            logs: dict[str, Any] = tries(self._once, client, sent)
+            logs: dict[str, Any] = tries(once)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise self._failed(f"does not answer: {error or type(error).__name__}") from error
-        return logs
-
-    def _once(self, client: Any, sent: dict[str, Any]) -> dict[str, Any]:
-        answer = client.post(self._url, json=sent)
-        if answer.status_code != 200:
-            reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
-            later = _BusyError if answer.status_code in BUSY else ModelError
-            raise self._failed(reason, _RefusedError if answer.status_code in {400, 422} else later)
-        try:
-            logs: dict[str, Any] = dict(answer.json()["choices"][0]["logprobs"])
-        except (ValueError, LookupError, TypeError) as error:
-            raise self._failed("gives no log probabilities (logprobs) with its answer") from error
         return logs
 
     def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
