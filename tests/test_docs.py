@@ -186,7 +186,9 @@ def test_is_spoken_of_in_docs(name):
 
 
 KEYS = [
-    name for kind in (settings.Settings, settings.Test, settings.Phase, settings.Limits) for name in readers_of(kind)
+    name
+    for kind in (settings.BoardSettings, settings.Test, settings.Phase, settings.Limits)
+    for name in readers_of(kind)
 ]
 
 

@@ -29,7 +29,7 @@ from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
 from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.board.references import expected_of
-from geval_py.board.settings import AFTER, Settings, read_settings, read_text
+from geval_py.board.settings import AFTER, BoardSettings, read_settings, read_text
 from geval_py.board.site import build, files
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
@@ -77,7 +77,7 @@ def export(board: store.Board, file: str, *, now: datetime, public: bool = False
             write_archive(cast(IO[bytes], packed), members)
 
 
-def files_of(settings: Settings, *, public: bool) -> dict[str, str]:
+def files_of(settings: BoardSettings, *, public: bool) -> dict[str, str]:
     """Return the files that a board needs beside its database: paths, by their names in the archive.
 
     For the ``public``, the answers of visible tests alone, and nothing from the folder of the answers. Raises
@@ -154,7 +154,7 @@ def _copy_rows(source: Connection, target: Engine) -> None:
                 connection.execute(text(following))
 
 
-def public_document(settings: Settings) -> dict[str, Any]:
+def public_document(settings: BoardSettings) -> dict[str, Any]:
     """Return the settings that anyone may know."""
     own = ("title", "metric", "also", "submissions_a_day", "variants", "finals", "entries")
     of_tests = ("visible", "disclosed", "disclosed_after", "ladder", "show", "split")
@@ -375,7 +375,7 @@ def verify(site: str, file: str) -> list[str]:
     return [visible(difference) for difference in differences + extra]
 
 
-def moment_in(settings: Settings, phase: str) -> datetime:
+def moment_in(settings: BoardSettings, phase: str) -> datetime:
     """Return a moment in a phase; raises UsageError for an unknown phase."""
     if phase not in settings.phase_names:
         message = f"the site shows the phase `{visible(phase)}`, which the board does not have"

@@ -17,7 +17,7 @@ from geval_py.scoring.metrics import find_metric
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.board.settings import Settings, Test
+    from geval_py.board.settings import BoardSettings, Test
 
 LOOKED_AT = 500  # lines, to find the columns that may name documents
 
@@ -33,7 +33,7 @@ def expected_of(challenge: str, answers: str, test: str) -> str:
     )
 
 
-def public_answers(settings: Settings, test: str) -> str | None:
+def public_answers(settings: BoardSettings, test: str) -> str | None:
     """Return the path of a test's answers beside its input; None without them, and if they are not for everyone.
 
     Those of a test whose scores are only hinted at (a ladder, parts) are not, whatever lies beside the input.
@@ -49,7 +49,7 @@ def input_of(challenge: str, test: str) -> str | None:
     return sources.find_file(os.path.join(challenge, test, splits.INPUT_FILE))
 
 
-def documents_of(settings: Settings, test: Test) -> list[str] | None:
+def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
     """Return the document of each line of a test; None if each line is a document of its own.
 
     A document is a value of the column that the test names or, without a name, of that column of the input which has
@@ -89,7 +89,7 @@ def documents_of(settings: Settings, test: Test) -> list[str] | None:
 References: TypeAlias = "Mapping[tuple[str, str], str]"  # digests by test and metric
 
 
-def references_of(settings: Settings) -> References:
+def references_of(settings: BoardSettings) -> References:
     """Digest, for each test and metric, all that its scores depend on but the output.
 
     That is the answers, headers, input and words, as far as the metric needs them, the documents of a test that is
@@ -103,7 +103,7 @@ def references_of(settings: Settings) -> References:
     return references
 
 
-def _parts(settings: Settings, test: str, metric: str) -> Iterator[str]:
+def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
     task = replace(Challenge.open(settings.challenge).task, alt_metrics=(metric,), test_name=test)
     if task.selector is not None:
         message = "config.txt has --selector: parts of JSON lines are not scored on a board"

@@ -9,7 +9,7 @@
     phases:
       - {name: main, until: 2027-01-31T23:59:00+01:00}
 
-The fields of :class:`Settings`, :class:`Test`, :class:`Phase` and :class:`Limits` are all keys.
+The fields of :class:`BoardSettings`, :class:`Test`, :class:`Phase` and :class:`Limits` are all keys.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ import yaml
 from geval_py.board import strict_yaml
 from geval_py.board.server_settings import SERVER, ServerSettings
 from geval_py.board.strict_yaml import (
-    Document,
     WrongValueError,
+    YamlDocument,
     number,
     objects_of,
     one_of,
@@ -58,7 +58,7 @@ STEP = 0.1  # nats: 10 % of a perplexity
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
-def _metric(node: yaml.Node, document: Document) -> str:
+def _metric(node: yaml.Node, document: YamlDocument) -> str:
     written = some_text(node, document)
     try:
         schemes = parse_schemes(written)
@@ -69,7 +69,7 @@ def _metric(node: yaml.Node, document: Document) -> str:
     return written
 
 
-def _zone(node: yaml.Node, document: Document) -> tzinfo:
+def _zone(node: yaml.Node, document: YamlDocument) -> tzinfo:
     try:
         return ZoneInfo(some_text(node, document))
     except (OSError, ValueError) as error:
@@ -93,14 +93,14 @@ def moment_of(written: str) -> datetime:
     return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
 
 
-def _moment(node: yaml.Node, document: Document) -> datetime:
+def _moment(node: yaml.Node, document: YamlDocument) -> datetime:
     try:
         return moment_of(strict_yaml.text(node, document))
     except ValueError as error:
         raise WrongValueError(f"is wrong: {error}") from error
 
 
-def _share(node: yaml.Node, document: Document) -> float:
+def _share(node: yaml.Node, document: YamlDocument) -> float:
     """Read a percentage, such as 30 %."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", strict_yaml.text(node, document))
     share = float(match[1]) / 100 if match else 0.0
@@ -186,7 +186,7 @@ class Limits:
     memory: Annotated[int, number(1)] = 4_000_000_000
 
 
-def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
+def _tests(node: yaml.Node, document: YamlDocument) -> tuple[Test, ...]:
     if not isinstance(node, yaml.MappingNode) or not node.value:
         raise WrongValueError("names the test sets: test-A: {disclosed: 4}")
     tests: dict[str, Test] = {}
@@ -207,7 +207,7 @@ def _tests(node: yaml.Node, document: Document) -> tuple[Test, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class BoardSettings:
     """The settings in board.yaml; folders are absolute.
 
     ``metric`` ranks, the metrics ``also`` are shown beside it; the first of ``tests`` is ranked by default. The days
@@ -260,7 +260,7 @@ class Settings:
             return ""
         return next((phase.name for phase in self.phases if moment <= phase.until), AFTER)
 
-    def in_phase(self, name: str) -> Settings:
+    def in_phase(self, name: str) -> BoardSettings:
         """Return the settings for the submissions of a phase; ``tests`` are those that it ranks."""
         phase = next((phase for phase in self.phases if phase.name == name), None)
         if phase is None:
@@ -273,12 +273,12 @@ class Settings:
             variants=self.variants if phase.variants is None else phase.variants,
         )
 
-    def at(self, moment: datetime) -> Settings:
+    def at(self, moment: datetime) -> BoardSettings:
         """Return the settings for a submission that arrives at a moment."""
         return self.in_phase(self.phase_of(moment))
 
     @property
-    def by_phase(self) -> dict[str, Settings]:
+    def by_phase(self) -> dict[str, BoardSettings]:
         """The settings of each phase, in order."""
         return {name: self.in_phase(name) for name in self.phase_names}
 
@@ -315,7 +315,7 @@ class Settings:
         return Digits(score=score, ends=max(score - 1, 1) if test.ladder and score else score)
 
 
-def read_settings(path: str) -> Settings:
+def read_settings(path: str) -> BoardSettings:
     """Read board.yaml; raises UnreadableFileError, and ConfigError with all errors."""
     return settings_of(path, read_text(path))
 
@@ -331,18 +331,18 @@ def read_text(path: str) -> str:
         raise UnreadableFileError(path=path, reason="it is not UTF-8 text") from error
 
 
-def settings_of(path: str, content: str) -> Settings:
+def settings_of(path: str, content: str) -> BoardSettings:
     """Parse the content of a board.yaml at a path; raises ConfigError with all errors."""
-    document = Document(path)
+    document = YamlDocument(path)
     root = strict_yaml.compose(content, path)
     if root is None:
         raise ConfigError(path=path, message="the file is empty")
-    values = read_mapping(root, document, readers_of(Settings))
-    for field in fields(Settings):
+    values = read_mapping(root, document, readers_of(BoardSettings))
+    for field in fields(BoardSettings):
         if field.default is MISSING and field.name not in values and not document.problems:
             document.blame(root, f"`{field.name}` is missing")
     document.check()
-    settings = Settings(**values)
+    settings = BoardSettings(**values)
     phases = settings.phases
     untils = [phase.until for phase in phases]
     if untils != sorted(set(untils)):
@@ -383,7 +383,7 @@ def can_be_split(metric: str) -> bool:
     return kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags
 
 
-def metrics_of(settings: Settings, test: Test) -> tuple[str, ...]:
+def metrics_of(settings: BoardSettings, test: Test) -> tuple[str, ...]:
     """Return the metrics that have scores; for a part, those that are made from the losses of the ranking metric."""
     if not test.split:
         return settings.metrics

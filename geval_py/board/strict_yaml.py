@@ -18,7 +18,7 @@ import yaml
 from geval_py.errors import ConfigError
 from geval_py.text import nearest, visible
 
-Reader: TypeAlias = "Callable[[yaml.Node, Document], Any]"
+Reader: TypeAlias = "Callable[[yaml.Node, YamlDocument], Any]"
 Fields: TypeAlias = Mapping[str, Reader]
 MAX_NUMBER = 10**15
 
@@ -27,7 +27,7 @@ class WrongValueError(ValueError):
     """A value is wrong; the text continues a sentence that begins with the key: "is a whole number"."""
 
 
-class Document:
+class YamlDocument:
     """A file that is being read, and its problems: lines, from 1, with messages."""
 
     def __init__(self, path: str) -> None:
@@ -62,7 +62,7 @@ def compose(text: str, path: str) -> yaml.Node | None:
         raise ConfigError(path=path, message=f"{where}this is not YAML: {reason}") from error
 
 
-def read_mapping(node: yaml.Node, document: Document, fields: Fields) -> dict[str, Any]:
+def read_mapping(node: yaml.Node, document: YamlDocument, fields: Fields) -> dict[str, Any]:
     """Read a mapping with known keys; wrong values are left out, and added to the document's problems."""
     if not isinstance(node, yaml.MappingNode):
         document.blame(node, f"here stand keys with values, such as `{next(iter(fields))}: …`")
@@ -90,7 +90,7 @@ def objects_of(kind: type[Any], needs: str = "") -> Reader:
     The text ``needs`` says what is wrong if a value that has no default is missing.
     """
 
-    def read(node: yaml.Node, document: Document) -> Any:
+    def read(node: yaml.Node, document: YamlDocument) -> Any:
         before = len(document.problems)
         values = read_mapping(node, document, readers_of(kind))
         if len(document.problems) > before:
@@ -102,14 +102,14 @@ def objects_of(kind: type[Any], needs: str = "") -> Reader:
     return read
 
 
-def text(node: yaml.Node, _: Document) -> str:
+def text(node: yaml.Node, _: YamlDocument) -> str:
     """Read a single value as written."""
     if not isinstance(node, yaml.ScalarNode):
         raise WrongValueError("takes a single value")
     return str(node.value)
 
 
-def some_text(node: yaml.Node, document: Document) -> str:
+def some_text(node: yaml.Node, document: YamlDocument) -> str:
     """Read a text that is not blank."""
     value = text(node, document)
     if not value.strip():
@@ -120,7 +120,7 @@ def some_text(node: yaml.Node, document: Document) -> str:
 def matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> Reader:
     """Return a reader of a text that, after a ``change``, matches a pattern as a whole; ``wrong`` says what it is."""
 
-    def read(node: yaml.Node, document: Document) -> str:
+    def read(node: yaml.Node, document: YamlDocument) -> str:
         value = change(text(node, document))
         if re.fullmatch(pattern, value) is None:
             raise WrongValueError(wrong)
@@ -129,12 +129,12 @@ def matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> Re
     return read
 
 
-def folder(node: yaml.Node, document: Document) -> str:
+def folder(node: yaml.Node, document: YamlDocument) -> str:
     """Read the path of a folder, relative to the file; return an absolute path."""
     return os.path.abspath(os.path.join(os.path.dirname(document.path), some_text(node, document)))
 
 
-def flag(node: yaml.Node, _: Document) -> bool:
+def flag(node: yaml.Node, _: YamlDocument) -> bool:
     """Read true or false."""
     if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:bool":
         raise WrongValueError("is true or false")
@@ -144,7 +144,7 @@ def flag(node: yaml.Node, _: Document) -> bool:
 def number(least: int = 0, most: int = MAX_NUMBER) -> Reader:
     """Return a reader of a whole number within bounds; _ is allowed between digits."""
 
-    def read(node: yaml.Node, document: Document) -> int:
+    def read(node: yaml.Node, document: YamlDocument) -> int:
         digits = text(node, document).replace("_", "")
         if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and least <= int(digits) <= most):
             raise WrongValueError(f"is a whole number from {least}" + (f" to {most}" if most < MAX_NUMBER else ""))
@@ -156,7 +156,7 @@ def number(least: int = 0, most: int = MAX_NUMBER) -> Reader:
 def real(*, positive: bool) -> Reader:
     """Return a reader of a finite number above 0 or, unless ``positive``, 0 or above."""
 
-    def read(node: yaml.Node, document: Document) -> float:
+    def read(node: yaml.Node, document: YamlDocument) -> float:
         try:
             value = float(text(node, document))
         except ValueError:
@@ -171,7 +171,7 @@ def real(*, positive: bool) -> Reader:
 def one_of(choices: Sequence[str]) -> Reader:
     """Return a reader of one of some words."""
 
-    def read(node: yaml.Node, document: Document) -> str:
+    def read(node: yaml.Node, document: YamlDocument) -> str:
         word = text(node, document)
         if word not in choices:
             raise WrongValueError(f"is one of {', '.join(choices)}")
@@ -186,7 +186,7 @@ def several(read: Reader, name: str = "", wrong: str = "") -> Reader:
     If they have a ``name``, an attribute, the text ``wrong`` says what is wrong if two are equal, or one is empty.
     """
 
-    def read_all(node: yaml.Node, document: Document) -> tuple[Any, ...]:
+    def read_all(node: yaml.Node, document: YamlDocument) -> tuple[Any, ...]:
         if not isinstance(node, yaml.SequenceNode):
             raise WrongValueError("takes a list: [one, another]")
         values = tuple(value for one in node.value if (value := read(one, document)) is not None)

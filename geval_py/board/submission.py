@@ -240,10 +240,10 @@ PASSED_VARIABLES = (  # of the environment: to find programs and certificates, a
     "SSH_AUTH_SOCK",
     "SYSTEMROOT",
 )
-Document: TypeAlias = dict[str, Any]
+YamlDocument: TypeAlias = dict[str, Any]
 
 
-def parcel_of(document: Document) -> Parcel:
+def parcel_of(document: YamlDocument) -> Parcel:
     """Convert the document of a parcel, which asdict made, to the parcel."""
     details = dict(document["details"])
     details["tags"] = tuple(details["tags"])
@@ -257,18 +257,18 @@ def parcel_of(document: Document) -> Parcel:
     )
 
 
-def scored_document(scored: Scored) -> Document:
+def scored_document(scored: Scored) -> YamlDocument:
     """Convert a score to a document; losses are bytes, written in base 64."""
     return asdict(scored) | {"losses": None if scored.losses is None else b64encode(scored.losses).decode("ascii")}
 
 
-def scored_of(document: Document) -> Scored:
+def scored_of(document: YamlDocument) -> Scored:
     """Convert a document to a score."""
     losses = document["losses"]
     return Scored(**document | {"losses": None if losses is None else b64decode(losses)})
 
 
-def write_document(path: str, document: Document) -> None:
+def write_document(path: str, document: YamlDocument) -> None:
     """Write a document to a temporary file and rename that, so that no half of it is ever read."""
     new = f"{path}.new"
     with open(new, "w", encoding="ascii") as file:
@@ -276,7 +276,7 @@ def write_document(path: str, document: Document) -> None:
     os.replace(new, path)
 
 
-def read_document(path: str) -> Document:
+def read_document(path: str) -> YamlDocument:
     """Read a document; raises OSError, and ValueError if it is not a JSON object."""
     with open(path, encoding="ascii") as file:
         document = json.load(file)

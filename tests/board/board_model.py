@@ -102,7 +102,7 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Settings:
+class BoardSettings:
     metric: str = "PerplexityHashed"
     quota: int = 0
     phases: tuple = ()  # names and deadlines
@@ -127,7 +127,7 @@ class Model:
 
     now: datetime
     answers: dict[str, tuple]
-    settings: Settings = Settings()
+    settings: BoardSettings = BoardSettings()
     submissions: list[Submission] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # of the submitters, as first given
     uploads: list[Upload] = field(default_factory=list)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
-from geval_py.board.settings import Digits, Phase, Settings, Test
+from geval_py.board.settings import BoardSettings, Digits, Phase, Test
 from geval_py.board.site import rendering
 from geval_py.board.site.pages import pages
 from geval_py.board.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
@@ -33,7 +33,7 @@ def settings(**changes):
         "tests": (Test(name="test-A"), Test(name="dev-0", visible=True)),
         "url": "https://boards.example.org/gazette/",
     }
-    return Settings(**(values | changes))
+    return BoardSettings(**(values | changes))
 
 
 def submission(number, *, submitter, score, rng, **changes):

@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from geval_py.board.database import schema
-from geval_py.board.settings import Settings, read_settings
+from geval_py.board.settings import BoardSettings, read_settings
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.compression import zstd_module
 from geval_py.text import named, visible
@@ -51,7 +51,7 @@ class Board:
     """An open board: the folder with board.yaml, the settings, and the place of the database: a file or a URL."""
 
     folder: str
-    settings: Settings
+    settings: BoardSettings
     place: str
 
     @classmethod
@@ -113,7 +113,7 @@ def settings_path(folder: str) -> str:
     return path
 
 
-def place_of(folder: str, settings: Settings) -> str:
+def place_of(folder: str, settings: BoardSettings) -> str:
     """Return the place of a board's database: the path of a file, or a URL."""
     return place_in(folder, os.environ.get(DATABASE_VARIABLE) or settings.database)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board import submission
 from geval_py.board.references import expected_of
-from geval_py.board.submission import Document, FailedError, Parcel, RejectedError, Scored
+from geval_py.board.submission import FailedError, Parcel, RejectedError, Scored, YamlDocument
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError, UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import output_at
@@ -40,7 +40,7 @@ def main(place: str, parent: int) -> int:
     return 0
 
 
-def answer(document: Document, place: str) -> Document:
+def answer(document: YamlDocument, place: str) -> YamlDocument:
     """Do a job, and return the result or the reason why there is none."""
     limits = document["limits"]
     try:
@@ -70,7 +70,7 @@ def _watch_parent(parent: int) -> None:
     look()
 
 
-def _set_limits(limits: Document) -> None:
+def _set_limits(limits: YamlDocument) -> None:
     """Limit memory, processor time (of all cores together) and the size of files; dump no core."""
     if sys.platform == "win32":
         return  # only the wall clock, which the parent watches
@@ -89,7 +89,7 @@ def _set_limits(limits: Document) -> None:
         resource.setrlimit(what, (most, most))
 
 
-def process(arguments: Document, limits: Document, place: str) -> Document:
+def process(arguments: YamlDocument, limits: YamlDocument, place: str) -> YamlDocument:
     """Receive a submission unless its ``parcel`` is given, check its outputs, and score those that are ``wanted``.
 
     What was received is written into the place before anything is scored. Scoring is left out if the digest is one of
@@ -125,7 +125,7 @@ def process(arguments: Document, limits: Document, place: str) -> Document:
     return {"problems": problems, "reason": "", "scored": [submission.scored_document(one) for one in scored]}
 
 
-def report(arguments: Document, _: Document, place: str) -> Document:
+def report(arguments: YamlDocument, _: YamlDocument, place: str) -> YamlDocument:
     """Write the page that ``geval report`` makes of an output, and name it; raises FailedError."""
     from geval_py.reading.challenge import Challenge
     from geval_py.reports.page import page
@@ -146,7 +146,7 @@ def report(arguments: Document, _: Document, place: str) -> Document:
 JOBS = {"process": process, "report": report}
 
 
-def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[Document]:
+def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[YamlDocument]:
     """Check all outputs by the rules of ``geval check`` that need no answers; return the problems as documents."""
     from geval_py.checking.check import check_targets
     from geval_py.checking.problem_formats import problem_document
@@ -154,7 +154,7 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
 
     rules = frozenset(rule.code for rule in RULES if not rule.needs_answers)
     paths = {file.name: file.path for file in parcel.files}
-    problems: list[Document] = []
+    problems: list[YamlDocument] = []
     for output in parcel.outputs:
         try:
             expected = expected_of(challenge, answers, output.test)
@@ -180,7 +180,7 @@ def target_of(path: str, expected: str, challenge: str) -> Target:
     return replace(with_options(target, challenge), words_are_plain=False)
 
 
-def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Document) -> list[Scored]:
+def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: YamlDocument) -> list[Scored]:
     """Score an output; a metric other than the ranking one has no value if its filter selects no line.
 
     Raises RejectedError for a fault of the output, FailedError for others.
@@ -231,7 +231,7 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Do
 
 
 def _evaluate(
-    path: str, test: str, metrics: Sequence[str], arguments: Document, *, keep_texts: bool = False
+    path: str, test: str, metrics: Sequence[str], arguments: YamlDocument, *, keep_texts: bool = False
 ) -> scores.ScoredOutput:
     challenge = arguments["challenge"]
     task = config.config_task(challenge)

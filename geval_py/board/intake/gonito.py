@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from geval_py.board import strict_yaml
-from geval_py.board.strict_yaml import Document, Fields, Reader, WrongValueError, read_mapping
+from geval_py.board.strict_yaml import Fields, Reader, WrongValueError, YamlDocument, read_mapping
 from geval_py.board.submission import Details, RejectedError
 from geval_py.errors import ConfigError
 from geval_py.text import visible
@@ -50,7 +50,7 @@ def read_gonito(data: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
         )
         pairs = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
         root = yaml.MappingNode(root.tag, pairs, root.start_mark, root.end_mark)
-    document = Document(GONITO_FILE)
+    document = YamlDocument(GONITO_FILE)
     values = read_mapping(root, document, FIELDS)
     with _rejecting(GONITO_FILE):
         document.check()
@@ -82,7 +82,7 @@ def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[
 
 def read_params(name: str, data: bytes) -> dict[str, str]:
     """Read a file with parameters, in YAML or JSON; raises RejectedError with all problems and their lines."""
-    root, document = _composed(data, name), Document(name)
+    root, document = _composed(data, name), YamlDocument(name)
     values: dict[str, str] = {}
     if root is not None:
         try:
@@ -160,7 +160,7 @@ def _rejecting(name: str) -> Iterator[None]:
         raise RejectedError(reason=f"{visible(name)}, {message}") from error
 
 
-def _short(node: yaml.Node, document: Document, *, most: int = MAX_VALUE) -> str:
+def _short(node: yaml.Node, document: YamlDocument, *, most: int = MAX_VALUE) -> str:
     value = replace_unstorable(strict_yaml.text(node, document)).strip()
     if len(value) > most:
         raise WrongValueError(f"has more than {most} characters")
@@ -180,7 +180,7 @@ def _written(node: yaml.Node) -> str:
     return value
 
 
-def _params(node: yaml.Node, _: Document) -> dict[str, str]:
+def _params(node: yaml.Node, _: YamlDocument) -> dict[str, str]:
     if not isinstance(node, yaml.MappingNode):
         raise WrongValueError("takes names with values: {epochs: 10}")
     if len(node.value) > MAX_PARAMS:
@@ -194,7 +194,7 @@ def _params(node: yaml.Node, _: Document) -> dict[str, str]:
     return {replace_unstorable(key): replace_unstorable(value) for key, value in pairs}
 
 
-def _link(node: yaml.Node, document: Document) -> tuple[str, str]:
+def _link(node: yaml.Node, document: YamlDocument) -> tuple[str, str]:
     if not isinstance(node, yaml.MappingNode):
         raise WrongValueError("takes a list of {title: …, url: …}")
     values = read_mapping(node, document, {"title": _short, "url": _short})
@@ -204,7 +204,7 @@ def _link(node: yaml.Node, document: Document) -> tuple[str, str]:
     return values.get("title") or url, url
 
 
-def _list(node: yaml.Node, document: Document, *, read: Reader, most: int) -> tuple[Any, ...]:
+def _list(node: yaml.Node, document: YamlDocument, *, read: Reader, most: int) -> tuple[Any, ...]:
     """Read a list, unless it is too long."""
     if isinstance(node, yaml.SequenceNode) and len(node.value) > most:
         raise WrongValueError(f"has {len(node.value)} entries; at most {most} are taken")
@@ -212,7 +212,7 @@ def _list(node: yaml.Node, document: Document, *, read: Reader, most: int) -> tu
     return values
 
 
-def _pattern(node: yaml.Node, document: Document) -> str:
+def _pattern(node: yaml.Node, document: YamlDocument) -> str:
     pattern = _short(node, document, most=MAX_PATTERN)
     if pattern.count("/") >= MAX_PARTS:
         raise WrongValueError(f"has a pattern of more than {MAX_PARTS} parts")

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from geval_py.board.intake.fork_server import ERROR_FILE, ForkServer
 from geval_py.board.intake.identity import GIT
-from geval_py.board.settings import Limits, Settings
+from geval_py.board.settings import BoardSettings, Limits
 from geval_py.board.submission import (
     ANSWER_FILE,
     FAILED,
@@ -34,12 +34,12 @@ from geval_py.board.submission import (
     PASSED_VARIABLES,
     REJECTED,
     SCORED,
-    Document,
     FailedError,
     Parcel,
     RejectedError,
     Result,
     SubmissionError,
+    YamlDocument,
     parcel_of,
     read_document,
     scored_of,
@@ -68,7 +68,7 @@ CRASHES = (
 def process_source(
     source: str,
     place: str,
-    settings: Settings,
+    settings: BoardSettings,
     metrics: Sequence[str],
     *,
     known: Collection[str] = (),
@@ -92,7 +92,7 @@ def process_source(
     return _process(arguments, place, settings, None)
 
 
-def process_parcel(parcel: Parcel, place: str, settings: Settings, wanted: Wanted) -> Result:
+def process_parcel(parcel: Parcel, place: str, settings: BoardSettings, wanted: Wanted) -> Result:
     """Check all outputs of a parcel, by the rules that need no answers, and score the wanted ones.
 
     ``wanted`` are tests, each with the name of a file and metrics as in board.yaml. If a rule finds an error, nothing
@@ -105,7 +105,7 @@ def process_parcel(parcel: Parcel, place: str, settings: Settings, wanted: Wante
     return _process(arguments, place, settings, parcel)
 
 
-def _process(arguments: Document, place: str, settings: Settings, parcel: Parcel | None) -> Result:
+def _process(arguments: YamlDocument, place: str, settings: BoardSettings, parcel: Parcel | None) -> Result:
     names = ("challenge", "answers", "metric", "seed")
     arguments |= {name: getattr(settings, name) for name in names}
     try:
@@ -127,7 +127,7 @@ def _process(arguments: Document, place: str, settings: Settings, parcel: Parcel
     return replace(result, parcel=parcel)
 
 
-def report_in_sandbox(path: str, test: str, settings: Settings, place: str) -> str:
+def report_in_sandbox(path: str, test: str, settings: BoardSettings, place: str) -> str:
     """Explain an output of a test whose answers are public, by the ranking metric; return the path of the page.
 
     The hidden answers are not looked at. Raises RejectedError, FailedError.
@@ -138,7 +138,7 @@ def report_in_sandbox(path: str, test: str, settings: Settings, place: str) -> s
     return os.path.join(place, str(answer["page"]))
 
 
-def run_in_sandbox(job: str, arguments: Document, *, limits: Limits, place: str) -> Document:
+def run_in_sandbox(job: str, arguments: YamlDocument, *, limits: Limits, place: str) -> YamlDocument:
     """Run a job of :mod:`geval_py.board.intake.child` in a child process; raises RejectedError, FailedError.
 
     The child has limits on memory, processor time and the size of files; no input, no terminal; only the variables

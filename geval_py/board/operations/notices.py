@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, insert, select
 from geval_py.board.database.schema import accounts, announcements, notices, submissions
 from geval_py.board.database.store import Board, escape_unstorable, mark_changed
 from geval_py.board.operations.receipts import written
-from geval_py.board.settings import Settings
+from geval_py.board.settings import BoardSettings
 from geval_py.errors import UsageError
 
 MAX_ANNOUNCEMENT_LENGTH = 2000  # characters
@@ -46,7 +46,7 @@ def take_back(board: Board, number: int) -> None:
 
 
 def tell_of_upload(
-    connection: Connection, settings: Settings, upload: Any, state: str, submission_id: int | None, now: datetime
+    connection: Connection, settings: BoardSettings, upload: Any, state: str, submission_id: int | None, now: datetime
 ) -> None:
     """Tell that an upload is settled: the webhooks, and whoever sent it. A trial is told of to nobody."""
     if upload.dry:
@@ -61,7 +61,9 @@ def tell_of_upload(
     _tell(connection, settings, event, now, email=email, more=more)
 
 
-def tell_of_withdrawal(connection: Connection, settings: Settings, code: str, submitter: str, now: datetime) -> None:
+def tell_of_withdrawal(
+    connection: Connection, settings: BoardSettings, code: str, submitter: str, now: datetime
+) -> None:
     """Tell the webhooks that a submission was withdrawn; the reason is the organiser's."""
     event = {"event": WITHDRAWN, "submitter": submitter, "code": code, "state": "withdrawn"}
     _tell(connection, settings, event, now)
@@ -69,7 +71,7 @@ def tell_of_withdrawal(connection: Connection, settings: Settings, code: str, su
 
 def _tell(
     connection: Connection,
-    settings: Settings,
+    settings: BoardSettings,
     event: Mapping[str, str],
     now: datetime,
     *,

@@ -48,7 +48,7 @@ from geval_py.board.operations.receipts import (
     receipt_of,
 )
 from geval_py.board.references import References
-from geval_py.board.settings import Settings
+from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Details, Parcel, RejectedError, Result, Scored
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
@@ -179,7 +179,7 @@ def find_submitter(connection: Connection, name: str, key: str) -> Row[Any] | No
     return next((row for row in rows if not own.isdisjoint(skeletons(row.name))), None)
 
 
-def find_same(connection: Connection, settings: Settings, attempt: Attempt) -> int | None:
+def find_same(connection: Connection, settings: BoardSettings, attempt: Attempt) -> int | None:
     """Return the id of the same submission, unless it failed, or was not received before and is now.
 
     Without any, check the quota; raises QuotaError.
@@ -202,7 +202,7 @@ def find_same(connection: Connection, settings: Settings, attempt: Attempt) -> i
 
 
 def _stored_before(
-    connection: Connection, settings: Settings, attempt: Attempt, submitter_id: int | None
+    connection: Connection, settings: BoardSettings, attempt: Attempt, submitter_id: int | None
 ) -> Row[Any] | None:
     """Find the submission of the same submitter with the same content, or with the same source if not received.
 
@@ -269,7 +269,7 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
 
 
 def _store_submission(
-    connection: Connection, settings: Settings, attempt: Attempt, submitter_id: int, checked_with: str
+    connection: Connection, settings: BoardSettings, attempt: Attempt, submitter_id: int, checked_with: str
 ) -> int:
     """Store the row of a submission, replacing one that failed or was not received; return its id."""
     result, parcel = attempt.result, attempt.result.parcel
@@ -368,20 +368,20 @@ def store_outputs(
 # What a check depends on.
 
 
-def references_digest(settings: Settings, references: References) -> str:
+def references_digest(settings: BoardSettings, references: References) -> str:
     """Digest all that the check of a received submission depends on."""
     parts = [__version__, *(f"{test} {metric} {digest}" for (test, metric), digest in sorted(references.items()))]
     parts += [f"{phase.name} {' '.join(phase.tests)}" for phase in settings.phases if phase.tests]
     return sha256("\n".join(parts).encode()).hexdigest()
 
 
-def settings_digest(settings: Settings) -> str:
+def settings_digest(settings: BoardSettings) -> str:
     """Digest the part of board.yaml that decides which submissions can be received."""
     own = [([test.name for test in phase.tests], phase.variants) for phase in settings.by_phase.values()]
     return sha256(repr((__version__, own, settings.limits, settings.transports)).encode()).hexdigest()
 
 
-def tried_with(settings: Settings, references: References) -> str:
+def tried_with(settings: BoardSettings, references: References) -> str:
     """Digest what a failure may depend on, besides the machine: with the same digest it is not tried again."""
     digest = references_digest(settings, references)
     return sha256(f"{settings_digest(settings)} {digest}".encode()).hexdigest()

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, jobs, submissions, submitters
 from geval_py.board.ranking.disclosure import arrived_in
-from geval_py.board.settings import Settings
+from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import ReceivedOutput
 from geval_py.errors import DataError
 from geval_py.text import visible
@@ -97,7 +97,7 @@ def day_of(moment: datetime, zone: tzinfo) -> Day:
     return Day(local.isoformat(), start, end)
 
 
-def most_hidden(settings: Settings, outputs: Iterable[ReceivedOutput]) -> tuple[int, str]:
+def most_hidden(settings: BoardSettings, outputs: Iterable[ReceivedOutput]) -> tuple[int, str]:
     """Return the largest number of outputs for one test with hidden answers, and that test; (0, "") for none."""
     counted = Counter(output.test for output in outputs)
     hidden = [(counted[test.name], test.name) for test in settings.tests if not test.visible and counted[test.name]]
@@ -105,7 +105,7 @@ def most_hidden(settings: Settings, outputs: Iterable[ReceivedOutput]) -> tuple[
 
 
 def charge_of(
-    settings: Settings, state: str, outputs: Iterable[ReceivedOutput], *, baseline: bool
+    settings: BoardSettings, state: str, outputs: Iterable[ReceivedOutput], *, baseline: bool
 ) -> tuple[int, str]:
     """Return as how many a submission counts for the quota of its phase, and the reason.
 
@@ -121,7 +121,7 @@ def charge_of(
 
 def check_quota(
     connection: Connection,
-    settings: Settings,
+    settings: BoardSettings,
     submitter_id: int | None,
     name: str,
     arrived: datetime,
@@ -155,7 +155,7 @@ def check_quota(
 
 
 def quota_used(
-    connection: Connection, settings: Settings, submitter_id: int | None, moment: datetime, *, with_uploads: bool
+    connection: Connection, settings: BoardSettings, submitter_id: int | None, moment: datetime, *, with_uploads: bool
 ) -> int:
     """Return how many submissions of the day and phase of a moment a submitter has used."""
     phase, day = settings.phase_of(moment), day_of(moment, settings.zone)

@@ -48,7 +48,7 @@ from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import References, references_of
-from geval_py.board.settings import Settings
+from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
 from geval_py.version import __version__
 
@@ -145,7 +145,9 @@ def rescore(
     return Rescored(outdated=tuple(old), changes=tuple(changes), receipts=tuple(receipts))
 
 
-def outdated(connection: Connection, settings: Settings, references: References, tried: str = "") -> list[Outdated]:
+def outdated(
+    connection: Connection, settings: BoardSettings, references: References, tried: str = ""
+) -> list[Outdated]:
     """List the outdated scores by submission.
 
     They are scores that were made with other references, or by another geval-py; of scored submissions, files for
@@ -362,7 +364,7 @@ def known_evaluations(connection: Connection, parcel: Parcel, references: Refere
 
 def replace_scores(
     connection: Connection,
-    settings: Settings,
+    settings: BoardSettings,
     revision: Revision,
     old: Sequence[Outdated],
     references: References,
@@ -424,7 +426,7 @@ def replace_scores(
 # Places that differ between two states of a board
 
 
-def places(connection: Connection, settings: Settings, now: datetime) -> Places:
+def places(connection: Connection, settings: BoardSettings, now: datetime) -> Places:
     """Return all places in all leaderboards, computed from the disclosed scores."""
     ranks: dict[leaderboard.EntryKey, int | None] = {}
     for phase, in_phase in settings.by_phase.items():

@@ -17,7 +17,7 @@ from geval_py.board.operations.receipts import day_of, written
 from geval_py.board.operations.rescoring import outdated
 from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.references import references_of
-from geval_py.board.settings import Settings
+from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import STATES
 from geval_py.tables.layout import Cut
 from geval_py.tables.table import Column, Table
@@ -150,7 +150,7 @@ def status_of(board: Board, now: datetime) -> Status:
         )
 
 
-def _lines(connection: Connection, settings: Settings) -> list[Line]:
+def _lines(connection: Connection, settings: BoardSettings) -> list[Line]:
     query = select(submissions, schema.submitters.c.name.label("submitter"))
     query = query.join_from(submissions, schema.submitters).order_by(submissions.c.arrived, submissions.c.id)
     lines = []
@@ -167,7 +167,7 @@ def _lines(connection: Connection, settings: Settings) -> list[Line]:
     return lines
 
 
-def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
+def to_be_sent_again(connection: Connection, settings: BoardSettings) -> list[str]:
     """List the codes of submissions that could not be received under earlier settings, and were not sent again.
 
     A submission counts as sent again if a later one has the same submitter and name.
@@ -190,7 +190,7 @@ def to_be_sent_again(connection: Connection, settings: Settings) -> list[str]:
     return list(rows.scalars())
 
 
-def without_output(connection: Connection, settings: Settings, test: str) -> list[str]:
+def without_output(connection: Connection, settings: BoardSettings, test: str) -> list[str]:
     """List the codes of scored submissions without an output for a test that their phase ranks.
 
     Withdrawn ones are left out.

@@ -22,7 +22,7 @@ from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Rec
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
-from geval_py.board.settings import Phase, Settings
+from geval_py.board.settings import BoardSettings, Phase
 from geval_py.board.submission import RejectedError
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.sources import naming
@@ -291,7 +291,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
         return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in numbers]
 
 
-def _decided_tests(connection: Connection, settings: Settings, row: Row[Any]) -> dict[str, Phase | None]:
+def _decided_tests(connection: Connection, settings: BoardSettings, row: Row[Any]) -> dict[str, Phase | None]:
     """Return the tests whose private part a submission may decide, each with the phase that has its deadline."""
     own, phase = _tests_with_outputs(connection, row.id), settings.phase_of(row.arrived)
     last = {
@@ -300,7 +300,7 @@ def _decided_tests(connection: Connection, settings: Settings, row: Row[Any]) ->
     return {test: end for test, end in last.items() if end is None or end.name == phase}
 
 
-def _check_number_of_finals(connection: Connection, settings: Settings, numbers: Sequence[int]) -> None:
+def _check_number_of_finals(connection: Connection, settings: BoardSettings, numbers: Sequence[int]) -> None:
     """Raise UsageError if a submitter of these submissions has named too many for a test."""
     their_submitters = select(submissions.c.submitter_id).where(submissions.c.id.in_(numbers))
     query = (

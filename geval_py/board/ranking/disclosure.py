@@ -38,8 +38,8 @@ from geval_py.board.settings import (
     BEST,
     MAX_DIGITS,
     PUBLIC,
+    BoardSettings,
     Digits,
-    Settings,
     Test,
     measure_of,
     uninformed_score,
@@ -129,14 +129,14 @@ def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
         yield connection
 
 
-def refresh(connection: Connection, settings: Settings, now: datetime) -> None:
+def refresh(connection: Connection, settings: BoardSettings, now: datetime) -> None:
     """Update the disclosures and the comparisons, in the transaction that changed scores or submissions."""
     disclose(connection, settings, now)
     complete(connection, settings, now)
     mark_changed(connection)
 
 
-def disclose(connection: Connection, settings: Settings, now: datetime) -> None:
+def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> None:
     """Update the disclosures to the present scores, settings and moment; writes only what changed."""
     if not order.is_disclosed(connection, settings, now):
         connection.execute(delete(disclosures))
@@ -196,7 +196,9 @@ class _Output:
 _Shown: TypeAlias = tuple[_Output, Digits]
 
 
-def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test, now: datetime) -> dict[int, _Shown]:
+def _shown_in(
+    connection: Connection, settings: BoardSettings, phase: str, test: Test, now: datetime
+) -> dict[int, _Shown]:
     """Return what the outputs for a test that arrived in a phase show; an output that shows nothing is missing.
 
     If only the best variant of a submission is shown, but a ladder holds it back, or its own score is not shown, then
@@ -226,7 +228,7 @@ def _shown_in(connection: Connection, settings: Settings, phase: str, test: Test
     return shown
 
 
-def _final_submissions(connection: Connection, settings: Settings, public: Iterable[_Output]) -> set[int]:
+def _final_submissions(connection: Connection, settings: BoardSettings, public: Iterable[_Output]) -> set[int]:
     """Return the submissions that decide: all baselines, and of each submitter those that were named as final.
 
     Of a submitter without any, these are the best by the public part, the earlier ones first; ``public`` has the
@@ -247,7 +249,7 @@ def _final_submissions(connection: Connection, settings: Settings, public: Itera
 
 
 def _scored_outputs(
-    connection: Connection, settings: Settings, phase: str, test: Test, part: str
+    connection: Connection, settings: BoardSettings, phase: str, test: Test, part: str
 ) -> Iterator[_Output]:
     """Yield the outputs for a test that arrived in a phase, in order of arrival; each baseline climbs for itself.
 
@@ -288,19 +290,19 @@ def _scored_outputs(
 
 
 def arrived_in(
-    settings: Settings, phase: str, arrived: ColumnElement[datetime] = submissions.c.arrived
+    settings: BoardSettings, phase: str, arrived: ColumnElement[datetime] = submissions.c.arrived
 ) -> list[ColumnElement[bool]]:
     """Return the conditions for an arrival in a phase: after the deadline before it, until its own deadline."""
     begin, end = order.bounds(settings, phase)
     return [*([arrived > begin] if begin else []), *([arrived <= end] if end else [])]
 
 
-def _badness(settings: Settings, score: float) -> float:
+def _badness(settings: BoardSettings, score: float) -> float:
     """Return a score turned so that lower is better."""
     return score if measure_of(settings.metric).direction == "lower" else -score
 
 
-def _rank(settings: Settings, digits: int, output: _Output) -> tuple[bool, bool, float]:
+def _rank(settings: BoardSettings, digits: int, output: _Output) -> tuple[bool, bool, float]:
     """Return a key by which the best output is the first: finite scores, infinite ones, none.
 
     Scores are compared as they are shown, so that which variant is the best tells no more than its figure.
@@ -312,7 +314,7 @@ def _rank(settings: Settings, digits: int, output: _Output) -> tuple[bool, bool,
 
 
 def _climbed(
-    connection: Connection, settings: Settings, phase: str, test: Test, digits: int, steps: Sequence[_Output]
+    connection: Connection, settings: BoardSettings, phase: str, test: Test, digits: int, steps: Sequence[_Output]
 ) -> dict[int, int]:
     """Climb the ladders of a table; return the id of the output that each step shows.
 
@@ -347,7 +349,7 @@ def _climbed(
 
 
 def _climb(
-    connection: Connection, settings: Settings, test: Test, digits: int, steps: Sequence[_Output]
+    connection: Connection, settings: BoardSettings, test: Test, digits: int, steps: Sequence[_Output]
 ) -> Iterator[int]:
     """Climb one ladder; yield for each step the output shown from then on.
 
@@ -381,7 +383,7 @@ def _climb(
 # Stored comparisons
 
 
-def complete(connection: Connection, settings: Settings, now: datetime) -> None:
+def complete(connection: Connection, settings: BoardSettings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
     from geval_py.board.ranking.uncertainty import compare_pairs
 

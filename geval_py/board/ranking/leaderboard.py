@@ -27,7 +27,7 @@ from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.settings import (
     AFTER,
     PUBLIC,
-    Settings,
+    BoardSettings,
     measure_of,
     metrics_of,
     names_of,
@@ -79,7 +79,7 @@ def standings(
 
 def standings_on(
     connection: Connection,
-    settings: Settings,
+    settings: BoardSettings,
     test: str | None = None,
     *,
     phase: str | None = None,
@@ -133,7 +133,7 @@ def standings_on(
 
 
 def _present_phase(
-    connection: Connection, settings: Settings, test: str | None, now: datetime
+    connection: Connection, settings: BoardSettings, test: str | None, now: datetime
 ) -> tuple[str, list[str]]:
     """Return the phase shown by default: the last one until now that ranks the test; and notes for people."""
 
@@ -177,7 +177,7 @@ def _entry(row: RowMapping, others: Sequence[str], *, shown: bool) -> Entry:
 
 
 def _add_ranges(
-    connection: Connection, settings: Settings, entries: list[Entry], floor: float | None
+    connection: Connection, settings: BoardSettings, entries: list[Entry], floor: float | None
 ) -> Iterator[str]:
     """Add the range and the groups to each entry that has a place; yield notes for people.
 

@@ -25,7 +25,7 @@ from sqlalchemy import Connection, Row, select
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import evaluations, outputs, scores, submissions, submitters
-from geval_py.board.settings import Settings, measure_of
+from geval_py.board.settings import BoardSettings, measure_of
 from geval_py.board.submission import unpack
 from geval_py.explaining.significance import MIN_TESTED_LINES
 from geval_py.scoring.metrics.base import NOISE
@@ -83,7 +83,7 @@ def likeness_table(pairs: Sequence[Likeness]) -> Table:
     return Table([Column(name=name) for name in columns], [list(attrgetter(*names)(pair)) for pair in pairs])
 
 
-def likenesses(connection: Connection, settings: Settings) -> Iterator[Likeness]:
+def likenesses(connection: Connection, settings: BoardSettings) -> Iterator[Likeness]:
     """Yield the pairs of outputs of different submitters that are much alike, the most alike first; baselines too."""
     tolerance = TOLERANCE if measure_of(settings.metric).in_nats else NOISE
     columns = (submissions.c.code, submitters.c.name, submitters.c.id, evaluations.c.lines, evaluations.c.losses)

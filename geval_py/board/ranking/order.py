@@ -26,7 +26,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, f
 from sqlalchemy.types import TypeEngine
 
 from geval_py.board.database.schema import SCORED, Moment, board, comparisons, submissions
-from geval_py.board.settings import ALL, BEST, BY_TAG, Settings, measure_of
+from geval_py.board.settings import ALL, BEST, BY_TAG, BoardSettings, measure_of
 from geval_py.explaining.significance import LEVEL
 
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
@@ -78,7 +78,7 @@ ORDER BY {quality}, chosen.arrived, chosen.submission_id, chosen.output_id
 """
 
 
-def entries(connection: Connection, settings: Settings, test: str, phase: str, by: str) -> Sequence[RowMapping]:
+def entries(connection: Connection, settings: BoardSettings, test: str, phase: str, by: str) -> Sequence[RowMapping]:
     """Return the entries of a leaderboard in order; the other metrics are the columns other0, other1 and so on."""
     others = {f"other{number}": metric for number, metric in enumerate(settings.also)}
     deadlines = zip(LIMITS, bounds(settings, phase), strict=True)
@@ -112,19 +112,19 @@ def entries(connection: Connection, settings: Settings, test: str, phase: str, b
     return connection.execute(query.columns(**TYPES), values).mappings().all()
 
 
-def bounds(settings: Settings, phase: str) -> tuple[datetime | None, datetime | None]:
+def bounds(settings: BoardSettings, phase: str) -> tuple[datetime | None, datetime | None]:
     """Return the deadline before a phase and its own; None for a missing one."""
     deadlines = [None, *(one.until for one in settings.phases), None]
     number = settings.phase_names.index(phase)
     return deadlines[number], deadlines[number + 1]
 
 
-def is_disclosed(connection: Connection, settings: Settings, now: datetime) -> bool:
+def is_disclosed(connection: Connection, settings: BoardSettings, now: datetime) -> bool:
     """Whether the stored disclosures and comparisons are those of now."""
     return connection.execute(select(board.c.disclosed_with)).scalar() == made_with(settings, now)
 
 
-def made_with(settings: Settings, now: datetime) -> str:
+def made_with(settings: BoardSettings, now: datetime) -> str:
     """Return, as JSON, all settings that the disclosures and the choice of compared entries depend on."""
     tests = [
         [
@@ -144,13 +144,15 @@ def made_with(settings: Settings, now: datetime) -> str:
     return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed, P_VALUES])
 
 
-def are_compared(connection: Connection, settings: Settings, evaluations: Collection[int]) -> bool:
+def are_compared(connection: Connection, settings: BoardSettings, evaluations: Collection[int]) -> bool:
     """Whether all pairs of some evaluations were compared, with the samples and the seed of the settings."""
     query = select(func.count()).select_from(comparisons).where(are_among(settings, evaluations))
     return connection.execute(query).scalar() == len(evaluations) * (len(evaluations) - 1) // 2
 
 
-def missing_pairs(connection: Connection, settings: Settings, evaluations: Collection[int]) -> list[tuple[int, int]]:
+def missing_pairs(
+    connection: Connection, settings: BoardSettings, evaluations: Collection[int]
+) -> list[tuple[int, int]]:
     """Return the pairs of some evaluations that were not compared; usually those with a new evaluation."""
     c, among = comparisons.c, are_among(settings, evaluations)
     number = connection.execute(select(func.count()).select_from(comparisons).where(among)).scalar()
@@ -164,7 +166,7 @@ def missing_pairs(connection: Connection, settings: Settings, evaluations: Colle
 
 
 def p_values(
-    connection: Connection, settings: Settings, evaluations: Collection[int], below: float = LEVEL
+    connection: Connection, settings: BoardSettings, evaluations: Collection[int], below: float = LEVEL
 ) -> list[tuple[int, int, float]]:
     """Return the stored p-values below a level, the smallest first; of each pair the smaller id comes first."""
     c = comparisons.c
@@ -172,7 +174,7 @@ def p_values(
     return [(one, other, p) for one, other, p in connection.execute(query.order_by(c.p, c.one_id, c.other_id))]
 
 
-def are_among(settings: Settings, evaluations: Collection[int]) -> ColumnElement[bool]:
+def are_among(settings: BoardSettings, evaluations: Collection[int]) -> ColumnElement[bool]:
     """Return the condition for comparisons among some evaluations, with the samples and seed of the settings."""
     c, ids = comparisons.c, sorted(evaluations)
     is_made = and_(c.samples == settings.samples, c.seed == settings.seed)

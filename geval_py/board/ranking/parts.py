@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Row, insert, select
 
 from geval_py.board.database.schema import evaluations
 from geval_py.board.references import documents_of
-from geval_py.board.settings import PUBLIC, Settings, Test, metrics_of
+from geval_py.board.settings import PUBLIC, BoardSettings, Test, metrics_of
 from geval_py.board.submission import Scored, pack, unpack
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
@@ -57,7 +57,7 @@ def public_lines(documents: Sequence[str], share: float, key: str) -> frozenset[
 
 
 def part_scores(
-    connection: Connection, settings: Settings, test: Test, part: str, wholes: Wholes
+    connection: Connection, settings: BoardSettings, test: Test, part: str, wholes: Wholes
 ) -> dict[int, dict[str, EvaluationScore]]:
     """Return the scores of outputs on a part, by output and metric; compute and store those that are missing.
 
@@ -104,7 +104,7 @@ def part_scores(
     return by_output
 
 
-def _places(settings: Settings, test: Test, part: str, lines: int) -> list[int]:
+def _places(settings: BoardSettings, test: Test, part: str, lines: int) -> list[int]:
     """Return the places of a part's lines in a test; none if the test has another number of lines."""
     documents = documents_of(settings, test)
     if documents is None:
@@ -114,7 +114,7 @@ def _places(settings: Settings, test: Test, part: str, lines: int) -> list[int]:
     return [line for line in known if (line in public) == (part == PUBLIC)]
 
 
-def _scored(settings: Settings, whole: Row[Any], statistics: LineStatistics, *, is_ranking: bool) -> Scored:
+def _scored(settings: BoardSettings, whole: Row[Any], statistics: LineStatistics, *, is_ranking: bool) -> Scored:
     """Score an output on a part by the metric of its ``whole`` score; by the ranking metric, with its interval."""
     from geval_py.board.ranking.uncertainty import with_interval
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from geval_py.board.database.schema import evaluations
-from geval_py.board.settings import Settings, measure_of
+from geval_py.board.settings import BoardSettings, measure_of
 from geval_py.board.submission import Scored, unpack
 from geval_py.explaining.statistics import interval, pair_p_values, ranking_p_values, sample_of
 from geval_py.reading.schemes import parse_schemes
@@ -31,7 +31,7 @@ def with_interval(scored: Scored, seed: int) -> Scored:
 
 
 def compare_pairs(
-    connection: Connection, settings: Settings, pairs: Sequence[tuple[int, int]]
+    connection: Connection, settings: BoardSettings, pairs: Sequence[tuple[int, int]]
 ) -> Iterator[dict[str, Any]]:
     """Test pairs of evaluations of one test set; yield rows of the table ``comparisons``.
 

@@ -29,7 +29,7 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.board.database.store import Board
-    from geval_py.board.settings import Settings
+    from geval_py.board.settings import BoardSettings
 
 SECONDS = 10  # for which a receiver is waited for
 PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720)]  # between the tries
@@ -94,7 +94,7 @@ def undelivered(connection: Connection) -> list[Undelivered]:
     return sorted(lost, key=lambda one: (-one.count, one.webhook, one.reason))
 
 
-def _call(webhook: Webhook, settings: Settings, row: Row[Any], now: datetime) -> None:
+def _call(webhook: Webhook, settings: BoardSettings, row: Row[Any], now: datetime) -> None:
     import httpx2
     from standardwebhooks import Webhook as Signer
 
@@ -137,7 +137,7 @@ def sentence(event: Mapping[str, Any]) -> str:
     return f"{event['board']}: a submission of {plain} is {event['state']}. {event['url']}".rstrip()
 
 
-def _send_mail(settings: Settings, mail: Mail, row: Row[Any]) -> None:
+def _send_mail(settings: BoardSettings, mail: Mail, row: Row[Any]) -> None:
     event, base = row.event, settings.url.rstrip("/")
     message = EmailMessage()
     message["From"], message["To"] = mail.sender, row.email

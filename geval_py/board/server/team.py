@@ -22,7 +22,7 @@ from geval_py.board.references import public_answers
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.context import ChangeRequest, ServerContext, action, server_of
-from geval_py.board.settings import Settings
+from geval_py.board.settings import BoardSettings
 from geval_py.board.site.files import identity
 from geval_py.board.site.rendering import render
 from geval_py.board.site.submission_pages import shown_scores
@@ -33,7 +33,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
 
-def quota_of(connection: Connection, settings: Settings, account: Account, now: datetime) -> dict[str, Any]:
+def quota_of(connection: Connection, settings: BoardSettings, account: Account, now: datetime) -> dict[str, Any]:
     """Return how many submissions of a day an account's team has ``used``, of those ``allowed`` (0: any number)."""
     used = quota_used(connection, settings, account.submitter_id, now, with_uploads=True)
     day = day_of(now, settings.zone)

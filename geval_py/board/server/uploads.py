@@ -26,7 +26,7 @@ from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.board.operations.receipts import OPEN, WAITING, check_quota
 from geval_py.board.server import accounts, queue, signed_receipts
 from geval_py.board.server.accounts import Account, RefusedError
-from geval_py.board.settings import Settings
+from geval_py.board.settings import BoardSettings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.formats import FORMAT_ENDINGS
 from geval_py.text import visible
@@ -63,7 +63,7 @@ class Accepted:
     note: str = ""
 
 
-def file_name(name: str, test: str, settings: Settings) -> str:
+def file_name(name: str, test: str, settings: BoardSettings) -> str:
     """Check the name of an uploaded file, without its folders, and return it; raises RefusedError.
 
     A file that is no archive is an output, which needs a test set.

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from geval_py.board.settings import Settings
+from geval_py.board.settings import BoardSettings
 from geval_py.board.site.rendering import render
 from geval_py.board.site.view import SiteView
 from geval_py.errors import UsageError
@@ -28,7 +28,7 @@ from geval_py.text import named, visible
 class Addresses:
     """The paths of pages, relative to the folder of the site. Dots separate the parts of a name; no part has any."""
 
-    settings: Settings
+    settings: BoardSettings
     phase: str
 
     def board(self, test: str, phase: str, page: int = 1) -> str:
@@ -206,12 +206,12 @@ def feed(view: SiteView) -> str:
     )
 
 
-def authority(settings: Settings) -> str:
+def authority(settings: BoardSettings) -> str:
     """Return the host in the ids of a board's feed."""
     return (urlsplit(settings.url).hostname or NOBODY).lower()
 
 
-def identity(settings: Settings) -> str:
+def identity(settings: BoardSettings) -> str:
     """Return the id of the feed; without an address, a digest of the title distinguishes boards."""
     path = urlsplit(settings.url).path.strip("/")
     name = path if urlsplit(settings.url).hostname else hashlib.sha256(settings.title.encode()).hexdigest()[:16]

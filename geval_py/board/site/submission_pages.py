@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from geval_py.board.ranking import order
-from geval_py.board.settings import Digits, Settings, measure_of, names_of
+from geval_py.board.settings import BoardSettings, Digits, measure_of, names_of
 from geval_py.board.site import files, rendering, site_charts
 from geval_py.board.site.view import OutputView, SiteView, SubmissionView, shown_outputs
 from geval_py.board.submission import Entry, Standings
@@ -33,7 +33,7 @@ def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[dict[s
     return rows
 
 
-def _best_score(settings: Settings, outputs: Iterable[OutputView], test: str, digits: Digits) -> str:
+def _best_score(settings: BoardSettings, outputs: Iterable[OutputView], test: str, digits: Digits) -> str:
     """Return the best shown score of a submission's outputs for a test; a dash if none is shown."""
     best = min if measure_of(settings.metric).direction == "lower" else max
     metric = names_of(settings.metrics)[0]
@@ -43,7 +43,7 @@ def _best_score(settings: Settings, outputs: Iterable[OutputView], test: str, di
 
 
 def shown_scores(
-    connection: Connection, settings: Settings, code: str, arrived: datetime, now: datetime
+    connection: Connection, settings: BoardSettings, code: str, arrived: datetime, now: datetime
 ) -> list[dict[str, Any]]:
     """Return what the lists of submissions show of one, for each test that it has an output for.
 

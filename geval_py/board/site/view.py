@@ -27,7 +27,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.ranking import disclosure, leaderboard, likeness, order, place_ranges
 from geval_py.board.references import expected_of, input_of
-from geval_py.board.settings import AFTER, NO_DIGITS, Digits, Settings, Test, measure_of, names_of, read_text
+from geval_py.board.settings import AFTER, NO_DIGITS, BoardSettings, Digits, Test, measure_of, names_of, read_text
 from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.reading import challenge, lines
 from geval_py.tables.numbers import significant
@@ -127,7 +127,7 @@ class SiteView:
     organiser, None in a published site.
     """
 
-    settings: Settings
+    settings: BoardSettings
     metrics: tuple[str, ...]
     phase: str
     digits: Mapping[tuple[str, str], Digits]
@@ -190,7 +190,7 @@ class SiteView:
 # The worst lines of an output, only for test sets whose answers are public
 
 
-def line_reader(connection: Connection, settings: Settings) -> Callable[[Test, OutputView], Sequence[LineView]]:
+def line_reader(connection: Connection, settings: BoardSettings) -> Callable[[Test, OutputView], Sequence[LineView]]:
     """Return a function from an output to its lines with the greatest losses, the worst first.
 
     It gives no line if the answers of the test are hidden, if its scores follow a ladder, for a metric that is not
@@ -278,7 +278,7 @@ def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
     return connection.execute(select(a.id.label("number"), a.moment, a.text).order_by(a.id.desc())).all()
 
 
-def _submissions(connection: Connection, settings: Settings) -> Iterator[SubmissionView]:
+def _submissions(connection: Connection, settings: BoardSettings) -> Iterator[SubmissionView]:
     """Yield all submissions, the latest first: the columns that are fields of a view, and nothing else."""
     own_files: dict[int, list[FileView]] = defaultdict(list)
     in_order = select(files).order_by(files.c.submission_id, files.c.name)
@@ -298,7 +298,7 @@ def _submissions(connection: Connection, settings: Settings) -> Iterator[Submiss
         yield SubmissionView(**told)
 
 
-def shown_outputs(connection: Connection, settings: Settings, code: str) -> list[OutputView]:
+def shown_outputs(connection: Connection, settings: BoardSettings, code: str) -> list[OutputView]:
     """Read the outputs of a submission, with what anyone may see of their scores; none unless it may be ranked."""
     is_ranked = submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
     own = select(submissions.c.id).where(submissions.c.code == code, *is_ranked)
@@ -306,7 +306,9 @@ def shown_outputs(connection: Connection, settings: Settings, code: str) -> list
     return [output for own_outputs in by_submission.values() for output in own_outputs]
 
 
-def _outputs(connection: Connection, settings: Settings, *which: ColumnElement[bool]) -> dict[int, list[OutputView]]:
+def _outputs(
+    connection: Connection, settings: BoardSettings, *which: ColumnElement[bool]
+) -> dict[int, list[OutputView]]:
     """Read the outputs by submission, with their disclosed figures alone; ``which`` are conditions for outputs."""
     names = dict(zip(settings.metrics, names_of(settings.metrics), strict=True))
     o, d = outputs.c, disclosures.c

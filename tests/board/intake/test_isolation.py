@@ -24,7 +24,7 @@ from geval_py.board.intake import child as child_process
 from geval_py.board.intake import fork_server
 from geval_py.board.intake import sandbox as isolation
 from geval_py.board.intake.sandbox import process_parcel, process_source, run_in_sandbox
-from geval_py.board.settings import Limits, Settings, Test
+from geval_py.board.settings import BoardSettings, Limits, Test
 from geval_py.board.submission import FailedError, unpack
 from geval_py.reading.config import DEFAULT_SEED
 from geval_py.reading.formats import convert
@@ -39,7 +39,7 @@ METRICS = ("PerplexityHashed", "LogLossHashed")
 
 @pytest.fixture
 def settings():
-    return Settings(
+    return BoardSettings(
         title="Gazette",
         challenge=str(GAZETTE),
         answers="/nowhere",

@@ -8,14 +8,14 @@ from sqlalchemy import text
 
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.operations import creation as creating
-from geval_py.board.settings import Settings, Test, settings_of
+from geval_py.board.settings import BoardSettings, Test, settings_of
 from geval_py.errors import ConfigError, MissingFileError, UsageError
 
 
 def test_a_new_board_opens_with_few_digits_and_a_ladder_for_hidden_answers(challenge, database, tmp_path):
     creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=database)
     opened = Board.open(tmp_path / "board")
-    assert opened.settings == Settings(
+    assert opened.settings == BoardSettings(
         title="Guess the word",
         challenge=str(challenge),
         answers=str(tmp_path / "answers"),
@@ -56,7 +56,7 @@ def test_the_digits_after_the_deadline_are_as_the_comment_says(sqlite_board, tmp
 
 def test_each_key_stands_below_a_comment_in_the_order_of_the_settings(sqlite_board, tmp_path):
     content = (tmp_path / "board" / "board.yaml").read_text()
-    assert re.findall(r"^(\w+):", content, re.MULTILINE) == [one.name for one in fields(Settings)]
+    assert re.findall(r"^(\w+):", content, re.MULTILINE) == [one.name for one in fields(BoardSettings)]
     blocks = [block.splitlines() for block in content.split("\n\n")]
     assert [block for block in blocks if not block[0].startswith("# ")] == []
 
