@@ -38,10 +38,11 @@ def compare_pairs(
     Pairs scored with different answers, or without stored losses, get p = 1. So do pairs whose mean losses say the
     contrary of their scores, as those of a metric that averages over classes may: what is stored are the losses.
     """
-    c = evaluations.c
-    query = select(c.id, c.score, c.reference, c.metric, c.lines, c.losses).where(c.losses.is_not(None))
-    ids = sorted({evaluation for pair in pairs for evaluation in pair})
-    rows = {row.id: row for row in connection.execute(query.where(c.id.in_(ids)))}
+    c, ids = evaluations.c, sorted({evaluation for pair in pairs for evaluation in pair})
+    query = select(c.id, c.score, c.reference, c.metric, c.lines, c.losses).where(
+        c.losses.is_not(None), c.id.in_(ids)
+    )
+    rows = {row.id: row for row in connection.execute(query)}
     metric, measure = find_metric(parse_schemes(settings.metric)[0].metric), measure_of(settings.metric)
     sign = 1 if measure.direction == "lower" else -1
     same_answers: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)

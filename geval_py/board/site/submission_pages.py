@@ -26,9 +26,8 @@ def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[dict[s
     """Return the rows of a list: each submission, and as ``scores`` the best shown one for each test, as text."""
     rows: list[dict[str, Any]] = []
     for one in submissions:
-        outputs = one.outputs if one.is_ranked else ()
-        digits = {test.name: view.digits_at(test.name, one.arrived) for test in view.listed_tests}
-        scores = [_best_score(view.settings, outputs, test, own) for test, own in digits.items()]
+        outputs, names = one.outputs if one.is_ranked else (), [test.name for test in view.listed_tests]
+        scores = [_best_score(view.settings, outputs, name, view.digits_at(name, one.arrived)) for name in names]
         rows.append({"submission": one, "scores": scores})
     return rows
 
@@ -54,14 +53,12 @@ def shown_scores(
         return []
     outputs, settings_then = shown_outputs(connection, settings, code), settings.at(arrived)
     metric = names_of(settings.metrics)[0]
-    digits = {test: settings_then.digits_of(test, now) for test in settings_then.tests}
-    scores = {test: _best_score(settings, outputs, test.name, shown) for test, shown in digits.items()}
-    own = {output.test for output in outputs}
-    return [
-        {"test": test.name, "metric": metric, "score": score, "ladder": test.ladder}
-        for test, score in scores.items()
-        if test.name in own
-    ]
+    shown: list[dict[str, Any]] = []
+    for test in settings_then.tests:
+        if any(output.test == test.name for output in outputs):
+            score = _best_score(settings, outputs, test.name, settings_then.digits_of(test, now))
+            shown.append({"test": test.name, "metric": metric, "score": score, "ladder": test.ladder})
+    return shown
 
 
 def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Iterator[files.Page]:

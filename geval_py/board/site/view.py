@@ -146,14 +146,11 @@ class SiteView:
     @property
     def front(self) -> str:
         """The phase on index.html: the present one, but the last one until something arrives after its deadline."""
-        phases = self.settings.phases
-        if self.phase == AFTER and phases and not self._has_entries(AFTER):
-            last = phases[-1].name
-            return last if self._has_entries(last) else self.phase
+        with_entries = {name for (_, name), table in self.standings.items() if table.entries}
+        if self.phase == AFTER and self.settings.phases and AFTER not in with_entries:
+            last = self.settings.phases[-1].name
+            return last if last in with_entries else self.phase
         return self.phase
-
-    def _has_entries(self, phase: str) -> bool:
-        return any(table.entries for (_, name), table in self.standings.items() if name == phase)
 
     def front_of(self, test: str) -> str | None:
         """Return the phase of a test's first page: that of index.html, or the last one that ranks it, or None."""
