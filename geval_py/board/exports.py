@@ -314,7 +314,7 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> stor
         name = os.environ.get(store.DATABASE_VARIABLE) or database
         if name is not None:
             with board.reading() as connection:
-                _copy_rows(connection, store.engine_at(store.place_in(board.folder, name)))
+                _copy_rows(connection, store.engine_at(store.place_of(board.folder, name)))
             for ending in ("", "-wal", "-shm"):
                 if os.path.exists(board.place + ending) and name != DATABASE_FILE:
                     os.unlink(board.place + ending)

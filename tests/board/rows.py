@@ -44,7 +44,7 @@ class Rows:
     def __init__(self, folder, **keys):
         self.folder, self.keys, self.count = str(folder), keys, 0
         of = settings(self.folder, **keys)
-        self.board = Board(self.folder, of, place_of(self.folder, of))
+        self.board = Board(self.folder, of, place_of(self.folder, of.database))
         self.connection = None
         create_tables(self.board.engine)
 

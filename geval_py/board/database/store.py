@@ -59,7 +59,7 @@ class Board:
         """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema."""
         folder = os.fspath(folder)
         settings = read_settings(settings_path(folder))
-        board = cls(folder, settings, place_of(folder, settings))
+        board = cls(folder, settings, place_of(folder, settings.database))
         check_schema(board.engine)
         return board
 
@@ -113,13 +113,9 @@ def settings_path(folder: str) -> str:
     return path
 
 
-def place_of(folder: str, settings: BoardSettings) -> str:
-    """Return the place of a board's database: the path of a file, or a URL."""
-    return place_in(folder, os.environ.get(DATABASE_VARIABLE) or settings.database)
-
-
-def place_in(folder: str, name: str) -> str:
-    """Return the path of a file in a folder; a URL as it is."""
+def place_of(folder: str, name: str) -> str:
+    """Return the place of the database that board.yaml or, first, the environment names: a file's path, or a URL."""
+    name = os.environ.get(DATABASE_VARIABLE) or name
     return name if "://" in name else os.path.abspath(os.path.join(folder, name))
 
 

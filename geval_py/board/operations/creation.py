@@ -51,7 +51,7 @@ def create(
     )
     settings = settings_of(place, content)
     os.makedirs(folder, exist_ok=True)
-    board = Board(folder, settings, place_of(folder, settings))
+    board = Board(folder, settings, place_of(folder, settings.database))
     create_tables(board.engine)
     with rewriting.written_whole(place) as file:
         file.write(content.encode())
