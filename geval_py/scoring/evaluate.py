@@ -168,7 +168,8 @@ def score_output(
         if needing or any(selection.filter.needs_input for selection in selections.values()):
             inputs = InputReader(input_text)
         digest = workers.digest(outputs) if sign else None
-        work = ScoreWork.of(plans, split.expected)
+        names = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
+        work = ScoreWork(tuple(names), tuple(names.values()), split.expected)
         # Rows in buffers have no texts, and only metrics on hashed words take them.
         takes_rows = all(isinstance(column, HashedColumn) for column in work.columns)
         as_rows = takes_rows and not (sign or keep_texts or selections)
@@ -260,12 +261,6 @@ class ScoreWork:
     columns: tuple[StatisticsColumn, ...]
     names: tuple[tuple[str, ...], ...]
     expected_path: str
-
-    @classmethod
-    def of(cls, plans: Sequence[MetricPlan], expected_path: str) -> ScoreWork:
-        """Return the work for the metrics of all lines."""
-        names = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
-        return cls(tuple(names), tuple(names.values()), expected_path)
 
     def __call__(self, blocks: Iterable[Block]) -> list[LineStatistics]:
         """Score blocks in order; raises MalformedLineError, the first in the order of lines.

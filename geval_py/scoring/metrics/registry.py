@@ -371,33 +371,26 @@ def find_prefixed(name: str) -> Metric | None:
     if not (mean or matching) or len(matching) > MAX_MATCHINGS or not (is_name and {*matching} <= {*MATCHINGS}):
         return None
     if stem == "Accuracy" and mean != "Mean":
-        accuracy = _accuracy(matching, name)
+        if matching:
+            accuracy = _tokens(
+                name, Partial(answer_distance, (matching,)), ACCURACY,
+                f"Accuracy of texts compared by {'/'.join(matching)}", matching=matching, answers="any",
+                needs=_DISTANCES if "Fuzzy" in matching else (), labels="one",
+            )  # fmt: skip
+        else:
+            accuracy = _tokens(name, exact.miss, ACCURACY, "share of lines whose best guess is right",
+                               has_classes=True, labels="one")  # fmt: skip
         return _per_class(accuracy, name, classes.text_class) if mean else accuracy
     if stem == "MultiLabel-F" and mean != "MacroAvg":
-        return _matched_f(beta, name, matching, is_mean=mean == "Mean")
+        make = partial(_tokens, name, matching=matching, labels="several",
+                       needs=(*_SCIPY, *(_DISTANCES if "Fuzzy" in matching else ())))  # fmt: skip
+        summary = f"the F-score of labels compared by {'/'.join(matching)}"
+        if not mean:
+            return make(Partial(matched_counts, (matching,)), _f_measure(beta), summary)
+        return make(Partial(matched_f, (matching, beta)), _higher(_mean, "score"), f"mean of each line's: {summary}")
     if mean == "MacroAvg" and not matching and stem in _CLASS_OF:
         return _per_class(_one(inner) if stem == "F" else OTHER_METRICS[inner], name, _CLASS_OF[stem])
     return None
-
-
-def _accuracy(matching: tuple[str, ...], name: str) -> Metric:
-    """Make Accuracy of texts compared otherwise or, without matching, of classes."""
-    if not matching:
-        return _tokens(name, exact.miss, ACCURACY, "share of lines whose best guess is right",
-                       has_classes=True, labels="one")  # fmt: skip
-    return _tokens(name, Partial(answer_distance, (matching,)), ACCURACY,
-                   f"Accuracy of texts compared by {'/'.join(matching)}", matching=matching, answers="any",
-                   needs=_DISTANCES if "Fuzzy" in matching else (), labels="one")  # fmt: skip
-
-
-def _matched_f(beta: float, name: str, matching: tuple[str, ...], *, is_mean: bool) -> Metric:
-    make = partial(_tokens, name=name, matching=matching, labels="several",
-                   needs=(*_SCIPY, *(_DISTANCES if "Fuzzy" in matching else ())))  # fmt: skip
-    summary = f"the F-score of labels compared by {'/'.join(matching)}"
-    if is_mean:
-        return make(row=Partial(matched_f, (matching, beta)), measure=_higher(_mean, "score"),
-                    summary=f"mean of each line's: {summary}")  # fmt: skip
-    return make(row=Partial(matched_counts, (matching,)), measure=_f_measure(beta), summary=summary)
 
 
 def _per_class(metric: Metric, name: str, class_of: Callable[[str, int], Any]) -> Metric:
