@@ -94,7 +94,7 @@ def make_challenge(
     written then.
     """
     check_folders(out, answers)
-    _config_of(recipe.metrics)
+    config_of(recipe.metrics)
     with progress_of(CUTTING) as progress:
         parts = cut_challenge(documents, recipe, progress)
     words = sum(len(document.text.split()) for document in documents)
@@ -286,7 +286,7 @@ def split_items(
     ``progress_of`` is as for :func:`make_challenge`, and so are the errors.
     """
     check_folders(out, answers)
-    _config_of(metrics)
+    config_of(metrics)
     dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), pool.groups, parts)
     empty = [name for name, items in dealt.items() if not items]
     _check_filled(empty, pool.groups, parts, pool.group, "")
@@ -324,7 +324,7 @@ def check_folders(out: str, answers: str) -> None:
         check_new_folder(folder)
 
 
-def _config_of(metrics: Sequence[str]) -> str:
+def config_of(metrics: Sequence[str]) -> str:
     """Write the config.txt for some metrics; raises SchemeError and UsageError."""
     return config_text(evaluate.select_schemes(config.Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
 
@@ -351,7 +351,7 @@ def _publish(
     sizes = [(name, len(pairs), count) for (name, pairs), count in zip(items.items(), groups, strict=True)]
     common = {
         GITIGNORE_FILE: GITIGNORE.encode(),
-        config.CONFIG_FILE: _config_of(metrics).encode(),
+        config.CONFIG_FILE: config_of(metrics).encode(),
         splits.IN_HEADER_FILE: ("\t".join(columns) + "\n").encode(),
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
