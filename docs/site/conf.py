@@ -12,11 +12,14 @@ if TYPE_CHECKING:
 
 # Types that stand in signatures, but that a user neither makes nor looks into.
 INTERNAL = (
+    "explaining.derived.ByLine",
     "explaining.derived.Derived",
+    "explaining.derived.FrequentWords",
     "reading.items.ItemColumns",
     "reading.items.ScoredItem",
     "reading.items.Texts",
     "reading.splits.Split",
+    "reports.charts.Chart",
     "scoring.kernel.packed_words.Unit",
     "scoring.metrics.base.LineStatistics",
     "scoring.scores.ScoredOutput",
