@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
 # Types that stand in signatures, but that a user neither makes nor looks into.
 INTERNAL = (
+    "explaining.comparison.System",
     "explaining.derived.ByLine",
     "explaining.derived.Derived",
     "explaining.derived.FrequentWords",
+    "reading.config.Task",
+    "reading.items.InputText",
     "reading.items.ItemColumns",
     "reading.items.ScoredItem",
     "reading.items.Texts",
@@ -22,6 +25,9 @@ INTERNAL = (
     "reports.charts.Chart",
     "scoring.kernel.packed_words.Unit",
     "scoring.metrics.base.LineStatistics",
+    "scoring.metrics.base.Measure",
+    "scoring.metrics.base.StatisticsColumn",
+    "scoring.scores.MetricScore",
     "scoring.scores.ScoredOutput",
     "tables.table.Table",
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.scoring.metrics import classes, distributions, exact, labels, rectangles, regression, spans, tags
@@ -196,8 +196,11 @@ def find_in_family(name: str) -> Metric | None:
 
 def _one(name: str, number: int | None = None) -> Metric:
     """Return the metric of a name in a family, or of a family's bare name with a usual number."""
-    metric = find_in_family(name) if number is None else FAMILIES[name][0](number, name)
-    assert metric is not None
+    if number is not None:
+        return FAMILIES[name][0](number, name)
+    metric = find_in_family(name)
+    if metric is None:
+        raise KeyError(name)
     return metric
 
 
@@ -399,8 +402,7 @@ def _per_class(metric: Metric, name: str, class_of: Callable[[str, int], Any]) -
     Classes are few. Texts and numbers may be as many as the lines, so their sums would fill a matrix of lines by
     lines; a corpus-level score adds only what it needs.
     """
-    column, measure = metric.column, metric.measure
-    assert isinstance(column, RowColumn)
+    column, measure = cast("RowColumn", metric.column), metric.measure
     if not (metric.has_classes or measure.columns == _COUNTS):
         formula = measure.formula.score if isinstance(measure.formula, Elementwise) else measure.formula
         score = Partial(classes.mean_of_classes, (formula,))
