@@ -109,7 +109,7 @@ def measure_many_workers(times: int) -> None:
         one = output_at(str(output))
         split = Split(name="", expected=str(answers), outputs=(one,), input=None, in_header=(), out_header=())
         schemes = select_schemes(Task(metrics=("LogLossHashed",)))
-        cluster_module.LEAST_SHARE_BYTES = 1
+        cluster_module.MIN_SHARE_BYTES = 1
         with opened_cluster(LOCAL, WORKERS) as client:
             many = replace(Cluster.of(client), threads=1000)
             runs = [("share", lambda: evaluate_output(split, one, schemes, frozenset(), workers=many))]

@@ -14,6 +14,6 @@ def cut(patch, size, of_share=1, lines=1 << 20):
     """
     patch.setattr(clusters, "READ_BYTES", size // 3 + 1)
     patch.setattr(clusters, "MAX_PIECE_BYTES", size)
-    patch.setattr(clusters, "LEAST_SHARE_BYTES", size * of_share)
+    patch.setattr(clusters, "MIN_SHARE_BYTES", size * of_share)
     patch.setattr(clusters, "MAX_SHARE_BYTES", size * of_share)
     patch.setattr(clusters, "MAX_LINES", lines)

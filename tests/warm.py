@@ -46,7 +46,7 @@ NOT_IMPORTED = (  # run by Alembic alone; needs gigabytes of libraries
     "geval_py.integrations.huggingface",
     "geval_py.integrations.torchmetrics",
 )
-MOST_REQUEST = 1 << 20
+MAX_REQUEST = 1 << 20
 CHILD = "import os, sys, geval_py.board.intake.child as child; sys.exit(child.main(sys.argv[1], os.getppid()))"
 CLIENT = """\
 #!{python} -IS
@@ -146,9 +146,9 @@ def serve(address):
 def start(waiting, listener):
     """Run what is asked for in a child, and answer with its number; whoever asks may be killed meanwhile."""
     connection, _ = listener.accept()
-    content, descriptors, *_ = socket.recv_fds(connection, MOST_REQUEST, 3)
+    content, descriptors, *_ = socket.recv_fds(connection, MAX_REQUEST, 3)
     while content and not content.endswith(b"\n"):
-        more = connection.recv(MOST_REQUEST)
+        more = connection.recv(MAX_REQUEST)
         content = content + more if more else b""
     child = os.fork() if content else None
     if child == 0:

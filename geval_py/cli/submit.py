@@ -32,7 +32,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 CHUNK_BYTES = 1 << 16
 SECONDS = 60  # for which the server's answer is waited for
 MAX_PLACES = 3  # that are shown of each problem
-PAUSE_SECONDS, LONGEST_PAUSE = 1.0, 15.0  # between two looks at an upload
+PAUSE_SECONDS, MAX_PAUSE = 1.0, 15.0  # between two looks at an upload
 FINE = ("scored", "done")
 NOT_SHOWN = "–"  # in the place of a score that the pages do not show
 LADDER = ", which moves only when a new score is surely better"
@@ -103,7 +103,7 @@ def run_submit(given: argparse.Namespace) -> int:
     pause = PAUSE_SECONDS
     while not (upload := _ask(Request(f"{base}/api/uploads/{quote(str(sent['number']))}"), token)).get("settled"):
         time.sleep(pause)
-        pause = min(pause * 1.3, LONGEST_PAUSE)
+        pause = min(pause * 1.3, MAX_PAUSE)
     sys.stdout.writelines(f"{visible(line)}\n" for line in _told(upload, base))
     return int(upload["state"] not in FINE)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
 OCCURRENCES_AT_ONCE = 1 << 20
 P_VALUES_AT_ONCE = 1 << 16
-LEAST_SCORE = 1e-12  # a smaller score counts as 0
+MIN_SCORE = 1e-12  # a smaller score counts as 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +255,13 @@ def rank_scores(scores: Array, *, greatest_first: bool) -> Array:
     order = np.argsort(rounded)
     with np.errstate(invalid="ignore"):  # inf - inf
         close = ~(np.diff(rounded[order]) > 10.0 ** (2 - EQUAL_DIGITS) * np.abs(rounded[order[1:]]))
-    is_near = np.abs(rounded) < 2 * LEAST_SCORE
+    is_near = np.abs(rounded) < 2 * MIN_SCORE
     is_near[order[:-1][close]] = is_near[order[1:][close]] = True
     near = np.flatnonzero(is_near)
     # Rounding is slow, and ties no others; many of these are equal, such as the scores of lines without a guess.
     distinct, of_near = np.unique(rounded[near], return_inverse=True)
     rounded[near] = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in distinct.tolist()])[of_near]
-    rounded[np.abs(rounded) < LEAST_SCORE] = 0.0
+    rounded[np.abs(rounded) < MIN_SCORE] = 0.0
     _, place, tied = np.unique(-rounded if greatest_first else rounded, return_inverse=True, return_counts=True)
     mean_ranks: Array = np.cumsum(tied) - (tied - 1) / 2
     return mean_ranks[place]
@@ -419,7 +419,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
 # A few distinct features that together explain the bad items
 
 
-LEAST_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
+MIN_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
 
@@ -455,7 +455,7 @@ def select_distinct(
     explained: list[float] = []
     while len(chosen) < min(number if most is None else most, number, len(badness) - 2):
         products = np.bincount(features, residual[items], number)
-        new = usable & (left > LEAST_NEW * all_of_it)
+        new = usable & (left > MIN_NEW * all_of_it)
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = residual @ residual / (len(badness) - len(chosen) - 1)
             z = np.where(new, products / np.sqrt(variance * left), -np.inf)

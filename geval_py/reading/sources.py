@@ -23,7 +23,6 @@ from fnmatch import filter as matching
 from glob import escape, glob
 from itertools import chain
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading import remote
@@ -131,7 +130,7 @@ class VirtualFile(str):
 
 def memory_file(name: str, read: Callable[[], Iterable[bytes]]) -> VirtualFile:
     """Return lines in memory in the place of a path; ``read`` returns them encoded, several in a piece."""
-    return VirtualFile(name, read, token=uuid4().hex)
+    return VirtualFile(name, read, token=os.urandom(16).hex())
 
 
 class Source:

@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
-LEAST_SHARE_BYTES, MAX_SHARE_BYTES = 1 << 22, 1 << 30  # more might not stay in the system's cache
+MIN_SHARE_BYTES, MAX_SHARE_BYTES = 1 << 22, 1 << 30  # more might not stay in the system's cache
 SHARES_A_THREAD = 8  # of an output that is large enough, so that all threads end at about the same time
 MAX_SHARES = 1000  # of a cluster whose threads have several each: shares cost the client time
 MAX_LINES = 1 << 20  # of a task that works, whose expected words and losses the scheduler keeps in memory
@@ -175,7 +175,7 @@ class Cluster:
         if size is None:
             raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: give a file")
         shares = self.threads * max(min(MAX_SHARES // self.threads, SHARES_A_THREAD), 1)
-        share_bytes = min(max(-(-size // shares), LEAST_SHARE_BYTES), MAX_SHARE_BYTES)
+        share_bytes = min(max(-(-size // shares), MIN_SHARE_BYTES), MAX_SHARE_BYTES)
 
         def submit(share: Sequence[Piece]) -> Callable[[], tuple[Any, list[int]]]:
             future = self._submit(partial(count, share))

@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
@@ -357,6 +356,8 @@ def _signature(
     """Sign scores (at least one) of files with these digests, the input's columns, and a vocabulary."""
 
     def digest(text: str) -> str:
+        from hashlib import sha256  # OpenSSL's, which takes long to load; most runs sign nothing
+
         return sha256(text.encode()).hexdigest()
 
     differ = raw_filters and any(score.scheme.selecting_flags and score.scheme.changes_lines for score in scores)

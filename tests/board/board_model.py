@@ -16,8 +16,8 @@ from geval_py.board.database.schema import Moment
 from geval_py.board.ranking.parts import public_lines
 from geval_py.text import natural_order
 
-LEASE, PAUSE, LONGEST_PAUSE = (timedelta(seconds=seconds) for seconds in (30, 5, 80))
-MOST_DEATHS, MOST_LEASES = 2, 6
+LEASE, PAUSE, MAX_PAUSE = (timedelta(seconds=seconds) for seconds in (30, 5, 80))
+MAX_DEATHS, MAX_LEASES = 2, 6
 PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720)]
 HIDDEN, VISIBLE = "test-A", "dev-0"
 SHARE, SEED, BUCKETS, DIGITS = 0.5, 40627719283, 1024, 15
@@ -350,7 +350,7 @@ class Model:
         def is_free(one):
             if one.job == "leased":
                 return one.until < self.now or one.until > self.now + 2 * LEASE
-            return one.job == "waiting" and (one.due <= self.now or one.due > self.now + LONGEST_PAUSE)
+            return one.job == "waiting" and (one.due <= self.now or one.due > self.now + MAX_PAUSE)
 
         found = []
         for place, one in enumerate(self.uploads):
@@ -369,7 +369,7 @@ class Model:
             one.job, one.lease, one.started, one.until = "leased", one.lease + 1, self.now, self.now + LEASE
             yield
             lease = one.lease
-            if during is not None and one.deaths < MOST_DEATHS and (one.dry or self.jam != "away"):
+            if during is not None and one.deaths < MAX_DEATHS and (one.dry or self.jam != "away"):
                 during, act = None, during
                 act(self)
             if (one.job, one.lease) == ("leased", lease):
@@ -379,11 +379,11 @@ class Model:
 
     def _settle(self, one):
         one.until = None
-        is_put_back = self.jam == "away" and not one.dry and one.deaths < MOST_DEATHS
-        if is_put_back and one.lease < MOST_LEASES:
+        is_put_back = self.jam == "away" and not one.dry and one.deaths < MAX_DEATHS
+        if is_put_back and one.lease < MAX_LEASES:
             one.job, one.due = "waiting", self.now + PAUSE * 2 ** (one.lease - 1)
             return
-        if one.deaths >= MOST_DEATHS or is_put_back:
+        if one.deaths >= MAX_DEATHS or is_put_back:
             one.state = "failed"
         elif one.dry:
             received = one.content.is_received(self.settings.variants)

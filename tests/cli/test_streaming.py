@@ -9,7 +9,7 @@ import pytest
 
 from geval_py.explaining import line_by_line
 
-MOST_MEMORY = 100  # MB
+MAX_MEMORY = 100  # MB
 RUN = (
     "import re, sys; from geval_py.cli import main; status = main(sys.argv[1:]); "
     "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1], file=sys.stderr); sys.exit(status)"
@@ -60,14 +60,14 @@ def wide(tmp_path_factory):
     [name if name in ("lines", "differences") else pytest.param(name, marks=pytest.mark.long) for name in MODES],
 )
 def test_texts_are_not_kept(name, wide):
-    assert peak_memory(wide, *MODES[name]) < MOST_MEMORY
+    assert peak_memory(wide, *MODES[name]) < MAX_MEMORY
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("words", [["-l"], ["-d", "out-other.tsv"]], ids=["lines", "differences"])
 def test_two_million_lines(words, tmp_path):
     write(tmp_path, 2_000_000, 20)
-    assert peak_memory(tmp_path, *words) < MOST_MEMORY
+    assert peak_memory(tmp_path, *words) < MAX_MEMORY
 
 
 @pytest.fixture

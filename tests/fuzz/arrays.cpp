@@ -13,7 +13,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace {
 
-constexpr std::size_t MOST_WORDS = 80, MOST_ROWS = 2;
+constexpr std::size_t MAX_WORDS = 80, MAX_ROWS = 2;
 const double KNOWN_NUMBERS[] = {
     0.0,   1.0,    0.5,   0.25,  1e-3, 0.1,    1e-9,      1 - 1e-9,  1 - 1e-8,       -0.0,     -1.0,     -2.5,
     -7.25, -100.0, -745., -1e30, 2.0,  5e-324, -5e-324,   1e308,     -1e308,         1e-320,   INFINITE, -INFINITE,
@@ -124,10 +124,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const unsigned switches = bytes.byte();
     const bool has_rests = switches & 1, is_single = switches & 2, is_wild = switches & 4;
     const auto unit = static_cast<Unit>((switches >> 3) % 3);
-    const std::size_t rows = 1 + bytes.byte() % MOST_ROWS;
+    const std::size_t rows = 1 + bytes.byte() % MAX_ROWS;
     std::string vocabulary, answers, word;
     std::size_t words = 0;
-    for (; words < MOST_WORDS && (!(word = bytes.word()).empty() || words == 0); ++words) (vocabulary += word) += '\n';
+    for (; words < MAX_WORDS && (!(word = bytes.word()).empty() || words == 0); ++words) (vocabulary += word) += '\n';
     for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t place = bytes.byte() % words;
         Text left = text_of(vocabulary);

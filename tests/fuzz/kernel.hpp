@@ -95,7 +95,7 @@ inline Scored score(Text outputs, Text expected, int bits, std::uint64_t first_l
 // An input of the target lines and of scripts/fuzz.py: a byte for the number of bits, from 1 to 24, and for the property
 // that is checked; two bytes for the first line's number; the output lines; a byte 1; the expected word of all lines.
 struct Block {
-    static constexpr int MOST_BITS = 24;
+    static constexpr int MAX_BITS = 24;
     static constexpr char END = '\1';
 
     int bits = 0;
@@ -112,8 +112,8 @@ struct Block {
         const char *end = begin + size, *mark = end;
         while (mark != begin + 3 && mark[-1] != END) --mark;
         if (mark == begin + 3) return false;
-        bits = 1 + data[0] % MOST_BITS;
-        property = data[0] / MOST_BITS;
+        bits = 1 + data[0] % MAX_BITS;
+        property = data[0] / MAX_BITS;
         first_line = data[1] + 256u * data[2];
         outputs = {begin + 3, mark - 1};
         word.clear(), expected.clear();

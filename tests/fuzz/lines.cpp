@@ -104,7 +104,7 @@ void check_guesses(const Block& block, Text outputs, const Scored& scored) {
 // Profiles have the same losses, and counts that fit.
 void check_profiles(const Block& block, Text outputs, const Scored& scored) {
     // A histogram takes as long as ten properties, and a large table of buckets a hundred times as long.
-    if (block.first_line % (block.bits > 10 && block.bits <= MOST_TABLE_BITS ? 64 : 4)) return;
+    if (block.first_line % (block.bits > 10 && block.bits <= MAX_TABLE_BITS ? 64 : 4)) return;
     const int draws = static_cast<int>(block.first_line % 3);
     const ProfiledBlock profiled =
         profile_block(outputs, text_of(block.expected), block.lines, block.bits, block.first_line, draws);
@@ -297,7 +297,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static Block block;
     static Scored scored;
-    static std::unique_ptr<Line> readers[Block::MOST_BITS + 1];  // they remember nothing of earlier inputs
+    static std::unique_ptr<Line> readers[Block::MAX_BITS + 1];  // they remember nothing of earlier inputs
     keep_sample(data, size);
     if (!block.read(data, size)) return 0;
     auto& reader = readers[block.bits];

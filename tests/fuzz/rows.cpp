@@ -5,7 +5,7 @@
 
 namespace {
 
-constexpr std::size_t MOST_ROWS = 6;
+constexpr std::size_t MAX_ROWS = 6;
 
 Places places(const Exact& numbers, std::size_t count, bool wide) { return {numbers.text().begin, count, wide}; }
 
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<double> values;
     std::vector<std::string> lines;
     std::string text, expected;
-    for (std::size_t rows = 1 + rest.byte() % MOST_ROWS; rows; --rows) {
+    for (std::size_t rows = 1 + rest.byte() % MAX_ROWS; rows; --rows) {
         std::string line;
         for (std::size_t entries = 1 + rest.byte() % 20; entries; --entries) {
             std::string word;

@@ -38,7 +38,7 @@ INVITATION_DAYS, SESSION_DAYS, TOKEN_DAYS = 14, 30, 180
 SIGN_IN_TIME = timedelta(minutes=15)  # that somebody may be away, at another site
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # what a token may do; each includes the next
-LONGEST_EMAIL = 254  # characters, RFC 5321
+MAX_EMAIL = 254  # characters, RFC 5321
 CLOSED = "this account was closed by the organiser"
 MAX_KEPT_HOURS = 48  # of the table of rates
 
@@ -198,7 +198,7 @@ def check_email(email: str) -> None:
     """Raise UsageError unless this is "" or may be the address of a mailbox."""
     local, at, domain = email.rpartition("@")
     is_fine = bool(local and at and domain) and email.isascii() and email.isprintable() and " " not in email
-    if email and (not is_fine or len(email) > LONGEST_EMAIL or set('<>",;\\') & set(email)):
+    if email and (not is_fine or len(email) > MAX_EMAIL or set('<>",;\\') & set(email)):
         raise UsageError(message=f"`{visible(email)}` is no e-mail address")
 
 

@@ -28,7 +28,7 @@ MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
 )
-LONGEST_URL = 500
+MAX_URL = 500
 TABLE_BOX = '<div class="scroll" role="region" tabindex="0" aria-label="Table">'
 
 
@@ -205,7 +205,7 @@ def link_of(url: str) -> str | None:
     """
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and len(url) <= LONGEST_URL
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and len(url) <= MAX_URL
     except ValueError:
         return None
     return url if known and url.isprintable() and " " not in url else None

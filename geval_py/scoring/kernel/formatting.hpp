@@ -20,7 +20,7 @@
 
 namespace {
 
-constexpr std::size_t MOST_DIGITS = 32;  // of a number, with sign, point and exponent
+constexpr std::size_t MAX_DIGITS = 32;  // of a number, with sign, point and exponent
 
 // Writes a finite number with the fewest digits that read back the same, as Python's repr does, but no ".0" and no "-0".
 char* write_number(char* to, double value) {
@@ -28,9 +28,9 @@ char* write_number(char* to, double value) {
 #if defined(GEVAL_TO_CHARS)
     const double size = std::fabs(value);
     const bool plain = (size >= 1e-4 && size < 1e16) || value == 0;
-    return std::to_chars(to, to + MOST_DIGITS, value, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+    return std::to_chars(to, to + MAX_DIGITS, value, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
 #elif defined(GEVAL_WITHOUT_PYTHON)  // for the fuzzers; more digits than are needed
-    return to + std::snprintf(to, MOST_DIGITS, "%.17g", value);
+    return to + std::snprintf(to, MAX_DIGITS, "%.17g", value);
 #else
     char* digits = PyOS_double_to_string(value, 'r', 0, 0, nullptr);  // needs the GIL
     if (!digits) throw std::bad_alloc();
@@ -44,7 +44,7 @@ char* write_number(char* to, double value) {
 // Writes words, which are lines, each ended by LF, and as many numbers as entries. False if there are not as many, or if
 // a number is not in a range.
 bool format_entries(Text words, const double* numbers, std::size_t count, double least, double most, std::string& line) {
-    line.resize(words.size() + (MOST_DIGITS + 2) * count);
+    line.resize(words.size() + (MAX_DIGITS + 2) * count);
     char* to = &line[0];
     for (std::size_t i = 0; i < count; ++i) {
         if (words.begin == words.end || !(numbers[i] >= least && numbers[i] <= most)) return false;

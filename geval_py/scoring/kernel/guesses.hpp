@@ -47,16 +47,16 @@ class GuessList {
   private:
     void add_probabilities(const Line& line) {
         const bool has_rest = !line.rests_.empty();
-        const bool divided = line.total_ > 1 || (line.total_ < LEAST_TOTAL && has_rest);
+        const bool divided = line.total_ > 1 || (line.total_ < MIN_TOTAL && has_rest);
         const double divisor = divided ? line.total_ : 1;
         add_entries(line, [divisor](double value) { return value / divisor; });
-        const double missing = !divided && line.total_ < LEAST_TOTAL ? 1 - line.total_ : 0;
+        const double missing = !divided && line.total_ < MIN_TOTAL ? 1 - line.total_ : 0;
         rests.push_back(line.rests_.sum() / divisor + missing);
     }
 
     void add_logarithms(const Line& line) {
         const double log_total = line.values_.log_sum_exp(0);
-        const bool below = log_total < LEAST_LOG_TOTAL, has_rest = !line.rests_.empty();
+        const bool below = log_total < MIN_LOG_TOTAL, has_rest = !line.rests_.empty();
         const bool divided = log_total > 0 || (below && has_rest);
         const double shift = divided ? line.values_.greatest() : 0;
         const double log_divisor = divided ? line.values_.log_sum_exp(shift) : 0;
@@ -78,7 +78,7 @@ class GuessList {
 
     void add_vector(const Line& line) {
         const double log_total = line.values_.log_sum_exp(0);
-        const bool divided = log_total > 0 || log_total < LEAST_LOG_TOTAL;
+        const bool divided = log_total > 0 || log_total < MIN_LOG_TOTAL;
         const double shift = divided ? line.values_.greatest() : 0;
         const double log_divisor = divided ? line.values_.log_sum_exp(shift) : 0;
         for (std::size_t i = 0; i < line.values_.size(); ++i) {

@@ -29,9 +29,9 @@ namespace {
 
 constexpr double TOLERANCE = 1e-8;
 constexpr double OVERSHOOT = 1e-6;
-constexpr double LEAST_DIVIDED = 1e-280;
-constexpr double LEAST_TOTAL = 1.0 - TOLERANCE;
-const double LEAST_LOG_TOTAL = std::log1p(-TOLERANCE);
+constexpr double MIN_DIVIDED = 1e-280;
+constexpr double MIN_TOTAL = 1.0 - TOLERANCE;
+const double MIN_LOG_TOTAL = std::log1p(-TOLERANCE);
 
 // Numbers that outlive a line, so that their memory is reused for the next one.
 class Numbers {
@@ -316,7 +316,7 @@ class Line {
             total += value;
             if (thorough) {
                 rounding += half_unit(exponent);
-                tiny |= value > 0 && value < LEAST_DIVIDED;
+                tiny |= value > 0 && value < MIN_DIVIDED;
             }
             if (word.begin == word.end) {
                 rests_.add(value);
@@ -387,15 +387,15 @@ class Line {
         const double hit = hits_.sum(), rest = rests_.sum();
         flags |= total_flags();
         if (!rests_.empty() && rest == 0) flags |= ZERO_REST;
-        const bool off = total_ > 1 || (total_ < LEAST_TOTAL && !rests_.empty());
-        const double rest_mass = off ? rest / total_ : total_ < LEAST_TOTAL ? 1 - total_ : rest;
+        const bool off = total_ > 1 || (total_ < MIN_TOTAL && !rests_.empty());
+        const double rest_mass = off ? rest / total_ : total_ < MIN_TOTAL ? 1 - total_ : rest;
         const double mass = (off ? hit / total_ : hit) + rest_mass * share_;
         least_mass_ = std::min(least_mass_, rest_mass * share_);
         return mass > 0 ? loss_of_log(std::log(mass)) : INFINITE;
     }
 
     unsigned total_flags() const {
-        const unsigned off = flag_if(total_ > 1 + TOLERANCE, ABOVE_ONE) | flag_if(total_ < LEAST_TOTAL, BELOW_ONE);
+        const unsigned off = flag_if(total_ > 1 + TOLERANCE, ABOVE_ONE) | flag_if(total_ < MIN_TOTAL, BELOW_ONE);
         const double explained = TOLERANCE + rounding_;
         return off | flag_if(off && total_ <= 1 + explained && total_ >= 1 - explained, ROUNDED);
     }
@@ -403,7 +403,7 @@ class Line {
     double logarithm_loss(unsigned& flags) {
         const double log_share = std::log(share_);
         const double log_total = values_.log_sum_exp(0);
-        const bool below = log_total < LEAST_LOG_TOTAL;
+        const bool below = log_total < MIN_LOG_TOTAL;
         flags |= LOGARITHMS | logarithm_flags(log_total) | looks_like_probabilities();
         if (log_total > 0 || (below && !rests_.empty())) {
             const double greatest = values_.greatest(), log_divisor = values_.log_sum_exp(greatest);
@@ -419,7 +419,7 @@ class Line {
     double vector_loss(std::uint32_t bucket, unsigned& flags) {
         const double log_total = values_.log_sum_exp(0);
         flags |= LOGARITHMS | logarithm_flags(log_total);
-        if (log_total > 0 || log_total < LEAST_LOG_TOTAL) {
+        if (log_total > 0 || log_total < MIN_LOG_TOTAL) {
             const double greatest = values_.greatest(), log_divisor = values_.log_sum_exp(greatest);
             bound_ = std::max(bound_, log_divisor - (values_.least() - greatest));
             return std::max(0.0, log_divisor - (values_[bucket] - greatest));
@@ -443,7 +443,7 @@ class Line {
 
     static unsigned logarithm_flags(double log_total) {
         static const double most = std::log1p(TOLERANCE);
-        return flag_if(log_total > most, ABOVE_ONE) | flag_if(log_total < LEAST_LOG_TOTAL, BELOW_ONE);
+        return flag_if(log_total > most, ABOVE_ONE) | flag_if(log_total < MIN_LOG_TOTAL, BELOW_ONE);
     }
 
     Purpose purpose_;

@@ -74,7 +74,7 @@ PyObject* line_profiles(PyObject*, PyObject* arguments) {
     int bits, draws;
     unsigned long long first_line;
     if (!PyArg_ParseTuple(arguments, "y*y*iKi", &outputs.view, &expected.view, &bits, &first_line, &draws)) return nullptr;
-    if (bits < 1 || bits > 24 || draws < 0 || draws > MOST_DRAWS) {
+    if (bits < 1 || bits > 24 || draws < 0 || draws > MAX_DRAWS) {
         PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24, draws from 0 to 10000");
         return nullptr;
     }

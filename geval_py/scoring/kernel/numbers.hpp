@@ -66,7 +66,7 @@ inline const char* read_digits(const char* p, std::uint64_t& value) {
 constexpr double EXACT_POWERS_OF_TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-// digits * 10^exponent for LEAST_EXPONENT <= exponent <= 0, correctly rounded: D. Lemire, "Number parsing at a
+// digits * 10^exponent for MIN_EXPONENT <= exponent <= 0, correctly rounded: D. Lemire, "Number parsing at a
 // gigabyte per second", Software: Practice and Experience 51 (2021), section 5. In this range 128 bits of the power
 // are always enough (N. Mushtak and D. Lemire, "Fast number parsing without fallback", 2023).
 inline double scale(std::uint64_t digits, int exponent) {
@@ -165,7 +165,7 @@ inline const char* read_number(const char* p, double& value, std::int64_t& expon
     }
     const std::ptrdiff_t significant = count > 19 ? significant_digits(begin, count) : count;
     const bool exact = significant <= 19;  // more digits may have overflowed
-    if (exact && exponent <= 0 && exponent >= LEAST_EXPONENT && digits)
+    if (exact && exponent <= 0 && exponent >= MIN_EXPONENT && digits)
         value = scale(digits, static_cast<int>(exponent));
     else if (exact && !digits)
         value = 0;

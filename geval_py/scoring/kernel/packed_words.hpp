@@ -356,8 +356,8 @@ class RowScorer {
         const Summary found = loops_.sum(values, size);
         const double listed = rest ? *rest : 0, total = found.total + listed, hit = hits_.sum();
         if (!found.valid || !(listed >= 0 && listed <= 1) || (rest && total == 0)) return false;
-        const bool off = total > 1 || (total < LEAST_TOTAL && rest);
-        const double rest_mass = (off ? listed / total : total < LEAST_TOTAL ? 1 - total : listed) * share_;
+        const bool off = total > 1 || (total < MIN_TOTAL && rest);
+        const double rest_mass = (off ? listed / total : total < MIN_TOTAL ? 1 - total : listed) * share_;
         const double mass = (off ? hit / total : hit) + rest_mass;
         loss = loss_of_mass(mass);
         bound_ = std::max(bound_, loss_of_mass(rest_mass));
@@ -373,7 +373,7 @@ class RowScorer {
         if (greatest != -INFINITE)
             log_sum = std::log(loops_.sum_exp(values, size, greatest) + std::exp(listed - greatest));
         const double log_total = greatest + log_sum;
-        const bool below = log_total < LEAST_LOG_TOTAL;
+        const bool below = log_total < MIN_LOG_TOTAL;
         const bool divides = unit_ == Unit::logits || log_total > 0 || (below && rest);
         const double shift = divides ? greatest : 0, log_divisor = divides ? log_sum : 0;
         const double log_missing = below && !divides ? std::log(-std::expm1(log_total)) : listed - shift;

@@ -6,7 +6,7 @@
 
 #include "wide.hpp"
 
-constexpr int LEAST_EXPONENT = -64;
+constexpr int MIN_EXPONENT = -64;
 
 constexpr Wide POWERS_OF_FIVE[] = {
     {0x0000000000000000u, 0x8000000000000000u},  // 5^0

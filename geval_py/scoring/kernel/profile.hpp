@@ -21,8 +21,8 @@ namespace {
 constexpr int OCTAVES = 40, PARTS = 8, BINS = OCTAVES * PARTS;
 constexpr int COUNTS = 3;  // of the histogram: words, their mass, and hits
 constexpr std::size_t GUIDES = 64;  // of the search for a draw's bin
-constexpr int MOST_DRAWS = 10000;
-constexpr int MOST_TABLE_BITS = 16;
+constexpr int MAX_DRAWS = 10000;
+constexpr int MAX_TABLE_BITS = 16;
 
 // A row's columns, in the order of COLUMNS.
 enum ProfileColumn {
@@ -50,7 +50,7 @@ inline int bin_of(double mass) {
 class Profiler {
   public:
     Profiler(int bits, int draws)
-        : buckets_count_(std::uint32_t{1} << bits), places_(bits > MOST_TABLE_BITS ? 0 : buckets_count_),
+        : buckets_count_(std::uint32_t{1} << bits), places_(bits > MAX_TABLE_BITS ? 0 : buckets_count_),
           draws_(static_cast<std::size_t>(draws)), counts_(BINS * COUNTS),
           drawn_(static_cast<std::size_t>(BINS + 1) * static_cast<std::size_t>(draws)) {}
 
@@ -86,7 +86,7 @@ class Profiler {
 
     static void add_vector(const Numbers& values, double* row) {
         const double log_total = values.log_sum_exp(0);
-        const bool off = log_total > 0 || log_total < LEAST_LOG_TOTAL;
+        const bool off = log_total > 0 || log_total < MIN_LOG_TOTAL;
         const double shift = off ? values.greatest() : 0, divisor = off ? values.log_sum_exp(shift) : 0;
         for (std::size_t i = 0; i < values.size(); ++i) {
             const double log_mass = values[i] - shift - divisor;
@@ -101,13 +101,13 @@ class Profiler {
         masses_.assign(line.words().size(), 0.0);
         if (line.are_probabilities()) {
             const double total = line.total();
-            const bool below = total < LEAST_TOTAL;
+            const bool below = total < MIN_TOTAL;
             const double divisor = total > 1 || (below && !rests.empty()) ? total : 1;
             rest_ = rests.sum() / divisor + (below && rests.empty() ? 1 - total : 0);
             share_out(line.numbers(), values.size(), [&](std::size_t i) { return values[i] / divisor; });
         } else {
             const double log_total = values.log_sum_exp(0);
-            const bool below = log_total < LEAST_LOG_TOTAL, off = log_total > 0 || (below && !rests.empty());
+            const bool below = log_total < MIN_LOG_TOTAL, off = log_total > 0 || (below && !rests.empty());
             const double shift = off ? values.greatest() : 0, divisor = off ? values.log_sum_exp(shift) : 0;
             rest_ = std::exp(rests.log_sum_exp(shift) - divisor) + (below && !off ? -std::expm1(log_total) : 0);
             share_out(line.numbers(), values.size(), [&](std::size_t i) { return std::exp(values[i] - shift - divisor); });

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Doubles: TypeAlias = "array[float] | NDArray[np.float64]"
 
 OVERSHOOT = 1e-6  # how far outside [0, 1] a badly rounded probability may be
-LEAST_DIVIDED = 1e-280  # a smaller value may become subnormal when a line is divided by its total
+MIN_DIVIDED = 1e-280  # a smaller value may become subnormal when a line is divided by its total
 HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
 _CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
 _CAPITAL = re.compile(rb"[A-Z]")
@@ -113,7 +113,7 @@ def distribution_flags(text: str, line: int) -> int:
         | kernel.ZERO_ENTRY * any(value == 0.0 and word for word, value in zip(words, values, strict=True))
         | kernel.REPEATED * (len(set(words)) < len(words))
         | kernel.ALL_ZERO * (not any(values))
-        | kernel.TINY * any(0.0 < value < LEAST_DIVIDED for value in values)
+        | kernel.TINY * any(0.0 < value < MIN_DIVIDED for value in values)
         | kernel.SEPARATOR * any(map(is_split, words))
     )
     if not wordprobs.are_probabilities(values):

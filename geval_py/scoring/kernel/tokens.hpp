@@ -235,7 +235,7 @@ class TokenTable {
         const std::size_t mask = slots_.size() - 1;
         for (std::size_t i = found.hash & mask;; i = (i + 1) & mask) {
             if (!slots_[i].number) {
-                if (tokens_.size() >= MOST_TOKENS) throw std::bad_alloc();
+                if (tokens_.size() >= MAX_TOKENS) throw std::bad_alloc();
                 numbers.push_back(static_cast<std::int64_t>(tokens_.size()));
                 // The text comes first: if memory ends here, no token is left without its text.
                 const std::uint64_t start = texts_.size();
@@ -270,7 +270,7 @@ class TokenTable {
         }
     }
 
-    static constexpr std::size_t MOST_TOKENS = std::numeric_limits<std::uint32_t>::max() - 1;
+    static constexpr std::size_t MAX_TOKENS = std::numeric_limits<std::uint32_t>::max() - 1;
 
     mutable std::mutex mutex_;
     std::string texts_;  // of the long tokens

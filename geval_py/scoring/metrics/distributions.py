@@ -35,7 +35,7 @@ from geval_py.reading.wordprobs import (
 from geval_py.scoring.metrics.columns import malformed, of_role
 from geval_py.text import shorten, split_words, strip_spaces, visible
 
-LEAST_OPTIONS = 2
+MIN_OPTIONS = 2
 MAX_OPTIONS_SHOWN = 8
 NO_CHOICE = "no choice of options"
 NO_OPTION = "the answer is not an option"
@@ -193,8 +193,8 @@ def options_of(given: str, line: int) -> list[str]:
     """Read the distinct options in the last column of an input line; raises MalformedLineError."""
     column = given.rpartition("\t")[2]
     options = list(dict.fromkeys(split_words(column)))
-    if len(options) < LEAST_OPTIONS:
-        hint = f"the last column has the options, at least {LEAST_OPTIONS}, with spaces between them"
+    if len(options) < MIN_OPTIONS:
+        hint = f"the last column has the options, at least {MIN_OPTIONS}, with spaces between them"
         raise malformed(NO_CHOICE, given, line, hint, len(given) - len(column) + 1, column)
     return options
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 THRESHOLD = 0.5  # from this probability on, a label is given
 NOTHING_EXPECTED = "no item expected"
 SHARPNESS = 8.0  # of the weights: their standard deviation is 1/8
-LEAST_BAND = 0.001  # probabilities in a narrower band make no curve
+MIN_BAND = 0.001  # probabilities in a narrower band make no curve
 MARGIN = 0.0001  # left out of the integral at both ends
 FARTHEST = 3.0  # the outermost points before substitution; beyond, weights are 0 in doubles
 STEP = 0.25
@@ -45,7 +45,7 @@ def calibration(results: Array, probabilities: Array) -> float:
     if not len(results):
         return 1.0
     low, high = float(probabilities.min()), float(probabilities.max())
-    if high - low < LEAST_BAND:
+    if high - low < MIN_BAND:
         return 1 - abs(float(probabilities.mean() - results.mean()))
     low, high = low + MARGIN, high - MARGIN
     # The points and weights of the integral: four thirds of the fine rule less a third of the coarse.

@@ -28,7 +28,7 @@ from geval_py.text import split_words, strip_spaces
 Distance: TypeAlias = Callable[[str, str, float], float]  # of a given and an expected text, or 1 above a limit
 
 MATCHINGS = ("CutLabel", "ExtractNumber", "Fuzzy", "Harden", "LenientHarden", "Lower", "Smart")
-LEAST_SCORES = {"Harden": 0.8, "LenientHarden": 0.5}  # GEval's: from this score on, they count a match
+MIN_SCORES = {"Harden": 0.8, "LenientHarden": 0.5}  # GEval's: from this score on, they count a match
 MAX_PAIRS = 4_000_000  # of an expected and a given label in a line, which take ten seconds and 32 MB
 TOO_MANY_PAIRS = "too many labels to be matched"
 _NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+", re.ASCII)
@@ -57,7 +57,7 @@ def distance(names: tuple[str, ...], given: str, expected: str, limit: float = 1
         if wanted is not None:
             return float(number_in(given) != wanted)
         return distance(inner, given, expected, limit)
-    least = LEAST_SCORES[name]
+    least = MIN_SCORES[name]
     return float(1 - distance(inner, given, expected, 1 - least) < least)
 
 

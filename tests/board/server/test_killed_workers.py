@@ -15,7 +15,7 @@ from geval_py.board.server.live import PROGRAM
 
 pytestmark = pytest.mark.no_cover
 TEAMS = 4
-LONGEST_SECONDS = 3  # of a worker's life: it starts in about a second, and scores in 0.1
+MAX_SECONDS = 3  # of a worker's life: it starts in about a second, and scores in 0.1
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -61,7 +61,7 @@ def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(served, kills
             sent += team.put("/upload/out.tsv?test=test-A", output("test-A", 0.5, sent)).status_code == 201
         dying = worker(board)
         try:
-            dying.wait(chance.uniform(0, LONGEST_SECONDS))
+            dying.wait(chance.uniform(0, MAX_SECONDS))
         except subprocess.TimeoutExpired:
             dying.kill()
         dying.wait()

@@ -19,7 +19,7 @@ from geval_py.board.server import accounts, context
 GOOD = output("test-A", 0.5)
 SMUGGLED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 PUT = b"PUT /upload/out.tsv?test=test-A HTTP/1.1\r\nHost: x\r\n"
-MOST_BYTES = 1 << 20  # of an answer
+MAX_BYTES = 1 << 20  # of an answer
 
 
 def ask(address, request, *, seconds=1):
@@ -29,7 +29,7 @@ def ask(address, request, *, seconds=1):
         answer = b""
         try:
             connection.sendall(request)
-            while (part := connection.recv(65_536)) and len(answer) < MOST_BYTES:
+            while (part := connection.recv(65_536)) and len(answer) < MAX_BYTES:
                 answer += part
         except (ConnectionError, TimeoutError):
             pass

@@ -18,7 +18,7 @@ from geval_py.board.site.rendering import POLICY, link_of, markdown_html
 from geval_py.board.site.submission_pages import MAX_OUTPUTS
 from geval_py.board.site.view import Figures, LineView
 
-MOST_BYTES = 500_000
+MAX_BYTES = 500_000
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
@@ -130,7 +130,7 @@ def test_an_interval_is_drawn_by_attributes(files):
 
 
 def test_no_page_is_too_large_and_all_rows_are_there(many):
-    assert max(len(text.encode()) for path, text in html_of(many).items()) < MOST_BYTES
+    assert max(len(text.encode()) for path, text in html_of(many).items()) < MAX_BYTES
     boards = [many["index.html"], *(many[f"board.test-A.{page}.html"] for page in (2, 3))]
     rows = [row for board in boards for row in re.findall(r'<tr role="row"[^>]*data-choices', board)]
     total = len(json.loads(many["data/leaderboard.test-A.json"])["entries"])
@@ -157,7 +157,7 @@ def test_long_texts_do_not_make_a_page_large(submissions):
     standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
     files = made(site_views.view(submissions=tuple(reversed(found)), standings=standings))
     sizes = {path: len(text.encode()) for path, text in html_of(files).items()}
-    assert {path: size for path, size in sizes.items() if size >= MOST_BYTES} == {}
+    assert {path: size for path, size in sizes.items() if size >= MAX_BYTES} == {}
 
 
 def test_nothing_of_a_withdrawn_submission_is_shown_but_that(files):
