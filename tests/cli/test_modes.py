@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
-from geval_py.explaining.feature_ranking import Names
 from geval_py.explaining.line_by_line import Marker
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.kernel.tokens import TokenTable
 from geval_py.tables.numbers import p_value
 
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
@@ -706,9 +704,7 @@ def test_p_values(p, written):
 def test_means(mean, written):
     """Feature, n1, mean score ``%.8f``, p."""
     figures = {"means": np.array([mean]), "p_values": np.array([0.25]), "q_values": np.array([0.5])}
-    table = TokenTable()
-    table.number(b"a\x1b\n", b"")
-    names = Names.joined([("exp:", table, np.array([0], np.int32))])
+    names = np.array(["exp:a\x1b"], np.object_)
     features = WorstFeatures(named=names, counts=np.array([3]), **figures, more={})
     p = "0.25000000000000000000"
     shown = FeatureListing(evaluations=(), features=features)
