@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from geval_py.cli.improve import show_written
-from geval_py.reading.lines import BLOCK_BYTES, READ_AHEAD_BYTES
+from geval_py.reading.lines import BLOCK_BYTES
 from geval_py.version import __version__
 
 DATA = Path(__file__).parent.parent / "data"
@@ -217,7 +217,7 @@ def test_just_tokenize_on_a_terminal(challenge, standard_input, geval):
 def test_just_tokenize_reads_on_while_it_writes(challenge):
     words = command("-j", "-T", "minimalistic")
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        process.stdin.write(b"a,\n" * ((BLOCK_BYTES + READ_AHEAD_BYTES) // 3 + 9999))  # the rest stays in the pipe
+        process.stdin.write(b"a,\n" * (BLOCK_BYTES // 3 + 9999))  # a block, and what a pipe holds
         process.stdin.flush()
         assert process.stdout.readline() == b"a ,\n"
         process.stdout.close()
