@@ -42,10 +42,7 @@ GUESSED = {
         lambda: Scorer("PerplexityHashed"),
         "a vocabulary is a list of words, in the order of columns, not 'PerplexityHashed'",
     ),
-    "a size of a vocabulary": (
-        lambda: Scorer(5),
-        "a vocabulary is a list of words, in the order of columns, not 5",
-    ),
+    "a size of a vocabulary": (lambda: Scorer(5), "a vocabulary is a list of words, in the order of columns, not 5"),
     "compare with one": (
         lambda: compare(scored()),
         "several evaluations are wanted in a list, not one evaluation: compare([one, other])",
@@ -88,10 +85,7 @@ TWO = "evaluate((output, expected), metrics=…) or evaluate(predictions, words,
         ("tokeniser", ": did you mean tokenizer=…?"),
         ("expected", f": did you mean {TWO}?"),
         ("predictions", f": did you mean {TWO}?"),
-        (
-            "xyz",
-            "; there are challenge, test, out, metrics, tokenizer, keep_texts, cluster, inputs, vocabulary",
-        ),
+        ("xyz", "; there are challenge, test, out, metrics, tokenizer, keep_texts, cluster, inputs, vocabulary"),
     ],
 )
 def test_a_guessed_name_of_an_argument(name, advice):

@@ -646,11 +646,7 @@ def test_fix_leaves_what_cannot_be_read(submission, capsys):
     assert "symbolic link" in err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["--rest-mass", "0.1"], ["--no-backup"]],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("words", [["--rest-mass", "0.1"], ["--no-backup"]], ids=" ".join)
 def test_options_that_do_not_go_together(words, submission, capsys):
     assert run(capsys, *words) == (2, "", "geval: --rest-mass and --no-backup go with --fix or --diff\n")
 

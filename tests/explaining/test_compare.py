@@ -300,16 +300,7 @@ def test_no_line_is_left(challenge):
     assert (result.systems[1].won, result.systems[1].lost, result.systems[1].tied) == (0, 1, 0)
     assert result.to_frame()["difference"].isna().all()
     table, legend = str(result).split("\n\n")
-    assert table.splitlines()[0].split() == [
-        "system",
-        "score",
-        "[95",
-        "%]",
-        "infinite",
-        "won",
-        "lost",
-        "tied",
-    ]
+    assert table.splitlines()[0].split() == ["system", "score", "[95", "%]", "infinite", "won", "lost", "tied"]
     assert [line.partition(" ")[0] for line in legend.splitlines()] == ["PerplexityHashed", "won:", "Note:"]
 
 

@@ -22,11 +22,7 @@ def challenge(tmp_path):
 @pytest.mark.parametrize("keep_texts", [True, False])
 @pytest.mark.parametrize(
     ("column", "name", "of_line", "count"),
-    [
-        ("FileId", "FileId", [0, 1, 0, 2], 3),
-        ("1", "FileId", [0, 1, 0, 2], 3),
-        (2, "Text", [0, 1, 0, 2], 3),
-    ],
+    [("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), (2, "Text", [0, 1, 0, 2], 3)],
 )
 def test_a_column_tells_the_documents(column, name, of_line, count, keep_texts, challenge):
     found = documents_in(evaluate(challenge, "dev-0", keep_texts=keep_texts), column)

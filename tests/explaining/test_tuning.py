@@ -330,16 +330,7 @@ def test_frequent_words():
     assert frequent_words(answers, 9).words == ("a", "b", "the")
 
 
-ODD = [
-    "no\u00a0break",
-    "a\tb",
-    "zero\u200bwidth",
-    "a\ufeffmark",
-    "x:0.1,y",
-    "5;a:b",
-    "\x07bell",
-    "isolate\u2066",
-]
+ODD = ["no\u00a0break", "a\tb", "zero\u200bwidth", "a\ufeffmark", "x:0.1,y", "5;a:b", "\x07bell", "isolate\u2066"]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=ascii)
@@ -397,10 +388,7 @@ def small(tmp_path):
 
 
 REFUSED = {
-    "words without train": (
-        {"words": 5},
-        "there is no train/expected.tsv, whose commonest words nu would be for",
-    ),
+    "words without train": ({"words": 5}, "there is no train/expected.tsv, whose commonest words nu would be for"),
     "documents": ({"documents": [1, 2]}, "2 documents, but 120 lines: give one number for each line"),
     "one document": ({"documents": [7] * 120}, "all lines are of one document: none can be held out"),
     "seed": ({"seed": -1}, "the seed is a whole number from 0 on"),

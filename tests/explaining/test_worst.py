@@ -350,10 +350,7 @@ def test_opposite_infinities():
 def numerical(texts, scores):
     """Return the numerical feature of expected lines with these texts, as (name, count, mean, p)."""
     found = worst_features(
-        [("", text, "") for text in texts],
-        scores,
-        worst_is_greatest=True,
-        kinds=FeatureKinds(numerical=True),
+        [("", text, "") for text in texts], scores, worst_is_greatest=True, kinds=FeatureKinds(numerical=True)
     )
     rows = zip(found.names, found.counts.tolist(), found.means.tolist(), found.p_values.tolist(), strict=True)
     return [row for row in rows if row[0].startswith("exp:=")]

@@ -251,10 +251,7 @@ MISSING = {
         {"test_name": "dev-0", "out_files": ("nowhere.tsv",)},
         "No file with the test results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
     ),
-    "no such challenge": (
-        {"expected_directory": "nowhere"},
-        "No directory with the expected results: `nowhere`",
-    ),
+    "no such challenge": ({"expected_directory": "nowhere"}, "No directory with the expected results: `nowhere`"),
     # the other combinations
     "no expected file": (
         {"test_name": "dev-0", "expected_file": "nowhere.tsv"},

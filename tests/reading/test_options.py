@@ -146,8 +146,7 @@ def test_an_option_given_twice_is_no_error_the_later_one_wins(words, values):
 
 
 @pytest.mark.parametrize(
-    ("words", "directory"),
-    [("", "."), ("--out-directory a", "a"), ("--out-directory a --expected-directory b", "b")],
+    ("words", "directory"), [("", "."), ("--out-directory a", "a"), ("--out-directory a --expected-directory b", "b")]
 )
 def test_the_answers_are_in_the_out_directory_unless_another_is_given(words, directory):
     assert parse_task(words.split()).directory == directory
@@ -212,27 +211,18 @@ BROKEN = {
         ["-ea", "-e", "b"],
         f"argument -e/--expected-file: given twice: a and b; give one{SEE_HELP}",
     ),
-    "no threads": (
-        ["--threads", "0"],
-        f"argument --threads: '0' is not a whole number from 1 to 9999{SEE_HELP}",
-    ),
+    "no threads": (["--threads", "0"], f"argument --threads: '0' is not a whole number from 1 to 9999{SEE_HELP}"),
     "a value for a switch": (
         ["--line-by-line=yes"],
         f"argument -l/--line-by-line: ignored explicit argument 'yes'{SEE_HELP}",
     ),
-    "both sorts": (
-        ["-lsr"],
-        "--sort shows the worst lines first, --reverse-sort the best: take one",
-    ),
+    "both sorts": (["-lsr"], "--sort shows the worst lines first, --reverse-sort the best: take one"),
     "an unknown tokenizer": (
         ["-T", "minimalist"],
         "Unknown tokenizer: minimalist\n"
         "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14",
     ),
-    "tokens as JSON": (
-        ["-j", "--format", "json"],
-        "--just-tokenize has no json format; leave --format out",
-    ),
+    "tokens as JSON": (["-j", "--format", "json"], "--just-tokenize has no json format; leave --format out"),
 }
 
 
@@ -528,10 +518,7 @@ BROKEN_CONFIGS = {
     "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
     "version": ("-v", "an option that shows something and exits has no place in config.txt"),
-    "list of metrics": (
-        "--list-metrics",
-        "an option that shows something and exits has no place in config.txt",
-    ),
+    "list of metrics": ("--list-metrics", "an option that shows something and exits has no place in config.txt"),
 }
 
 

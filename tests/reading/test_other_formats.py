@@ -175,10 +175,7 @@ BAD_CSV = [
     ("id,a,b,a\n1,1,0,0\n", "row 1: there are two columns `a`"),
     ("id;a;b\n1;0.5;0.5\n", "row 1: the columns are separated by `;`; commas are wanted"),
     ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
-    (
-        "id,label,prob\n1,a,1\n",
-        "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted",
-    ),
+    ("id,label,prob\n1,a,1\n", "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted"),
     ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
     ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),

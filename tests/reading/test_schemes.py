@@ -117,11 +117,7 @@ FLAGS = {
     "take": ("Accuracy:t<^..>", "Accuracy", (flag("t", ("^..",)),)),
     "substitute": ("Accuracy:s<a+><b>", "Accuracy", (flag("s", ("a+", "b")),)),
     "substitute by nothing": ("Accuracy:s<a+><>", "Accuracy", (flag("s", ("a+", "")),)),
-    "filter": (
-        "LogLossHashed:f<in[Year]:1601>",
-        "LogLossHashed",
-        (flag("f", ("in[Year]:1601",)),),
-    ),
+    "filter": ("LogLossHashed:f<in[Year]:1601>", "LogLossHashed", (flag("f", ("in[Year]:1601",)),)),
     "the most confident": ("LogLossHashed:p<50.0>", "LogLossHashed", (flag("p", ("50.0",)),)),
     "an empty name": ("LogLossHashed:N<>", "LogLossHashed", (flag("N", ("",)),)),
     "all together": (
@@ -163,8 +159,7 @@ def test_name(text, name):
 
 
 @pytest.mark.parametrize(
-    ("text", "priority"),
-    [("Accuracy", 1), ("Accuracy:N<a>", 1), ("Accuracy:P<3>", 3), ("Accuracy:P<3>lP<0>", 0)],
+    ("text", "priority"), [("Accuracy", 1), ("Accuracy:N<a>", 1), ("Accuracy:P<3>", 3), ("Accuracy:P<3>lP<0>", 0)]
 )
 def test_priority(text, priority):
     """P<n>: display priority, by default 1."""

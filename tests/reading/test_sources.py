@@ -242,11 +242,7 @@ DAMAGE = {  # where a byte is changed: from the end
     "bzip2 data": ("bzip2", -3000, "Invalid data stream"),
     "bzip2 checksum": ("bzip2", -2, "Invalid data stream"),
     "zstd data": ("zstd", -3000, "Unable to decompress Zstandard data: "),
-    "zstd checksum": (
-        "zstd",
-        -1,
-        "Unable to decompress Zstandard data: Restored data doesn't match checksum",
-    ),
+    "zstd checksum": ("zstd", -1, "Unable to decompress Zstandard data: Restored data doesn't match checksum"),
 }
 
 
@@ -463,11 +459,7 @@ ANSWERS = {
     "/length-is-no-number": [answer(OTHER_TEXT, "Content-Length: many")],
     "/gzip": [answer(gzip.compress(OTHER_TEXT))],
     "/byte-order-mark": [answer(BOM + OTHER_TEXT)],
-    "/chunks": [
-        answer(b"%x\r\n" % len(OTHER_TEXT), "Transfer-Encoding: chunked"),
-        OTHER_TEXT,
-        b"\r\n0\r\n\r\n",
-    ],
+    "/chunks": [answer(b"%x\r\n" % len(OTHER_TEXT), "Transfer-Encoding: chunked"), OTHER_TEXT, b"\r\n0\r\n\r\n"],
     "/redirected": [answer(b"", "Location: /fine", "Content-Length: 0", status="302 Found")],
     "/empty": [answer(b"", "Content-Length: 0")],
     "/missing": [answer(b"gone", "Content-Length: 4", status="404 Not Found")],
@@ -519,16 +511,7 @@ def web(server, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "/fine",
-        "/no-length",
-        "/length-is-no-number",
-        "/gzip",
-        "/byte-order-mark",
-        "/chunks",
-        "/redirected",
-    ],
+    "name", ["/fine", "/no-length", "/length-is-no-number", "/gzip", "/byte-order-mark", "/chunks", "/redirected"]
 )
 def test_an_address_is_fetched(name, web):
     with LineReader(web + name, digest=True) as reader:
@@ -562,8 +545,7 @@ def test_an_answer_that_is_not_http_as_it_should_be(name, web):
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["http://", "http://127.0.0.1:port/out.tsv", "http://127.0.0.1:1/out 1.tsv", "http://[::1/out.tsv"],
+    "address", ["http://", "http://127.0.0.1:port/out.tsv", "http://127.0.0.1:1/out 1.tsv", "http://[::1/out.tsv"]
 )
 def test_an_address_that_is_none(address, web):
     assert str(refused(address)).startswith(f"Cannot read `{address}`: ")

@@ -72,12 +72,7 @@ def test_nothing_but_white_space_is_lost(name, text):
 
 @pytest.mark.parametrize(
     ("name", "line"),
-    [
-        ("minimalistic", "a , b"),
-        ("character-by-character", "\t a , _ \t b \t"),
-        ("13a", "a , b"),
-        ("v14", "a , b"),
-    ],
+    [("minimalistic", "a , b"), ("character-by-character", "\t a , _ \t b \t"), ("13a", "a , b"), ("v14", "a , b")],
 )
 def test_the_fields_of_a_line(name, line):
     """GEval 1.42.2, --just-tokenize: a TAB becomes a space, but where every character is a token."""

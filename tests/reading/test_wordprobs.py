@@ -148,9 +148,7 @@ def test_hostile_lines_take_linear_time(text):
 
 
 @pytest.mark.parametrize(
-    "row",
-    [row for row in BAD if row["stderr"].startswith("geval: Line ")],
-    ids=lambda row: repr(row["name"]),
+    "row", [row for row in BAD if row["stderr"].startswith("geval: Line ")], ids=lambda row: repr(row["name"])
 )
 def test_the_first_words_are_gevals(row):
     number = int(row["stderr"].split()[2].rstrip(":"))
@@ -209,16 +207,8 @@ REFUSED = {  # text: column, reason, hint
         NO_DIGIT,
         "`-inf` is not a number; your model produced an infinity: leave the word out, or write 0",
     ),
-    "ka:1e400 :0.1": (
-        4,
-        "number too large",
-        "`1e400` is too large for a double (the largest is about 1.8e308)",
-    ),
-    "ka:0.1 :-1e309": (
-        9,
-        "number too large",
-        "`-1e309` is too large for a double (the largest is about 1.8e308)",
-    ),
+    "ka:1e400 :0.1": (4, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
+    "ka:0.1 :-1e309": (9, "number too large", "`-1e309` is too large for a double (the largest is about 1.8e308)"),
     "0.5 1e400": (5, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
     "ka:0.5 lo": (8, COLON, "`lo` has no probability; an entry is `word:probability`"),
     "New York:0.5 :0.5": (1, COLON, "`New` has no probability; an entry is `word:probability`"),
@@ -299,8 +289,7 @@ def test_every_kind_of_mistake_has_an_example_here():
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("0.5", 0.5), ("-1.5e-3", -0.0015), ("+7", 7.0), ("1e-400", 0.0), ("00", 0.0)],
+    ("text", "value"), [("0.5", 0.5), ("-1.5e-3", -0.0015), ("+7", 7.0), ("1e-400", 0.0), ("00", 0.0)]
 )
 def test_parse_number(text, value):
     assert parse_number(text, 1) == value
@@ -313,11 +302,7 @@ def test_parse_number(text, value):
         ("yes", NO_DIGIT, f"`yes` is not a number; {DIGITS_EXPECTED}"),
         ("0,5", AFTER, "`0,5` is not a number; write a decimal point, not a comma"),
         ("0.5 0.5", AFTER, f"`0.5 0.5` is not a number; {DIGITS_EXPECTED}"),
-        (
-            "1e999",
-            "number too large",
-            "`1e999` is too large for a double (the largest is about 1.8e308)",
-        ),
+        ("1e999", "number too large", "`1e999` is too large for a double (the largest is about 1.8e308)"),
     ],
 )
 def test_parse_number_refuses(text, reason, hint):

@@ -171,10 +171,7 @@ def test_what_workers_cannot_read(cluster, tmp_path, geval, monkeypatch):
     writer = subprocess.Popen(["sh", "-c", f"echo :1 >{tmp_path}/out.tsv"])
     kind, message, _ = result(split_of(tmp_path), workers=cluster)
     writer.wait()
-    assert (kind, message) == (
-        UsageError,
-        f"the workers of a cluster cannot read `{tmp_path}/out.tsv`: give a file",
-    )
+    assert (kind, message) == (UsageError, f"the workers of a cluster cannot read `{tmp_path}/out.tsv`: give a file")
 
 
 def write_much(folder, lines=40_000):

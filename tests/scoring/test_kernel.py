@@ -130,8 +130,7 @@ def test_carriage_returns_and_the_last_line_end_do_not_matter(outputs, expected,
 
 
 @pytest.mark.parametrize(
-    "raw",
-    [b"\xff", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x92", b"\xc3(", b"\xf4\x90\x80\x80", b"\xc0\x80"],
+    "raw", [b"\xff", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x92", b"\xc3(", b"\xf4\x90\x80\x80", b"\xc0\x80"]
 )
 def test_undecodable_bytes_become_replacement_characters(raw, kernel):
     """By Python's rule, in output and expected lines."""

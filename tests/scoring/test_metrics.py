@@ -204,11 +204,7 @@ def test_the_table_that_is_extended_is_its_own():
 
 @pytest.mark.parametrize(
     ("columns", "infinite"),
-    [
-        ([[1.0, 2.0]], 0),
-        ([[math.inf, 2.0, math.inf]], 2),
-        ([[math.inf, 1.0, 2.0], [math.inf, math.inf, 3.0]], 2),
-    ],
+    [([[1.0, 2.0]], 0), ([[math.inf, 2.0, math.inf]], 2), ([[math.inf, 1.0, 2.0], [math.inf, math.inf, 3.0]], 2)],
     ids=["none", "losses", "one or both of two statistics"],
 )
 def test_infinite_lines(columns, infinite):
@@ -341,11 +337,7 @@ CALLS = {
     "lines from 0": (([], []), {"first_line": 0}, "first_line is 0; lines are counted from 1"),
     "too few words": (([":1", ":1"], ["a"]), {}, "2 outputs, but 1 expected words"),
     "too many words": (([], ["a"]), {}, "0 outputs, but 1 expected words"),
-    "two lines in one": (
-        ([":1", ":1\n:1"], ["a", "b"]),
-        {},
-        "outputs[1] contains a line end; give one line an item",
-    ),
+    "two lines in one": (([":1", ":1\n:1"], ["a", "b"]), {}, "outputs[1] contains a line end; give one line an item"),
     "two words in one": (([":1"], ["a\n"]), {}, "expected[0] contains a line end; give one line an item"),
     "an endless list of words": (([":1"] * 70, repeat("a")), {}, "70 outputs, but more expected words"),
     "endless outputs": ((repeat(":1"), iter(["a"] * 64)), {}, "64 expected words, but more outputs"),

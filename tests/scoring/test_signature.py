@@ -43,12 +43,7 @@ CHANGES = {
 
 @pytest.mark.parametrize(("name", "value"), CHANGES.items(), ids=CHANGES)
 def test_two_equal_signatures_mean_the_same_scores(name, value):
-    same, other = (
-        replace(
-            SIGNATURE,
-        ),
-        replace(SIGNATURE, **{name: value}),
-    )
+    same, other = (replace(SIGNATURE), replace(SIGNATURE, **{name: value}))
     assert (same, hash(same)) == (SIGNATURE, hash(SIGNATURE))
     assert other != SIGNATURE
     assert str(other) != str(SIGNATURE)

@@ -10,16 +10,7 @@ from golden import check_golden, write_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
-from random_outputs import (
-    WORDS,
-    differences,
-    files,
-    good_lines,
-    long_files,
-    split_of,
-    write,
-    write_thousand_parts,
-)
+from random_outputs import WORDS, differences, files, good_lines, long_files, split_of, write, write_thousand_parts
 from random_outputs import result as result_of
 
 from geval_py.errors import MalformedLineError, UnreadableFileError

@@ -115,29 +115,20 @@ NOT_WRITTEN = {
     "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1"),
     "too much": (({"the": 1.5},), "the probability of 'the' is 1.5, which is not between 0 and 1"),
     "infinite": (({"the": math.inf},), "the probability of 'the' is inf, which is not between 0 and 1"),
-    "the second": (
-        ([("the", 0.5), ("a", 2)],),
-        "the probability of 'a' is 2, which is not between 0 and 1",
-    ),
+    "the second": (([("the", 0.5), ("a", 2)],), "the probability of 'a' is 2, which is not between 0 and 1"),
     "the rest is NaN": (({}, math.nan), "the probability of the rest is nan, which is not between 0 and 1"),
     "the rest is negative": (
         ({"the": 1.0}, -1e-9),
         "the probability of the rest is -1e-09, which is not between 0 and 1",
     ),
     "an empty word": (({"": 0.5},), "an empty word: give the mass of all other words as rest=…"),
-    "a space": (
-        ({"New York": 0.5},),
-        "the word 'New York' contains a space, which would split the line",
-    ),
+    "a space": (({"New York": 0.5},), "the word 'New York' contains a space, which would split the line"),
     "a line end": (({"the\n": 0.5},), "the word 'the\\n' contains a line end, which would split the line"),
     "a carriage return": (
         ({"the\r": 0.5},),
         "the word 'the\\r' contains a carriage return, which would split the line",
     ),
-    "a surrogate": (
-        ({"\udcff": 0.5},),
-        "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed",
-    ),
+    "a surrogate": (({"\udcff": 0.5},), "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed"),
     "counts": (({"the": 12},), "the probability of 'the' is 12, which is not between 0 and 1"),
     "too large for a double": (
         ({"the": Fraction(10**400)},),
@@ -156,10 +147,7 @@ NOT_WRITTEN = {
     "a missing number": (({"the": pd.NA},), "the probability of 'the' is a NAType, not a number"),
     "a list of numbers": (({"the": [0.5]},), "the probability of 'the' is a list, not a number"),
     "a rest that is none": (({"the": 0.5}, "0.5"), "the probability of the rest is a str, not a number"),
-    "a table": (
-        (pd.DataFrame({"the": [0.5, 0.5]}),),
-        "the probability of 'the' is a Series, not a number",
-    ),
+    "a table": ((pd.DataFrame({"the": [0.5, 0.5]}),), "the probability of 'the' is a Series, not a number"),
     "a word that is a number": (({7: 0.5},), "the word 7 is not a string"),
     "a word of bytes": (({b"the": 0.5},), "the word b'the' is not a string"),
     "a Series without words": ((pd.Series([0.5]),), "the word 0 is not a string"),

@@ -85,10 +85,7 @@ def test_which_files_are_outputs(name, tests, expected):
             {"test-A/out-\u202egpj.tsv": LINE},
             "`test-A/out-\\u202egpj.tsv` has characters in its name that cannot be shown",
         ),
-        (
-            {"test-A/out-\udcff.tsv": LINE},
-            "`test-A/out-\\udcff.tsv` has characters in its name that cannot be shown",
-        ),
+        ({"test-A/out-\udcff.tsv": LINE}, "`test-A/out-\\udcff.tsv` has characters in its name that cannot be shown"),
         (
             {"test-A/out.tsv": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"},
             "`test-A/out.tsv` is a pointer of Git LFS, not the file itself: add that to the submission",

@@ -340,15 +340,7 @@ LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
         ("open(place + '/answer.json', 'w').write('{')", "the sandbox process ended with status 0"),
         ("open(place + '/answer.json', 'w').write('[1]')", "the sandbox process ended with status 0"),
     ],
-    ids=[
-        "memory",
-        "killed",
-        "status",
-        "error",
-        "processor",
-        "half-answer",
-        "no-answer",
-    ],
+    ids=["memory", "killed", "status", "error", "processor", "half-answer", "no-answer"],
 )
 def test_a_child_that_blows_up(child, place, code, reason):
     with pytest.raises(FailedError) as raised:

@@ -83,10 +83,7 @@ def test_the_score_and_the_ends_of_its_interval_are_disclosed(rows):
     rows.submit("one", 123.456)
     rows.submit("two", None)
     rows.refresh()
-    assert shown(rows) == [
-        (1, "PerplexityHashed", 123.5, 111.1, 135.8),
-        (2, "PerplexityHashed", None, None, None),
-    ]
+    assert shown(rows) == [(1, "PerplexityHashed", 123.5, 111.1, 135.8), (2, "PerplexityHashed", None, None, None)]
 
 
 @pytest.mark.parametrize("more", [{"state": REJECTED}, {"withdrawn": START}], ids=["rejected", "withdrawn"])

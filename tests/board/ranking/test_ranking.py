@@ -60,9 +60,7 @@ def test_what_is_withdrawn_is_gone_before_anything_is_disclosed_anew(rows):
 
 
 @pytest.mark.parametrize(
-    "more",
-    [{"state": REJECTED}, {"state": FAILED}, {"withdrawn": START}],
-    ids=["rejected", "failed", "withdrawn"],
+    "more", [{"state": REJECTED}, {"state": FAILED}, {"withdrawn": START}], ids=["rejected", "failed", "withdrawn"]
 )
 def test_what_does_not_stand_is_not_ranked_even_with_the_best_score(rows, more):
     rows.submit("one", 100.0)
@@ -149,8 +147,7 @@ PHASES = f"[{{name: warm-up, until: {deadline(10)}}}, {{name: main, until: {dead
 
 
 @pytest.mark.parametrize(
-    ("phase", "ranked"),
-    [("warm-up", ["one", "two"]), ("main", ["three", "one"]), ("post-deadline", ["four"])],
+    ("phase", "ranked"), [("warm-up", ["one", "two"]), ("main", ["three", "one"]), ("post-deadline", ["four"])]
 )
 def test_each_phase_has_a_table_of_its_own_up_to_and_with_its_deadline(rows, phase, ranked):
     rows.edit(phases=PHASES)
@@ -293,11 +290,7 @@ def ranked_by_hand(submissions, by):
     chosen = sorted({one[2:4]: one for one in best.values()}.values(), key=key)
     ranked = [rounded(one[0]) for one in chosen if not one[4]["baseline"] and one[0] is not None]
     return [
-        (
-            one[2],
-            one[3],
-            None if one[4]["baseline"] or one[0] is None else ranked.index(rounded(one[0])) + 1,
-        )
+        (one[2], one[3], None if one[4]["baseline"] or one[0] is None else ranked.index(rounded(one[0])) + 1)
         for one in chosen
     ]
 

@@ -150,10 +150,7 @@ def test_a_name_that_is_taken_is_asked_for_again(school):
     browser = school.browser()
     come(browser, "5")
     answer = browser.post("/sign-in/name", data={"name": "ANNA"})
-    assert (answer.status_code, reason_of(answer)) == (
-        422,
-        "there is a team `ANNA` already; choose another name",
-    )
+    assert (answer.status_code, reason_of(answer)) == (422, "there is a team `ANNA` already; choose another name")
     assert browser.post("/sign-in/name", data={"name": "a\x07"}).status_code == 422
     assert browser.post("/sign-in/name", data={"name": "anna two"}).headers["location"] == "/me"
 

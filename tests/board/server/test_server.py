@@ -448,12 +448,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing(served, tmp_path, cut):
 
 
 def test_a_team_names_its_own_submissions_as_final(served):
-    set_keys(
-        served.board,
-        finals=1,
-        seed=7,
-        tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}",
-    )
+    set_keys(served.board, finals=1, seed=7, tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}")
     anna, bob = served.token("anna"), served.token("bob")
     number = anna.put(OUT, GOOD).json()["number"]
     served.work()

@@ -207,10 +207,7 @@ PHASES = '[{name: main, until: "2027-01-31T23:00:00Z"}]'
 
 @pytest.mark.parametrize(
     ("phase", "moment"),
-    [
-        ("main", datetime(2027, 1, 31, 23, tzinfo=UTC)),
-        ("post-deadline", datetime(2027, 1, 31, 23, 0, 1, tzinfo=UTC)),
-    ],
+    [("main", datetime(2027, 1, 31, 23, tzinfo=UTC)), ("post-deadline", datetime(2027, 1, 31, 23, 0, 1, tzinfo=UTC))],
 )
 def test_a_site_is_rebuilt_in_its_phase(phase, moment):
     of = settings(phases=PHASES)

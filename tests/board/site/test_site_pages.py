@@ -404,16 +404,10 @@ def test_likenesses_are_the_organisers_alone(files):
     [
         ("<script>alert(1)</script>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>\n"),
         ("![alt](https://example.org/x.png)", "<p>alt</p>\n"),
-        (
-            "[a](https://example.org)",
-            '<p><a href="https://example.org" rel="nofollow noopener">a</a></p>\n',
-        ),
+        ("[a](https://example.org)", '<p><a href="https://example.org" rel="nofollow noopener">a</a></p>\n'),
         ("[a](train/)", "<p><span>a</span></p>\n"),
         ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>\n"),
-        (
-            "    code <b>",
-            '<pre tabindex="0"><code>code &lt;b&gt;\n</code></pre>\n',
-        ),
+        ("    code <b>", '<pre tabindex="0"><code>code &lt;b&gt;\n</code></pre>\n'),
     ],
     ids=["html", "image", "link", "relative link", "script link", "code"],
 )
