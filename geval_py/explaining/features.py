@@ -175,7 +175,7 @@ def collect_on(
         raise UsageError(message=f"a cluster looks at all lines: leave out {what}")
     fields = Fields(evaluation.split.in_header)
     occurrences, texts = Occurrences(kinds, fields), evaluation.kept_texts()
-    others = zip(evaluation.input.lines(), texts.expected.read(), strict=False)  # an input has "" without end
+    others = zip(evaluation.input.lines(), texts.expected.lines(), strict=False)  # an input has "" without end
 
     def beside(block: blocks.Block) -> tuple[list[tuple[str, str]], list[bool]]:
         return list(islice(others, block.lines)), known[block.first_line - 1 :][: block.lines].tolist()

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Literal, NoReturn, TypeVar
 
-from geval_py.errors import ConfigError, UnreadableFileError, UsageError
+from geval_py.errors import ConfigError, UsageError
 from geval_py.reading import sources
+from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.tables.formats import FORMATS
 from geval_py.text import SPACES, named, nearest, split_words, visible
@@ -609,21 +610,7 @@ def config_values(directory: str) -> dict[str, Any]:
 
 def read_config(path: str) -> list[str]:
     """Read the words of a config.txt; empty if the file does not exist."""
-    try:
-        if not sources.is_remote(path):
-            with open(path, "rb") as file:
-                data = file.read()
-        elif not sources.exists(path):
-            return []
-        else:
-            from geval_py.reading.remote import RemoteFile
-
-            data = RemoteFile(path).read()
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
-    return words_of(str(data, "utf-8-sig", "replace"))
+    return words_of("\n".join(read_lines(path))) if sources.exists(path) else []
 
 
 def words_of(text: str) -> list[str]:

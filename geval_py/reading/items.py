@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, count, islice, repeat
+from itertools import chain, count, repeat
 from typing import NamedTuple
 
-from geval_py import errors
+from geval_py.errors import LineCountError
 from geval_py.reading.lines import READ_AHEAD_BYTES, Bytes, LineReader, decode_lines
 from geval_py.reading.splits import Split
 
@@ -98,98 +97,50 @@ def column_names(width: int, header: Sequence[str], taken: Collection[str]) -> l
 
 
 class Text:
-    """The lines of a file, collected while a reader reads the file to its end, for reading them again.
+    """The lines of a file that are read several times: kept in memory, or read from the file again, if it may be.
 
-    With ``reread``, the lines of a regular file are not kept in memory but read from the file again.
+    They are those that :meth:`add` took from another reader, or else the file is read when they are first needed.
+    Without a ``path`` there is an empty line for every item. With ``digest``, ``sha256`` is the digest of the whole
+    file, once it was read. ``expected_path`` is that of the answers, for errors.
     """
 
-    def __init__(self, reader: LineReader, *, header: str | None, reread: bool) -> None:
-        self._path, self._header = reader.path, header
-        self._state = reader.state
-        self._reread = reread and self._state is not None
+    def __init__(
+        self, path: str | None, header: str | None, *, keep: bool, digest: bool = False, expected_path: str = ""
+    ) -> None:
+        self.path = path
+        self.sha256: str | None = None
+        self._header, self._keep, self._digest, self._expected_path = header, keep, digest, expected_path
         self._blocks: list[bytes] = []
+        self._state: object = None
+        self._count: int | None = None
+
+    @classmethod
+    def of(cls, reader: LineReader, *, reread: bool) -> Text:
+        """Return the text whose blocks a reader reads; with ``reread``, a regular file is read again later."""
+        text = cls(reader.path, reader.header, keep=not reread or reader.state is None)
+        text._state = reader.state
+        return text
 
     def add(self, block: Bytes) -> None:
         """Take the next block, of whole lines."""
-        if not self._reread:
+        if self._keep:
             self._blocks.append(bytes(block))
 
-    def read(self) -> Iterator[str]:
-        """Yield the decoded lines; raises UnreadableFileError if the file was changed, and as LineReader."""
-        if not self._reread:
-            yield from chain.from_iterable(map(decode_lines, self._blocks))
-            return
-        with LineReader(self._path, header=self._header) as reader:
-            reader.check_state(self._state)
-            while block := reader.block(READ_AHEAD_BYTES):
-                yield from decode_lines(block)
-
-    def check(self, reader: LineReader) -> None:
-        """Raise UnreadableFileError if the file that a reader opened was changed."""
-        reader.check_state(self._state)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
-    """The scored texts: the outputs and the expected answers."""
-
-    outputs: Text
-    expected: Text
-
-    @classmethod
-    def of(cls, outputs: LineReader, expected: LineReader, header: str | None, *, reread: bool) -> Texts:
-        """Return empty texts for two readers; see :class:`Text`."""
-        both = (Text(reader, header=header, reread=reread) for reader in (outputs, expected))
-        return cls(outputs=next(both), expected=next(both))
-
-
-class InputText:
-    """The input of a split, a line per item. With ``keep`` it is read only once, since it may be a pipe.
-
-    With ``digest``, ``sha256`` is the digest of the whole input.
-    """
-
-    def __init__(self, split: Split, *, keep: bool, digest: bool = False) -> None:
-        self._split, self._keep, self._digest = split, keep, digest
-        self._blocks: list[bytes] | None = None
-        self._state: object = None
-        self._count: int | None = None
-        self.sha256: str | None = None
-
     def lines(self) -> Iterator[str]:
-        """Yield the lines; without an input, empty lines forever."""
-        if self._split.input is None:
+        """Yield the decoded lines; raises UnreadableFileError if the file was changed, and as LineReader."""
+        if self.path is None:
             return repeat("")
         return (line for block in self.blocks() for line in decode_lines(block))
 
-    def check_lines(self, expected: int) -> None:
-        """Raise LineCountError if there is an input with another number of lines."""
-        if self._split.input is not None:
-            if self._count is None:
-                self._count = sum(block.count(b"\n") for block in self.blocks())
-            self.check_count(self._count, expected)
-
-    def check_count(self, lines: int, expected: int) -> None:
-        """Raise LineCountError if the numbers differ."""
-        if lines != expected:
-            raise errors.LineCountError(
-                what="input",
-                path=self._split.input or "",
-                lines=lines,
-                expected_path=self._split.expected,
-                expected_lines=expected,
-            )
-
     def blocks(self) -> Iterable[bytes]:
-        """Return the bytes of an existing input as blocks of whole lines."""
+        """Return the bytes of an existing file as blocks of whole lines; raises as :meth:`lines`."""
         if not self._keep:
             return self._read()
-        if self._blocks is None:
-            self._blocks = list(self._read())
+        self._blocks = self._blocks or list(self._read())
         return self._blocks
 
     def _read(self) -> Iterator[bytes]:
-        with LineReader(self._split.input or "", header=self._split.input_header, digest=self._digest) as reader:
+        with LineReader(self.path or "", header=self._header, digest=self._digest) as reader:
             self._state = self._state or reader.state
             reader.check_state(self._state)
             while block := reader.block(READ_AHEAD_BYTES):
@@ -197,22 +148,33 @@ class InputText:
             reader.check_unchanged()
             self.sha256 = reader.sha256
 
+    def check(self, reader: LineReader) -> None:
+        """Raise UnreadableFileError if the file that a reader opened was changed."""
+        reader.check_state(self._state)
 
-class InputReader:
-    """Reads the input's lines in step with the output's."""
+    def check_lines(self, expected: int, lines: int | None = None) -> None:
+        """Raise LineCountError if there is an input that has not as many ``lines`` as the answers."""
+        if self.path is None:
+            return
+        if lines is None:
+            lines = self._count = self._count or sum(block.count(b"\n") for block in self.blocks())
+        if lines != expected:
+            raise LineCountError(
+                what="input",
+                path=self.path,
+                lines=lines,
+                expected_path=self._expected_path,
+                expected_lines=expected,
+            )
 
-    def __init__(self, text: InputText) -> None:
-        self._text = text
-        self._lines = text.lines()
-        self._taken = self._there = 0
 
-    def take(self, lines: int) -> list[str]:
-        """Return the next lines; missing lines are empty until :meth:`check_end` refuses them."""
-        texts = list(islice(self._lines, lines))
-        self._taken += lines
-        self._there += len(texts)
-        return texts + [""] * (lines - len(texts))
+class Texts(NamedTuple):
+    """The scored texts: the outputs and the expected answers."""
 
-    def check_end(self) -> None:
-        """Raise LineCountError unless the input has as many lines as were taken."""
-        self._text.check_count(self._there + sum(1 for _ in self._lines), self._taken)
+    outputs: Text
+    expected: Text
+
+
+def input_text(split: Split, *, keep: bool, digest: bool = False) -> Text:
+    """Return the input of a split, a line per item; with ``keep`` it is read only once, since it may be a pipe."""
+    return Text(split.input, split.input_header, keep=keep, digest=digest, expected_path=split.expected)

@@ -22,7 +22,6 @@ from geval_py.reading.sources import (
     naming,
     parts_of,
     state_at,
-    unreadable,
 )
 
 Bytes: TypeAlias = bytes | memoryview
@@ -187,10 +186,8 @@ class LineReader:
         return line
 
     def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
-        try:
+        with naming(self.path):
             data = read(size)
-        except (OSError, ValueError) as error:
-            raise unreadable(self.path, error) from error
         self.digest(data)
         return data
 

@@ -5,8 +5,7 @@ fsspec's drivers have their own time-outs and retries; after the last one an Unr
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -19,38 +18,15 @@ Kind: TypeAlias = Literal["file", "directory"]
 _STATE = ("size", "ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "md5Hash", "created")
 
 
-class RemoteFile(io.RawIOBase):
-    """A file that fsspec reads, as a seekable raw stream; raises UsageError and UnreadableFileError."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        with _guarded(path) as (system, place):
-            self._file = system.open(place, "rb")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with _guarded(self._path):
-            data: bytes = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        place: int = self._file.seek(offset, whence)
-        return place
-
-    def tell(self) -> int:
-        place: int = self._file.tell()
-        return place
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+def read_pieces(path: str) -> Generator[bytes]:
+    """Yield the bytes of a file that fsspec reads; raises UsageError and UnreadableFileError."""
+    with _guarded(path) as (system, place), system.open(place, "rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
 
 
 def state_of(path: str) -> tuple[object, object, int, object]:
-    """Return a file's path, size and the properties that change with it; raises as :class:`RemoteFile`."""
+    """Return a file's path, size and the properties that change with it; raises as :func:`read_pieces`."""
     with _guarded(path) as (system, place):
         system.invalidate_cache()
         info = system.info(place)
@@ -68,7 +44,7 @@ def kind_at(path: str) -> Kind | None:
 
 
 def names_in(folder: str, kind: Kind | None = None) -> list[str]:
-    """Return the names in a folder: all, or only files or folders; raises as :class:`RemoteFile`."""
+    """Return the names in a folder: all, or only files or folders; raises as :func:`read_pieces`."""
     with _guarded(folder) as (system, place):
         entries = system.ls(place, detail=True)
     names = ((entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in entries)
@@ -76,7 +52,7 @@ def names_in(folder: str, kind: Kind | None = None) -> list[str]:
 
 
 def read_bytes(path: str, start: int, stop: int) -> bytes:
-    """Read a range of a file's bytes; several threads may do so at once; raises as :class:`RemoteFile`."""
+    """Read a range of a file's bytes; several threads may do so at once; raises as :func:`read_pieces`."""
     with _guarded(path) as (system, place):
         data: bytes = system.cat_file(place, start=start, end=stop)
     return data
@@ -121,61 +97,17 @@ _PACKAGES = {
 }
 HTTP_TIMEOUT_SECONDS = 30
 HTTP_MAX_BYTES = 4 << 30
+PIECE_BYTES = 1 << 16
 
 
-class HttpBody(io.RawIOBase):
-    """The body of an HTTP answer, checked for its length and limited in size.
+def read_http(url: str) -> Generator[bytes]:
+    """Yield the body of an HTTP answer, checked for its length and limited in size; raises UnreadableFileError.
 
     It needs only the standard library. fsspec's driver for http needs aiohttp, which takes 0.3 s to import, asks the
-    server twice (HEAD and GET) and does not limit the size.
+    server twice (HEAD and GET) and does not limit the size. urllib's default opener would follow redirections to ftp.
     """
-
-    def __init__(self, url: str) -> None:
-        self._url, self._received = url, 0
-        with self._guarded():
-            self._answer = _http_opener().open(url, timeout=HTTP_TIMEOUT_SECONDS)
-        length = self._answer.headers.get("Content-Length", "")
-        self._length = int(length) if length.isdecimal() and len(length) < 19 else None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with self._guarded():
-            data: bytes = self._answer.read(len(buffer))
-        self._received += len(data)
-        if self._received > HTTP_MAX_BYTES:
-            raise self._failed(f"the answer is larger than {HTTP_MAX_BYTES >> 30} GiB")
-        if not data and self._length is not None and self._received < self._length:
-            raise self._failed(f"the answer ended after {self._received} of {self._length} bytes")
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._answer.close()
-        super().close()
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        from http.client import HTTPException
-        from urllib.error import HTTPError
-
-        try:
-            yield
-        except HTTPError as error:
-            error.close()
-            raise self._failed(f"the server answered {error.code} {error.reason}") from error
-        except (OSError, ValueError, HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            raise self._failed(str(reason) or type(error).__name__) from error
-
-    def _failed(self, reason: str) -> UnreadableFileError:
-        return UnreadableFileError(path=self._url, reason=reason)
-
-
-def _http_opener() -> Any:
-    """Return an opener for http and https only: urllib's default one follows redirections to ftp."""
-    from urllib import request
+    from http.client import HTTPException
+    from urllib import error, request
 
     opener = request.OpenerDirector()
     for handler in (
@@ -188,4 +120,21 @@ def _http_opener() -> Any:
         request.UnknownHandler,
     ):
         opener.add_handler(handler())
-    return opener
+    received = 0
+    try:
+        with opener.open(url, timeout=HTTP_TIMEOUT_SECONDS) as answer:
+            length = answer.headers.get("Content-Length", "")
+            while piece := answer.read(PIECE_BYTES):
+                received += len(piece)
+                if received > HTTP_MAX_BYTES:
+                    raise ValueError(f"the answer is larger than {HTTP_MAX_BYTES >> 30} GiB")
+                yield piece
+        if length.isdecimal() and received < int(length):
+            raise ValueError(f"the answer ended after {received} of {length} bytes")
+    except error.HTTPError as refused:
+        refused.close()
+        reason = f"the server answered {refused.code} {refused.reason}"
+        raise UnreadableFileError(path=url, reason=reason) from refused
+    except (OSError, ValueError, HTTPException) as fault:
+        reason = str(getattr(fault, "reason", None) or fault) or type(fault).__name__
+        raise UnreadableFileError(path=url, reason=reason) from fault

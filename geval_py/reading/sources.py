@@ -16,13 +16,13 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import filter as matching
 from glob import escape, glob
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading import remote
@@ -95,7 +95,7 @@ class VirtualFile(str):
     def __reduce__(self) -> tuple[Any, ...]:
         return VirtualFile, (str(self), self.read, self.options, self.list_files, self.read_rows, self.token)
 
-    def pieces(self, max_bytes: int | None = None) -> Iterator[bytes]:
+    def pieces(self, max_bytes: int | None = None) -> Generator[bytes]:
         """Yield the lines, encoded and ended by LF, several in a piece; raises as ``read``."""
         if self.token:
             yield from self.read()
@@ -141,44 +141,58 @@ class Source:
     """
 
     stream: io.RawIOBase
-    state: FileState | None
+    state: FileState | None = None
+    size: int | None = None
+    compression: str | None = None
+    close: Callable[[], None]
 
     def __init__(self, path: str, max_bytes: int | None = None) -> None:
         self.path = path
-        self.is_here, self.size, self.compression = False, None, None
+        self._file: io.FileIO | None = None  # a regular file on this machine
+        close: Callable[[], None] | None = None
         if isinstance(path, VirtualFile):
-            self.stream = self._file = _PieceStream(path.pieces(max_bytes))
-            self.state = path.state
+            pieces, self.state = path.pieces(max_bytes), path.state
+            self.stream, self.close = _PieceStream(pieces), pieces.close
             return
-        self._file, can_seek = _opened(path)
-        self.is_here = can_seek and not is_remote(path)
-        self.state = self._state_now() if can_seek else None
+        if path == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise UnreadableFileError(path=path, reason="it is closed")
+            pieces = _pieces_there(sys.stdin.buffer)
+        elif is_address(path):
+            pieces = remote.read_http(path)
+        elif is_remote(path):
+            pieces, self.state = remote.read_pieces(path), remote.state_of(path)
+        else:
+            with naming(path):
+                file = open(path, "rb", buffering=0)
+            pieces, close = _pieces_there(file), file.close
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode):
+                self._file, self.state = file, _state_of(status)
+        self.close = close or pieces.close
         self.size = self.state[2] if self.state else None
         head = b""
         try:
             with naming(path):
-                while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
+                if self._file is not None:
+                    head = self._file.read(MAGIC_BYTES)
+                    self._file.seek(0)
+                while self._file is None and len(head) < MAGIC_BYTES and (more := next(pieces, b"")):
                     head += more
         except BaseException:
             self.close()
             raise
-        if can_seek:
-            self._file.seek(0)
-            raw = self._file
-        else:
-            read = getattr(self._file, "read1", self._file.read)  # what is there, without waiting for more
-            raw = _PieceStream(chain([head], iter(lambda: read(CHUNK_BYTES) or b"", b"")))
+        self._stored: io.RawIOBase = self._file or _PieceStream(chain([head], pieces))
         compression = compression_of(head)
         self.compression = compression.name if compression else None
-        self.stream = Decompressed(raw, compression, path, max_bytes) if compression else raw
+        self.stream = Decompressed(self._stored, compression, path, max_bytes) if compression else self._stored
 
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the file was changed since it was opened."""
-        if self.state is not None and self._state_now() != self.state:
+        if self.state is None:
+            return
+        if self.state != (state_at(self.path) if self._file is None else _state_of(os.fstat(self._file.fileno()))):
             raise changed(self.path)
-
-    def _state_now(self) -> FileState:
-        return _state_of(os.fstat(self._file.fileno())) if self.is_here else state_at(self.path)
 
     @property
     def read_at(self) -> Callable[[int, int], bytes] | None:
@@ -186,33 +200,21 @@ class Source:
 
         Systems without ``pread`` have none.
         """
-        if not self.is_here or self.compression is not None or not hasattr(os, "pread"):
+        if self._file is None or self.compression is not None or not hasattr(os, "pread"):
             return None
         number = self._file.fileno()
         return lambda size, offset: os.pread(number, size, offset)
 
     @property
     def position(self) -> int | None:
-        return None if self.size is None else self._file.tell()
-
-    def close(self) -> None:
-        if self.path != STANDARD_INPUT:
-            self._file.close()
+        return None if self.size is None else self._stored.tell()
 
 
-def _opened(path: str) -> tuple[Any, bool]:
-    """Open the stored bytes; the second value tells whether they can be sought."""
-    if path == STANDARD_INPUT:
-        if sys.stdin is None:
-            raise UnreadableFileError(path=path, reason="it is closed")
-        return sys.stdin.buffer, False
-    if is_address(path):
-        return remote.HttpBody(path), False
-    if is_remote(path):
-        return remote.RemoteFile(path), True
-    with naming(path):
-        file = open(path, "rb", buffering=0)
-    return file, stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+def _pieces_there(file: IO[bytes]) -> Generator[bytes]:
+    """Yield the bytes of a file or pipe as they come, without waiting for more."""
+    read = getattr(file, "read1", file.read)
+    while piece := read(CHUNK_BYTES):
+        yield piece
 
 
 class _PieceStream(io.RawIOBase):
@@ -221,9 +223,13 @@ class _PieceStream(io.RawIOBase):
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._left = memoryview(b"")
+        self._position = 0
 
     def readable(self) -> bool:
         return True
+
+    def tell(self) -> int:
+        return self._position
 
     def readinto(self, buffer: Any) -> int:  # a writable buffer; typeshed has no public name for it
         while not self._left:
@@ -233,6 +239,7 @@ class _PieceStream(io.RawIOBase):
             self._left = memoryview(piece)
         data, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
         buffer[: len(data)] = data
+        self._position += len(data)
         return len(data)
 
 
@@ -260,15 +267,10 @@ def naming(path: str) -> Iterator[None]:
     """Turn errors of opening or reading a file into an UnreadableFileError with its path."""
     try:
         yield
+    except IsADirectoryError as error:
+        raise UnreadableFileError(path=path, reason="it is a folder, not a file") from error
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-
-
-def unreadable(path: str, error: OSError | ValueError) -> UnreadableFileError:
-    """Return the error for a file that could not be opened or read."""
-    folder = isinstance(error, IsADirectoryError)
-    reason = "it is a folder, not a file" if folder else getattr(error, "strerror", None) or str(error)
-    return UnreadableFileError(path=path, reason=reason)
+        raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
 
 
 # Finding files.
@@ -296,9 +298,9 @@ def find_file(path: str) -> str | None:
     Raises AmbiguousFileError for several files, PartsError for parts that are incomplete, and UnreadableFileError for
     a file in a folder that may not be entered, or behind a broken link.
     """
-    if _exists(path):
+    if exists(path):
         return path
-    candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if _exists(path + ending))
+    candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if exists(path + ending))
     folder, name = os.path.split(path)
     wholes = wholes_among(_names_beside(path))
     pattern = name if name in wholes.values() else wholes.get(name)
@@ -318,9 +320,14 @@ def _names_beside(path: str) -> list[str]:
         return []
 
 
-def _exists(path: str) -> bool:
+def exists(path: str) -> bool:
+    """Whether anything exists at a path.
+
+    Raises UnreadableFileError for a broken link, in a folder that may not be entered, and if a remote file system
+    does not answer.
+    """
     if is_remote(path):
-        return exists(path)
+        return remote.kind_at(path) is not None
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -369,11 +376,6 @@ def is_folder(path: str) -> bool:
 def is_regular(path: str) -> bool:
     """Whether a regular file exists; raises as :func:`is_folder`."""
     return remote.kind_at(path) == "file" if is_remote(path) else os.path.isfile(path)
-
-
-def exists(path: str) -> bool:
-    """Whether anything exists at a path; raises as :func:`is_folder`."""
-    return remote.kind_at(path) is not None if is_remote(path) else os.path.exists(path)
 
 
 def names_in(folder: str, kind: Kind | None = None) -> list[str]:
@@ -475,7 +477,7 @@ def parts_of(path: str) -> tuple[str, ...]:
     """
     folder, name = os.path.split(path)
     wanted = part_of(name)
-    if isinstance(path, VirtualFile) or wanted is None or wanted.number is not None or _exists(path):
+    if isinstance(path, VirtualFile) or wanted is None or wanted.number is not None or exists(path):
         return (path,)
     parts = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == wanted.whole]
     counts = {part.count: other for part, other in parts}

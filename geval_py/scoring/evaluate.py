@@ -12,11 +12,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import Task
-from geval_py.reading.items import InputReader, InputText, Texts
+from geval_py.reading.items import Text, Texts, input_text
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
@@ -56,7 +57,7 @@ def evaluate_split(
     vocabulary = vocabulary_for(schemes, task)
     again = reread and split.input is not None and can_be_reread(split.input)
     how |= {"keep_texts": keep_texts, "reread": reread, "sign": sign}
-    how["input_text"] = InputText(split, keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
+    how["inputs"] = input_text(split, keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
     for output in split.outputs:
         with nullcontext() if watch is None else watch(output) as progress:
             try:
@@ -64,7 +65,7 @@ def evaluate_split(
             except (DataError, SchemeError) as error:
                 if error.path != output.path and not is_part_of(error.path, output.path):
                     raise
-                result = ScoredOutput(split=split, output=output, input=how["input_text"], error=error)
+                result = ScoredOutput(split=split, output=output, input=how["inputs"], error=error)
         yield result
 
 
@@ -125,7 +126,7 @@ def score_output(
     keep_texts: bool = False,
     reread: bool = False,
     raw_filters: bool = False,
-    input_text: InputText | None = None,
+    inputs: Text | None = None,
     sign: bool = False,
     workers: Workers | None = None,
     progress: Progress | None = None,
@@ -133,7 +134,7 @@ def score_output(
     """Score one output with all metrics, reading it once; it has an error where some, but not all, have no line.
 
     ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those in files again. With ``raw_filters``,
-    flags that select lines look at them as they are, not as the text flags leave them. ``input_text`` is the split's
+    flags that select lines look at them as they are, not as the text flags leave them. ``inputs`` is the split's
     input, shared by several outputs; ``sign`` computes the signature; ``workers`` (by default, a thread a core)
     score; ``progress`` is called after each block. Raises DataError, and SchemeError for a filter that no line has.
     """
@@ -145,13 +146,16 @@ def score_output(
             from geval_py.scoring.selection import SelectedLines
 
             selections[plan.choice] = SelectedLines(plan.scheme, split.in_header, plan.choice)
-    input_text = input_text or InputText(split, keep=keep_texts, digest=sign)
+    inputs = inputs or input_text(split, keep=keep_texts, digest=sign)
     if output.fault is not None:
         raise output.fault
     needing = next((plan.metric.name for plan in plans if plan.metric.needs_input), None)
     if needing and split.input is None:
         hint = f"{needing} compares its lines with the answers"
         raise MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
+    reads_input = needing is not None or any(selection.filter.needs_input for selection in selections.values())
+    if reads_input and split.input is None:
+        raise UsageError(message="a feature of the input was asked for, and there is no input: give inputs=…")
     is_local = workers.is_local
     if selections and not is_local:
         what = "metrics whose flags (f, p) select some, or that look at the input (CharMatch)"
@@ -162,10 +166,8 @@ def score_output(
     ):
         texts = None
         if keep_texts:
-            texts = Texts.of(outputs, expected, split.output_header, reread=reread or not is_local)
-        inputs = None
-        if needing or any(selection.filter.needs_input for selection in selections.values()):
-            inputs = InputReader(input_text)
+            again = reread or not is_local
+            texts = Texts(Text.of(outputs, reread=again), Text.of(expected, reread=again))
         digest = workers.digest(outputs) if sign else None
         names = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
         work = ScoreWork(tuple(names), tuple(names.values()), split.expected)
@@ -173,7 +175,8 @@ def score_output(
         takes_rows = all(isinstance(column, HashedColumn) for column in work.columns)
         as_rows = takes_rows and not (sign or keep_texts or selections)
         statistics: list[LineStatistics] = []
-        lines = 0
+        lines = lines_read = 0
+        input_lines = inputs.lines() if reads_input else repeat("")
         for block, scored in map_blocks(
             outputs, expected, work, workers, matched=True, as_rows=as_rows, progress=progress
         ):
@@ -181,14 +184,16 @@ def score_output(
             lines += block.lines
             if selections:
                 both = decode_lines(block.expected), decode_lines(block.outputs)
-                input_lines = [""] * block.lines if inputs is None else inputs.take(block.lines)
+                texts_of_block = list(islice(input_lines, block.lines))
+                lines_read += len(texts_of_block)
+                texts_of_block += [""] * (block.lines - len(texts_of_block))  # too few: an error in the end
                 for selection in selections.values():
-                    selection.add(block.first_line, input_lines, *both)
+                    selection.add(block.first_line, texts_of_block, *both)
             if texts is not None:
                 texts.outputs.add(block.outputs)
                 texts.expected.add(block.expected)
-        if inputs is not None:
-            inputs.check_end()
+        if reads_input:
+            inputs.check_lines(lines, lines_read + sum(1 for _ in input_lines))
         output_digest = digest() if digest is not None else None
     of_column = dict(zip(work.columns, statistics, strict=True))
     of_choice = _score_selected(plans, selections, split, output)
@@ -202,10 +207,10 @@ def score_output(
         raise error
     signature = None
     if sign:
-        of_input = (input_text.sha256, split.in_header) if inputs else (None, None)
+        of_input = (inputs.sha256, split.in_header) if reads_input else (None, None)
         signature = _signature(scores, output_digest, expected.sha256, of_input, vocabulary, raw_filters)
     return ScoredOutput(
-        split=split, output=output, scores=scores, file_lines=lines, signature=signature, input=input_text,
+        split=split, output=output, scores=scores, file_lines=lines, signature=signature, input=inputs,
         texts=texts, results=tuple(results), error=error,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.reading.config import checked_schemes
-from geval_py.reading.items import InputText, Texts
+from geval_py.reading.items import Text, Texts, input_text
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import Output
 from geval_py.reading.sources import memory_file
@@ -65,11 +65,11 @@ def score_lists(
     of_bits = {bits: predictions.statistics(expected, lines, bits) for _, metric in schemes if (bits := metric.bits)}
     scores = (evaluate.score_of(plan, of_bits[plan.metric.bits or 0]) for plan in evaluate.plan_metrics(schemes))
     with LineReader(output.path) as outputs, LineReader(split.expected) as answers:
-        texts = Texts.of(outputs, answers, None, reread=True)
-    input_text = InputText(split, keep=False)
+        texts = Texts(Text.of(outputs, reread=True), Text.of(answers, reread=True))
     return ScoredOutput(
-        split=split, output=output, scores=tuple(scores), file_lines=len(predictions), input=input_text, texts=texts
-    )
+        split=split, output=output, scores=tuple(scores), file_lines=len(predictions),
+        input=input_text(split, keep=False), texts=texts,
+    )  # fmt: skip
 
 
 def is_of_arrays(predictions: object) -> bool:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
-from geval_py.reading.items import InputText, ItemColumns, ScoredItem, Texts
+from geval_py.reading.items import ItemColumns, ScoredItem, Text, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import VirtualFile, state_at
@@ -141,7 +141,7 @@ class ScoredOutput:
     scores: tuple[MetricScore, ...] = ()
     file_lines: int = 0
     signature: Signature | None = None
-    input: InputText = field(repr=False)
+    input: Text = field(repr=False)
     texts: Texts | None = field(default=None, repr=False)
     results: tuple[MetricScore, ...] = field(default=(), repr=False)
     error: DataError | SchemeError | None = None
@@ -208,19 +208,19 @@ class ScoredOutput:
         """
         texts = self.kept_texts()
         self.input.check_lines(self.file_lines)
-        return self._scored(map(ScoredItem, self.input.lines(), texts.expected.read(), texts.outputs.read()))
+        return self._scored(map(ScoredItem, self.input.lines(), texts.expected.lines(), texts.outputs.lines()))
 
     def read_columns(self) -> ItemColumns:
         """Return the texts of the scored lines as lists; raises as :meth:`read_items`."""
         texts = self.kept_texts()
         self.input.check_lines(self.file_lines)
         inputs = islice(self.input.lines(), self.file_lines)
-        every = (inputs, texts.expected.read(), texts.outputs.read())
+        every = (inputs, texts.expected.lines(), texts.outputs.lines())
         return ItemColumns(*(list(self._scored(of)) for of in every))
 
     def read_outputs(self) -> Iterator[str]:
         """Yield each scored line of the output; raises UsageError if the texts were not kept."""
-        return self._scored(self.kept_texts().outputs.read())
+        return self._scored(self.kept_texts().outputs.lines())
 
     def input_width(self) -> int:
         """Return the number of columns of the input's widest scored line; 0 if there is no input file."""
@@ -329,7 +329,7 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
         elif all(in_memory) and state_at(paths[0]) == state_at(paths[1]):
             have_same_answers = True
         else:  # another number of lines is another error
-            texts = (one.kept_texts().expected.read() for one in (first, other))
+            texts = (one.kept_texts().expected.lines() for one in (first, other))
             have_same_answers = all(one == another for one, another in zip(*texts, strict=False))
         if not have_same_answers:
             answers = f"{named(first.split.expected)} and {named(other.split.expected)}"

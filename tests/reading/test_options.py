@@ -422,17 +422,10 @@ def test_no_config_txt(here):
     assert read_config("nowhere/config.txt") == []
 
 
-UNREADABLE = {
-    "a folder": (".", "Cannot read `.`: Is a directory"),
-    "a zero byte": ("a\0", r"Cannot read `a\x00`: embedded null byte"),
-}
-
-
-@pytest.mark.parametrize(("path", "message"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_config_txt_that_cannot_be_read(path, message):
+def test_a_config_txt_that_cannot_be_read():
     with pytest.raises(UnreadableFileError) as caught:
-        read_config(path)
-    assert str(caught.value) == message
+        read_config(".")
+    assert str(caught.value) == "Cannot read `.`: it is a folder, not a file"
 
 
 PRECEDENCE = {

@@ -221,6 +221,12 @@ def test_inputs_of_another_number():
         found.lines()
 
 
+def test_a_filter_by_the_input_without_inputs():
+    with pytest.raises(UsageError) as caught:
+        evaluate(TEXTS, EXPECTED, metrics=f"{HASHED}:f<in<1>:x>")
+    assert str(caught.value) == "a feature of the input was asked for, and there is no input: give inputs=…"
+
+
 def test_a_flat_dictionary_of_scores():
     found = evaluate(PREDICTIONS, EXPECTED, metrics=[HASHED, "Accuracy"], inputs=INPUTS)
     scores = found.scores_dict(documents=False)
