@@ -20,9 +20,10 @@ import numpy as np
 from benchmark import CACHE, GEVAL, SEED, best, make_lexicon, peak_memory, run_command
 
 from geval_py.modelling.baselines import NgramGapModel
-from geval_py.modelling.corpus import read_corpus
+from geval_py.modelling.corpus import corpus_of
 from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.ngram_model import NgramModel
+from geval_py.modelling.texts import blocks_of_files
 from geval_py.reading.challenge import Challenge
 
 SENTENCE = 20  # words
@@ -90,7 +91,10 @@ def measure_steps(folder: Path, tokens: int) -> None:
     """Measure estimating in memory, scoring and the baseline, in processor time."""
     text = str(folder / "text.txt")
     step(
-        "read and estimate, order 5, in memory", lambda: estimate(read_corpus([text]), Estimation()), tokens, "tokens"
+        "read and estimate, order 5, in memory",
+        lambda: estimate(corpus_of(blocks_of_files([text])), Estimation()),
+        tokens,
+        "tokens",
     )
     if (folder / "text.arpa").exists():
         model = NgramModel.load(folder / "text.arpa")

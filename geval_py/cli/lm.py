@@ -11,21 +11,16 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import repeat, tee
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
 
 from geval_py.cli import commands, terminal
 from geval_py.errors import UsageError
-from geval_py.modelling import arpa, backoff, kenlm_models, ngram_model
-from geval_py.modelling.texts import blocks_of_files
+from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model
+from geval_py.modelling.texts import blocks_of_files, text_blocks
 from geval_py.reading import compression, config, rewriting, sources
 from geval_py.tables import numbers
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column
 from geval_py.text import named
-
-if TYPE_CHECKING:
-    from geval_py.modelling import estimation
-    from geval_py.modelling.corpus import Corpus
 
 DESCRIPTION = "Train n-gram language models, compute the perplexity of texts, and predict next words."
 EXAMPLES = """\
@@ -74,8 +69,6 @@ name in the last row for it. A word that a model does not have has the probabili
 
 def make_train_parser() -> commands.CommandParser:
     """Make the parser of ``geval lm train``."""
-    from geval_py.modelling import estimation
-
     what = "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does."
     parser = commands.command_parser("lm train", what, TRAIN_EXAMPLES)
     add = parser.add_argument
@@ -105,12 +98,11 @@ def make_train_parser() -> commands.CommandParser:
 
 
 def _memory(text: str) -> int:
-    from geval_py.modelling.columns import MIN_MEMORY
-
     match = re.fullmatch(r"([0-9]{1,6})([MG])", text)
     size = int(match[1]) << (20 if match[2] == "M" else 30) if match else 0
-    if size < MIN_MEMORY:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size of {MIN_MEMORY >> 20}M or more, such as 500M or 2G")
+    if size < columns.MIN_MEMORY:
+        least = columns.MIN_MEMORY >> 20
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of {least}M or more, such as 500M or 2G")
     return size
 
 
@@ -122,9 +114,6 @@ def _discount(text: str) -> float:
 
 def run_train(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    from geval_py.modelling import columns, estimation
-    from geval_py.modelling.corpus import CorpusParts, corpus_of
-
     if not args.texts:
         raise UsageError(
             message="a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
@@ -132,59 +121,39 @@ def run_train(args: argparse.Namespace) -> int:
     if args.arpa is None:
         raise UsageError(message="where the model is to be written is missing: --arpa FILE (-: standard output)")
     how = _estimation(args)
-    if args.counts:
-        text = corpus_of(blocks_of_files(args.texts), skip_symbols=args.skip_symbols)
-        _note_on(text)
-        with _model_file(args.arpa) as file:
-            arpa.write_arpa(estimation.plain_model(text, args.order, args.counts), file)
-        return 0
     folder = None if args.arpa == sources.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
-    parts = CorpusParts(blocks_of_files(args.texts), skip_symbols=args.skip_symbols)
-    with _writing_beside(folder):
+    model: backoff.BackoffModel | estimation.Estimated
+    try:
         TemporaryFile(dir=folder).close()  # a folder that cannot be written is no surprise at the end
         sizes = columns.Sizes.of_memory(args.memory or columns.DEFAULT_MEMORY, folder)
-        tokens = estimation.StoredTokens(parts, sizes)
-        text = parts.corpus(tokens.beginning)
-        _note_on(text)
-        estimated = estimation.estimate(text, how, tokens)
-    with _model_file(args.arpa) as file:
-        arpa.write_arpa(estimated, file)
-    if args.arpa != sources.STANDARD_INPUT:
-        terminal.write_table(estimation.training_table(estimated))
-    orders = [str(order) for order, discounts in enumerate(estimated.discounts, 1) if discounts.fell_back]
-    if orders:
-        terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
-    return 0
-
-
-@contextmanager
-def _writing_beside(folder: str | None) -> Iterator[None]:
-    try:
-        yield
+        text = corpus.corpus_of(blocks_of_files(args.texts), skip_symbols=args.skip_symbols, sizes=sizes)
+        if text.not_utf8 is not None:
+            path, line = text.not_utf8
+            terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
+        if text.lacks_spaces():
+            terminal.note(
+                f"{named(text.name)} has no spaces between words: each run of letters counts as one word\n"
+                "  split this text and all others into words (jieba, MeCab and PyThaiNLP can do that) or into letters"
+            )
+        model = (
+            estimation.plain_model(text, args.order, args.counts) if args.counts else estimation.estimate(text, how)
+        )
     except OSError as error:
         where = "the temporary folder" if folder is None else named(folder)
         raise UsageError(message=f"cannot write temporary files into {where}: {error.strerror}") from error
-
-
-def _note_on(text: Corpus) -> None:
-    """Note what is strange in a text."""
-    from geval_py.modelling.corpus import lacks_spaces
-
-    if text.not_utf8 is not None:
-        path, line = text.not_utf8
-        terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
-    if lacks_spaces(text):
-        terminal.note(
-            f"{named(text.name)} has no spaces between words: each run of letters counts as one word\n"
-            "  split this text and all others into words (jieba, MeCab and PyThaiNLP can do that) or into letters"
-        )
+    with _model_file(args.arpa) as file:
+        arpa.write_arpa(model, file)
+    if isinstance(model, estimation.Estimated):
+        if args.arpa != sources.STANDARD_INPUT:
+            terminal.write_table(estimation.training_table(model))
+        orders = [str(order) for order, discounts in enumerate(model.discounts, 1) if discounts.fell_back]
+        if orders:
+            terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
+    return 0
 
 
 def _estimation(args: argparse.Namespace) -> estimation.Estimation:
     """Return the settings of the estimation; raises UsageError for options that do not go together."""
-    from geval_py.modelling import estimation
-    from geval_py.modelling.corpus import read_words
-
     values = vars(args)
     useless = [name for name in OF_KNESER_NEY if values[name] not in (None, False, [])]
     if args.counts and useless:
@@ -195,10 +164,14 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
             message="--vocab-pad is the number of words that share what unigrams leave\n"
             "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out"
         )
+    vocabulary = None
+    if args.vocabulary is not None:
+        lines = (line for _, _, block in text_blocks(args.vocabulary) for line in block.split(b"\n"))
+        vocabulary = {word for line in lines for word in corpus.split_as_lmplz(line)}
     return estimation.Estimation(
         order=args.order,
         prune=tuple(args.prune),
-        vocabulary=None if args.vocabulary is None else frozenset(read_words(args.vocabulary)),
+        vocabulary=vocabulary,
         fallback=None if args.discount_fallback is None else estimation.three_discounts(args.discount_fallback),
         interpolate_unigrams=args.interpolate_unigrams != "0",
         vocabulary_size=args.vocab_pad or 0,

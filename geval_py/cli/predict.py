@@ -7,10 +7,10 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import commands, options, terminal
@@ -150,7 +150,7 @@ def run_baseline(args: argparse.Namespace) -> int:
                 progress(item.line, size)
                 yield item
 
-        write_output(output, predicting.predict(model, _with_contexts(watched(), contexts)))
+        write_output(output, predicting.predict(model, corpus.with_contexts(watched(), contexts)))
     print(f"wrote {named(output)}")
     return 0
 
@@ -177,7 +177,7 @@ def run_predict(args: argparse.Namespace) -> int:
             if not needs_none or (train and train.input and train.expected):
                 _fit(model, args.model, challenge, contexts, keep=True)
             last = None if most is None else first + most
-            rest = islice(iter(_with_contexts(_without_answers(test), contexts)), first, last)
+            rest = islice(corpus.with_contexts(_without_answers(test), contexts), first, last)
             start = time.monotonic()
             try:
                 with terminal.ProgressBar("items", unit="items") as progress:
@@ -251,7 +251,7 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
             path = os.path.join(folder, os.path.basename(path))
             model = baselines.baseline(baselines.DEFAULT)
             _fit(model, baselines.DEFAULT, challenge, contexts, keep=True)
-            write_output(path, predicting.predict(model, _with_contexts(_without_answers(test), contexts)))
+            write_output(path, predicting.predict(model, corpus.with_contexts(_without_answers(test), contexts)))
         mixture = mixing.mix([evaluation, evaluate(challenge, test.name, out=path)])
         with_baseline = f"geval mix with {baselines.DEFAULT}"
         mixed = number(mixture.held_out, 2)
@@ -264,21 +264,6 @@ def _without_answers(test: DataSet) -> DataSet:
     return replace(test, expected=None)
 
 
-def _with_contexts(data: Iterable[items.Item], contexts: tuple[str, str]) -> Iterable[items.Item]:
-    """Return items with the contexts whose columns are named, "" for those that are not given.
-
-    Raises UsageError for a column that does not exist, when the first item is taken.
-    """
-    if not any(contexts):
-        return data
-    rest = iter(data)
-    first = next(rest, None)
-    if first is None:
-        return ()
-    left, right = gap_columns.find_contexts(list(first.columns), *contexts)
-    return corpus.with_contexts(chain((first,), rest), left, right)
-
-
 def _fit(
     model: baselines.WordModel, name: str, challenge: Challenge, contexts: tuple[str, str], *, keep: bool
 ) -> None:
@@ -289,13 +274,13 @@ def _fit(
             place = os.path.join(challenge.path, splits.TRAINING_SET, file)
             raise MissingFileError(what="There is nothing to train on", path=place)
     if not isinstance(model, baselines.NgramGapModel) or not keep:
-        model.fit(_with_contexts(train, contexts))
+        model.fit(corpus.with_contexts(train, contexts))
         return
     sides, reading = baselines.SIDES[name], (train.in_header, train.out_header, contexts)
     digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], sides, reading)
     learnt = gap_models.load(digest)
     if learnt is None:
-        learnt = gap_models.learn(corpus.texts_of(_with_contexts(train, contexts)), sides)
+        learnt = gap_models.learn(corpus.texts_of(corpus.with_contexts(train, contexts)), sides)
         gap_models.save(digest, learnt)
     model.take(learnt)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from geval_py.modelling.corpus import (
     Ids,
     NativeNumbering,
     Numbering,
+    lines_of,
     new_numbering,
     sorted_with_ranks,
 )
@@ -43,9 +45,6 @@ _ROWS = 1 << 14  # read at a time
 _COUNT = re.compile(rb"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,12})\s*")
 
 
-ParsedRows: TypeAlias = tuple[list[bytes], Doubles, Doubles]  # all words of the rows, log10s, back-offs
-
-
 def read_arpa(path: str) -> BackoffModel:
     """Read an ARPA file, which may be compressed.
 
@@ -61,7 +60,7 @@ def read_arpa(path: str) -> BackoffModel:
                 message = "This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed"
                 raise ModelError(path=path, message=message)
         counts: list[int] = []
-        while (line := lines.next_text()) is not None and line.startswith(b"ngram"):
+        while (line := lines.next()) is not None and line.startswith(b"ngram"):
             match = _COUNT.fullmatch(line)
             if match is None or int(match[1]) != len(counts) + 1:
                 raise lines.error("a count", f"expected ngram {len(counts) + 1}=COUNT")
@@ -69,10 +68,12 @@ def read_arpa(path: str) -> BackoffModel:
         if not counts or line != b"\\1-grams:":
             raise lines.error("no section", "expected \\1-grams:" if counts else "expected ngram 1=COUNT")
         numbering = new_numbering(alias=UNKNOWN_IN_CAPITALS)
-        model = _read_unigrams(lines, counts, numbering)
-        for order in range(2, len(counts) + 1):
-            model = _with_ngrams(model, lines, order, counts, numbering)
-        if lines.next_text() != b"\\end\\":
+        model = _read_unigrams(lines, counts[0], numbering)
+        _check(model)
+        for order, count in enumerate(counts[1:], 2):
+            model = _with_ngrams(model, lines, order, count, numbering)
+            _check(model)
+        if lines.next() != b"\\end\\":
             raise lines.error("not the end", "expected \\end\\")
     return model
 
@@ -81,41 +82,32 @@ class _ArpaLines:
     """The lines of an ARPA file, with their numbers."""
 
     def __init__(self, reader: LineReader) -> None:
-        self.path = reader.path
+        self.reader, self.path = reader, reader.path
         self.number = 0
-        self._reader = reader
         self.text = b""
 
     def next(self) -> bytes | None:
-        """Return the next line without its end; None at the end of the file."""
-        line = self._reader.take(1)
+        """Return the next line that is not empty, without its end; None at the end of the file."""
+        while line := self.reader.take(1):
+            self.number += 1
+            self.text = line.rstrip(b"\r\n")
+            if self.text.strip():
+                return self.text
         self.number += 1
-        self.text = line.rstrip(b"\r\n")
-        return self.text if line else None
+        self.text = b""
+        return None
 
-    def next_text(self) -> bytes | None:
-        """Return the next line that is not empty."""
-        while (line := self.next()) is not None and not line.strip():
-            pass
-        return line
-
-    def take(self, lines: int) -> bytes:
-        """Return the next lines as one block, with LF as line ends."""
-        block = self._reader.take(lines)
-        self.number += block.count(b"\n")
-        return block.replace(b"\r\n", b"\n") if b"\r" in block else block
-
-    def error(self, reason: str, hint: str, *, text: bytes | None = None, column: int = 1) -> MalformedLineError:
+    def error(self, reason: str, hint: str, *, column: int = 1) -> MalformedLineError:
         """Make an error at the current line."""
-        shown = (self.text if text is None else text).decode(errors="replace")
+        shown = self.text.decode(errors="replace")
         return MalformedLineError(
             path=self.path, line=self.number, column=column, reason=reason, token=shown, hint=hint, text=shown
         )
 
 
-def _read_unigrams(lines: _ArpaLines, counts: Sequence[int], numbering: Numbering | NativeNumbering) -> BackoffModel:
+def _read_unigrams(lines: _ArpaLines, count: int, numbering: Numbering | NativeNumbering) -> BackoffModel:
     """Read the 1-grams, which number the words."""
-    ids, own_logs, own_backoffs = _read_section(lines, 1, counts, numbering)
+    ids, own_logs, own_backoffs = _read_section(lines, 1, count, numbering)
     words = numbering.words
     others = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
     if len(np.unique(others)) < len(others):
@@ -130,18 +122,16 @@ def _read_unigrams(lines: _ArpaLines, counts: Sequence[int], numbering: Numberin
         log_backoffs=backoffs,
     )
     missing = frozenset(mark for number, mark in enumerate(MARKS) if number not in ids)
-    model = BackoffModel(words=words, levels=(level,), name=lines.path, missing=missing)
-    _check(model)
-    return model
+    return BackoffModel(words=words, levels=(level,), name=lines.path, missing=missing)
 
 
 def _with_ngrams(
-    model: BackoffModel, lines: _ArpaLines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
+    model: BackoffModel, lines: _ArpaLines, order: int, count: int, numbering: Numbering | NativeNumbering
 ) -> BackoffModel:
     """Read the n-grams of the next order, find their contexts, and sort them."""
-    if lines.next_text() != b"\\%d-grams:" % order:
+    if lines.next() != b"\\%d-grams:" % order:
         raise lines.error(f"not the {order}-grams", f"expected \\{order}-grams:")
-    ids, logs, backoffs = _read_section(lines, order, counts, numbering)
+    ids, logs, backoffs = _read_section(lines, order, count, numbering)
     columns = ids.reshape(-1, order).T
     contexts: Ids = columns[0]
     for length in range(2, order):
@@ -159,102 +149,75 @@ def _with_ngrams(
     level = Ngrams(
         contexts=sorted_contexts, words=words, log_probabilities=logs[by_key], log_backoffs=backoffs[by_key]
     )
-    model = BackoffModel(words=model.words, levels=(*model.levels, level), name=model.name, missing=model.missing)
-    _check(model)
-    return model
+    return replace(model, levels=(*model.levels, level))
 
 
 def _read_section(
-    lines: _ArpaLines, order: int, counts: Sequence[int], numbering: Numbering | NativeNumbering
+    lines: _ArpaLines, order: int, count: int, numbering: Numbering | NativeNumbering
 ) -> tuple[Ids, Doubles, Doubles]:
     """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
-    left, width = counts[order - 1], 2 if order == len(counts) else 3
-    parts: list[tuple[Ids, Doubles, Doubles]] = []
+    left = count
+    parts = [(np.zeros(0, np.int32), np.zeros(0), np.zeros(0))]
     while left > 0:
-        first = lines.number
-        block = lines.take(min(left, _ROWS))
-        rows = block.count(b"\n")
-        if not rows:
-            raise lines.error("the end of the file", f"expected {left} more {order}-grams", text=b"")
-        part = numbering.arpa_rows(block, order, grow=order == 1)
+        block = lines.reader.take(min(left, _ROWS)).replace(b"\r\n", b"\n")
+        if not block:
+            lines.text = b""
+            raise lines.error("the end of the file", f"expected {left} more {order}-grams")
+        part = numbering.arpa_rows(block, order, grow=order == 1) if isinstance(numbering, NativeNumbering) else None
         if part is None:
-            read = _read_rows(block, rows, order, width)
-            if read is None:
-                lines.number = first
-                read = _read_rows_one_by_one(block, lines, order, left)
-            texts, own_logs, own_backoffs = read
-            ids = numbering.number(texts, grow=order == 1)
-            if (ids < 0).any():
-                word = visible(texts[int(np.argmax(ids < 0))].decode(errors="replace"))
-                message = f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram"
-                raise ModelError(path=lines.path, message=message)
-            part = ids, own_logs, own_backoffs
+            part = _read_rows(block, lines, order, left, numbering)
+        else:
+            lines.number += len(part[1])
         parts.append(part)
-        left -= rows
-    if not parts:
-        return np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
-    all_ids, *logs = map(np.concatenate, zip(*parts, strict=True))
+        left -= len(part[1])
+    ids, *logs = map(np.concatenate, zip(*parts, strict=True))
     probabilities, backoffs = (np.where(log <= LOG_ZERO, -np.inf, log) for log in logs)
-    return all_ids, probabilities, backoffs
+    return ids, probabilities, backoffs
 
 
-def _read_rows(block: bytes, rows: int, order: int, width: int) -> ParsedRows | None:
-    """Read rows with the same number of fields, all at once; None if a row is different or malformed."""
-    if block.count(b"\t") != rows * (width - 1) or block.count(b" ") != rows * (order - 1):
-        return None
-    fields = block[:-1].replace(b"\n", b"\t").split(b"\t")
-    ngrams = fields[1::width]
-    words = b" ".join(ngrams).split(b" ")
-    if len(words) != rows * order or b"" in words or {*map(bytes.count, ngrams, repeat(b" "))} != {order - 1}:
-        return None
-    try:
-        logs = np.array(list(map(float, fields[0::width])))
-        backoffs = np.array(list(map(float, fields[2::3]))) if width == 3 else np.zeros(rows)
-    except ValueError:
-        return None
-    if not ((logs <= 0).all() and (backoffs < np.inf).all()):  # NaN is neither
-        return None
-    return words, logs, backoffs
-
-
-def _read_rows_one_by_one(block: bytes, lines: _ArpaLines, order: int, left: int) -> ParsedRows:
-    """Read rows that may lack a back-off; raises MalformedLineError."""
+def _read_rows(
+    block: bytes, lines: _ArpaLines, order: int, left: int, numbering: Numbering | NativeNumbering
+) -> tuple[Ids, Doubles, Doubles]:
+    """Read rows, of which each may lack a back-off; raises MalformedLineError, and ModelError for an unknown word."""
     ngrams: list[bytes] = []
     logs: list[float] = []
     backoffs: list[float] = []
-    for line in block.split(b"\n")[:-1]:
+    for line in lines_of(block):
         lines.number += 1
-        if not line.strip() or line.startswith(b"\\"):
-            many = left - len(logs)
-            raise lines.error("too few rows", f"expected {many} more {order}-grams", text=line)
         fields = line.split(b"\t")
-        if len(fields) not in (2, 3):
-            raise lines.error("fields", "expected log10 probability TAB words [TAB log10 back-off]", text=line)
-        words = fields[1].split(b" ")
-        if len(words) != order or b"" in words:
+        words = fields[1].split(b" ") if len(fields) > 1 else []
+        log, backoff = _number(fields[0]), _number(fields[2]) if len(fields) > 2 else 0.0
+        if len(fields) < 4 and len(words) == order and b"" not in words and log <= 0 and backoff < np.inf:
+            ngrams += words
+            logs.append(log)
+            backoffs.append(backoff)
+            continue
+        lines.text, place = line, 0
+        if not line.strip() or line.startswith(b"\\"):
+            reason, hint = "too few rows", f"expected {left - len(logs)} more {order}-grams"
+        elif len(fields) not in (2, 3):
+            reason, hint = "fields", "expected log10 probability TAB words [TAB log10 back-off]"
+        elif len(words) != order or b"" in words:
+            place, reason = 1, "words"
             hint = f"expected {order} words with a space between two" if order > 1 else "expected one word"
-            raise lines.error("words", hint, text=line, column=_column(fields, 1))
-        ngrams += words
-        logs.append(_number(fields, 0, line, lines))
-        backoffs.append(_number(fields, 2, line, lines) if len(fields) == 3 else 0.0)
-        if logs[-1] > 0:
-            raise lines.error("a probability above 1", "expected a log10 probability, which is 0 or less", text=line)
-    return ngrams, np.array(logs), np.array(backoffs)
+        elif 0 < log < np.inf and backoff < np.inf:
+            reason, hint = "a probability above 1", "expected a log10 probability, which is 0 or less"
+        else:
+            place, reason, hint = 2 if log < np.inf else 0, "not a number", "expected a log10"
+        raise lines.error(reason, hint, column=1 + sum(len(f.decode(errors="replace")) + 1 for f in fields[:place]))
+    ids = numbering.number(ngrams, grow=order == 1)
+    if (ids < 0).any():
+        word = visible(ngrams[int(np.argmax(ids < 0))].decode(errors="replace"))
+        raise ModelError(path=lines.path, message=f"Not a model: `{word}` stands in a {order}-gram, and is no 1-gram")
+    return ids, np.array(logs), np.array(backoffs)
 
 
-def _column(fields: Sequence[bytes], index: int) -> int:
-    """Return the column, from 1, at which a field begins."""
-    return sum(len(field.decode(errors="replace")) + 1 for field in fields[:index]) + 1
-
-
-def _number(fields: Sequence[bytes], index: int, line: bytes, lines: _ArpaLines) -> float:
+def _number(text: bytes) -> float:
+    """Read a number; NaN if it is none."""
     try:
-        value = float(fields[index])
+        return float(text)
     except ValueError:
-        value = np.nan
-    if not value < np.inf:
-        raise lines.error("not a number", "expected a log10", text=line, column=_column(fields, index))
-    return value
+        return math.nan
 
 
 def _check(model: BackoffModel) -> None:

@@ -23,8 +23,7 @@ from geval_py.modelling.corpus import (
     Ids,
     Longs,
     Sentence,
-    places,
-    sentences_of,
+    lines_of,
     with_marks,
 )
 from geval_py.modelling.kenlm_models import BinaryHead
@@ -162,11 +161,12 @@ class BackoffModel:
         the model lacks such a mark.
         """
         self._check_marks(bos=bos, eos=eos)
-        sentences = sentences_of(text, bytes.split)
+        sentences = [*map(bytes.split, lines_of(text))]
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         words = chain.from_iterable(sentences)
         ids = np.fromiter(map(self.ids.get, words, repeat(UNKNOWN)), np.int32, int(lengths.sum()))
-        tokens, depths = with_marks(ids, lengths), places(lengths + 2)
+        tokens, ends = with_marks(ids, lengths), np.cumsum(lengths + 2)
+        depths = (np.arange(len(tokens)) - np.repeat(ends - lengths - 2, lengths + 2)).astype(np.int32)
         predicted = depths > 0
         if not eos:
             predicted &= depths <= np.repeat(lengths, lengths + 2)

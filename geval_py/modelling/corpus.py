@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, count, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import MalformedLineError, ModelError
-from geval_py.modelling.texts import text_blocks
+from geval_py.modelling.columns import DEFAULT_MEMORY, Sizes
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
 from geval_py.scoring.kernel.backends import choose_backend
@@ -66,17 +65,23 @@ def gap_of(item: Item) -> GapContext:
     return GapContext(words_in(item.columns.get(left, "")), words_in(item.columns.get(right, "")), document)
 
 
-def with_contexts(items: Iterable[Item], left: str, right: str) -> Iterator[Item]:
-    """Yield items whose contexts are in two columns, "" for none, under the names that :func:`gap_of` knows.
+def with_contexts(items: Iterable[Item], contexts: tuple[str, str]) -> Iterator[Item]:
+    """Yield items whose contexts are in the columns of these names, under the names that :func:`gap_of` knows.
 
-    Of the other columns only the first remains, if it is the item's first.
+    Of the other columns only the first remains, if it is the item's first. Without any name, items are as they are.
+    Raises UsageError for a column that does not exist.
     """
+    columns = ("", "")
     for item in items:
+        if not any(contexts):
+            yield item
+            continue
+        columns = columns if any(columns) else find_contexts(list(item.columns), *contexts)
         first = next(iter(item.columns), "")
-        columns = {} if first in (left, right) else {"1": item.columns.get(first, "")}
-        pairs = ((LEFT_NAMES[0], left), (RIGHT_NAMES[0], right))
-        columns |= {name: item.columns.get(column, "") for name, column in pairs if column}
-        yield Item(item.line, columns, item.expected)
+        values = {} if first in columns else {"1": item.columns.get(first, "")}
+        pairs = zip((LEFT_NAMES[0], RIGHT_NAMES[0]), columns, strict=True)
+        values |= {name: item.columns.get(column, "") for name, column in pairs if column}
+        yield Item(item.line, values, item.expected)
 
 
 def texts_of(items: Iterable[Item]) -> list[Sentence]:
@@ -162,91 +167,121 @@ def split_as_lmplz(line: bytes) -> Sentence:
     return line.translate(_NUL_AS_SPACE).split()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """The sentences of a text, as ids of words.
+    """The sentences of a text as ids of words, in chunks of whole sentences; they need not fit into memory.
 
     ``words`` are the words by id: first the :data:`MARKS`, then the words of the text in order of appearance.
-    ``tokens`` are all sentences, each between <s> and </s>; ``depths`` are the distances of tokens from their <s>.
-    ``name`` is the first file's, for messages; ``not_utf8`` the file and the line of the first bytes that are not
-    UTF-8.
+    ``tokens`` is the column of all sentences, each between <s> and </s>. ``name`` is the first file's, for messages;
+    ``not_utf8`` the file and the line of the first bytes that are not UTF-8.
     """
 
-    words: list[bytes]
-    tokens: Ids
-    depths: Ids
-    name: str = ""
-    not_utf8: tuple[str, int] | None = None
+    def __init__(self, words: list[bytes], sizes: Sizes | None = None, name: str = "") -> None:
+        self.words, self.name = words, name
+        self.sizes = sizes or Sizes.of_memory(DEFAULT_MEMORY)
+        self.tokens = self.sizes.column(np.int32)
+        self.not_utf8: tuple[str, int] | None = None
+        self._bounds = [0]
 
     @classmethod
     def of(cls, sentences: Sequence[Sentence], name: str = "") -> Corpus:
         """Make a corpus of sentences without marks."""
-        numbering = Numbering(MARKS)
-        tokens = with_marks(numbering.number([*chain.from_iterable(sentences)]), _lengths(sentences))
-        return cls(words=numbering.words, tokens=tokens, depths=depths_of(tokens), name=name)
+        numbering = Numbering()
+        ids = numbering.number([*chain.from_iterable(sentences)])
+        corpus = cls(numbering.words, name=name)
+        corpus.add(with_marks(ids, np.fromiter(map(len, sentences), np.int64, len(sentences))))
+        return corpus
 
-    @property
-    def sentences(self) -> int:
-        """The number of sentences."""
-        return int(np.count_nonzero(self.depths == 0))
+    def add(self, tokens: Ids) -> None:
+        """Append whole sentences, each between <s> and </s>."""
+        is_full = len(self.tokens) + len(tokens) - self._bounds[-1] > self.sizes.tokens
+        if is_full and len(self.tokens):
+            self._bounds.append(len(self.tokens))
+        self.tokens.append(tokens)
 
-    @property
-    def length(self) -> int:
-        """The number of words, without marks."""
-        return len(self.tokens) - 2 * self.sentences
+    def chunks(self) -> Iterator[tuple[int, Ids]]:
+        """Yield the place of the first token of each chunk, and its tokens."""
+        for start, stop in pairwise([*self._bounds, len(self.tokens)]):
+            yield start, self.tokens.read(start, stop)
+
+    def lacks_spaces(self) -> bool:
+        """Whether the text seems to be one of Chinese, Japanese, Thai and the like that was not split into words.
+
+        Words of these scripts have some two to five letters on average.
+        """
+        beginning = self.tokens.read(0, LOOKED_AT)
+        ids = beginning[beginning >= len(MARKS)]
+        text = b"".join(map(self.words.__getitem__, ids.tolist())).decode("utf-8", "replace")
+        return len(text) > LONG_WORD * len(ids) and 2 * len(UNSPACED.findall(text)) > len(text)
 
 
-def lacks_spaces(corpus: Corpus) -> bool:
-    """Whether a text seems to be one of Chinese, Japanese, Thai and the like that was not split into words.
+def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False, sizes: Sizes | None = None) -> Corpus:
+    """Make a corpus of texts, as lmplz does.
 
-    Words of these scripts have some two to five letters on average.
+    With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
+    whatever the ``blocks`` of lines raise.
     """
-    beginning = corpus.tokens[:LOOKED_AT]
-    ids = beginning[beginning >= len(MARKS)]
-    text = b"".join(map(corpus.words.__getitem__, ids.tolist())).decode("utf-8", "replace")
-    return len(text) > LONG_WORD * len(ids) and 2 * len(UNSPACED.findall(text)) > len(text)
+    numbering, corpus = new_numbering(), Corpus([], sizes)
+    for path, line, block in blocks:
+        corpus.name = corpus.name or path
+        if corpus.not_utf8 is None:
+            try:
+                block.decode()
+            except UnicodeDecodeError as error:
+                corpus.not_utf8 = path, line + block.count(b"\n", 0, error.start)
+        ids, lengths = numbering.number_lines(block)
+        marks = ids < len(MARKS)
+        if marks.any():
+            if not skip_symbols:
+                numbered = enumerate(map(split_as_lmplz, lines_of(block)), line)
+                place, words, mark = next((n, ws, one) for n, ws in numbered for one in MARKS if one in ws)
+                text, name = b" ".join(words).decode(errors="replace"), mark.decode()
+                hint = (
+                    f"{name} is a mark that models add themselves; "
+                    "take it out, or read it as white space (--skip-symbols)"
+                )
+                raise MalformedLineError(
+                    path=path, line=place, column=f" {text} ".index(f" {name} ") + 1,
+                    reason=f"{name} in the text", token=name, hint=hint, text=text,
+                )  # fmt: skip
+            of_line = np.repeat(np.arange(len(lengths)), lengths)
+            lengths = lengths - np.bincount(of_line[marks], minlength=len(lengths))
+            ids = ids[~marks]
+        corpus.add(with_marks(ids, lengths))
+    corpus.words = numbering.words
+    return corpus
 
 
-class Numbering(dict[bytes, int]):
-    """Numbers words in order of appearance; ``alias`` is another name of the first word."""
+class Numbering:
+    """Numbers words in order of appearance, after the marks; ``alias`` is another name of <unk>."""
 
-    def __init__(self, words: Iterable[bytes] = (), alias: bytes = b"") -> None:
-        super().__init__((word, number) for number, word in enumerate(words))
-        self._alias = {alias: next(iter(self))} if alias else {}
-
-    def __missing__(self, word: bytes) -> int:
-        number = self[word] = len(self)
-        return number
+    def __init__(self, alias: bytes = b"") -> None:
+        self._numbers = defaultdict(count(len(MARKS)).__next__, {mark: n for n, mark in enumerate(MARKS)})
+        self._alias = alias
+        if alias:
+            self._numbers[alias] = UNKNOWN
 
     @property
     def words(self) -> list[bytes]:
         """The words by number."""
-        return list(self)
+        return [word for word in self._numbers if word != self._alias]
 
     def number(self, words: Sequence[bytes], *, grow: bool = True) -> Ids:
         """Return the numbers of words; new words get the next one if the numbering may grow, and else -1."""
-        if self._alias:
-            words = [self._alias.get(word, word) for word in words]
-        if grow:
-            return np.fromiter(map(self.__getitem__, words), np.int32, len(words))
-        return np.fromiter(map(self.get, words, repeat(-1)), np.int32, len(words))
+        numbers = map(self._numbers.__getitem__, words) if grow else map(self._numbers.get, words, repeat(-1))
+        return np.fromiter(numbers, np.int32, len(words))
 
     def number_lines(self, block: bytes) -> tuple[Ids, Longs]:
         """Return the numbers of all words in a block of lines, and how many each line has; split as lmplz does."""
-        sentences = sentences_of(block, split_as_lmplz)
-        return self.number([*chain.from_iterable(sentences)]), _lengths(sentences)
-
-    def arpa_rows(self, block: bytes, order: int, *, grow: bool) -> tuple[Ids, Doubles, Doubles] | None:
-        """Read rows of an ARPA file if that can be done fast: the numbers of all words, log10s, back-offs."""
-        del block, order, grow
-        return None
+        sentences = [*map(split_as_lmplz, lines_of(block))]
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        return self.number([*chain.from_iterable(sentences)]), lengths
 
 
 class NativeNumbering:
     """Numbers words in C++; see :class:`Numbering`."""
 
-    def __init__(self, words: Iterable[bytes] = (), alias: bytes = b"") -> None:
-        self._table = _native.word_table(b"".join(word + b"\n" for word in words), alias)
+    def __init__(self, alias: bytes = b"") -> None:
+        self._table = _native.word_table(b"".join(word + b"\n" for word in MARKS), alias)
 
     @property
     def words(self) -> list[bytes]:
@@ -261,6 +296,7 @@ class NativeNumbering:
         return np.frombuffer(ids, np.int32), np.frombuffer(lengths, np.int64)
 
     def arpa_rows(self, block: bytes, order: int, *, grow: bool) -> tuple[Ids, Doubles, Doubles] | None:
+        """Return the numbers of all words in rows of an ARPA file, log10s and back-offs; None for a malformed row."""
         rows = _native.read_arpa_rows(self._table, block, order, grow)
         if rows is None:
             return None
@@ -270,76 +306,12 @@ class NativeNumbering:
 
 def new_numbering(alias: bytes = b"") -> Numbering | NativeNumbering:
     """Return a numbering of words that begins with the marks."""
-    return (NativeNumbering if choose_backend() == "native" else Numbering)(MARKS, alias)
+    return (NativeNumbering if choose_backend() == "native" else Numbering)(alias)
 
 
-def sentences_of(block: bytes, split: Callable[[bytes], Sentence]) -> list[Sentence]:
-    """Split a block into the words of its lines."""
-    return list(map(split, block[:-1].split(b"\n")))
-
-
-def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False) -> Corpus:
-    """Make a corpus of texts, as lmplz does; see :class:`CorpusParts`."""
-    parts = CorpusParts(blocks, skip_symbols=skip_symbols)
-    return parts.corpus(np.concatenate([*parts]))
-
-
-class CorpusParts:
-    """Reads texts in parts, each the tokens of some sentences; then :meth:`corpus` is known.
-
-    With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
-    whatever the ``blocks`` of lines raise.
-    """
-
-    def __init__(self, blocks: Iterable[TextBlock], *, skip_symbols: bool = False) -> None:
-        self._blocks, self._skip_symbols = blocks, skip_symbols
-        self._numbering = new_numbering()
-        self._name: str | None = None
-        self._not_utf8: tuple[str, int] | None = None
-
-    def __iter__(self) -> Iterator[Ids]:
-        for path, line, block in self._blocks:
-            self._name = path if self._name is None else self._name
-            if self._not_utf8 is None:
-                try:
-                    block.decode()
-                except UnicodeDecodeError as error:
-                    self._not_utf8 = path, line + block.count(b"\n", 0, error.start)
-            ids, lengths = self._numbering.number_lines(block)
-            marks = ids < len(MARKS)
-            if marks.any():
-                if not self._skip_symbols:
-                    numbered = enumerate(sentences_of(block, split_as_lmplz), line)
-                    place, words, mark = next((n, ws, one) for n, ws in numbered for one in MARKS if one in ws)
-                    text, name = b" ".join(words).decode(errors="replace"), mark.decode()
-                    hint = (
-                        f"{name} is a mark that models add themselves; "
-                        "take it out, or read it as white space (--skip-symbols)"
-                    )
-                    raise MalformedLineError(
-                        path=path, line=place, column=f" {text} ".index(f" {name} ") + 1,
-                        reason=f"{name} in the text", token=name, hint=hint, text=text,
-                    )  # fmt: skip
-                of_line = np.repeat(np.arange(len(lengths)), lengths)
-                lengths = lengths - np.bincount(of_line[marks], minlength=len(lengths))
-                ids = ids[~marks]
-            yield with_marks(ids, lengths)
-
-    def corpus(self, tokens: Ids) -> Corpus:
-        """Return the corpus of all parts, or of the first ones."""
-        return Corpus(
-            words=self._numbering.words,
-            tokens=tokens,
-            depths=depths_of(tokens),
-            name=self._name or "",
-            not_utf8=self._not_utf8,
-        )
-
-
-def read_words(path: str) -> list[bytes]:
-    """Read a vocabulary: words, if any, with white space between them."""
-    blocks = (sentences_of(block, split_as_lmplz) for _, _, block in text_blocks(path))
-    return [word for sentences in blocks for sentence in sentences for word in sentence]
+def lines_of(block: bytes) -> list[bytes]:
+    """Split a block of whole lines."""
+    return block[:-1].split(b"\n")
 
 
 def with_marks(ids: Ids, lengths: Longs) -> Ids:
@@ -351,23 +323,6 @@ def with_marks(ids: Ids, lengths: Longs) -> Ids:
     of_words[starts] = of_words[ends] = False
     tokens[starts], tokens[ends], tokens[of_words] = START, END, ids
     return tokens
-
-
-def depths_of(tokens: Ids) -> Ids:
-    """Return the distance of each token from the <s> of its sentence."""
-    starts = np.flatnonzero(tokens == START)
-    lengths = np.diff(np.append(starts, len(tokens)))
-    return (np.arange(len(tokens)) - np.repeat(starts, lengths)).astype(np.int32)
-
-
-def places(lengths: Longs) -> Ids:
-    """Count the tokens of each sentence from 0."""
-    ends = np.cumsum(lengths)
-    return (np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)).astype(np.int32)
-
-
-def _lengths(sentences: Sequence[Sentence]) -> Longs:
-    return np.fromiter(map(len, sentences), np.int64, len(sentences))
 
 
 def sorted_with_ranks(values: Ids) -> tuple[Longs, Ids]:

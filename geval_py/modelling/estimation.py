@@ -21,14 +21,14 @@ all but the vocabulary is read in blocks of a limited size:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.backoff import ArpaRows, BackoffModel, Ngrams, key_of
-from geval_py.modelling.columns import DEFAULT_MEMORY, Array, NumberColumn, Sizes
+from geval_py.modelling.columns import Array, NumberColumn, Sizes
 from geval_py.modelling.corpus import (
     MARKS,
     START,
@@ -38,7 +38,6 @@ from geval_py.modelling.corpus import (
     Flags,
     Ids,
     Longs,
-    depths_of,
     sorted_with_ranks,
 )
 from geval_py.tables.table import Column, Table
@@ -107,24 +106,18 @@ class Discounts:
     fell_back: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
     """The n-grams of one order: context and suffix (rows of the order below), last word, number of occurrences.
 
-    ``from_start`` marks those that begin with <s>. ``last`` is the row of the last n-gram in suffix order; None if it
-    begins with <s>, and for the highest order. An estimated model also has probabilities, log10 of the back-offs, and
-    which n-grams are ``kept``.
+    ``from_start`` marks those that begin with <s>. An estimated model also has probabilities, log10 of the back-offs,
+    and which n-grams are ``kept``. Rows are sorted by context and last word, hence by their words from first to last.
     """
 
-    contexts: NumberColumn
-    words: NumberColumn
-    suffixes: NumberColumn
-    counts: NumberColumn
-    from_start: NumberColumn
-    probabilities: NumberColumn
-    log_backoffs: NumberColumn
-    kept: NumberColumn
-    last: int | None = None
+    def __init__(self, sizes: Sizes) -> None:
+        self.contexts, self.words, self.suffixes = (sizes.column(np.int32) for _ in range(3))
+        self.from_start, self.kept = (sizes.column(np.bool_) for _ in range(2))
+        self.probabilities, self.log_backoffs = (sizes.column(np.float64) for _ in range(2))
+        self.counts = sizes.column(np.int64)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -192,36 +185,10 @@ def training_table(estimated: Estimated) -> Table:
     return Table(columns, rows)
 
 
-class StoredTokens:
-    """The tokens of a text in chunks of whole sentences; ``beginning`` are the first ones."""
-
-    def __init__(self, parts: Iterable[Ids], sizes: Sizes | None = None) -> None:
-        self.sizes = sizes or Sizes.of_memory(DEFAULT_MEMORY)
-        self.column = self.sizes.column(np.int32)
-        self.bounds = [0]
-        self.beginning: Ids = np.zeros(0, np.int32)
-        for part in parts:
-            if not len(self.column):
-                self.beginning = part
-            elif len(self.column) + len(part) - self.bounds[-1] > self.sizes.tokens:
-                self.bounds.append(len(self.column))
-            self.column.append(part)
-        self.bounds.append(len(self.column))
-
-    def __iter__(self) -> Iterator[tuple[int, Ids]]:
-        """Yield the chunks with the place of their first token."""
-        for start, stop in zip(self.bounds, self.bounds[1:], strict=False):
-            yield start, self.column.read(start, stop)
-
-
-def estimate(corpus: Corpus, how: Estimation, tokens: StoredTokens | None = None) -> Estimated:
-    """Estimate a Kneser-Ney model; ``tokens`` are those of the text where the corpus has only the first ones.
-
-    Raises ModelError if the text allows no discounts.
-    """
-    tokens = tokens or StoredTokens([corpus.tokens])
-    sizes, words = tokens.sizes, corpus.words
-    levels = count_levels(tokens, len(words), how.order)
+def estimate(corpus: Corpus, how: Estimation) -> Estimated:
+    """Estimate a Kneser-Ney model; raises ModelError if the text allows no discounts."""
+    sizes, words = corpus.sizes, corpus.words
+    levels = count_levels(corpus, how.order)
     in_vocabulary = np.ones(len(words), np.bool_)
     if how.vocabulary is not None:
         allowed = {*how.vocabulary, *MARKS}
@@ -241,9 +208,17 @@ def estimate(corpus: Corpus, how: Estimation, tokens: StoredTokens | None = None
             known.append(flags)
             level.kept.append(flags & (counts > how.threshold(length)))
     discounts = []
+    last: int | None = None  # the row of the last n-gram in suffix order, which compares last words first
     for length, level in enumerate(levels, 1):
         adjusted = level.counts if length == len(levels) else _adjusted_counts(level, levels[length], sizes)
-        discounts.append(_find_discounts(level, adjusted, length, how, corpus.name, sizes))
+        number = np.zeros(6, np.int64)  # of n-grams with each adjusted count up to 4, and with more
+        for block in adjusted.blocks(sizes.rows):
+            number += np.bincount(np.minimum(block, 5), minlength=6)
+        last = len(words) - 1 if length == 1 else _last_in_suffix_order(level, last, sizes)
+        if last is not None and not how.exact_discounts:  # lmplz's bug
+            for column, change in ((adjusted, -1), (level.counts, 1)):
+                number[min(int(column.read(last, last + 1)[0]), 5)] += change
+        discounts.append(_find_discounts(number[:5].tolist(), length, how, corpus.name))
         _weigh(levels[:length], adjusted, discounts[-1], how, sizes)
     return Estimated(
         words=words,
@@ -269,29 +244,29 @@ def _adjusted_counts(level: Level, above: Level, sizes: Sizes) -> NumberColumn:
     return adjusted
 
 
-def _find_discounts(
-    level: Level, adjusted: NumberColumn, length: int, how: Estimation, path: str, sizes: Sizes
-) -> Discounts:
-    """Compute the discounts of one order; raises ModelError if there are none, and no fall-back.
+def _last_in_suffix_order(level: Level, suffix: int | None, sizes: Sizes) -> int | None:
+    """Return the last row with a suffix, whose first word is the greatest; None if that is <s>, or without a row."""
+    row = None
+    for start in range(0, len(level), sizes.rows):
+        rows = np.flatnonzero(level.suffixes.read(start, start + sizes.rows) == suffix)
+        row = start + int(rows[-1]) if len(rows) else row
+    return None if row is None or level.from_start.read(row, row + 1)[0] else row
 
-    Numbers have single precision as in lmplz, which decides whether a D of 0 is in range.
+
+def _find_discounts(number: Sequence[int], length: int, how: Estimation, path: str) -> Discounts:
+    """Compute the discounts of one order from the ``number`` of n-grams with each adjusted count from 0 to 4.
+
+    Numbers have single precision as in lmplz, which decides whether a D of 0 is in range. Raises ModelError if there
+    are no discounts, and no fall-back.
     """
-    counts = np.zeros(5, np.int64)  # of n-grams with each adjusted count up to 4
-    for block in adjusted.blocks(sizes.rows):
-        counts += np.bincount(np.minimum(block, 5), minlength=6)[:5]
-    if level.last is not None and not how.exact_discounts:  # lmplz's bug
-        for column, change in ((adjusted, -1), (level.counts, 1)):
-            count = int(column.read(level.last, level.last + 1)[0])
-            if count < len(counts):
-                counts[count] += change
-    missing = next((j for j in (1, 2, 3) if counts[j] == 0), None)
+    missing = next((j for j in (1, 2, 3) if number[j] == 0), None)
     if missing is not None:
         fault = f"no {length}-gram has the adjusted count {missing}"
     else:
         single = np.float32
-        y = single(int(counts[1]) / (int(counts[1]) + 2.0 * int(counts[2])))
+        y = single(number[1] / (number[1] + 2.0 * number[2]))
         one, two, three = (
-            float(single(j) - single(j + 1) * y * single(counts[j + 1]) / single(counts[j])) for j in (1, 2, 3)
+            float(single(j) - single(j + 1) * y * single(number[j + 1]) / single(number[j])) for j in (1, 2, 3)
         )
         amounts = (one, two, three)
         wrong = next((j for j, amount in enumerate(amounts, 1) if not 0 <= amount <= j), None)
@@ -369,9 +344,9 @@ def _log10(values: Doubles) -> Doubles:
 
 def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
     """Make a model of plain counts, one of :data:`KINDS`."""
-    levels = count_levels(StoredTokens([corpus.tokens]), len(corpus.words), order)
+    levels = count_levels(corpus, order)
     size, ngrams = len(corpus.words) - 1, []
-    totals: Longs = np.array([corpus.length + corpus.sentences])
+    totals: Longs = np.array([levels[0].counts.read().sum()])
     for length, level in enumerate(levels, 1):
         contexts, counts, from_start = level.contexts.read(), level.counts.read(), level.from_start.read()
         behind = np.zeros(len(level), np.int64)  # how often something follows
@@ -397,18 +372,16 @@ def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
 # Counting n-grams
 
 
-def count_levels(stored: StoredTokens, words: int, order: int) -> list[Level]:
+def count_levels(corpus: Corpus, order: int) -> list[Level]:
     """Count the n-grams of orders 1 to ``order``; of order 1 all words are rows, <unk> and <s> with count 0."""
-    sizes = stored.sizes
+    sizes, words = corpus.sizes, len(corpus.words)
     counts, by_word = np.zeros(words, np.int64), sizes.column(np.int32)
-    last = _LastNgram(words - 1)
-    for start, tokens in stored:
+    for _, tokens in corpus.chunks():
         counts += np.bincount(tokens, minlength=words)
         by_word.append(sorted_with_ranks(tokens)[0])
-        last.look(start, tokens, tokens)
     counts[START] = 0
     ids, nothing = np.arange(words, dtype=np.int32), np.zeros(words, np.int32)
-    level = _new_level(sizes, None if order == 1 else last.next_row())
+    level = Level(sizes)
     for column, values in (
         (level.contexts, nothing),
         (level.words, ids),
@@ -417,24 +390,15 @@ def count_levels(stored: StoredTokens, words: int, order: int) -> list[Level]:
         (level.from_start, ids == START),
     ):
         column.append(values)
-    levels, rows = [level], stored.column
+    levels, rows = [level], corpus.tokens
     for length in range(2, order + 1):
-        level, rows = _count_longer(stored, rows, by_word, length)
-        for start, tokens in stored:
-            last.look(start, tokens, rows.read(start, start + len(tokens)))
-        levels.append(replace(level, last=None if length == order else last.next_row()))
+        level, rows = _count_longer(corpus, rows, by_word, length)
+        levels.append(level)
     return levels
 
 
-def _new_level(sizes: Sizes, last: int | None = None) -> Level:
-    ids = {name: sizes.column(np.int32) for name in ("contexts", "words", "suffixes")}
-    flags = {name: sizes.column(np.bool_) for name in ("from_start", "kept")}
-    numbers = {name: sizes.column(np.float64) for name in ("probabilities", "log_backoffs")}
-    return Level(**ids, **flags, **numbers, counts=sizes.column(np.int64), last=last)
-
-
 def _count_longer(
-    stored: StoredTokens, rows: NumberColumn, by_word: NumberColumn, length: int
+    corpus: Corpus, rows: NumberColumn, by_word: NumberColumn, length: int
 ) -> tuple[Level, NumberColumn]:
     """Count the n-grams of a length; return them, and the row of the n-gram that ends at each token.
 
@@ -442,11 +406,12 @@ def _count_longer(
     Sorting these by context and by rank in that order, packed into one int64, sorts by context and by word:
     ``np.sort`` of int64 takes a tenth of the time of ``np.argsort``.
     """
-    sizes = stored.sizes
+    sizes = corpus.sizes
     runs = [sizes.column(kind) for kind in (np.int64, np.int32, np.int64, np.bool_)]
     bounds, own_rows = [0], sizes.column(np.int32)
-    for start, tokens in stored:
-        below, depths = rows.read(start, start + len(tokens)), depths_of(tokens)
+    for start, tokens in corpus.chunks():
+        below, starts = rows.read(start, start + len(tokens)), np.flatnonzero(tokens == START)
+        depths = np.arange(len(tokens)) - np.repeat(starts, np.diff(np.append(starts, len(tokens))))
         places = by_word.read(start, start + len(tokens))
         places = places[depths[places] >= length - 1]
         ranks, contexts = sorted_with_ranks(below[places - 1])
@@ -467,7 +432,7 @@ def _count_longer(
         bounds.append(len(runs[0]))
     level, merged = _merge(runs, bounds, sizes)
     of_tokens = sizes.column(np.int32)
-    for (start, tokens), first, stop in zip(stored, bounds, bounds[1:], strict=False):
+    for (start, tokens), first, stop in zip(corpus.chunks(), bounds, bounds[1:], strict=False):
         of_run = np.append(merged.read(first, stop), np.int32(0))  # the last one for -1: no n-gram ends there
         of_tokens.append(of_run[own_rows.read(start, start + len(tokens))])
     return level, of_tokens
@@ -475,7 +440,7 @@ def _count_longer(
 
 def _merge(runs: Sequence[NumberColumn], bounds: Sequence[int], sizes: Sizes) -> tuple[Level, NumberColumn]:
     """Merge sorted runs, which follow each other; return the n-grams, and the row of each row of a run."""
-    level, merged = _new_level(sizes), sizes.column(np.int32)
+    level, merged = Level(sizes), sizes.column(np.int32)
     starts, stops = list(bounds[:-1]), bounds[1:]
     share = max(1, sizes.rows // max(1, len(starts)))
     while any(start < stop for start, stop in zip(starts, stops, strict=True)):
@@ -513,35 +478,3 @@ def _is_new(keys: Array) -> Flags:
     new = np.ones(len(keys), np.bool_)
     new[1:] = keys[1:] != keys[:-1]
     return new
-
-
-class _LastNgram:
-    """The last n-gram of each order in suffix order, which compares last words first.
-
-    Of order 1 it is the word with the greatest id; of each next order the n-gram that ends so and has the greatest
-    first word, until one begins with <s>. All chunks of tokens are looked at with the rows of an order; then
-    :meth:`next_row` returns the row of its last n-gram.
-    """
-
-    def __init__(self, word: int) -> None:
-        self._first = word  # the n-gram's first word; START if there is none
-        self._length = 0
-        self._places: Longs = np.zeros(0, np.int64)  # where the n-gram ends
-        self._seen: list[tuple[Longs, Ids, Ids]] = []
-
-    def look(self, start: int, tokens: Ids, rows: Ids) -> None:
-        """Look for the n-gram in a chunk."""
-        if self._length == 0:
-            places = np.flatnonzero(tokens == self._first)
-        else:
-            places = self._places[(self._places >= start) & (self._places < start + len(tokens))] - start
-        self._seen.append((places + start, tokens[places - self._length], rows[places]))
-
-    def next_row(self) -> int | None:
-        """Return the row of the order's last n-gram, and turn to the next order; None if it begins with <s>."""
-        places, words, rows = (np.concatenate(parts) for parts in zip(*self._seen, strict=True))
-        self._seen = []
-        self._length += 1
-        first = words.max() if len(words) else START
-        self._places = places[words == first] if first != START else places[:0]
-        return int(rows[words == first][0]) if len(self._places) else None

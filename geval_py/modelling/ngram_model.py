@@ -313,7 +313,7 @@ class NgramModel:
     @cached_property
     def _words(self) -> tuple[backoff.Texts, list[corpus.Ids]]:
         """The words of all models, the marks first, and where each model's words stand among them."""
-        numbering = corpus.Numbering(corpus.MARKS)
+        numbering = corpus.Numbering()
         places = [numbering.number(part.words) for part in self.parts]
         return backoff.texts_of(numbering.words), places
 

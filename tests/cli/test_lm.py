@@ -98,7 +98,7 @@ def test_the_options_of_lmplz(geval):
 
 
 def test_a_vocabulary_and_marks_in_the_text(geval, folder):
-    (folder / "words").write_text("a b\n")
+    (folder / "words").write_text("a\n\tb\r\n")
     (folder / "text.txt").write_text("a <s> b c\n")
     words = ("lm", "train", "text.txt", "-o", "2", "--discount-fallback", "--vocabulary", "words", "--arpa", "m.arpa")
     status, _, err = geval(*words)

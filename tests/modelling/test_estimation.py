@@ -12,8 +12,8 @@ from kenlm_golden import RUNS, estimation_of
 from geval_py.errors import ModelError
 from geval_py.modelling.arpa import write_arpa
 from geval_py.modelling.columns import NumberColumn, Sizes
-from geval_py.modelling.corpus import CorpusParts, corpus_of
-from geval_py.modelling.estimation import Estimation, StoredTokens, estimate
+from geval_py.modelling.corpus import Corpus, corpus_of
+from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.texts import blocks_of_files
 
 SMALL = Sizes(tokens=2000, rows=1500, picked=700)
@@ -21,24 +21,22 @@ SMALL = Sizes(tokens=2000, rows=1500, picked=700)
 
 def in_one_chunk(path, how):
     estimated = estimate(corpus_of(blocks_of_files([path])), how)
-    file = io.BytesIO()
-    write_arpa(estimated.model(), file)
-    return file.getvalue(), estimated.counts, estimated.kept, estimated.discounts
+    return written(estimated.model()), estimated.counts, estimated.kept, estimated.discounts
 
 
 def in_chunks(path, how, sizes=SMALL):
-    parts = CorpusParts(blocks_of_files([path]))
-    tokens = StoredTokens(some_sentences(parts), sizes)
-    estimated = estimate(parts.corpus(tokens.beginning), how, tokens)
+    whole = corpus_of(blocks_of_files([path]))
+    corpus, tokens = Corpus(whole.words, sizes, path), whole.tokens.read()
+    for sentence in np.split(tokens, np.flatnonzero(tokens == 1)[1:]):
+        corpus.add(sentence)
+    estimated = estimate(corpus, how)
+    return written(estimated), estimated.counts, estimated.kept, estimated.discounts
+
+
+def written(model):
     file = io.BytesIO()
-    write_arpa(estimated, file)
-    return file.getvalue(), estimated.counts, estimated.kept, estimated.discounts
-
-
-def some_sentences(parts):
-    """Split the parts, which are a megabyte long, into sentences."""
-    for part in parts:
-        yield from np.split(part, np.flatnonzero(part == 1)[1:])
+    write_arpa(model, file)
+    return file.getvalue()
 
 
 def answer(function, *arguments):

@@ -9,7 +9,7 @@ from kenlm_golden import ERRORS, MODELS, TEXTS, estimation_of
 
 from geval_py.errors import ModelError
 from geval_py.modelling.arpa import read_arpa, write_arpa
-from geval_py.modelling.corpus import Corpus, depths_of, sentences_of, split_as_lmplz, with_marks
+from geval_py.modelling.corpus import Corpus, lines_of, split_as_lmplz, with_marks
 from geval_py.modelling.estimation import estimate
 from geval_py.modelling.ngram_model import NgramModel
 
@@ -17,7 +17,7 @@ CLOSE = {"abs": 1e-6, "rel": 0}
 
 
 def corpus_of(text):
-    return Corpus.of(sentences_of(text["train"].encode(), split_as_lmplz), "train.txt")
+    return Corpus.of([*map(split_as_lmplz, lines_of(text["train"].encode()))], "train.txt")
 
 
 MADE = {}
@@ -42,8 +42,8 @@ def rows_of(model):
 @pytest.mark.parametrize(("text", "run"), MODELS)
 def test_lmplz_counts_and_discounts(text, run):
     found = estimated(text, run)
-    corpus = corpus_of(text)
-    assert (corpus.length, len(corpus.words)) == (run["tokens"], run["types"])
+    words = [word for line in lines_of(text["train"].encode()) for word in split_as_lmplz(line)]
+    assert (len(words), len(found.words)) == (run["tokens"], run["types"])
     assert list(found.counts) == run["ngrams"]
     assert [len(level) for level in found.model().levels] == run["ngrams_kept"]
     assert [order for order, of in enumerate(found.discounts, 1) if of.fell_back] == run["fallback_orders"]
@@ -86,10 +86,10 @@ def test_query_of_a_text(text, run, marks):
 @pytest.mark.parametrize(("text", "run"), [param for param in MODELS if "words" in param.values[1]])
 def test_query_of_each_word(text, run):
     model = estimated(text, run).model()
-    sentences = sentences_of(text["test"].encode(), bytes.split)
+    sentences = [*map(bytes.split, lines_of(text["test"].encode()))]
     ids = np.array([model.ids.get(word, 0) for sentence in sentences for word in sentence], np.int32)
     lengths = np.array(list(map(len, sentences)))
-    depths = depths_of(with_marks(np.full(len(ids), 3, np.int32), lengths))  # <s> in the text begins no sentence
+    depths = np.concatenate([np.arange(length + 2) for length in lengths])
     logs, used = model.token_scores(with_marks(ids, lengths), depths)
     wanted = [word for sentence in run["words"] for word in sentence]
     assert used[depths > 0].tolist() == [length for length, _ in wanted]

@@ -28,7 +28,7 @@ LOG = (
 
 @given(st.lists(TEXT, max_size=4), st.lists(BYTES.filter(bytes.strip), max_size=5))
 def test_numbers_of_words(blocks, words):
-    twins = Numbering(MARKS, b"<UNK>"), NativeNumbering(MARKS, b"<UNK>")
+    twins = Numbering(b"<UNK>"), NativeNumbering(b"<UNK>")
     for block in blocks:
         (ids, lengths), (other_ids, other_lengths) = (numbering.number_lines(block) for numbering in twins)
         assert (ids.tolist(), lengths.tolist()) == (other_ids.tolist(), other_lengths.tolist())
@@ -39,7 +39,7 @@ def test_numbers_of_words(blocks, words):
 
 def test_many_words():
     words = [b"%d" % number for number in range(50_000)]
-    numbering = NativeNumbering(MARKS, b"<UNK>")
+    numbering = NativeNumbering(b"<UNK>")
     assert numbering.number(words).tolist() == [*range(3, 50_003)]
     assert numbering.number([*words[::-1], b"<UNK>", b"x"], grow=False).tolist() == [*range(50_002, 2, -1), 0, -1]
     assert numbering.words == [*MARKS, *words]
@@ -78,7 +78,7 @@ def test_rows_that_are_read(path, rows):
     answers = []
     for kind in (Numbering, NativeNumbering):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(arpa, "new_numbering", lambda alias, kind=kind: kind(MARKS, alias))
+            patch.setattr(arpa, "new_numbering", lambda alias, kind=kind: kind(alias))
             answers.append(model_of(path))
     assert answers[0] == answers[1]
 
