@@ -10,8 +10,8 @@ from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import AFTER
 from geval_py.board.submission import FAILED
-from geval_py.cli import commands, terminal
-from geval_py.cli.board import board_parser, now
+from geval_py.cli import terminal
+from geval_py.cli.board import BOARD, now, option, parser_maker
 from geval_py.tables.formats import Shown
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
@@ -23,35 +23,21 @@ if TYPE_CHECKING:
     from geval_py.board.operations.status import Status
 
 MAX_CODES = 5  # that are listed; the JSON document has all
-SHOW_EXAMPLES = """\
+
+make_show_parser = parser_maker(
+    "show",
+    "Show a leaderboard: places, scores with their intervals, and which places cannot be told apart.",
+    """\
   geval board show gazette-board
   geval board show gazette-board --by submission --test dev-0
   geval board show gazette-board --phase main --format csv >main.csv
-"""
-STATUS_EXAMPLES = """\
-  geval board status gazette-board
-  geval board status gazette-board --format json
-  geval board status gazette-board --copies
-"""
-SITE_EXAMPLES = """\
-  geval board site gazette-board -o public
-  geval board site gazette-board -o private --organiser
-
-The folder is whole in itself: any web server can show it, and a browser that opens index.html. An earlier site in
-it stands until the new one is whole.
-"""
-
-
-def make_show_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board show``."""
-    what = "Show a leaderboard: places, scores with their intervals, and which places cannot be told apart."
-    parser = board_parser("show", what, SHOW_EXAMPLES)
-    add = parser.add_argument
-    add("--test", metavar="NAME", help="the test set (default: the first of board.yaml)")
-    add("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)")
-    add("--by", choices=leaderboard.BY, help="of whom the best entry is shown (default: as board.yaml says)")
-    commands.add_format(parser)
-    return parser
+""",
+    BOARD,
+    option("--test", metavar="NAME", help="the test set (default: the first of board.yaml)"),
+    option("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)"),
+    option("--by", choices=leaderboard.BY, help="of whom the best entry is shown (default: as board.yaml says)"),
+    has_format=True,
+)
 
 
 def run_show(given: argparse.Namespace) -> int:
@@ -80,14 +66,22 @@ def run_show(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_status_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board status``."""
-    what = "Show what is stored, what is out of date, what was rejected or failed and why, and what was charged."
-    parser = board_parser("status", what, STATUS_EXAMPLES)
-    copies = "show the outputs of different submitters that are much alike instead"
-    parser.add_argument("--copies", action="store_true", help=copies)
-    commands.add_format(parser)
-    return parser
+make_status_parser = parser_maker(
+    "status",
+    "Show what is stored, what is out of date, what was rejected or failed and why, and what was charged.",
+    """\
+  geval board status gazette-board
+  geval board status gazette-board --format json
+  geval board status gazette-board --copies
+""",
+    BOARD,
+    option(
+        "--copies",
+        action="store_true",
+        help="show the outputs of different submitters that are much alike instead",
+    ),
+    has_format=True,
+)
 
 
 def run_status(given: argparse.Namespace) -> int:
@@ -146,15 +140,24 @@ def _some(codes: Sequence[str]) -> str:
     return ", ".join(codes[:MAX_CODES]) + more
 
 
-def make_site_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board site``."""
-    what = "Write a board as static pages: leaderboards, submissions, charts, data, a feed."
-    parser = board_parser("site", what, SITE_EXAMPLES)
-    add = parser.add_argument
-    add("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site")
-    organiser = "also show outputs that are much alike, which is not to be published"
-    add("--organiser", action="store_true", help=organiser)
-    return parser
+make_site_parser = parser_maker(
+    "site",
+    "Write a board as static pages: leaderboards, submissions, charts, data, a feed.",
+    """\
+  geval board site gazette-board -o public
+  geval board site gazette-board -o private --organiser
+
+The folder is whole in itself: any web server can show it, and a browser that opens index.html. An earlier site in
+it stands until the new one is whole.
+""",
+    BOARD,
+    option("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site"),
+    option(
+        "--organiser",
+        action="store_true",
+        help="also show outputs that are much alike, which is not to be published",
+    ),
+)
 
 
 def run_site(given: argparse.Namespace) -> int:

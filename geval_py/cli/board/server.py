@@ -14,8 +14,8 @@ from geval_py.board.database.schema import ROLES, SUBMITTER
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
 from geval_py.board.settings import read_text
-from geval_py.cli import commands, terminal
-from geval_py.cli.board import board_parser, now
+from geval_py.cli import terminal
+from geval_py.cli.board import BOARD, now, option, parser_maker
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -24,45 +24,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-SERVE_EXAMPLES = """\
-  geval board serve gazette-board
-  geval board serve gazette-board --port 8080 --url https://board.example.org
-  geval board serve gazette-board --workers 0     and elsewhere: geval board work gazette-board
-"""
-WORK_EXAMPLES = """\
-  geval board work gazette-board
-  geval board work gazette-board --workers 4
-"""
-INVITE_EXAMPLES = """\
-  geval board invite gazette-board anna --url https://board.example.org
-  geval board invite gazette-board "Bob Smith" --team "Team 7"
-  geval board invite gazette-board --list students.csv    with the columns name, email, team, role
-"""
-TOKEN_EXAMPLES = """\
-  geval board token gazette-board anna
-"""
-CLOSE_EXAMPLES = """\
-  geval board close gazette-board anna
-"""
-RECEIPT_EXAMPLES = """\
-  geval board verify-receipt receipt.json --key q83vEjRWeJ…
-"""
-RECEIPT_STATUS = "Exit status: 0 the receipt is valid, 1 it is not, 2 the command line is at fault."
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 RESTART_SECONDS = 1  # before a worker that died is followed by another
 CSV_COLUMNS = ("name", "email", "team", "role")
 
 
-def make_serve_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board serve``."""
-    what = "Serve a board: its pages, sign-in by invitation, uploads; and start a worker that scores them."
-    parser = board_parser("serve", what, SERVE_EXAMPLES)
-    add = parser.add_argument
-    add("--host", default="127.0.0.1", metavar="NAME", help="the address to listen at (default: 127.0.0.1)")
-    add("--port", type=int, default=8000, metavar="N", help="the port (default: 8000)")
-    add("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)")
-    add("--workers", type=int, metavar="N", help="jobs at once; 0 for no worker (default: the number of cores)")
-    return parser
+NAME = option("name", metavar="NAME", help="the name of the account")
+
+
+make_serve_parser = parser_maker(
+    "serve",
+    "Serve a board: its pages, sign-in by invitation, uploads; and start a worker that scores them.",
+    """\
+  geval board serve gazette-board
+  geval board serve gazette-board --port 8080 --url https://board.example.org
+  geval board serve gazette-board --workers 0     and elsewhere: geval board work gazette-board
+""",
+    BOARD,
+    option("--host", default="127.0.0.1", metavar="NAME", help="the address to listen at (default: 127.0.0.1)"),
+    option("--port", type=int, default=8000, metavar="N", help="the port (default: 8000)"),
+    option("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)"),
+    option("--workers", type=int, metavar="N", help="jobs at once; 0 for no worker (default: the number of cores)"),
+)
 
 
 def run_serve(given: argparse.Namespace) -> int:
@@ -131,13 +114,17 @@ def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
             keeper.join(0.2)
 
 
-def make_work_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board work``."""
-    what = "Check and score what was uploaded, until interrupted; several workers may run, also on other machines."
-    parser = board_parser("work", what, WORK_EXAMPLES)
-    parser.add_argument("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)")
-    parser.add_argument("--once", action="store_true", help="end when nothing waits any more")
-    return parser
+make_work_parser = parser_maker(
+    "work",
+    "Check and score what was uploaded, until interrupted; several workers may run, also on other machines.",
+    """\
+  geval board work gazette-board
+  geval board work gazette-board --workers 4
+""",
+    BOARD,
+    option("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)"),
+    option("--once", action="store_true", help="end when nothing waits any more"),
+)
 
 
 def run_work(given: argparse.Namespace) -> int:
@@ -162,18 +149,22 @@ def run_work(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_invite_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board invite``."""
-    what = "Print a link that makes an account, or signs in to one that exists; it works once, for two weeks."
-    parser = board_parser("invite", what, INVITE_EXAMPLES)
-    add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="the name of the account")
-    add("--list", metavar="FILE", help="invite all of a CSV, and print one with their links")
-    add("--email", default="", metavar="ADDRESS", help="their e-mail address, for you")
-    add("--role", choices=ROLES, default=SUBMITTER, help="what they may do (default: submitter)")
-    add("--team", metavar="NAME", help="the submitter they submit for (default: their name)")
-    add("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)")
-    return parser
+make_invite_parser = parser_maker(
+    "invite",
+    "Print a link that makes an account, or signs in to one that exists; it works once, for two weeks.",
+    """\
+  geval board invite gazette-board anna --url https://board.example.org
+  geval board invite gazette-board "Bob Smith" --team "Team 7"
+  geval board invite gazette-board --list students.csv    with the columns name, email, team, role
+""",
+    BOARD,
+    option("name", nargs="?", metavar="NAME", help="the name of the account"),
+    option("--list", metavar="FILE", help="invite all of a CSV, and print one with their links"),
+    option("--email", default="", metavar="ADDRESS", help="their e-mail address, for you"),
+    option("--role", choices=ROLES, default=SUBMITTER, help="what they may do (default: submitter)"),
+    option("--team", metavar="NAME", help="the submitter they submit for (default: their name)"),
+    option("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)"),
+)
 
 
 def run_invite(given: argparse.Namespace) -> int:
@@ -221,14 +212,17 @@ def _listed(path: str) -> Iterator[dict[str, str]]:
         yield {"email": "", "role": SUBMITTER, **values}
 
 
-def make_token_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board token``."""
-    what = "Print a new token of an account, for geval submit and other programs; it is not shown again."
-    parser = board_parser("token", what, TOKEN_EXAMPLES)
-    parser.add_argument("name", metavar="NAME", help="the name of the account")
-    parser.add_argument("--scope", choices=accounts.SCOPES, default=accounts.SUBMIT, help="what it may do")
-    parser.add_argument("--days", type=int, default=accounts.TOKEN_DAYS, metavar="N", help="how long it is valid")
-    return parser
+make_token_parser = parser_maker(
+    "token",
+    "Print a new token of an account, for geval submit and other programs; it is not shown again.",
+    """\
+  geval board token gazette-board anna
+""",
+    BOARD,
+    NAME,
+    option("--scope", choices=accounts.SCOPES, default=accounts.SUBMIT, help="what it may do"),
+    option("--days", type=int, default=accounts.TOKEN_DAYS, metavar="N", help="how long it is valid"),
+)
 
 
 def run_token(given: argparse.Namespace) -> int:
@@ -248,12 +242,15 @@ def run_token(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_close_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board close``."""
-    what = "Close an account: its sessions and tokens end at once; its uploads and submissions stay."
-    parser = board_parser("close", what, CLOSE_EXAMPLES)
-    parser.add_argument("name", metavar="NAME", help="the name of the account")
-    return parser
+make_close_parser = parser_maker(
+    "close",
+    "Close an account: its sessions and tokens end at once; its uploads and submissions stay.",
+    """\
+  geval board close gazette-board anna
+""",
+    BOARD,
+    NAME,
+)
 
 
 def run_close(given: argparse.Namespace) -> int:
@@ -265,13 +262,16 @@ def run_close(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_verify_receipt_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board verify-receipt``."""
-    what = "Verify the signature of a receipt, by the key that the server publishes as /receipt-key."
-    parser = commands.command_parser("board verify-receipt", what, RECEIPT_EXAMPLES, RECEIPT_STATUS)
-    parser.add_argument("file", metavar="FILE", help="the receipt, or the whole answer to an upload")
-    parser.add_argument("--key", required=True, metavar="KEY", help="the board's public key, in base 64")
-    return parser
+make_verify_receipt_parser = parser_maker(
+    "verify-receipt",
+    "Verify the signature of a receipt, by the key that the server publishes as /receipt-key.",
+    """\
+  geval board verify-receipt receipt.json --key q83vEjRWeJ…
+""",
+    option("file", metavar="FILE", help="the receipt, or the whole answer to an upload"),
+    option("--key", required=True, metavar="KEY", help="the board's public key, in base 64"),
+    status="Exit status: 0 the receipt is valid, 1 it is not, 2 the command line is at fault.",
+)
 
 
 def run_verify_receipt(given: argparse.Namespace) -> int:

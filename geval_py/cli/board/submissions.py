@@ -12,8 +12,8 @@ from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, scan, withdraw
 from geval_py.board.settings import moment_of
-from geval_py.cli import commands, terminal
-from geval_py.cli.board import board_parser, now
+from geval_py.cli import terminal
+from geval_py.cli.board import BOARD, CODE, now, option, parser_maker
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.formats import Shown
 from geval_py.text import visible
@@ -26,55 +26,30 @@ if TYPE_CHECKING:
     from geval_py.tables.layout import Cut
     from geval_py.tables.table import Table
 
-ADD_EXAMPLES = """\
+
+make_add_parser = parser_maker(
+    "add",
+    "Check and score submissions, each in a process of its own, store them, and print their receipts.",
+    """\
   geval board add gazette-board uploads/ann
   geval board add gazette-board bob.zip --submitter "Bob Smith" --at "2027-01-31 23:10 Europe/Warsaw"
   geval board add gazette-board git+https://example.org/team.git@main --submitter "Team 7"
   geval board add gazette-board unigram.tar.xz --baseline
-"""
-ADD_STATUS = """\
+""",
+    BOARD,
+    option("submissions", nargs="+", metavar="SUBMISSION", help="a folder, an archive, or git+URL@BRANCH"),
+    option(
+        "--submitter",
+        metavar="NAME",
+        help="who sent it (default: the submission's own name, for a branch its whole repository)",
+    ),
+    option("--at", metavar="TIME", help="when it arrived, with its zone (default: now)"),
+    option("--baseline", action="store_true", help="it stands in the table without a place"),
+    status="""\
 Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or refused by its quota, 2 the command
-line is at fault."""
-SCAN_EXAMPLES = """\
-  geval board scan gazette-board uploads
-  geval board scan gazette-board uploads --arrived mtime
-  geval board scan gazette-board uploads --at "2027-01-31 23:59 Europe/Warsaw"
-  geval board scan gazette-board uploads --again     those that failed too
-"""
-SCAN_STATUS = "Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault."
-WITHDRAW_EXAMPLES = """\
-  geval board withdraw gazette-board 3f2a90c1d7e4 --reason "trained on the test set"
-"""
-NOTE_EXAMPLES = """\
-  geval board note gazette-board 3f2a90c1d7e4 "uses data that others had not"
-  geval board note gazette-board 3f2a90c1d7e4 ""     takes the remark away
-"""
-ANNOUNCE_EXAMPLES = """\
-  geval board announce gazette-board "test-B opens on Monday; see [the rules](https://example.org/rules)"
-  geval board announce gazette-board --remove 3
-"""
-FINAL_EXAMPLES = """\
-  geval board final gazette-board 3f2a90c1d7e4 81ac55e0b2f9
-  geval board final gazette-board 3f2a90c1d7e4 --undo
-"""
-RESCORE_EXAMPLES = """\
-  geval board rescore gazette-board --dry-run    whose place would change
-  geval board rescore gazette-board
-"""
-
-
-def make_add_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board add``."""
-    what = "Check and score submissions, each in a process of its own, store them, and print their receipts."
-    parser = board_parser("add", what, ADD_EXAMPLES, ADD_STATUS)
-    source = "a folder, an archive, or git+URL@BRANCH"
-    parser.add_argument("submissions", nargs="+", metavar="SUBMISSION", help=source)
-    own_name = "the submission's own name, for a branch its whole repository"
-    parser.add_argument("--submitter", metavar="NAME", help=f"who sent it (default: {own_name})")
-    parser.add_argument("--at", metavar="TIME", help="when it arrived, with its zone (default: now)")
-    parser.add_argument("--baseline", action="store_true", help="it stands in the table without a place")
-    commands.add_format(parser)
-    return parser
+line is at fault.""",
+    has_format=True,
+)
 
 
 def run_add(given: argparse.Namespace) -> int:
@@ -90,18 +65,30 @@ def run_add(given: argparse.Namespace) -> int:
     return int(len(receipts) < len(given.submissions) or not all(receipt.is_fine for receipt in receipts))
 
 
-def make_scan_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board scan``."""
-    what = "Add each sub-folder and archive of a folder that is new, or changed; its name is its submitter's."
-    parser = board_parser("scan", what, SCAN_EXAMPLES, SCAN_STATUS)
-    parser.add_argument("folder", metavar="FOLDER", help="the folder with the submissions")
-    times = parser.add_mutually_exclusive_group()
-    times.add_argument("--at", metavar="TIME", help="when all of them arrived, with its zone")
-    by = "what says when those arrived that arrivals.csv does not name: the times of their files, git, or the clock"
-    times.add_argument("--arrived", choices=ARRIVED, default=NOW, help=f"{by} (default: now)")
-    parser.add_argument("--again", action="store_true", help="also try again those that failed")
-    commands.add_format(parser)
-    return parser
+make_scan_parser = parser_maker(
+    "scan",
+    "Add each sub-folder and archive of a folder that is new, or changed; its name is its submitter's.",
+    """\
+  geval board scan gazette-board uploads
+  geval board scan gazette-board uploads --arrived mtime
+  geval board scan gazette-board uploads --at "2027-01-31 23:59 Europe/Warsaw"
+  geval board scan gazette-board uploads --again     those that failed too
+""",
+    BOARD,
+    option("folder", metavar="FOLDER", help="the folder with the submissions"),
+    option("--at", metavar="TIME", help="when all of them arrived, with its zone"),
+    option(
+        "--arrived",
+        choices=ARRIVED,
+        default=NOW,
+        help="what says when those arrived that arrivals.csv does not name: the times of their files, git, or the "
+        "clock (default: now)",
+    ),
+    option("--again", action="store_true", help="also try again those that failed"),
+    status="Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault.",
+    exclusive=("--at", "--arrived"),
+    has_format=True,
+)
 
 
 def run_scan(given: argparse.Namespace) -> int:
@@ -127,14 +114,17 @@ def _moment(option: str, written: str | None) -> datetime | None:
         raise UsageError(message=f"argument {option}: {error}") from error
 
 
-def make_withdraw_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board withdraw``."""
-    what = "Hide a submission from rankings and pages, with a reason; it stays stored, and counts for the quota."
-    parser = board_parser("withdraw", what, WITHDRAW_EXAMPLES)
-    parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the organiser")
-    commands.add_format(parser)
-    return parser
+make_withdraw_parser = parser_maker(
+    "withdraw",
+    "Hide a submission from rankings and pages, with a reason; it stays stored, and counts for the quota.",
+    """\
+  geval board withdraw gazette-board 3f2a90c1d7e4 --reason "trained on the test set"
+""",
+    BOARD,
+    CODE,
+    option("--reason", required=True, metavar="TEXT", help="why, for the organiser"),
+    has_format=True,
+)
 
 
 def run_withdraw(given: argparse.Namespace) -> int:
@@ -143,13 +133,18 @@ def run_withdraw(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_note_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board note``."""
-    parser = board_parser("note", "Put a remark on a submission, which everyone sees beside it.", NOTE_EXAMPLES)
-    parser.add_argument("code", metavar="CODE", help="the submission's code, or the beginning of it")
-    parser.add_argument("remark", metavar="TEXT", help="the remark, in place of an earlier one")
-    commands.add_format(parser)
-    return parser
+make_note_parser = parser_maker(
+    "note",
+    "Put a remark on a submission, which everyone sees beside it.",
+    """\
+  geval board note gazette-board 3f2a90c1d7e4 "uses data that others had not"
+  geval board note gazette-board 3f2a90c1d7e4 ""     takes the remark away
+""",
+    BOARD,
+    CODE,
+    option("remark", metavar="TEXT", help="the remark, in place of an earlier one"),
+    has_format=True,
+)
 
 
 def run_note(given: argparse.Namespace) -> int:
@@ -158,13 +153,17 @@ def run_note(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_announce_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board announce``."""
-    what = "Put an announcement on the first page and into the feed; print its number."
-    parser = board_parser("announce", what, ANNOUNCE_EXAMPLES)
-    parser.add_argument("text", nargs="?", metavar="TEXT", help="the announcement, in Markdown")
-    parser.add_argument("--remove", type=int, metavar="N", help="take the announcement with this number away")
-    return parser
+make_announce_parser = parser_maker(
+    "announce",
+    "Put an announcement on the first page and into the feed; print its number.",
+    """\
+  geval board announce gazette-board "test-B opens on Monday; see [the rules](https://example.org/rules)"
+  geval board announce gazette-board --remove 3
+""",
+    BOARD,
+    option("text", nargs="?", metavar="TEXT", help="the announcement, in Markdown"),
+    option("--remove", type=int, metavar="N", help="take the announcement with this number away"),
+)
 
 
 def run_announce(given: argparse.Namespace) -> int:
@@ -179,14 +178,18 @@ def run_announce(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_final_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board final``."""
-    what = "Name final submissions: of a submitter who has named some, the private part of a test ranks these alone."
-    parser = board_parser("final", what, FINAL_EXAMPLES)
-    parser.add_argument("codes", nargs="+", metavar="CODE", help="a submission's code, or the beginning of it")
-    parser.add_argument("--undo", action="store_true", help="they are no longer final")
-    commands.add_format(parser)
-    return parser
+make_final_parser = parser_maker(
+    "final",
+    "Name final submissions: of a submitter who has named some, the private part of a test ranks these alone.",
+    """\
+  geval board final gazette-board 3f2a90c1d7e4 81ac55e0b2f9
+  geval board final gazette-board 3f2a90c1d7e4 --undo
+""",
+    BOARD,
+    option("codes", nargs="+", metavar="CODE", help="a submission's code, or the beginning of it"),
+    option("--undo", action="store_true", help="they are no longer final"),
+    has_format=True,
+)
 
 
 def run_final(given: argparse.Namespace) -> int:
@@ -213,16 +216,18 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     return Table(columns, rows, droppable=["state", "why", "submission"])
 
 
-def make_rescore_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board rescore``."""
-    what = (
-        "Score again what the challenge, its answers, the metrics or geval-py changed for; the old scores are kept."
-    )
-    parser = board_parser("rescore", what, RESCORE_EXAMPLES)
-    parser.add_argument("--dry-run", action="store_true", help="only show whose place would change")
-    parser.add_argument("--again", action="store_true", help="also try again those that failed")
-    commands.add_format(parser)
-    return parser
+make_rescore_parser = parser_maker(
+    "rescore",
+    "Score again what the challenge, its answers, the metrics or geval-py changed for; the old scores are kept.",
+    """\
+  geval board rescore gazette-board --dry-run    whose place would change
+  geval board rescore gazette-board
+""",
+    BOARD,
+    option("--dry-run", action="store_true", help="only show whose place would change"),
+    option("--again", action="store_true", help="also try again those that failed"),
+    has_format=True,
+)
 
 
 def run_rescore(given: argparse.Namespace) -> int:

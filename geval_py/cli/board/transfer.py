@@ -9,48 +9,33 @@ from typing import TYPE_CHECKING
 from geval_py.board.database.store import Board, settings_path
 from geval_py.board.exports import export, import_board
 from geval_py.board.operations.creation import create
-from geval_py.cli import commands, terminal
-from geval_py.cli.board import board_parser, now
+from geval_py.cli import terminal
+from geval_py.cli.board import BOARD, now, option, parser_maker
 from geval_py.errors import UsageError
 from geval_py.text import named
 
 if TYPE_CHECKING:
     import argparse
 
-INIT_EXAMPLES = """\
+
+make_init_parser = parser_maker(
+    "init",
+    "Make a board: board.yaml, in which every setting is explained, and a database for the submissions.",
+    """\
   geval board init gazette-board --challenge gazette --answers hidden
   geval board init gazette-board --challenge gazette --answers hidden \\
       --database postgresql://board@db.example.org/gazette
-"""
-EXPORT_EXAMPLES = """\
-  geval board export gazette-board gazette-board.tar.zst
-  geval board export gazette-board results.tar.zst --public
-"""
-IMPORT_EXAMPLES = """\
-  geval board import gazette-board gazette-board.tar.zst
-  geval board import gazette-board gazette-board.tar.zst --database postgresql://board@db.example.org/gazette
-"""
-VERIFY_EXAMPLES = """\
-  geval board export gazette-board gazette-board.tar.zst
-  geval board verify public gazette-board.tar.zst
-"""
-VERIFY_STATUS = """\
-Exit status: 0 the site is that of the board, 1 something differs or the data is at fault, 2 the command line is at
-fault."""
-
-
-def make_init_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board init``."""
-    what = "Make a board: board.yaml, in which every setting is explained, and a database for the submissions."
-    parser = board_parser("init", what, INIT_EXAMPLES)
-    add = parser.add_argument
-    add("--challenge", required=True, metavar="DIR", help="the challenge's folder")
-    answers = "the folder with test-A/expected.tsv (default: the challenge, if it is there)"
-    add("--answers", metavar="DIR", help=answers)
-    database = "of PostgreSQL, or a file beside board.yaml (default: board.sqlite)"
-    add("--database", metavar="URL", help=database)
-    add("--title", metavar="TEXT", help="the title of the pages (default: the challenge's title)")
-    return parser
+""",
+    BOARD,
+    option("--challenge", required=True, metavar="DIR", help="the challenge's folder"),
+    option(
+        "--answers",
+        metavar="DIR",
+        help="the folder with test-A/expected.tsv (default: the challenge, if it is there)",
+    ),
+    option("--database", metavar="URL", help="of PostgreSQL, or a file beside board.yaml (default: board.sqlite)"),
+    option("--title", metavar="TEXT", help="the title of the pages (default: the challenge's title)"),
+)
 
 
 def run_init(given: argparse.Namespace) -> int:
@@ -71,16 +56,22 @@ def run_init(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_export_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board export``."""
-    what = "Write a board as one tar archive: its database, its settings, the challenge and the answers."
-    parser = board_parser("export", what, EXPORT_EXAMPLES)
-    file = "the archive, packed as its ending says: .tar, .tar.zst, .tar.xz"
-    parser.add_argument("file", metavar="FILE", help=file)
-    public = "no answers, no files, and no more of scores than is disclosed"
-    parser.add_argument("--public", action="store_true", help=public)
-    parser.add_argument("--force", action="store_true", help="write over an archive of that name")
-    return parser
+make_export_parser = parser_maker(
+    "export",
+    "Write a board as one tar archive: its database, its settings, the challenge and the answers.",
+    """\
+  geval board export gazette-board gazette-board.tar.zst
+  geval board export gazette-board results.tar.zst --public
+""",
+    BOARD,
+    option("file", metavar="FILE", help="the archive, packed as its ending says: .tar, .tar.zst, .tar.xz"),
+    option(
+        "--public",
+        action="store_true",
+        help="no answers, no files, and no more of scores than is disclosed",
+    ),
+    option("--force", action="store_true", help="write over an archive of that name"),
+)
 
 
 def run_export(given: argparse.Namespace) -> int:
@@ -92,12 +83,17 @@ def run_export(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_import_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board import``."""
-    parser = board_parser("import", "Make a new board of what geval board export wrote.", IMPORT_EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="the archive")
-    parser.add_argument("--database", metavar="URL", help="an empty PostgreSQL database (default: a file)")
-    return parser
+make_import_parser = parser_maker(
+    "import",
+    "Make a new board of what geval board export wrote.",
+    """\
+  geval board import gazette-board gazette-board.tar.zst
+  geval board import gazette-board gazette-board.tar.zst --database postgresql://board@db.example.org/gazette
+""",
+    BOARD,
+    option("file", metavar="FILE", help="the archive"),
+    option("--database", metavar="URL", help="an empty PostgreSQL database (default: a file)"),
+)
 
 
 def run_import(given: argparse.Namespace) -> int:
@@ -116,13 +112,19 @@ def run_import(given: argparse.Namespace) -> int:
     return 0
 
 
-def make_verify_parser() -> commands.CommandParser:
-    """Make the parser of ``geval board verify``."""
-    what = "Rebuild a published site from an export of its board, and list the files that differ."
-    parser = commands.command_parser("board verify", what, VERIFY_EXAMPLES, VERIFY_STATUS)
-    parser.add_argument("site", metavar="SITE", help="the folder of the site")
-    parser.add_argument("file", metavar="FILE", help="what geval board export wrote")
-    return parser
+make_verify_parser = parser_maker(
+    "verify",
+    "Rebuild a published site from an export of its board, and list the files that differ.",
+    """\
+  geval board export gazette-board gazette-board.tar.zst
+  geval board verify public gazette-board.tar.zst
+""",
+    option("site", metavar="SITE", help="the folder of the site"),
+    option("file", metavar="FILE", help="what geval board export wrote"),
+    status="""\
+Exit status: 0 the site is that of the board, 1 something differs or the data is at fault, 2 the command line is at
+fault.""",
+)
 
 
 def run_verify(given: argparse.Namespace) -> int:
