@@ -10,37 +10,55 @@ sign_in:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
-from geval_py.board import strict_yaml
-from geval_py.board.strict_yaml import (
-    matching,
-    number,
-    objects_of,
-    one_of,
-    several,
-    some_text,
-)
+from geval_py.board.strict_yaml import POSITIVE, WrongValueError
 
 OPENID, GITHUB = PROVIDER_KINDS = ("openid", "github")
 ANYBODY = "*"
 JSON, SLACK, DISCORD = WEBHOOK_KINDS = ("json", "slack", "discord")
 
 
+def _matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> Callable[[str], str]:
+    """Return a check of a text: after a ``change``, a pattern matches it as a whole; ``wrong`` says what it is."""
+
+    def check(written: str) -> str:
+        value = change(written)
+        if re.fullmatch(pattern, value) is None:
+            raise WrongValueError(wrong)
+        return value
+
+    return check
+
+
+def _distinct(name: str, wrong: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return objects whose attribute ``name`` differs and is not empty; ``wrong`` says what else is wrong."""
+    names = {getattr(value, name) for value in values}
+    if len(names) < len(values) or "" in names:
+        raise WrongValueError(wrong)
+    return values
+
+
 # An address of a provider is https or, on this machine alone, http.
-_SITE = matching(
+_SITE = _matching(
     r"(https://[\w.-]+|http://(localhost|127\.0\.0\.1))(:\d+)?(/[\w.~/-]*)?",
     "is the address of a provider, such as https://gitlab.com",
     lambda address: address.rstrip("/"),
 )
-_VARIABLE = matching("[A-Z_][A-Z0-9_]*", "names an environment variable, such as GEVAL_GITLAB_SECRET")
-_ADDRESS = matching(r"(?a)[\w.+-]+@[\w.-]+", "is an e-mail address")
-_DOMAIN = matching(
+_VARIABLE = _matching("[A-Z_][A-Z0-9_]*", "names an environment variable, such as GEVAL_GITLAB_SECRET")
+_ADDRESS = _matching(r"(?a)[\w.+-]+@[\w.-]+", "is an e-mail address")
+_DOMAIN = _matching(
     r"\*|[a-z0-9-]+(\.[a-z0-9-]+)+",
     "lists domains of e-mail addresses, such as uni.example, or '*' for all",
     str.lower,
 )
+_PROVIDERS = partial(
+    _distinct, "slug", "gives each provider a name of its own, with a letter or digit from a to z or 0 to 9"
+)
+_WEBHOOKS = partial(_distinct, "name", "gives each webhook a name of its own")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +68,11 @@ class Provider:
     ``client`` is the server's name there; ``secret`` is the environment variable with the client's secret.
     """
 
-    name: Annotated[str, some_text]
+    name: str
     issuer: Annotated[str, _SITE]
-    client: Annotated[str, some_text]
+    client: str
     secret: Annotated[str, _VARIABLE]
-    kind: Annotated[str, one_of(PROVIDER_KINDS)] = OPENID
+    kind: Annotated[str, PROVIDER_KINDS] = OPENID
 
     @property
     def slug(self) -> str:
@@ -70,9 +88,9 @@ class Provider:
 class Webhook:
     """An address that is told what happens; ``url`` and ``secret`` are environment variables: both are secret."""
 
-    name: Annotated[str, some_text]
+    name: str
     url: Annotated[str, _VARIABLE]
-    kind: Annotated[str, one_of(WEBHOOK_KINDS)] = JSON
+    kind: Annotated[str, WEBHOOK_KINDS] = JSON
     secret: Annotated[str, _VARIABLE] = ""
 
 
@@ -80,22 +98,12 @@ class Webhook:
 class Mail:
     """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
 
-    host: Annotated[str, some_text]
+    host: str
     sender: Annotated[str, _ADDRESS]
-    port: Annotated[int, number(1, 65535)] = 587
-    user: Annotated[str, some_text] = ""
+    port: Annotated[int, range(1, 65536)] = 587
+    user: str = ""
     password: Annotated[str, _VARIABLE] = ""
-    tls: Annotated[bool, strict_yaml.flag] = True
-
-
-PROVIDERS = several(
-    objects_of(Provider, "needs name, issuer, client, secret of each provider"),
-    "slug",
-    "gives each provider a name of its own, with a letter or digit from a to z or 0 to 9",
-)
-WEBHOOKS = several(
-    objects_of(Webhook, "needs name, url of each webhook"), "name", "gives each webhook a name of its own"
-)
+    tls: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +115,12 @@ class ServerSettings:
     in ``open``.
     """
 
-    upload: Annotated[int, number(1)] = 200_000_000
-    uploads_an_hour: Annotated[int, number(1)] = 60
-    sign_in: Annotated[tuple[Provider, ...], PROVIDERS] = ()
-    open: Annotated[tuple[str, ...], several(_DOMAIN)] = ()
-    webhooks: Annotated[tuple[Webhook, ...], WEBHOOKS] = ()
-    mail: Annotated[Mail | None, objects_of(Mail, "needs host, sender for mail")] = None
+    upload: Annotated[int, POSITIVE] = 200_000_000
+    uploads_an_hour: Annotated[int, POSITIVE] = 60
+    sign_in: Annotated[tuple[Provider, ...], _PROVIDERS] = ()
+    open: tuple[Annotated[str, _DOMAIN], ...] = ()
+    webhooks: Annotated[tuple[Webhook, ...], _WEBHOOKS] = ()
+    mail: Mail | None = None
 
     def is_open_to(self, email: str) -> bool:
         """Whether an address that a provider has verified may make an account.

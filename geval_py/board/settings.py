@@ -19,25 +19,14 @@ import os
 import re
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime, tzinfo
-from typing import Annotated
+from typing import Annotated, TypeAlias
 from zoneinfo import ZoneInfo
 
 import yaml
 
 from geval_py.board import strict_yaml
 from geval_py.board.server_settings import SERVER, ServerSettings
-from geval_py.board.strict_yaml import (
-    WrongValueError,
-    YamlDocument,
-    number,
-    objects_of,
-    one_of,
-    read_mapping,
-    readers_of,
-    real,
-    several,
-    some_text,
-)
+from geval_py.board.strict_yaml import POSITIVE, WrongValueError, YamlDocument, read_mapping, readers_of
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
@@ -58,8 +47,7 @@ STEP = 0.1  # nats: 10 % of a perplexity
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
-def _metric(node: yaml.Node, document: YamlDocument) -> str:
-    written = some_text(node, document)
+def _metric(written: str) -> str:
     try:
         schemes = parse_schemes(written)
     except SchemeError as error:
@@ -69,10 +57,10 @@ def _metric(node: yaml.Node, document: YamlDocument) -> str:
     return written
 
 
-def _zone(node: yaml.Node, document: YamlDocument) -> tzinfo:
+def _zone(written: str) -> tzinfo:
     try:
-        return ZoneInfo(some_text(node, document))
-    except (OSError, ValueError) as error:
+        return ZoneInfo(written)
+    except (LookupError, OSError, ValueError) as error:
         raise WrongValueError("is a time zone, such as Europe/Warsaw or UTC") from error
 
 
@@ -81,7 +69,7 @@ def moment_of(written: str) -> datetime:
     day, _, zone = written.strip().rpartition(" ")
     try:
         named = ZoneInfo(zone) if "/" in zone or zone == "UTC" else None
-    except (OSError, ValueError):
+    except (LookupError, OSError, ValueError):
         named = None
     try:
         moment = datetime.fromisoformat(written.strip() if named is None else day)
@@ -93,20 +81,25 @@ def moment_of(written: str) -> datetime:
     return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
 
 
-def _moment(node: yaml.Node, document: YamlDocument) -> datetime:
+def _moment(written: str) -> datetime:
     try:
-        return moment_of(strict_yaml.text(node, document))
+        return moment_of(written)
     except ValueError as error:
         raise WrongValueError(f"is wrong: {error}") from error
 
 
-def _share(node: yaml.Node, document: YamlDocument) -> float:
+def _share(written: str) -> float:
     """Read a percentage, such as 30 %."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", strict_yaml.text(node, document))
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", written)
     share = float(match[1]) / 100 if match else 0.0
     if not 0 < share < 1:
         raise WrongValueError("is a percentage between 0 % and 100 %, such as 30 %")
     return share
+
+
+Metric: TypeAlias = Annotated[str, _metric]
+Positive: TypeAlias = Annotated[int, POSITIVE]
+Significant: TypeAlias = Annotated[int, range(MAX_DIGITS + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,15 +119,15 @@ class Test:
     __test__ = False  # pytest: this is no test of ours
 
     name: str
-    visible: Annotated[bool, strict_yaml.flag] = False
-    disclosed: Annotated[int, number(most=MAX_DIGITS)] = DIGITS
-    disclosed_after: Annotated[int, number(most=MAX_DIGITS)] = DIGITS
-    ladder: Annotated[bool, strict_yaml.flag] = False
-    clip: Annotated[float, real(positive=True)] = 20.0
-    step: Annotated[float, real(positive=False)] = STEP
-    show: Annotated[str, one_of((BEST, ALL))] = BEST
+    visible: bool = False
+    disclosed: Significant = DIGITS
+    disclosed_after: Significant = DIGITS
+    ladder: bool = False
+    clip: Annotated[float, POSITIVE] = 20.0
+    step: float = STEP
+    show: Annotated[str, (BEST, ALL)] = BEST
     split: Annotated[float, _share] = 0.0
-    documents: Annotated[str, some_text] = ""
+    documents: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +149,13 @@ class Phase:
     submissions that arrive in this phase; None leaves them as they are.
     """
 
-    name: Annotated[str, some_text]
+    name: str
     until: Annotated[datetime, _moment]
-    tests: Annotated[tuple[str, ...], several(some_text)] = ()
-    submissions_a_day: Annotated[int | None, number()] = None
-    disclosed: Annotated[int | None, number(most=MAX_DIGITS)] = None
-    ladder: Annotated[bool | None, strict_yaml.flag] = None
-    variants: Annotated[int | None, number(1)] = None
+    tests: tuple[str, ...] = ()
+    submissions_a_day: int | None = None
+    disclosed: Significant | None = None
+    ladder: bool | None = None
+    variants: Positive | None = None
 
     def of_test(self, test: Test) -> Test:
         """Return a test with this phase's settings; digits that are shown before the last deadline stay after it."""
@@ -179,21 +172,22 @@ class Limits:
     ``listed`` is the number of entries that its folder or its repository may have, whether they are taken or not.
     """
 
-    bytes: Annotated[int, number(1)] = 2_000_000_000
-    files: Annotated[int, number(1)] = 200
-    listed: Annotated[int, number(1)] = 10_000
-    seconds: Annotated[int, number(1)] = 600
-    memory: Annotated[int, number(1)] = 4_000_000_000
+    bytes: Positive = 2_000_000_000
+    files: Positive = 200
+    listed: Positive = 10_000
+    seconds: Positive = 600
+    memory: Positive = 4_000_000_000
 
 
 def _tests(node: yaml.Node, document: YamlDocument) -> tuple[Test, ...]:
     if not isinstance(node, yaml.MappingNode) or not node.value:
         raise WrongValueError("names the test sets: test-A: {disclosed: 4}")
     tests: dict[str, Test] = {}
+    keys = {name: read for name, read in readers_of(Test).items() if name != "name"}
     for key, value in node.value:
         name = str(key.value)
         empty = isinstance(value, yaml.ScalarNode) and not value.value
-        values = {} if empty else read_mapping(value, document, readers_of(Test))
+        values = {} if empty else read_mapping(value, document, keys)
         values.setdefault("disclosed_after", values.get("disclosed", 0) or DIGITS)
         values.setdefault("show", ALL if values.get("visible") else BEST)
         if name in tests or os.path.basename(name) != name or name.startswith("."):
@@ -222,28 +216,28 @@ class BoardSettings:
     A phase may have its own tests, quota and so on: :meth:`in_phase` returns the settings that hold in it.
     """
 
-    title: Annotated[str, some_text]
-    challenge: Annotated[str, strict_yaml.folder]
-    answers: Annotated[str, strict_yaml.folder]
-    database: Annotated[str, some_text] = "board.sqlite"
-    metric: Annotated[str, _metric]
-    also: Annotated[tuple[str, ...], several(_metric)] = ()
-    tests: Annotated[tuple[Test, ...], _tests]
-    phases: Annotated[tuple[Phase, ...], several(objects_of(Phase, "need name and until each"))] = ()
+    title: str
+    challenge: str
+    answers: str
+    database: str = "board.sqlite"
+    metric: Metric
+    also: tuple[Metric, ...] = ()
+    tests: tuple[Test, ...]
+    phases: tuple[Phase, ...] = ()
     zone: Annotated[tzinfo, _zone] = UTC
-    submissions_a_day: Annotated[int, number()] = 0
-    variants: Annotated[int, number(1)] = VARIANTS
-    finals: Annotated[int, number()] = 0
-    entries: Annotated[str, one_of(ENTRIES)] = BEST
-    ties: Annotated[str, one_of(TIES)] = TIES[0]
-    seed: Annotated[int, number()] = DEFAULT_SEED
-    samples: Annotated[int, number(1)] = DEFAULT_SAMPLES
-    transports: Annotated[tuple[str, ...], several(one_of(TRANSPORTS))] = ("https",)
-    limits: Annotated[Limits, objects_of(Limits)] = Limits()
-    url: Annotated[str, strict_yaml.text] = ""
-    submit: Annotated[str, strict_yaml.text] = ""
-    cite: Annotated[str, strict_yaml.text] = ""
-    server: Annotated[ServerSettings, objects_of(ServerSettings)] = SERVER
+    submissions_a_day: int = 0
+    variants: Positive = VARIANTS
+    finals: int = 0
+    entries: Annotated[str, ENTRIES] = BEST
+    ties: Annotated[str, TIES] = TIES[0]
+    seed: int = DEFAULT_SEED
+    samples: Positive = DEFAULT_SAMPLES
+    transports: tuple[Annotated[str, TRANSPORTS], ...] = ("https",)
+    limits: Limits = Limits()
+    url: Annotated[str, str] = ""
+    submit: Annotated[str, str] = ""
+    cite: Annotated[str, str] = ""
+    server: ServerSettings = SERVER
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -337,11 +331,13 @@ def settings_of(path: str, content: str) -> BoardSettings:
     root = strict_yaml.compose(content, path)
     if root is None:
         raise ConfigError(path=path, message="the file is empty")
-    values = read_mapping(root, document, readers_of(BoardSettings))
+    values = read_mapping(root, document, readers_of(BoardSettings) | {"tests": _tests})
     for field in fields(BoardSettings):
         if field.default is MISSING and field.name not in values and not document.problems:
             document.blame(root, f"`{field.name}` is missing")
     document.check()
+    for name in ("challenge", "answers"):
+        values[name] = os.path.abspath(os.path.join(os.path.dirname(path), values[name]))
     settings = BoardSettings(**values)
     phases = settings.phases
     untils = [phase.until for phase in phases]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, get_type_hints
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import UnionType
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -21,6 +21,7 @@ from geval_py.text import nearest, visible
 Reader: TypeAlias = "Callable[[yaml.Node, YamlDocument], Any]"
 Fields: TypeAlias = Mapping[str, Reader]
 MAX_NUMBER = 10**15
+NATURAL, POSITIVE = range(MAX_NUMBER + 1), range(1, MAX_NUMBER + 1)
 
 
 class WrongValueError(ValueError):
@@ -43,12 +44,6 @@ class YamlDocument:
         if self.problems:
             lines = [f"line {line}: {message}" for line, message in sorted(self.problems)]
             raise ConfigError(path=self.path, message="\n  ".join(lines))
-
-
-def readers_of(kind: type[Any]) -> Fields:
-    """Return the readers of a dataclass's fields, which are in their annotations: Annotated[int, number()]."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
 
 
 def compose(text: str, path: str) -> yaml.Node | None:
@@ -79,120 +74,74 @@ def read_mapping(node: yaml.Node, document: YamlDocument, fields: Fields) -> dic
         else:
             try:
                 values[name] = fields[name](value, document)
-            except WrongValueError as wrong:
+            except ValueError as wrong:
                 document.blame(value, f"`{name}` {wrong}")
     return values
 
 
-def objects_of(kind: type[Any], needs: str = "") -> Reader:
-    """Return a reader of a mapping as a dataclass; it returns None if there are problems, and adds these.
+def readers_of(kind: Any) -> dict[str, Reader]:
+    """Return the readers of a dataclass's fields, by their types."""
+    return {name: partial(read_value, hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
 
-    The text ``needs`` says what is wrong if a value that has no default is missing.
+
+def read_value(hint: Any, node: yaml.Node, document: YamlDocument) -> Any:
+    """Read a value of a type: a dataclass, a tuple, true or false, a number from 0, or a text that is not blank.
+
+    With a rule, as Annotated[int, range(1, 9)], a whole number is in a range, a real one above 0, a word one of a
+    tuple, and any other value is passed to a function, whose ValueError says what is wrong. So the rule ``str`` takes
+    a blank text too. An object with problems is None, and left out of a tuple.
     """
-
-    def read(node: yaml.Node, document: YamlDocument) -> Any:
+    hint = get_args(hint)[0] if get_origin(hint) in (Union, UnionType) else hint  # of X | None
+    kind, rule = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         before = len(document.problems)
-        values = read_mapping(node, document, readers_of(kind))
+        fields = read_mapping(node, document, readers_of(kind))
         if len(document.problems) > before:
             return None
-        if any(one.default is dataclasses.MISSING and one.name not in values for one in dataclasses.fields(kind)):
-            raise WrongValueError(needs)
-        return kind(**values)
+        needed = [one.name for one in dataclasses.fields(kind) if one.default is dataclasses.MISSING]
+        if not fields.keys() >= set(needed):
+            raise WrongValueError(f"needs {', '.join(needed)}")
+        return kind(**fields)
+    if kind is bool:
+        if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:bool":
+            raise WrongValueError("is true or false")
+        return str(node.value).lower() in ("true", "yes", "on")
+    if get_origin(kind) is tuple:
+        values = read_list(partial(read_value, get_args(kind)[0]), node, document)
+        return rule(values) if rule else values
+    value = text(node)
+    if rule is not str and not value.strip():
+        raise WrongValueError("must not be empty")
+    if callable(rule):
+        return rule(value)
+    if kind is int:
+        numbers, digits = rule or NATURAL, value.replace("_", "")  # 1_000 is 1000
+        if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(digits) in numbers):
+            most = f" to {numbers[-1]}" if numbers[-1] < MAX_NUMBER else ""
+            raise WrongValueError(f"is a whole number from {numbers[0]}{most}")
+        return int(digits)
+    if kind is float:
+        try:
+            real = float(value)
+        except ValueError:
+            real = math.nan
+        if not (0 < real < math.inf or (real == 0 and rule is None)):
+            raise WrongValueError("is a number above 0" if rule else "is a number, 0 or above")
+        return real
+    if rule and value not in rule:
+        raise WrongValueError(f"is one of {', '.join(rule)}")
+    return value
 
-    return read
+
+def read_list(read: Reader, node: yaml.Node, document: YamlDocument) -> tuple[Any, ...]:
+    """Read a list of values, each by a reader; what is None is left out."""
+    if not isinstance(node, yaml.SequenceNode):
+        raise WrongValueError("takes a list: [one, another]")
+    return tuple(value for one in node.value if (value := read(one, document)) is not None)
 
 
-def text(node: yaml.Node, _: YamlDocument) -> str:
+def text(node: yaml.Node) -> str:
     """Read a single value as written."""
     if not isinstance(node, yaml.ScalarNode):
         raise WrongValueError("takes a single value")
     return str(node.value)
-
-
-def some_text(node: yaml.Node, document: YamlDocument) -> str:
-    """Read a text that is not blank."""
-    value = text(node, document)
-    if not value.strip():
-        raise WrongValueError("must not be empty")
-    return value
-
-
-def matching(pattern: str, wrong: str, change: Callable[[str], str] = str) -> Reader:
-    """Return a reader of a text that, after a ``change``, matches a pattern as a whole; ``wrong`` says what it is."""
-
-    def read(node: yaml.Node, document: YamlDocument) -> str:
-        value = change(text(node, document))
-        if re.fullmatch(pattern, value) is None:
-            raise WrongValueError(wrong)
-        return value
-
-    return read
-
-
-def folder(node: yaml.Node, document: YamlDocument) -> str:
-    """Read the path of a folder, relative to the file; return an absolute path."""
-    return os.path.abspath(os.path.join(os.path.dirname(document.path), some_text(node, document)))
-
-
-def flag(node: yaml.Node, _: YamlDocument) -> bool:
-    """Read true or false."""
-    if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:bool":
-        raise WrongValueError("is true or false")
-    return str(node.value).lower() in ("true", "yes", "on")
-
-
-def number(least: int = 0, most: int = MAX_NUMBER) -> Reader:
-    """Return a reader of a whole number within bounds; _ is allowed between digits."""
-
-    def read(node: yaml.Node, document: YamlDocument) -> int:
-        digits = text(node, document).replace("_", "")
-        if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and least <= int(digits) <= most):
-            raise WrongValueError(f"is a whole number from {least}" + (f" to {most}" if most < MAX_NUMBER else ""))
-        return int(digits)
-
-    return read
-
-
-def real(*, positive: bool) -> Reader:
-    """Return a reader of a finite number above 0 or, unless ``positive``, 0 or above."""
-
-    def read(node: yaml.Node, document: YamlDocument) -> float:
-        try:
-            value = float(text(node, document))
-        except ValueError:
-            value = math.nan
-        if not (0 < value < math.inf or (value == 0 and not positive)):
-            raise WrongValueError("is a number above 0" if positive else "is a number, 0 or above")
-        return value
-
-    return read
-
-
-def one_of(choices: Sequence[str]) -> Reader:
-    """Return a reader of one of some words."""
-
-    def read(node: yaml.Node, document: YamlDocument) -> str:
-        word = text(node, document)
-        if word not in choices:
-            raise WrongValueError(f"is one of {', '.join(choices)}")
-        return word
-
-    return read
-
-
-def several(read: Reader, name: str = "", wrong: str = "") -> Reader:
-    """Return a reader of a list of values, each by ``read``; objects with problems are left out.
-
-    If they have a ``name``, an attribute, the text ``wrong`` says what is wrong if two are equal, or one is empty.
-    """
-
-    def read_all(node: yaml.Node, document: YamlDocument) -> tuple[Any, ...]:
-        if not isinstance(node, yaml.SequenceNode):
-            raise WrongValueError("takes a list: [one, another]")
-        values = tuple(value for one in node.value if (value := read(one, document)) is not None)
-        names = [getattr(value, name) for value in values] if name else []
-        if len(set(names)) < len(names) or "" in names:
-            raise WrongValueError(wrong)
-        return values
-
-    return read_all

@@ -160,8 +160,8 @@ def _rejecting(name: str) -> Iterator[None]:
         raise RejectedError(reason=f"{visible(name)}, {message}") from error
 
 
-def _short(node: yaml.Node, document: YamlDocument, *, most: int = MAX_VALUE) -> str:
-    value = replace_unstorable(strict_yaml.text(node, document)).strip()
+def _short(node: yaml.Node, _: YamlDocument, *, most: int = MAX_VALUE) -> str:
+    value = replace_unstorable(strict_yaml.text(node)).strip()
     if len(value) > most:
         raise WrongValueError(f"has more than {most} characters")
     return value
@@ -208,8 +208,7 @@ def _list(node: yaml.Node, document: YamlDocument, *, read: Reader, most: int) -
     """Read a list, unless it is too long."""
     if isinstance(node, yaml.SequenceNode) and len(node.value) > most:
         raise WrongValueError(f"has {len(node.value)} entries; at most {most} are taken")
-    values: tuple[Any, ...] = strict_yaml.several(read)(node, document)
-    return values
+    return strict_yaml.read_list(read, node, document)
 
 
 def _pattern(node: yaml.Node, document: YamlDocument) -> str:

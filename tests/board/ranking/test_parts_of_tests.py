@@ -176,6 +176,21 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
             {"tests": "{test-A: {}}", "finals": "2"},
             "`finals` needs a test with `split`, whose private part the final submissions decide",
         ),
+        ({"zone": "Europe/Nowhere"}, "`zone` is a time zone, such as Europe/Warsaw or UTC"),
+        (
+            {"phases": "[{name: a, until: 2027-01-31 23:59 Europe/Nowhere}]"},
+            "Europe/Nowhere` is no moment; write it as",
+        ),
+        ({"phases": "[{name: a}]"}, "`phases` needs name, until"),
+        ({"phases": "[1]"}, "here stand keys with values, such as `name: …`"),
+        ({"metric": '" "'}, "`metric` must not be empty"),
+        ({"title": '" "'}, "`title` must not be empty"),
+        ({"entries": "some"}, "`entries` is one of best, all, tag"),
+        ({"transports": "[https, ftp]"}, "`transports` is one of https, ssh, git, http, file"),
+        ({"limits": "{files: 0}"}, "`files` is a whole number from 1"),
+        ({"tests": "{test-A: {clip: 0}}"}, "`clip` is a number above 0"),
+        ({"tests": "{test-A: {step: -1}}"}, "`step` is a number, 0 or above"),
+        ({"server": "{mail: {host: a, sender: a@b, port: 65536}}"}, "`port` is a whole number from 1 to 65535"),
     ],
 )
 def test_errors_in_board_yaml(rows, keys, message):

@@ -52,6 +52,8 @@ def test_a_phase_has_its_own_settings_and_the_boards_where_it_has_none(rows):
         ("tests: [dev-0, dev-0]", "the phase `dev` names a test set twice"),
         ("test: [dev-0]", "unknown key `test`; did you mean `tests`?"),
         ("variants: 0", "`variants` is a whole number from 1"),
+        ("disclosed: 16", "`disclosed` is a whole number from 0 to 15"),
+        ("ladder: 1", "`ladder` is true or false"),
     ],
 )
 def test_errors_in_a_phase(rows, own, message):

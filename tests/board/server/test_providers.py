@@ -323,20 +323,20 @@ GOOD = {"name": "School", "issuer": "https://gitlab.com/", "client": "x", "secre
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"sign_in": [{"name": "School"}]}, "`sign_in` needs name, issuer, client, secret of each provider"),
+        ({"sign_in": [{"name": "School"}]}, "`sign_in` needs name, issuer, client, secret"),
         ({"sign_in": [{**GOOD, "issuer": "http://gitlab.com"}]},
          "`issuer` is the address of a provider, such as https://gitlab.com"),
         ({"sign_in": [{**GOOD, "secret": "hunter2"}]},
          "`secret` names an environment variable, such as GEVAL_GITLAB_SECRET"),
         ({"sign_in": [GOOD, {**GOOD, "name": "SCHOOL!"}]},
          "`sign_in` gives each provider a name of its own, with a letter or digit from a to z or 0 to 9"),
-        ({"webhooks": [{"name": "x"}]}, "`webhooks` needs name, url of each webhook"),
+        ({"webhooks": [{"name": "x"}]}, "`webhooks` needs name, url"),
         ({"webhooks": [{"name": "x", "url": "https://chat.test"}]},
          "`url` names an environment variable, such as GEVAL_GITLAB_SECRET"),
         ({"webhooks": [{"name": "x", "url": "A"}, {"name": "x", "url": "B"}]},
          "`webhooks` gives each webhook a name of its own"),
         ({"mail": {"host": "x", "sender": "a\nb@c"}}, "`sender` is an e-mail address"),
-        ({"mail": {"host": "x"}}, "`mail` needs host, sender for mail"),
+        ({"mail": {"host": "x"}}, "`mail` needs host, sender"),
         ({"open": ["uni"]}, "`open` lists domains of e-mail addresses, such as uni.example, or '*' for all"),
     ],
 )  # fmt: skip
