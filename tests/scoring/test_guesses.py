@@ -85,7 +85,7 @@ def test_blocks_of_different_lengths(kernel):
 
 @settings(deadline=None)
 @given(
-    st.lists(st.text("abcdeą", min_size=1, max_size=12), max_size=8, unique=True),
+    st.lists(st.text("abcdeą", min_size=1, max_size=20), max_size=40, unique=True),
     st.lists(st.text("abcdeą", max_size=12), max_size=4),
     st.sampled_from([1, 3, 10]),
     st.sampled_from([1, 77, 2**32 - 1]),

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "flags.hpp"
 #include "line.hpp"
 #include "murmur.hpp"
+#include "packed_words.hpp"
 #include "text.hpp"
 
 namespace {
@@ -94,18 +96,19 @@ class GuessList {
 bool sum_shares(Text words, const double* shares, std::size_t count, Text expected, int bits, std::uint64_t first_line,
                 std::vector<double>& sums) {
     const std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
-    std::string copy(words.begin, words.end), expected_copy;
-    Text left = padded(copy);
-    std::vector<Text> known;
-    while (left.begin != left.end) known.push_back(take_line(left));
+    const PackedWords known(words);
     if (known.size() != count) return false;
-    std::uint64_t number = first_line;
-    while (expected.begin != expected.end) {
-        const auto seed = static_cast<std::uint32_t>(number++);
-        const std::uint32_t bucket = murmur3(decode(take_line(expected), expected.end, expected_copy), seed) & mask;
+    const auto find_words = choose_loops<double>().find_words;
+    std::string copy;
+    std::vector<std::uint32_t> found;
+    for (std::uint64_t number = first_line; expected.begin != expected.end; ++number) {
+        const auto seed = static_cast<std::uint32_t>(number);
+        const Text word = take_line(expected);
+        found.clear();
+        find_words(known, {seed, mask, murmur3(decode(word, expected.end, copy), seed)}, found);
+        std::sort(found.begin(), found.end());  // so that the sum has one order
         double sum = 0;
-        for (std::size_t i = 0; i < count; ++i)
-            if ((murmur3(known[i], seed) & mask) == bucket) sum += shares[i];
+        for (std::uint32_t id : found) sum += shares[id];
         sums.push_back(sum);
     }
     return true;
