@@ -21,6 +21,7 @@ from geval_py.errors import DataError
 from geval_py.reading.compression import zstd_module
 
 SCORED, REJECTED, FAILED = STATES = ("scored", "rejected", "failed")  # of a submission
+INTERVAL_SAMPLES = 1000  # of the bootstrap of a score
 
 
 class SubmissionError(DataError):
@@ -82,7 +83,7 @@ class Parcel:
     """A received submission: its files are copied, but not checked yet.
 
     ``name`` is the name of its folder, archive or branch, ``source`` where it came from; ``digest`` is over the names
-    and digests of its files. ``notes`` are warnings for the submitter.
+    and digests of its files.
     """
 
     name: str
@@ -91,7 +92,6 @@ class Parcel:
     files: tuple[ReceivedFile, ...]
     outputs: tuple[ReceivedOutput, ...]
     details: Details
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +253,6 @@ def parcel_of(document: YamlDocument) -> Parcel:
         files=tuple(ReceivedFile(**file) for file in document["files"]),
         outputs=tuple(ReceivedOutput(**output) for output in document["outputs"]),
         details=Details(**details),
-        notes=tuple(document["notes"]),
     )
 
 

@@ -217,14 +217,14 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Ya
             lines=one.statistics.lines,
             score=None if math.isnan(one.value) else one.value,
         )
-        if metric == ranking and one.metric.measure.of_sums and not one.statistics.classes:
-            scored[metric] = replace(scored[metric], losses=submission.pack(one.statistics.columns))
-        elif metric == ranking:  # a metric that is no function of sums has no losses, so its interval is made here
-            from geval_py.board.ranking.uncertainty import SAMPLES
+        if metric == ranking:
             from geval_py.explaining.statistics import interval
 
-            low, high = interval(one.metric, one.statistics, samples=SAMPLES, seed=arguments["seed"]).ends
-            scored[metric] = replace(scored[metric], low=low, high=high)
+            is_of_lines = one.metric.measure.of_sums and not one.statistics.classes
+            samples = submission.INTERVAL_SAMPLES
+            low, high = interval(one.metric, one.statistics, samples=samples, seed=arguments["seed"]).ends
+            losses = submission.pack(one.statistics.columns) if is_of_lines else None
+            scored[metric] = replace(scored[metric], low=low, high=high, losses=losses)
     first = next(iter(scored.values()))
     none = replace(first, signature="", lines=0, score=None, low=None, high=None, losses=None)
     return [scored.get(metric) or replace(none, metric=metric) for metric in metrics]

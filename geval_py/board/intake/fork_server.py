@@ -25,7 +25,12 @@ from typing import IO, NoReturn, cast
 from geval_py.reading.compression import zstd_module
 
 PROGRAM = "import geval_py.board.intake.fork_server as server; server.main()"
-LOADED = ("geval_py.board.intake.child", "geval_py.board.intake.receiving", "geval_py.checking.check")
+LOADED = (
+    "geval_py.board.intake.child",
+    "geval_py.board.intake.receiving",
+    "geval_py.checking.check",
+    "geval_py.explaining.statistics",
+)
 ERROR_FILE = "errors.txt"  # in its place, what a child writes to standard error
 KILL = b"kill\n"
 

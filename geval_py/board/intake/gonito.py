@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import yaml
@@ -33,28 +33,20 @@ MAX_PROBLEMS = 10  # that are named
 TAGS_LINE = re.compile(r"(?:tags|labels|Tags|Labels):[ \t]*(.*)")
 
 
-def read_gonito(data: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the values of a gonito.yaml by their keys, and a note on each unknown key.
+def read_gonito(data: bytes) -> dict[str, Any]:
+    """Return the values of a gonito.yaml by their keys; unknown keys, which mean something to Gonito, are left out.
 
     Raises RejectedError with all problems and their lines.
     """
-    root = _composed(data, GONITO_FILE)
+    root, document = _composed(data, GONITO_FILE), YamlDocument(GONITO_FILE)
     if root is None:
-        return {}, ()
-    notes: tuple[str, ...] = ()
+        return {}
     if isinstance(root, yaml.MappingNode):
-        unknown = [key for key, _ in root.value if str(key.value) not in FIELDS]
-        notes = tuple(
-            f"{GONITO_FILE}, line {key.start_mark.line + 1}: unknown key `{visible(str(key.value)[:MAX_VALUE])}`"
-            for key in unknown[:MAX_PROBLEMS]
-        )
-        pairs = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
-        root = yaml.MappingNode(root.tag, pairs, root.start_mark, root.end_mark)
-    document = YamlDocument(GONITO_FILE)
+        root.value = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
     values = read_mapping(root, document, FIELDS)
     with _rejecting(GONITO_FILE):
         document.check()
-    return values, notes
+    return values
 
 
 def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[tuple[str, bytes]]) -> Details:
@@ -94,30 +86,23 @@ def read_params(name: str, data: bytes) -> dict[str, str]:
     return values
 
 
-def matching(names: Sequence[str], pattern: str) -> Iterator[str]:
-    """Yield the paths that match a pattern of gonito.yaml: * and ? stay in a folder, ** is any number of folders.
+def matches(path: str, pattern: str) -> bool:
+    """Whether a path matches a pattern of gonito.yaml: * and ? stay in a folder, ** is any number of folders.
 
-    >>> list(matching(["a.yaml", "x/a.yaml"], "*.yaml")), list(matching(["a.yaml", "x/a.yaml"], "**/*.yaml"))
-    (['a.yaml'], ['a.yaml', 'x/a.yaml'])
+    >>> matches("x/a.yaml", "*.yaml"), matches("x/a.yaml", "**/*.yaml")
+    (False, True)
     """
-    globs = pattern.removeprefix("./").split("/")
+    parts, globs = path.split("/"), pattern.removeprefix("./").split("/")
 
-    def passing(places: set[int]) -> set[int]:
-        """Add the places behind each ** that may stand for nothing."""
-        for place, glob in enumerate(globs):
-            if place in places and glob == "**":
-                places.add(place + 1)
-        return places
+    @cache
+    def match_from(part: int, glob: int) -> bool:
+        if glob == len(globs):
+            return part == len(parts)
+        if globs[glob] == "**":
+            return match_from(part, glob + 1) or (part < len(parts) and match_from(part + 1, glob))
+        return part < len(parts) and fnmatchcase(parts[part], globs[glob]) and match_from(part + 1, glob + 1)
 
-    for name in names:
-        reached = passing({0})  # how many parts of the pattern may have matched
-        for part in name.split("/"):
-            before = (place for place in reached if place < len(globs))
-            stars = {place: globs[place] == "**" for place in before}
-            after = (place + 1 for place, is_any in stars.items() if not is_any and fnmatchcase(part, globs[place]))
-            reached = passing({*after, *(place for place, is_any in stars.items() if is_any)})
-        if len(globs) in reached:
-            yield name
+    return match_from(0, 0)
 
 
 def parse_message(message: str) -> tuple[str, tuple[str, ...]]:

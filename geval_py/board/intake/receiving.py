@@ -50,7 +50,7 @@ def receive(
             raise refused(name, f"is larger than {gonito.MAX_BYTES} bytes")
     around = _folder_around(names, tests) if opened.strips else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
-    own, notes = gonito.read_gonito(contents[inner[GONITO_FILE]]) if GONITO_FILE in inner else ({}, ())
+    own = gonito.read_gonito(contents[inner[GONITO_FILE]]) if GONITO_FILE in inner else {}
     if not any(test_and_variant(name, tests) for name in inner):
         wanted = " or ".join(f"{test}/out.tsv" for test in tests)
         like = [f"`{visible(name)}`" for name in inner if name.rpartition("/")[2].startswith("out")][:3]
@@ -59,7 +59,7 @@ def receive(
     kept = {name for name in inner if test_and_variant(name, tests) or is_of_test_set(name)}
     kept |= inner.keys() & {GONITO_FILE}
     others, patterns = sorted(inner.keys() - kept), own.get("param-files", ())
-    params = list(dict.fromkeys(name for pattern in patterns for name in gonito.matching(others, pattern)))
+    params = list(dict.fromkeys(name for glob in patterns for name in others if gonito.matches(name, glob)))
     if len(params) > MAX_PARAM_FILES:
         raise RejectedError(reason=f"its param-files are {len(params)} files; at most {MAX_PARAM_FILES} are taken")
     if len(kept) + len(params) > budget.files:
@@ -86,7 +86,6 @@ def receive(
         files=tuple(files),
         outputs=outputs,
         details=details,
-        notes=notes,
     )
 
 

@@ -120,10 +120,6 @@ def _process(arguments: YamlDocument, place: str, settings: BoardSettings, parce
     received = os.path.join(place, PARCEL_FILE)
     if parcel is None and os.path.exists(received):
         parcel = parcel_of(read_document(received))
-    if any(one.losses is not None for one in result.scored):  # intervals are made here, where resamples are shared
-        from geval_py.board.ranking.uncertainty import with_interval
-
-        result = replace(result, scored=tuple(with_interval(one, settings.seed) for one in result.scored))
     return replace(result, parcel=parcel)
 
 

@@ -207,7 +207,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
         """Raise the errors of a damaged or hostile archive as RejectedError."""
         try:
             yield
-        except MemoryError:
+        except (MemoryError, RecursionError):  # tarfile reads a header whole, and each before a member by a call more
             raise RejectedError(reason=f"a header in `{shown}` is larger than headers are") from None
         except TooLargeError as error:
             raise RejectedError(reason=f"`{shown}` unpacks to more than {error.max_bytes} bytes") from None

@@ -11,13 +11,11 @@ from sqlalchemy import Connection, select
 
 from geval_py.board.database.schema import evaluations
 from geval_py.board.settings import BoardSettings, measure_of
-from geval_py.board.submission import Scored, unpack
+from geval_py.board.submission import INTERVAL_SAMPLES, Scored, unpack
 from geval_py.explaining.statistics import interval, pair_p_values, ranking_p_values, sample_of
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, total
-
-SAMPLES = 1000  # of the bootstrap
 
 
 def with_interval(scored: Scored, seed: int) -> Scored:
@@ -26,7 +24,7 @@ def with_interval(scored: Scored, seed: int) -> Scored:
         return scored
     metric = find_metric(parse_schemes(scored.metric)[0].metric)
     statistics = LineStatistics(unpack(scored.losses, scored.lines))
-    low, high = interval(metric, statistics, samples=SAMPLES, seed=seed).ends
+    low, high = interval(metric, statistics, samples=INTERVAL_SAMPLES, seed=seed).ends
     return replace(scored, low=low, high=high)
 
 

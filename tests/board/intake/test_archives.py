@@ -86,7 +86,7 @@ DAMAGED = "`anna.tar` is no tar archive, or is damaged: "
         (tar_of(LONG), DAMAGED + "empty header"),
         (tar_of(GLOBAL), DAMAGED + "empty header"),
         (tar_of((OUT, LINE), HUGE), DAMAGED + "it ends before its end mark"),
-        (tar_of((OUT, LINE), CHAIN), DAMAGED + "maximum recursion depth exceeded"),
+        (tar_of((OUT, LINE), CHAIN), "a header in `anna.tar` is larger than headers are"),
         (tar_of(BACKWARDS, (OUT, LINE), (OUT, LINE)), DAMAGED + "its headers point backwards"),
         (tar_of(NEGATIVE, (OUT, LINE)), DAMAGED + "its headers point backwards"),
         (tar_of((OUT, LINE), end=False), DAMAGED + "it ends before its end mark"),

@@ -504,19 +504,5 @@ def test_two_at_once(submission, settings, tmp_path):
     assert (len(found), len(set(found.values()))) == (4, 1)
 
 
-def test_the_child_that_scores_needs_no_numpy(look, place):
-    """Its start is most of what a submission costs; intervals are made in the parent, from shared resamples."""
-    look({OUT: BIGRAM})
-    shutil.rmtree(place + "/000", ignore_errors=True)
-    code = f"""
-import os, sys
-from geval_py.board.intake.child import main
-main({place!r}, os.getppid())
-print('numpy' in sys.modules)
-"""
-    run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "False\n"
-
-
 def test_signals_have_names():
     assert str(isolation._death(-signal.SIGBUS, "")) == "the sandbox process was killed (SIGBUS)"
