@@ -157,8 +157,8 @@ class Model:
         return {(test, self.settings.metric): self.reference(test) for test in content.outputs}
 
     @property
-    def tried_with(self):
-        return "tried", (self.received_with, self.references)
+    def checked_with(self):
+        return self.received_with, self.references
 
     # Submissions
 
@@ -202,9 +202,7 @@ class Model:
             state, cost = "rejected", 1
         self.names.setdefault(team, name)
         new = Submission(team, digest, content, arrived, baseline, state, 0 if baseline else cost, has_files=received)
-        new.checked = {"failed": self.tried_with, "scored": self.references}.get(state) or (
-            self.references if received else self.received_with
-        )
+        new.checked = self.checked_with if received or state == "failed" else self.received_with
         if state == "scored":
             new.scores = self.scores_of(content)
             new.had_outputs = True
@@ -221,7 +219,7 @@ class Model:
 
     def _failed_before(self, team, digest, form, again):
         return not again and any(
-            one.state == "failed" and one.digest == digest and one.checked == self.tried_with
+            one.state == "failed" and one.digest == digest and one.checked == self.checked_with
             and (form == "archive" or one.team == team)
             for one in self.submissions
         )  # fmt: skip
@@ -234,7 +232,7 @@ class Model:
     def scan(self, *, again, now):
         """Scan the folders: one of each submitter at a time, and those together in a transaction."""
         self._check_answers()
-        settled = ["received", self.received_with, *([] if again else [self.tried_with])]
+        settled = ["received", self.received_with, *([] if again else [self.checked_with])]
         waiting = [
             name
             for name, (*_, path, found) in sorted(self.folders.items(), key=lambda item: natural_order(item[0]))
@@ -251,7 +249,7 @@ class Model:
                     continue
                 how = "received" if self.was_received else self.received_with
                 failed = one.state == "failed" and not one.withdrawn
-                self.scanned[path] = found, self.tried_with if failed else how
+                self.scanned[path] = found, self.checked_with if failed else how
             yield
 
     def _check_answers(self):
@@ -309,15 +307,15 @@ class Model:
             if one.state == "scored":
                 is_old = any(one.scores.get(key) != reference for key, reference in new.items())
             else:
-                with_what = self.references if one.state == "rejected" else () if again else self.tried_with
-                is_old = one.has_files and one.checked != with_what
+                is_retried = again and one.state == "failed"
+                is_old = one.has_files and (is_retried or one.checked != self.checked_with)
             if not is_old:
                 continue
             was = one.state
             valid = one.content.is_valid(self.answers)
             valid = valid and (one.had_outputs or one.content.is_received(self.settings.variants))
             one.state = "failed" if one.digest in failed else "scored" if valid else "rejected"
-            one.checked = self.tried_with if one.state == "failed" else self.references
+            one.checked = self.checked_with
             one.scores = one.scores | new if one.state == "scored" else {}
             one.had_outputs |= one.state == "scored"
             if one.state != was:

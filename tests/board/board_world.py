@@ -251,9 +251,8 @@ class World:
         references = references_of(settings)
         for (test, _), digest in references.items():
             self.meanings[digest] = (test, model.reference(test))
-        self.meanings[pipeline.references_digest(settings, references)] = model.references
         self.meanings[pipeline.settings_digest(settings)] = model.received_with
-        self.meanings[pipeline.tried_with(settings, references)] = model.tried_with
+        self.meanings[pipeline.check_digest(settings, references)] = model.checked_with
 
     def send(self, name, content, form):
         """Put a submission into the folder that is scanned; returns what tells that it has changed."""
@@ -335,10 +334,9 @@ class Observed:
         self._connection, self._meanings = connection, meanings
         found = self._rows(
             "SELECT submissions.id, submitters.key, digest, state, cost, arrived, baseline, withdrawn, final, remark, "
-            "code, charged FROM submissions JOIN submitters ON submitters.id = submitter_id ORDER BY submissions.id"
+            "code FROM submissions JOIN submitters ON submitters.id = submitter_id ORDER BY submissions.id"
         )
         self._place = {row[0]: place for place, row in enumerate(found)}
-        assert all(bool(row[11]) == (row[4] > 0) for row in found)
         self.codes = [row[10] for row in found]
         self._submissions = found
 

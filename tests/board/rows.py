@@ -90,7 +90,6 @@ class Rows:
             "arrived": START + timedelta(hours=at),
             "added": START,
             "state": SCORED,
-            "charged": True,
             "charge": "",
             "tags": [],
             "params": {},

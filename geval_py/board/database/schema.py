@@ -92,7 +92,7 @@ submitters = sa.Table(
 # of arrival is known (operations.receipts). ``reason`` is one line on why it was rejected or failed, ``aside`` what
 # only the organiser reads of that; ``problems`` are as in the JSON of the checker, without the rules that need the
 # answers. ``checked_with`` digests what the state depends on besides the files (operations.pipeline).
-# ``charged`` tells whether it counts for the quota, ``cost`` as how many submissions, ``charge`` is the reason.
+# ``cost`` is as how many submissions it counts for the quota, ``charge`` is the reason.
 # ``final`` is when the submitter named it as one that decides.
 submissions = sa.Table(
     "submissions",
@@ -112,7 +112,6 @@ submissions = sa.Table(
     _optional("aside"),
     _optional("checked_with"),
     _needed("baseline", sa.Boolean, server_default=sa.false()),
-    _needed("charged", sa.Boolean),
     _needed("cost", sa.Integer, server_default="1"),
     _needed("charge", sa.Text),
     _optional("description"),

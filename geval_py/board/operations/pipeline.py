@@ -2,7 +2,7 @@
 
 prepare (outside of any transaction)
     process_source       in a child process: copy the files, check all outputs, and score them
-    find_same            the same submission may be stored already; else check the quota
+    find_earlier         the same submission may be stored already; else check the quota
     pack_file            compress the files for the database
 store (inside a transaction)
     store_evaluations    the scores, of contents
@@ -70,9 +70,9 @@ class Attempt:
     counts as failed, and is not tried again. ``origin`` is where it came from, if not its source. The database holds
     the content whose digest is ``stored`` until the submission is.
 
-    What follows is known once it is prepared: the submitter's ``name`` and its casefolded form, the ``key``; the
-    digest of the source as it stands; the ``result``; the paths of the compressed files, by digest. ``same`` is the
-    id of a stored submission with the same content; then it is not scored.
+    What follows is known once it is prepared: the submitter's ``name``; the digest of the source as it stands; the
+    ``result``; the paths of the compressed files, by digest. ``same`` is the id of a stored submission with the same
+    content; then it is not scored.
     """
 
     source: str
@@ -86,7 +86,6 @@ class Attempt:
     stored: str = ""
 
     name: str = ""
-    key: str = ""
     unopened: str = ""
     references: References = field(default_factory=dict)
     result: Result = field(default_factory=Result)
@@ -97,6 +96,11 @@ class Attempt:
     def digest(self) -> str:
         """The digest of its files or, if they could not be received, of the source as it stands."""
         return self.unopened if self.result.parcel is None else self.result.parcel.digest
+
+    @property
+    def code(self) -> str:
+        """Its code, unless it replaces another one."""
+        return code_of(casefolded(self.name), self.digest, self.arrived)
 
 
 def prepare(
@@ -120,45 +124,40 @@ def prepare(
         name, refusal = shorten(visible(name), MAX_SHOWN), error.reason
     with naming(attempt.source):
         unopened = unopened_digest(attempt.source)
-    attempt = replace(attempt, name=name, key=casefolded(name), unopened=unopened, references=references)
-    tried = tried_with(settings, references)
-    s = submissions.c
+    attempt = replace(attempt, name=name, unopened=unopened, references=references)
+    s, phase, left = submissions.c, settings.at(attempt.arrived), None
     with board.reading() as connection:
-        submitter = find_submitter(connection, name, attempt.key)
+        submitter = find_submitter(connection, name)
         own = None if submitter is None else int(submitter.id)
-        failed = s.state == FAILED, s.checked_with == tried
-        query = select(s.digest, s.reason, s.submitter_id).where(*failed)
-        failures = {(row.digest, row.submitter_id): row.reason for row in connection.execute(query)}
-        phase = settings.at(attempt.arrived)
+        has_failed = s.state == FAILED, s.checked_with == check_digest(settings, references)
+        query = select(s.digest, s.submitter_id, s.reason).where(*has_failed)
+        failures = [] if attempt.again else connection.execute(query).all()
         rows = connection.execute(select(s.digest, s.arrived).where(s.submitter_id == own, s.state != FAILED))
         known = {row.digest for row in rows if settings.at(row.arrived).tests == phase.tests}
-        left = phase.submissions_a_day or None
-        if left is not None and not attempt.baseline:
-            left -= quota_used(connection, settings, own, attempt.arrived, with_uploads=False)
-    failures = {} if attempt.again else failures
-    reasons = {digest: reason for (digest, _), reason in failures.items()}
+        if refusal:
+            left = 0
+        elif phase.submissions_a_day and not attempt.baseline:
+            used = quota_used(connection, settings, own, attempt.arrived, with_uploads=False)
+            left = phase.submissions_a_day - used
+    reasons = {row.digest: row.reason for row in failures}
     # A folder or a branch may have changed since: before it is received, only failures of its submitter count.
-    failure = reasons.get(unopened) if os.path.isfile(attempt.source) else failures.get((unopened, own))
-    if failure is not None and not refusal:
+    submitters_here = {row.submitter_id for row in failures} if os.path.isfile(attempt.source) else {own}
+    before = (row.reason for row in failures if row.digest == unopened and row.submitter_id in submitters_here)
+    failure = None if refusal else next(before, None)
+    if failure is not None:
         result = Result(state=FAILED, reason=failure)
     else:
         allowed = limits.seconds if seconds is None else min(limits.seconds, int(seconds))
         limited = replace(phase, limits=replace(limits, seconds=allowed))
-        result = process_source(
-            attempt.source,
-            place,
-            limited,
-            settings.metrics,
-            known={*known, *reasons},
-            left=0 if refusal else None if attempt.baseline else left,
-        )
+        known |= reasons.keys()
+        result = process_source(attempt.source, place, limited, settings.metrics, known=known, left=left)
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
     attempt = replace(attempt, result=result)
     with board.reading() as connection:
-        same = find_same(connection, settings, attempt)
-    if same is not None or result.parcel is None:
-        return replace(attempt, same=same)
+        earlier, is_same = find_earlier(connection, settings, attempt)
+    if is_same or result.parcel is None:
+        return replace(attempt, same=earlier.id if is_same else None)
     if result.state == SCORED and not result.scored:
         failure = reasons.get(attempt.digest, MEANWHILE)
         attempt = replace(attempt, result=replace(result, state=FAILED, reason=failure))
@@ -166,12 +165,12 @@ def prepare(
     return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
 
 
-def find_submitter(connection: Connection, name: str, key: str) -> Row[Any] | None:
-    """Find the submitter with a name, casefolded the ``key``; without any, the first whose name looks like it.
+def find_submitter(connection: Connection, name: str) -> Row[Any] | None:
+    """Find the submitter with a name; without any, the first whose name looks like it.
 
     Skeletons are not stored but made from the stored names.
     """
-    submitter = connection.execute(select(submitters).where(submitters.c.key == key)).first()
+    submitter = connection.execute(select(submitters).where(submitters.c.key == casefolded(name))).first()
     if submitter is not None:
         return submitter
     own = skeletons(name)
@@ -179,43 +178,38 @@ def find_submitter(connection: Connection, name: str, key: str) -> Row[Any] | No
     return next((row for row in rows if not own.isdisjoint(skeletons(row.name))), None)
 
 
-def find_same(connection: Connection, settings: BoardSettings, attempt: Attempt) -> int | None:
-    """Return the id of the same submission, unless it failed, or was not received before and is now.
+def submitter_id(connection: Connection, name: str) -> int:
+    """Return the id of the submitter with a name, or a name that looks like it, who is added if there is none."""
+    submitter = find_submitter(connection, name)
+    new = insert(submitters).values(key=casefolded(name), name=escape_unstorable(name)).returning(submitters.c.id)
+    return int(connection.execute(new).scalar_one() if submitter is None else submitter.id)
 
-    Without any, check the quota; raises QuotaError.
+
+def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attempt) -> tuple[Any, bool]:
+    """Return the row of an earlier submission, and whether it is the same; else this one takes its place.
+
+    It has the same submitter and content; one that arrived in a phase with other tests is another one. A failed one
+    is replaced. So is one that was not received and is received now; the bytes of an archive identify it even if it
+    was rejected, but a folder or a branch may have changed since. One that cannot be received any more is known by
+    its code, which is from before it was received.
+
+    Without any, the row is None, and the quota is checked; raises QuotaError.
     """
-    submitter = find_submitter(connection, attempt.name, attempt.key)
-    submitter_id = None if submitter is None else int(submitter.id)
-    parcel = attempt.result.parcel
-    same = _stored_before(connection, settings, attempt, submitter_id)
-    if same is not None:
-        return None if same.state == FAILED or same.digest != attempt.digest else int(same.id)
-    if parcel is None:  # it may have been received before: the code stayed, the digest is another one
-        code = code_of(attempt.key, attempt.unopened, attempt.arrived)
-        known: int | None = connection.execute(select(submissions.c.id).where(submissions.c.code == code)).scalar()
-        if known is not None:
-            return known
-    if not attempt.baseline:
-        own = () if parcel is None else parcel.outputs
-        check_quota(connection, settings, submitter_id, attempt.name, attempt.arrived, own)
-    return None
-
-
-def _stored_before(
-    connection: Connection, settings: BoardSettings, attempt: Attempt, submitter_id: int | None
-) -> Row[Any] | None:
-    """Find the submission of the same submitter with the same content, or with the same source if not received.
-
-    One that arrived in a phase with other tests is another one. The bytes of an archive identify it even if it was
-    rejected; a folder or a branch may have changed since, so a rejected one does not count.
-    """
-    is_same = submissions.c.digest == attempt.digest
-    retried = (FAILED, REJECTED) if os.path.isfile(attempt.source) else (FAILED,)
-    not_received = submissions.c.state.in_(retried) & (submissions.c.digest == attempt.unopened)
-    own = submissions.c.submitter_id == submitter_id
-    rows = connection.execute(select(submissions).where(own, is_same | not_received).order_by(is_same.desc()))
+    submitter = find_submitter(connection, attempt.name)
+    own, parcel = None if submitter is None else int(submitter.id), attempt.result.parcel
+    is_same, other = submissions.c.digest == attempt.digest, submissions.c.code == attempt.code
+    if parcel is not None:
+        retried = (FAILED, REJECTED) if os.path.isfile(attempt.source) else (FAILED,)
+        other = submissions.c.state.in_(retried) & (submissions.c.digest == attempt.unopened)
+    query = select(submissions).where(submissions.c.submitter_id == own, is_same | other).order_by(is_same.desc())
     tests = settings.at(attempt.arrived).tests
-    return next((row for row in rows if settings.at(row.arrived).tests == tests), None)
+    for row in connection.execute(query):
+        if settings.at(row.arrived).tests == tests:
+            return row, row.state != FAILED if row.digest == attempt.digest else parcel is None
+    if not attempt.baseline:
+        outputs_sent = () if parcel is None else parcel.outputs
+        check_quota(connection, settings, own, attempt.name, attempt.arrived, outputs_sent)
+    return None, False
 
 
 # The storing of a submission that was prepared, inside a transaction.
@@ -227,26 +221,20 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
     Raises QuotaError, as another process may have used up the quota.
     """
     settings, result, parcel = board.settings, attempt.result, attempt.result.parcel
-    if result.state == FAILED:
-        checked_with = tried_with(settings, attempt.references)
-    else:
-        checked_with = (
-            settings_digest(settings) if parcel is None else references_digest(settings, attempt.references)
-        )
-    same = find_same(connection, settings, attempt) if attempt.same is None else attempt.same
+    checked_with = check_digest(settings, attempt.references)
+    if parcel is None and result.state != FAILED:
+        checked_with = settings_digest(settings)
+    same, earlier = attempt.same, None
+    if same is None:
+        earlier, is_same = find_earlier(connection, settings, attempt)
+        same = earlier.id if is_same else None
     if same is not None:
         receipt = receipt_of(connection, same, KNOWN)
         if result.state == REJECTED and receipt.digest == attempt.unopened:  # again, under the settings of now
-            own = submissions.c.id == same
-            connection.execute(update(submissions).where(own).values(checked_with=checked_with))
+            connection.execute(update(submissions).where(submissions.c.id == same).values(checked_with=checked_with))
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
-    submitter = find_submitter(connection, attempt.name, attempt.key)
-    if submitter is None:
-        new = {"key": attempt.key, "name": escape_unstorable(attempt.name)}
-        submitter_id = connection.execute(insert(submitters).values(new).returning(submitters.c.id)).scalar_one()
-    else:
-        submitter_id = int(submitter.id)
-    submission_id = _store_submission(connection, settings, attempt, submitter_id, checked_with)
+    submitter = find_submitter(connection, attempt.name)
+    submission_id = _store_submission(connection, settings, attempt, earlier, checked_with)
     known = file_ids(connection, submission_id)  # of one with the same content that failed before
     for file in () if parcel is None else parcel.files:
         name = escape_unstorable(file.name)
@@ -256,20 +244,17 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
             connection.execute(insert(files).values(values))
     if result.state == SCORED and parcel is not None:
         ids = store_evaluations(connection, parcel, result.scored, attempt.references, attempt.added)
-        rows = [
-            {"output_id": output_id, "metric": metric, "evaluation_id": ids[content]}
-            for (output_id, metric), content in store_outputs(
-                connection, submission_id, parcel, attempt.references
-            ).items()
-        ]
-        connection.execute(insert(scores), rows)
-    is_other = submitter is not None and submitter.key != attempt.key
+        contents = store_outputs(connection, submission_id, parcel, attempt.references)
+        for (output_id, metric), content in contents.items():
+            values = {"output_id": output_id, "metric": metric, "evaluation_id": ids[content]}
+            connection.execute(insert(scores).values(values))
+    is_other = submitter is not None and submitter.key != casefolded(attempt.name)
     note = LOOKS_LIKE.format(visible(attempt.name), visible(submitter.name)) if submitter and is_other else ""
     return receipt_of(connection, submission_id, note)
 
 
 def _store_submission(
-    connection: Connection, settings: BoardSettings, attempt: Attempt, submitter_id: int, checked_with: str
+    connection: Connection, settings: BoardSettings, attempt: Attempt, earlier: Any, checked_with: str
 ) -> int:
     """Store the row of a submission, replacing one that failed or was not received; return its id."""
     result, parcel = attempt.result, attempt.result.parcel
@@ -281,7 +266,7 @@ def _store_submission(
         **{name: getattr(details, name) for name in told},
         **{name: getattr(result, name) for name in ("state", "reason", "aside", "problems")},
         "digest": attempt.digest,
-        "code": code_of(attempt.key, attempt.digest, attempt.arrived),
+        "code": attempt.code,
         "name": own_name(attempt.source) if parcel is None else parcel.name,
         "source": attempt.origin or (shown_source(attempt.source) if parcel is None else parcel.source),
         "params": dict(details.params),
@@ -292,25 +277,23 @@ def _store_submission(
         "arrived": attempt.arrived.astimezone(UTC),
         "arrived_by": attempt.arrived_by,
         "added": attempt.added.astimezone(UTC),
-        "charged": cost > 0,
         "cost": cost,
         "baseline": attempt.baseline,
-        "submitter_id": submitter_id,
+        "submitter_id": submitter_id(connection, attempt.name),
         "checked_with": checked_with,
     }
-    before = _stored_before(connection, settings, attempt, submitter_id)
-    if before is None:
+    if earlier is None:
         return int(connection.execute(insert(submissions).values(values).returning(submissions.c.id)).scalar_one())
-    if before.digest != attempt.digest:
-        old_outputs = select(outputs.c.id).where(outputs.c.submission_id == before.id)
+    if earlier.digest != attempt.digest:
+        old_outputs = select(outputs.c.id).where(outputs.c.submission_id == earlier.id)
         for table in (schema.history, scores, schema.disclosures):
             connection.execute(delete(table).where(table.c.output_id.in_(old_outputs)))
         for table in (outputs, files):
-            connection.execute(delete(table).where(table.c.submission_id == before.id))
+            connection.execute(delete(table).where(table.c.submission_id == earlier.id))
     # failing was not the submitter's fault
-    kept = {"code": before.code, "arrived": before.arrived, "arrived_by": before.arrived_by}
-    connection.execute(update(submissions).where(submissions.c.id == before.id).values(values | kept))
-    return int(before.id)
+    kept = {"code": earlier.code, "arrived": earlier.arrived, "arrived_by": earlier.arrived_by}
+    connection.execute(update(submissions).where(submissions.c.id == earlier.id).values(values | kept))
+    return int(earlier.id)
 
 
 def file_ids(connection: Connection, submission_id: int) -> dict[str, int]:
@@ -368,20 +351,12 @@ def store_outputs(
 # What a check depends on.
 
 
-def references_digest(settings: BoardSettings, references: References) -> str:
-    """Digest all that the check of a received submission depends on."""
-    parts = [__version__, *(f"{test} {metric} {digest}" for (test, metric), digest in sorted(references.items()))]
-    parts += [f"{phase.name} {' '.join(phase.tests)}" for phase in settings.phases if phase.tests]
-    return sha256("\n".join(parts).encode()).hexdigest()
-
-
 def settings_digest(settings: BoardSettings) -> str:
     """Digest the part of board.yaml that decides which submissions can be received."""
     own = [([test.name for test in phase.tests], phase.variants) for phase in settings.by_phase.values()]
     return sha256(repr((__version__, own, settings.limits, settings.transports)).encode()).hexdigest()
 
 
-def tried_with(settings: BoardSettings, references: References) -> str:
-    """Digest what a failure may depend on, besides the machine: with the same digest it is not tried again."""
-    digest = references_digest(settings, references)
-    return sha256(f"{settings_digest(settings)} {digest}".encode()).hexdigest()
+def check_digest(settings: BoardSettings, references: References) -> str:
+    """Digest all that the check of a submission depends on, besides the machine: with the same it is not repeated."""
+    return sha256(repr((settings_digest(settings), sorted(references.items()))).encode()).hexdigest()

@@ -214,7 +214,6 @@ class Receipt:
     arrived_by: str = ""
     state: str
     reason: str = ""
-    charged: bool = False
     cost: int = 0
     charge: str = ""
     note: str = ""
@@ -225,7 +224,7 @@ class Receipt:
         return self.state == SCORED
 
     def __str__(self) -> str:
-        counts = f"counts as {self.cost}" if self.charged else "does not count"
+        counts = f"counts as {self.cost}" if self.cost else "does not count"
         lines = [
             f"{self.code or '-'}  {self.state}{f': {visible(self.reason)}' if self.reason else ''}",
             f"  submitter   {visible(self.submitter)}",
@@ -240,9 +239,9 @@ class Receipt:
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
-        names = ["code", "state", "reason", "submitter", "name", "source", "digest", "arrived_by"]
-        names += ["charged", "cost", "charge", "note"]
-        fields = {name: getattr(self, name) for name in names}
+        names = ("code", "state", "reason", "submitter", "name", "source", "digest", "arrived_by")
+        fields = {name: getattr(self, name) for name in names} | {"charged": self.cost > 0}
+        fields |= {"cost": self.cost, "charge": self.charge, "note": self.note}
         return fields | {"arrived": written(self.arrived), "files": dict(self.digests)}
 
 
@@ -260,20 +259,12 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
         .where(submissions.c.id == submission_id)
     ).one()
     stored = select(files.c.name, files.c.sha256).where(files.c.submission_id == submission_id).order_by(files.c.id)
+    names = ("code", "submitter", "name", "source", "digest", "arrived", "arrived_by", "cost", "charge")
     return Receipt(
-        code=row.code,
-        submitter=row.submitter,
-        name=row.name,
-        source=row.source,
-        digest=row.digest,
+        **{name: getattr(row, name) for name in names},
         digests=tuple((name, digest) for name, digest in connection.execute(stored)),
-        arrived=row.arrived,
-        arrived_by=row.arrived_by,
         state=row.state if row.withdrawn is None else WITHDRAWN,
         reason=row.reason if row.withdrawn is None else "",
-        charged=row.charged,
-        cost=row.cost,
-        charge=row.charge,
         note=note or (AGAIN if row.state == FAILED else ""),
     )
 

@@ -10,15 +10,13 @@ places that this moves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, true, update
 
-from geval_py.board.database import schema
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import (
     FAILED,
@@ -38,10 +36,9 @@ from geval_py.board.intake.sources import numbered_path
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.pipeline import (
     Content,
-    references_digest,
+    check_digest,
     store_evaluations,
     store_outputs,
-    tried_with,
 )
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
@@ -60,7 +57,7 @@ CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py cha
 Places: TypeAlias = "Mapping[leaderboard.EntryKey, int | None]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Outdated:
     """A score to be replaced, and the reason; ``evaluation_id`` is the current evaluation, None if there is none.
 
@@ -77,7 +74,7 @@ class Outdated:
     evaluation_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PlaceChange:
     """A place in the table of a test and phase before and after; None for an entry that has none there."""
 
@@ -117,45 +114,45 @@ def rescore(
     settings = board.settings
     while True:
         references = references_of(settings)
-        tried = "" if again else tried_with(settings, references)
         with board.reading() as connection:
-            old = outdated(connection, settings, references, tried)
+            old = outdated(connection, settings, references, again=again)
         revisions = _score_all(board, old, references, now, progress)
         if references_of(settings) == references:
             break
+    receipts = []
     with board.writing() as connection:
         refresh(connection, settings, now)
         before = places(connection, settings, now)
-        still_old = {
-            number: list(group)
-            for number, group in groupby(
-                outdated(connection, settings, references, tried), key=lambda one: one.submission_id
-            )
-        }  # another run may have replaced some meanwhile
-        receipts = [
-            receipt_of(connection, revision.submission_id)
-            for revision in revisions
-            if revision.submission_id in still_old
-            and replace_scores(connection, settings, revision, still_old[revision.submission_id], references, now)
-        ]
+        still_old: dict[int, list[Outdated]] = {}  # another run may have replaced some meanwhile
+        for one in outdated(connection, settings, references, again=again):
+            still_old.setdefault(one.submission_id, []).append(one)
+        for revision in revisions:
+            number = revision.submission_id
+            if number in still_old and replace_scores(
+                connection, settings, revision, still_old[number], references, now
+            ):
+                receipts.append(receipt_of(connection, number))
         refresh(connection, settings, now)
-        changes = changed_places(before, places(connection, settings, now))
+        after = places(connection, settings, now)
         if dry_run:
             connection.rollback()
-    return Rescored(outdated=tuple(old), changes=tuple(changes), receipts=tuple(receipts))
+    changes = (PlaceChange(*key, before.get(key), after.get(key)) for key in dict.fromkeys((*after, *before)))
+    moved = tuple(one for one in changes if one.before != one.after)
+    return Rescored(outdated=tuple(old), changes=moved, receipts=tuple(receipts))
 
 
 def outdated(
-    connection: Connection, settings: BoardSettings, references: References, tried: str = ""
+    connection: Connection, settings: BoardSettings, references: References, *, again: bool = False
 ) -> list[Outdated]:
     """List the outdated scores by submission.
 
     They are scores that were made with other references, or by another geval-py; of scored submissions, files for
     tests that board.yaml named later, or ranks in their phase since; and submissions with files that were rejected
-    with other references, or failed. What failed with what is ``tried`` is left out.
+    or failed. What was checked with all as it is now is left out, unless it failed and is to be tried ``again``.
     """
     s, old = submissions.c, []
-    by_output: dict[int, list[Any]] = {}
+    first: dict[int, Row[Any]] = {}
+    scored: dict[tuple[int, str], Row[Any]] = {}
     for row in connection.execute(
         select(s.id, s.code, outputs.c.id.label("output_id"), outputs.c.test, scores.c.metric, scores.c.evaluation_id)
         .add_columns(evaluations.c.reference, evaluations.c.version)
@@ -164,42 +161,35 @@ def outdated(
         .outerjoin(evaluations, evaluations.c.id == scores.c.evaluation_id)
         .where(s.state == SCORED)
     ):
-        by_output.setdefault(row.output_id, []).append(row)
-    for rows in by_output.values():
-        first, by_metric = rows[0], {row.metric: row for row in rows}
+        first[row.output_id] = scored[row.output_id, row.metric] = row
+    for output_id, row in first.items():
         for (test, metric), reference in references.items():
-            if test != first.test:
+            current = scored.get((output_id, metric))
+            if test != row.test or (current and (current.reference, current.version) == (reference, __version__)):
                 continue
-            scored = by_metric.get(metric)
-            if scored is None:
-                reason = NEW_METRIC
-            elif scored.reference != reference:
-                reason = OTHER_REFERENCE
-            elif scored.version != __version__:
-                reason = f"geval-py {scored.version} became {__version__}"
-            else:
-                continue
-            current = None if scored is None else scored.evaluation_id
-            own = {"submission_id": first.id, "code": first.code, "output_id": first.output_id}
-            old.append(Outdated(**own, reason=reason, test=test, metric=metric, evaluation_id=current))
+            reason = NEW_METRIC
+            if current is not None:
+                is_other = current.reference != reference
+                reason = OTHER_REFERENCE if is_other else f"geval-py {current.version} became {__version__}"
+            own = {"output_id": output_id, "evaluation_id": current and current.evaluation_id}
+            old.append(Outdated(row.id, row.code, reason, test, metric, **own))
 
-    now = references_digest(settings, references)
+    was_checked = s.checked_with == check_digest(settings, references)
     tests = {name: [test.name for test in phase.tests] for name, phase in settings.by_phase.items()}
     for row in connection.execute(
         select(s.id, s.code, s.arrived, files.c.name)
         .join_from(submissions, files)
         .outerjoin(outputs, outputs.c.file_id == files.c.id)
-        .where(s.state == SCORED, outputs.c.id.is_(None), s.checked_with.not_in((now, tried)))
+        .where(s.state == SCORED, outputs.c.id.is_(None), true() if again else ~was_checked)
     ):
         new_test = test_by_folder(row.name, tests[settings.phase_of(row.arrived)])
-        for test, metric in references:
-            if test == new_test:
-                old.append(Outdated(submission_id=row.id, code=row.code, reason=NEW_TEST, test=test, metric=metric))
+        old += [Outdated(row.id, row.code, NEW_TEST, *key) for key in references if key[0] == new_test]
 
     has_files = select(files.c.id).where(files.c.submission_id == s.id).exists()
-    for state, checked_with, reason in ((FAILED, tried, TRIED_AGAIN), (REJECTED, now, CHECKED_AGAIN)):
-        query = select(s.id, s.code).where(s.state == state, s.checked_with != checked_with, has_files)
-        old += [Outdated(submission_id=row.id, code=row.code, reason=reason) for row in connection.execute(query)]
+    for state, reason in ((FAILED, TRIED_AGAIN), (REJECTED, CHECKED_AGAIN)):
+        is_old = true() if again and state == FAILED else ~was_checked
+        query = select(s.id, s.code).where(s.state == state, is_old, has_files)
+        old += [Outdated(row.id, row.code, reason) for row in connection.execute(query)]
     return sorted(old, key=lambda one: (one.submission_id, one.output_id or 0))
 
 
@@ -210,17 +200,16 @@ def outdated(
 class Revision:
     """A submission that is checked and scored again; ``parcel`` has its outputs, ``evaluations`` their ids.
 
-    ``left_out`` has, by test, the results of outputs for tests that are newer than the submission, and cannot be
-    scored: they do not affect the other outputs.
+    ``result`` is of the outputs that it had. ``later`` are those of outputs for tests that are newer than the
+    submission, by test: what cannot be scored of them is left out, and does not affect the other outputs.
     """
 
     submission_id: int
     arrived: datetime
     parcel: Parcel
     result: Result = field(default_factory=Result)
+    later: Mapping[str, Result] = field(default_factory=dict)
     evaluations: Mapping[Content, int] = field(default_factory=dict)
-    left_out: Mapping[str, Result] = field(default_factory=dict)
-    scored: tuple[Result, ...] = ()
 
 
 def _score_all(
@@ -239,11 +228,9 @@ def _score_all(
     def store(ready: Sequence[Revision], seconds: float | None) -> None:
         with board.writing(seconds) as connection:
             for one in ready:
-                ids = dict(one.evaluations)
-                for result in one.scored:
-                    if result.parcel is not None:
-                        ids |= store_evaluations(connection, result.parcel, result.scored, references, now)
-                revisions[one.submission_id] = replace(one, evaluations=ids, scored=())
+                scored = [score for result in (one.result, *one.later.values()) for score in result.scored]
+                ids = store_evaluations(connection, one.parcel, scored, references, now)
+                revisions[one.submission_id] = replace(one, evaluations={**one.evaluations, **ids})
         if progress is not None:
             for number in range(len(revisions) - len(ready), len(revisions)):
                 progress(number + 1, total)
@@ -310,32 +297,20 @@ def score_again(board: Board, revision: Revision, references: References, place:
             return Result(parcel=parcel, state=REJECTED, reason=error.reason)
 
     tests = [test.name for test in settings.tests]
-    scored_tests = {test for test, _ in references}
+    later: dict[str, Result] = {}
     if stored:
+        scored_tests = {test for test, _ in references}
         result = score(tuple(output for output in stored if output.test in scored_tests))
     else:
         result = score_files(own_files, tests)
-    results, left_out, problems = [result], {}, list(result.problems)
     if stored and result.state == SCORED:
         with_output = {output.file for output in stored}
         left = [file for file in own_files if file.name not in with_output and "/" in file.name]
-        for test in tests:
-            if any(test_by_folder(file.name, tests) == test for file in left):
-                of_test = score_files(left, [test])
-                problems += of_test.problems
-                if of_test.state == SCORED:
-                    results.append(of_test)
-                else:
-                    left_out[test] = of_test
-    own_outputs = tuple(output for one in results if one.parcel for output in one.parcel.outputs)
-    return replace(
-        revision,
-        parcel=replace(parcel, outputs=own_outputs),
-        result=replace(result, problems=tuple(problems)),
-        evaluations=known,
-        left_out=left_out,
-        scored=tuple(results),
-    )
+        new_tests = {test_by_folder(file.name, tests) for file in left}
+        later = {test: score_files(left, [test]) for test in tests if test in new_tests}
+    fine = [one.parcel for one in (result, *later.values()) if one.state == SCORED and one.parcel]
+    parcel = replace(parcel, outputs=tuple(output for one in fine for output in one.outputs))
+    return replace(revision, parcel=parcel, result=result, later=later, evaluations=known)
 
 
 def known_evaluations(connection: Connection, parcel: Parcel, references: References) -> dict[Content, int]:
@@ -377,14 +352,13 @@ def replace_scores(
     """
     own, result = submissions.c.id == revision.submission_id, revision.result
     was = connection.execute(select(submissions).where(own)).one()
-    if result.state == SCORED and revision.left_out:
-        if revision.parcel.outputs:
-            reasons = (
-                f"its outputs for {test} are left out: {one.reason}" for test, one in revision.left_out.items()
-            )
-            result = replace(result, reason="; ".join(reasons))
-        else:
-            result = next(iter(revision.left_out.values()))
+    problems = [problem for one in (result, *revision.later.values()) for problem in one.problems]
+    left_out = {test: one for test, one in revision.later.items() if one.state != SCORED}
+    if left_out and revision.parcel.outputs:
+        reasons = (f"its outputs for {test} are left out: {one.reason}" for test, one in left_out.items())
+        result = replace(result, reason="; ".join(reasons))
+    elif left_out:
+        result = next(iter(left_out.values()))
     query = select(scores.c.output_id, scores.c.metric, scores.c.evaluation_id).join(outputs)
     rows = connection.execute(query.where(outputs.c.submission_id == revision.submission_id))
     current = {(row.output_id, row.metric): row.evaluation_id for row in rows}
@@ -396,8 +370,6 @@ def replace_scores(
         replaced = {key: number for key, number in current.items() if new.get(key, number) != number}
     else:
         replaced = current
-        own_outputs = select(outputs.c.id).where(outputs.c.submission_id == revision.submission_id)
-        connection.execute(delete(schema.disclosures).where(schema.disclosures.c.output_id.in_(own_outputs)))
     moment = now.astimezone(UTC)
     for (output_id, metric), evaluation_id in replaced.items():
         reason = escape_unstorable(reasons_by_key.get((output_id, metric), result.reason))
@@ -408,17 +380,15 @@ def replace_scores(
         if current.get((output_id, metric)) != evaluation_id:
             values = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
             connection.execute(insert(scores).values(values))
-    has_failed = FAILED in (result.state, *(one.state for one in revision.left_out.values()))
-    checked_with = tried_with(settings, references) if has_failed else references_digest(settings, references)
     values = {"state": result.state, "reason": escape_unstorable(result.reason), "scorer": __version__}
-    values |= {"checked_with": checked_with}
+    values |= {"checked_with": check_digest(settings, references)}
     is_other = (result.state, result.reason) != (was.state, was.reason)
-    if is_other or revision.result.problems:
-        values |= {"problems": escape_unstorable(list(revision.result.problems))}
+    if is_other or problems:
+        values |= {"problems": escape_unstorable(problems)}
     if result.state != was.state:
         phase = settings.at(revision.arrived)
         cost, charge = charge_of(phase, result.state, revision.parcel.outputs, baseline=was.baseline)
-        values |= {"charged": cost > 0, "cost": cost, "charge": charge}
+        values |= {"cost": cost, "charge": charge}
     connection.execute(update(submissions).where(own).values(values))
     return is_other
 
@@ -434,12 +404,3 @@ def places(connection: Connection, settings: BoardSettings, now: datetime) -> Pl
             table = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now)
             ranks |= {leaderboard.entry_key(table, entry): entry.place for entry in table.entries}
     return ranks
-
-
-def changed_places(before: Places, after: Places) -> Iterator[PlaceChange]:
-    """Yield the places that differ, in the order of the tables after the change."""
-    for key in dict.fromkeys((*after, *before)):
-        old, new = before.get(key), after.get(key)
-        if old != new:
-            test, phase, submitter, entry = key
-            yield PlaceChange(test=test, phase=phase, submitter=submitter, entry=entry, before=old, after=new)

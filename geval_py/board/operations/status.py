@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, false, func, or_, select, true
 from geval_py.board.database import schema
 from geval_py.board.database.schema import submissions
 from geval_py.board.database.store import Board
-from geval_py.board.operations.pipeline import settings_digest, tried_with
+from geval_py.board.operations.pipeline import settings_digest
 from geval_py.board.operations.receipts import day_of, written
 from geval_py.board.operations.rescoring import outdated
 from geval_py.board.ranking.disclosure import arrived_in
@@ -29,7 +29,7 @@ WITHDRAWN = "withdrawn: "  # begins the reason of a submission that the organise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A submission, for the organiser; it counts for the quota of ``day`` as ``cost`` submissions, if ``charged``.
+    """A submission, for the organiser; it counts for the quota of ``day`` as ``cost`` submissions.
 
     ``final`` is when its submitter named it as one that decides.
     """
@@ -124,7 +124,7 @@ def status_of(board: Board, now: datetime) -> Status:
     with board.reading() as connection:
         lines = tuple(_lines(connection, settings))
         states = Counter(line.state for line in lines)
-        old = outdated(connection, settings, references, tried_with(settings, references))
+        old = outdated(connection, settings, references)
         to_be_scored = {(one.test, one.code) for one in old}
         without: dict[str, list[str]] = {}
         for test in dict.fromkeys(test for test, _ in references):
@@ -156,10 +156,11 @@ def _lines(connection: Connection, settings: BoardSettings) -> list[Line]:
     lines = []
     for row in connection.execute(query):
         reason = shorten(f"{row.reason}: {row.aside}" if row.aside and row.reason else row.reason, MAX_REASON)
-        names = ("code", "submitter", "name", "arrived", "arrived_by", "state", "charged", "cost", "charge", "final")
+        names = ("code", "submitter", "name", "arrived", "arrived_by", "state", "cost", "charge", "final")
         line = Line(
             **{name: getattr(row, name) for name in names},
             phase=settings.phase_of(row.arrived),
+            charged=row.cost > 0,
             reason=f"{WITHDRAWN}{row.withdrawal}" if row.withdrawn else reason,
             day=day_of(row.arrived, settings.zone).name,
         )

@@ -17,7 +17,7 @@ from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in
 from geval_py.board.operations.notices import tell_of_withdrawal
-from geval_py.board.operations.pipeline import Attempt, prepare, settings_digest, store, tried_with
+from geval_py.board.operations.pipeline import Attempt, check_digest, prepare, settings_digest, store
 from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of, written
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking.disclosure import refresh
@@ -111,7 +111,7 @@ def scan(
         sources = submissions_in(folder)
     moment_of = arrivals_in(board, folder, way=arrived, at=at, now=now)
     references = references_of(settings)
-    tried = tried_with(settings, references)
+    tried = check_digest(settings, references)
     # A path that could not be received is new once board.yaml has changed; one that failed, once that, the challenge
     # or geval-py has changed.
     settled = [RECEIVED, settings_digest(settings), *([] if again else [f"{FAILED} {tried}"])]

@@ -28,7 +28,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import casefolded, check_name
-from geval_py.board.operations.pipeline import find_submitter
+from geval_py.board.operations.pipeline import find_submitter, submitter_id
 from geval_py.errors import DataError, UsageError
 from geval_py.text import visible
 
@@ -225,14 +225,8 @@ def _new_account(
 ) -> Account:
     """Make an account; its name may be taken by one that is disabled, or was made since it was invited."""
     refuse_taken(connection, name, " for a new link")
-    submitter_id = None
-    if team:
-        key = casefolded(team)
-        submitter = find_submitter(connection, team, key)  # perhaps one whose name looks like it
-        made = insert(submitters).values(key=key, name=escape_unstorable(team)).returning(submitters.c.id)
-        submitter_id = connection.execute(made).scalar_one() if submitter is None else submitter.id
     values = {"key": casefolded(name), "name": name, "email": email, "role": role, "owner": owner}
-    values |= {"submitter_id": submitter_id, "made": now.astimezone(UTC)}
+    values |= {"submitter_id": submitter_id(connection, team) if team else None, "made": now.astimezone(UTC)}
     connection.execute(insert(accounts).values(values))
     return account_named(connection, name)
 
@@ -279,7 +273,7 @@ def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Ac
     Raises RejectedError for a name that is not allowed, RefusedError for one that is taken.
     """
     check_name(name)
-    if find_submitter(connection, name, casefolded(name)) is not None:
+    if find_submitter(connection, name) is not None:
         raise RefusedError(reason=f"there is a team `{visible(name)}` already; choose another name")
     new = _new_account(connection, name, who.email, SUBMITTER, name, owner=True, now=now)
     _remember(connection, who, new, now)

@@ -85,9 +85,9 @@ def test_a_database_with_submissions_is_refused(board, challenge, tmp_path):
         connection.execute(text("INSERT INTO submitters (key, name) VALUES ('a', 'A')"))
         connection.execute(
             text(
-                "INSERT INTO submissions (code, submitter_id, name, source, digest, arrived, added, state, charged,"
+                "INSERT INTO submissions (code, submitter_id, name, source, digest, arrived, added, state,"
                 " charge, tags, params, links, problems, scorer) VALUES ('x', 1, '', '', '',"
-                " '2027-01-10T12:00:00.000000Z', '2027-01-10T12:00:00.000000Z', 'scored', '1', '', '[]', '{}', '[]',"
+                " '2027-01-10T12:00:00.000000Z', '2027-01-10T12:00:00.000000Z', 'scored', '', '[]', '{}', '[]',"
                 " '[]', '')"
             )
         )

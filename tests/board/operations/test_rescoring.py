@@ -190,7 +190,7 @@ def test_what_failed_is_tried_again_if_asked(board, submission, sandbox_jobs):
     rescored = rescore(board, now=LATER, again=True)
     assert [one.reason for one in rescored.outdated] == ["it failed, and is tried again"]
     (receipt,) = rescored.receipts
-    assert (receipt.state, receipt.charged, receipt.arrived) == ("scored", True, NOW)
+    assert (receipt.state, receipt.cost, receipt.arrived) == ("scored", 1, NOW)
     assert status_of(board, NOW).outdated == {}
 
 
@@ -201,7 +201,7 @@ def test_what_fails_now_is_not_ranked(ranked, tmp_path, sandbox_jobs):
     assert [(receipt.submitter, receipt.state) for receipt in rescored.receipts] == [("ann", "failed")]
     assert [entry[:2] for entry in places(ranked)] == [(1, "bob")]
     with ranked.reading() as connection:
-        assert connection.execute(select(submissions.c.charged)).scalars().all() == [False, True]
+        assert connection.execute(select(submissions.c.cost)).scalars().all() == [0, 1]
 
 
 def test_the_progress_is_told(ranked, tmp_path):

@@ -52,7 +52,7 @@ def test_all_of_a_submission_is_stored(board, submission):
     (row,) = stored(board)
     assert (row.code, row.state, row.reason, row.scorer) == (receipt.code, "scored", "", __version__)
     assert (row.description, row.tags, row.arrived, row.added) == ("A bigram model", ["bigram", "neural"], NOW, NOW)
-    assert (row.charged, row.cost) == (True, 2)
+    assert row.cost == 2
     assert row.charge == "it was scored, with 2 outputs for test-A"
     assert [count(board, table) for table in (files, outputs, scores, evaluations)] == [5, 4, 8, 8]
     with board.reading() as connection:
@@ -132,7 +132,7 @@ def test_a_malformed_one_is_rejected_and_kept_with_its_problems(board, submissio
     source = submission("Ann", lines=3)
     receipt = add(board, str(source), now=NOW)
     reason = "`test-A/out.tsv`: the output has 3 lines, there are 60 items [E103]"
-    assert (receipt.state, receipt.reason, receipt.charged) == ("rejected", reason, True)
+    assert (receipt.state, receipt.reason, receipt.cost) == ("rejected", reason, 1)
     (row,) = stored(board)
     assert [problem["rule"] for problem in row.problems] == ["E103"]
     assert [count(board, table) for table in (files, outputs, evaluations)] == [1, 0, 0]
@@ -156,11 +156,11 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox
     source = str(submission("Ann"))
     receipt = add(board, source, now=NOW)
     assert (receipt.state, receipt.reason) == ("failed", "it took more than 600 seconds")
-    assert (receipt.charged, receipt.charge) == (False, "it failed, which is not its submitter's fault")
+    assert (receipt.cost, receipt.charge) == (0, "it failed, which is not its submitter's fault")
     assert receipt.note == ("it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again")
     sandbox_jobs.unscored.clear()
     again = add(board, source, now=NOW + timedelta(hours=1))
-    assert (again.code, again.state, again.arrived, again.charged) == (receipt.code, "scored", NOW, True)
+    assert (again.code, again.state, again.arrived, again.cost) == (receipt.code, "scored", NOW, 1)
     assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
 
 
@@ -244,7 +244,7 @@ def test_baselines_and_what_is_there_already_cost_nothing(board, submission):
     add(board, str(submission("Ann", seed=1)), now=NOW)
     add(board, str(submission("Ann", seed=1)), now=NOW)
     receipt = add(board, str(submission("Ann", seed=2)), baseline=True, now=NOW)
-    assert (receipt.charged, receipt.charge) == (False, "a baseline of the organiser's")
+    assert (receipt.cost, receipt.charge) == (0, "a baseline of the organiser's")
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):
     assert count(board, disclosures) == 2
     moderating.withdraw(board, receipt.code[:4], "it used the answers", NOW)
     (row,) = stored(board)
-    assert (row.withdrawn, row.withdrawal, row.state, row.charged) == (NOW, "it used the answers", "scored", True)
+    assert (row.withdrawn, row.withdrawal, row.state, row.cost) == (NOW, "it used the answers", "scored", 1)
     assert [count(board, table) for table in (disclosures, scores)] == [0, 2]
     assert status_of(board, NOW).withdrawn == 1
     with pytest.raises(UsageError) as caught:

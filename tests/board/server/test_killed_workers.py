@@ -30,7 +30,7 @@ def is_kept(board):
         charged = (
             select(func.count())
             .select_from(submissions)
-            .where(submissions.c.charged, submissions.c.state != "scored")
+            .where(submissions.c.cost > 0, submissions.c.state != "scored")
         )
         costs = connection.execute(charged).scalar_one()
     for row in rows:
