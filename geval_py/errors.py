@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Literal, dataclass_transform
 
 from geval_py.text import excerpt, named, visible
@@ -49,19 +50,11 @@ class GevalError(Exception):
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields(self)})
-
-
-def _in_python(argument: str) -> str:
-    return f"{argument}=…"
+        return partial(type(self), **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
 
 def _with_arguments(text: str, arguments: tuple[str, ...], call: Callable[[str], str]) -> str:
     return f"{text} {' or '.join(map(call, arguments))}" if arguments else text
-
-
-def _rebuild(kind: type[GevalError], values: dict[str, Any]) -> GevalError:
-    return kind(**values)
 
 
 class UsageError(GevalError):
@@ -73,7 +66,7 @@ class UsageError(GevalError):
     exit_status = 2
 
     def __str__(self) -> str:
-        return self.sentence(_in_python)
+        return self.sentence("{}=…".format)
 
     def sentence(self, call: Callable[[str], str]) -> str:
         return _with_arguments(self.message, self.arguments, call)
@@ -126,7 +119,7 @@ class MissingFileError(DataError):
     arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return self.sentence(_in_python)
+        return self.sentence("{}=…".format)
 
     def sentence(self, call: Callable[[str], str]) -> str:
         hint = _with_arguments(self.hint, self.arguments, call)

@@ -13,18 +13,12 @@ import lzma
 import sys
 import zlib
 from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from geval_py.errors import CorruptFileError, TooLargeError
 
 COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
-
-
-class Readable(Protocol):
-    """A stream of bytes."""
-
-    def read(self, size: int = -1, /) -> bytes | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +118,9 @@ class Decompressed(io.RawIOBase):
     Raises TooLargeError if there are more than ``max_bytes``.
     """
 
-    def __init__(self, compressed: Readable, compression: Compression, path: str, max_bytes: int | None) -> None:
+    def __init__(
+        self, compressed: io.RawIOBase | io.BytesIO, compression: Compression, path: str, max_bytes: int | None
+    ) -> None:
         self._compressed, self._compression, self._path, self._max_bytes = compressed, compression, path, max_bytes
         self._size = 0
         self._member, self._error = self._decompressor()

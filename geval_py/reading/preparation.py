@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
@@ -33,12 +33,12 @@ from geval_py.errors import SchemeError, UsageError
 from geval_py.reading.schemes import EvaluationScheme, Flag
 from geval_py.text import split_words, strip_spaces, suggestion, visible
 
-Spacing: TypeAlias = Callable[[str], str]
-Rules: TypeAlias = "Sequence[tuple[str, str]]"  # regular expressions and replacements
+Step: TypeAlias = Callable[[str], str]
+TOKENIZERS = ("minimalistic", "character-by-character", "13a", "v14")
 _MINIMALISTIC = r"(?a)\w(?:\S*\w)?|[^\w\s]+"
 _ENTITIES = (("<skipped>", ""), ("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 _ONE_SPACE = (r"(?a)\s+", " ")
-_THIRTEEN_A = (
+_THIRTEEN_A: tuple[tuple[str, str], ...] = (  # regular expressions and replacements
     (r"([\{-\~\[-\` -\&\(-\+\:-\@\/])", r" \1 "),
     (r"([^0-9])([\.,])", r"\1 \2 "),
     (r"([\.,])([^0-9])", r" \1 \2"),
@@ -53,7 +53,7 @@ class Tokenizer:
     """A tokenizer with a name; ``line`` puts spaces between the tokens of a line."""
 
     name: str
-    line: Spacing = field(compare=False, repr=False)
+    line: Step = field(compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Callable[[str], Tokenizer], tuple[str]]:
         return find_tokenizer, (self.name,)
@@ -72,7 +72,32 @@ def find_tokenizer(name: str) -> Tokenizer:
     >>> find_tokenizer("character-by-character").line("a bc")
     'a _ b c'
     """
-    return Tokenizer(name, TOKENIZERS[checked_name(name)]())
+    if checked_name(name) == "character-by-character":
+        return Tokenizer(name, lambda text: " ".join(text.replace(" ", "_")))
+    if name == "minimalistic":
+        find = re.compile(_MINIMALISTIC).findall
+        return Tokenizer(name, lambda text: strip_spaces(" ".join(find(text))))
+    rules = _THIRTEEN_A
+    if name == "v14":
+        punctuation, symbol = _of_category("P"), _of_category("S")
+        rules = (
+            (f"([^0-9])({punctuation})", r"\1 \2 "),
+            (f"({punctuation})([^0-9])", r" \1 \2"),
+            (f"({symbol})", r" \1 "),
+            _ONE_SPACE,
+        )
+    substitutions = [(re.compile(pattern).sub, replacement) for pattern, replacement in rules]
+
+    def spaced(text: str) -> str:
+        if name == "13a":
+            for written, meant in _ENTITIES:
+                text = text.replace(written, meant)
+            text = f" {text} "
+        for substitute, replacement in substitutions:
+            text = substitute(replacement, text)
+        return strip_spaces(text)
+
+    return Tokenizer(name, spaced)
 
 
 def checked_name(name: str) -> str:
@@ -81,46 +106,6 @@ def checked_name(name: str) -> str:
         return name
     hint = f"{suggestion(name, TOKENIZERS)}there are {', '.join(TOKENIZERS)}"
     raise UsageError(message=f"Unknown tokenizer: {visible(name)}\n  {hint}")
-
-
-def _minimalistic() -> Spacing:
-    find = re.compile(_MINIMALISTIC).findall
-    return lambda text: strip_spaces(" ".join(find(text)))
-
-
-def _thirteen_a() -> Spacing:
-    spaced = _by_rules(_THIRTEEN_A)
-
-    def tokenize(text: str) -> str:
-        for written, meant in _ENTITIES:
-            text = text.replace(written, meant)
-        return spaced(f" {text} ")
-
-    return tokenize
-
-
-def _fourteen() -> Spacing:
-    punctuation, symbol = _of_category("P"), _of_category("S")
-    return _by_rules(
-        (
-            (f"([^0-9])({punctuation})", r"\1 \2 "),
-            (f"({punctuation})([^0-9])", r" \1 \2"),
-            (f"({symbol})", r" \1 "),
-            _ONE_SPACE,
-        )
-    )
-
-
-def _by_rules(rules: Rules) -> Spacing:
-    """Return a function that applies the rules in order and strips white space at the ends."""
-    substitutions = [(re.compile(pattern).sub, replacement) for pattern, replacement in rules]
-
-    def spaced(text: str) -> str:
-        for substitute, replacement in substitutions:
-            text = substitute(replacement, text)
-        return strip_spaces(text)
-
-    return spaced
 
 
 def _of_category(letter: str) -> str:
@@ -135,18 +120,8 @@ def _of_category(letter: str) -> str:
     return f"[{''.join(ranges)}]"
 
 
-TOKENIZERS: dict[str, Callable[[], Spacing]] = {
-    "minimalistic": _minimalistic,
-    "character-by-character": lambda: lambda text: " ".join(text.replace(" ", "_")),
-    "13a": _thirteen_a,
-    "v14": _fourteen,
-}
-
-
 # Preparations
 
-
-Step: TypeAlias = Callable[[str], str]
 _CASES = frozenset("luc")
 
 

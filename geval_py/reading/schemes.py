@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from geval_py.errors import SchemeError
 from geval_py.text import shorten, visible
@@ -117,7 +118,11 @@ def multiply_out(text: str) -> list[str]:
     products = [""]
     position = 0
     for match in re.finditer(_PRODUCT, text):
-        alternatives = [match.group()] if match.group(1) is None else _alternatives(match.group(1))
+        alternatives, inside = [match.group()], match.group(1)
+        if inside is not None:  # split it at the commas outside of <...>
+            commas = [comma.start() for comma in re.finditer(f"{_ARGUMENT}|(,)", inside) if comma.group(1)]
+            bounds = pairwise([-1, *commas, len(inside)])
+            alternatives = [inside[before + 1 : end] for before, end in bounds]
         between = text[position : match.start()]
         if len(products) * len(alternatives) > MAX_PRODUCTS:
             message = f"More than {MAX_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
@@ -127,39 +132,27 @@ def multiply_out(text: str) -> list[str]:
     return [done + text[position:] for done in products]
 
 
-def _alternatives(text: str) -> list[str]:
-    """Split at the commas outside of ``<...>``."""
-    places = [match.start() for match in re.finditer(f"{_ARGUMENT}|(,)", text) if match.group(1)]
-    return [text[begin:end] for begin, end in zip([0, *(n + 1 for n in places)], [*places, len(text)], strict=True)]
-
-
 def parse_scheme(text: str) -> EvaluationScheme:
     """Parse one scheme; raises SchemeError."""
-    metric, _, flag_text = text.partition(":")
+    metric, _, rest = text.partition(":")
     flags: list[Flag] = []
-    position = 0
-    while position < len(flag_text):
-        rest = flag_text[position:]
+    while rest:
         match = re.match(_FLAG, rest)
-        try:
-            if match is None:
-                raise ValueError(_FLAGS)
-            flags.append(_flag(rest[0], tuple(group for group in match.groups() if group is not None)))
-        except ValueError as error:
-            message = f"Unknown or broken metric flags: {visible(rest)}\n  {error}"
-            raise SchemeError(scheme=text, message=message) from error
-        position += match.end()
+        arguments = tuple(group for group in match.groups() if group is not None) if match else ()
+        letter, hint = rest[0], None if match else _FLAGS
+        if match and letter == "P":
+            if not re.fullmatch("[0-9]{1,9}", arguments[0]):
+                hint = "P<n> takes a whole number"
+            else:
+                arguments = (str(int(arguments[0])),)
+        elif match and letter == "p":
+            if not re.fullmatch(_PERCENTAGE, arguments[0]) or not 0 < float(arguments[0]) <= 100:
+                hint = "p<n> takes a percentage, above 0 and at most 100"
+            else:
+                arguments = (str(float(arguments[0])),)
+        if match is None or hint:
+            message = f"Unknown or broken metric flags: {visible(rest)}\n  {hint}"
+            raise SchemeError(scheme=text, message=message)
+        flags.append(Flag(letter=letter, arguments=arguments))
+        rest = rest[match.end() :]
     return EvaluationScheme(text=text, metric=metric, flags=tuple(flags))
-
-
-def _flag(letter: str, arguments: tuple[str, ...]) -> Flag:
-    """Return a flag; raises ValueError, with the expected argument, for a malformed number."""
-    if letter == "P":
-        if not re.fullmatch("[0-9]{1,9}", arguments[0]):
-            raise ValueError("P<n> takes a whole number")
-        arguments = (str(int(arguments[0])),)
-    elif letter == "p":
-        if not re.fullmatch(_PERCENTAGE, arguments[0]) or not 0 < float(arguments[0]) <= 100:
-            raise ValueError("p<n> takes a percentage, above 0 and at most 100")
-        arguments = (str(float(arguments[0])),)
-    return Flag(letter=letter, arguments=arguments)

@@ -208,17 +208,26 @@ def parse_line(text: str, line: int = 1) -> WordProbs:
 
 def parse_entries(text: str, line: int) -> tuple[list[str], list[float]]:
     """Parse a line that has a colon into its words and their numbers, in order."""
-    if not _ENTRIES.fullmatch(text):
-        raise _first_malformed_entry(text, line)
-    words: list[str] = []
-    values: list[float] = []
-    for token in text.split(" "):
-        word, _, number = token.rpartition(":")
-        words.append(word)
-        values.append(float(number))
-    if not isfinite(sum(values)):
-        _refuse_infinity(text, line, values)
-    return words, values
+    entries = [token.rpartition(":") for token in text.split(" ")]
+    if _ENTRIES.fullmatch(text):
+        values = [float(number) for _, _, number in entries]
+        if not isfinite(sum(values)):
+            _refuse_infinity(text, line, values)
+        return [word for word, _, _ in entries], values
+    index = next(n for n, (_, colon, number) in enumerate(entries) if not (colon and NUMBER.fullmatch(number)))
+    word, colon, number = entries[index]
+    column = _column(text, index)
+    if colon:
+        raise _malformed_number(text, line, column + len(word) + 1, number)
+    if number:
+        hint = f"`{visible(shorten(number))}` has no probability; an entry is `word:probability`"
+    else:
+        place = "leading" if index == 0 else "trailing" if column > len(text) else "double"
+        hint = f"a {place} space; entries are separated by exactly one space"
+        column = max(1, column - (index > 0))
+    raise MalformedLineError(
+        line=line, column=column, reason=COLON_EXPECTED, token=number, hint=_hint(text, hint), text=text
+    )
 
 
 def parse_vector(text: str, line: int) -> list[float]:
@@ -269,28 +278,6 @@ def _hint(text: str, hint: str) -> str:
         if text.startswith(beginning):
             return f"the line looks like {what}, which is read from a file that ends in {ending}"
     return hint
-
-
-def _first_malformed_entry(text: str, line: int) -> MalformedLineError:
-    """Return the error for the first token that is not an entry."""
-    index, token = next(
-        (index, token)
-        for index, token in enumerate(text.split(" "))
-        if not (":" in token and NUMBER.fullmatch(token.rpartition(":")[2]))
-    )
-    column = _column(text, index)
-    if ":" in token:
-        number = token.rpartition(":")[2]
-        return _malformed_number(text, line, column + len(token) - len(number), number)
-    if token:
-        hint = f"`{visible(shorten(token))}` has no probability; an entry is `word:probability`"
-    else:
-        place = "leading" if index == 0 else "trailing" if column > len(text) else "double"
-        hint = f"a {place} space; entries are separated by exactly one space"
-        column = max(1, column - (index > 0))
-    return MalformedLineError(
-        line=line, column=column, reason=COLON_EXPECTED, token=token, hint=_hint(text, hint), text=text
-    )
 
 
 def _malformed_number(
@@ -374,16 +361,16 @@ def bucket_masses(distribution: Distribution, bits: int, line: int) -> array[flo
     return array("d", [mass + share for mass in masses])
 
 
-# Words that would split a line, or that geval check takes for a mistake: an odd character, two entries in one.
+# Words that would split a line, that UTF-8 cannot write, or that geval check takes for a mistake: an odd character,
+# two entries in one.
 _UNWRITABLE = re.compile(
-    r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff]|:.*[0-9][,;]|[0-9][,;].*:"
+    r"[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\ud800-\udfff]|:.*[0-9][,;]|[0-9][,;].*:"
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which UTF-8 cannot write
 
 
 def is_listable(word: str) -> bool:
     """Whether an output can list a word without a warning."""
-    return word != "" and not _UNWRITABLE.search(word) and not _SURROGATE.search(word)
+    return word != "" and not _UNWRITABLE.search(word)
 
 
 # Writing masses as a line
