@@ -47,25 +47,26 @@ def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
 MAX_DIGITS = 1100  # after the point: the smallest double has 1074
 
 
-def natural_number(text: str) -> int:
-    """Read a whole number of up to 15 digits."""
-    if not re.fullmatch("[0-9]{1,15}", text):
-        raise ValueError(f"{text!r} is not a whole number")
-    return int(text)
+def _matched(pattern: str, what: str, convert: Callable[[str], Result]) -> Callable[[str], Result]:
+    """Return a function that converts a word if a regular expression matches all of it."""
+
+    def read(text: str) -> Result:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} is not {what}")
+        return convert(text)
+
+    return read
 
 
-def digits_after_point(text: str) -> int:
-    """Read a precision."""
+natural_number = _matched("[0-9]{1,15}", "a whole number", int)
+checked_label = _matched(r"[\w:./+-]+", "a label of letters, digits and :._/+-", str)  # TeX may read others otherwise
+
+
+def _digits_after_point(text: str) -> int:
     digits = natural_number(text)
     if digits > MAX_DIGITS:
         raise ValueError(f"{digits} digits are too many; a double has less than {MAX_DIGITS}")
     return digits
-
-
-def _threads(text: str) -> int:
-    if not re.fullmatch("0*[1-9][0-9]{0,3}", text):
-        raise ValueError(f"{text!r} is not a whole number from 1 to 9999")
-    return int(text)
 
 
 def _samples(text: str) -> int:
@@ -84,20 +85,6 @@ def _format(text: str) -> str:
     if text not in FORMATS:
         raise ValueError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, FORMATS))})")
     return text
-
-
-def checked_label(text: str) -> str:
-    """Return a label for LaTeX as it is, unless it has characters that TeX could read otherwise."""
-    if not re.fullmatch(r"[\w:./+-]+", text):
-        raise ValueError(f"{text!r} is not a label of letters, digits and :._/+-")
-    return text
-
-
-def _output_and_name(text: str) -> tuple[str, str]:
-    output, _, name = text.rpartition("=")
-    if not output or not name:
-        raise ValueError(f"{text!r} is not OUT=NAME, as in out.tsv=Ours")
-    return output, name
 
 
 # The table: every option of ``geval`` without a command. config.txt may hold all but those named below it.
@@ -303,7 +290,7 @@ class Settings:
         goes_with=(SCORES,),
     )  # fmt: skip
     precision: int | None = _option(
-        "-p --precision N", HOW, "digits after the point", read=digits_after_point, useless_with=("validate",)
+        "-p --precision N", HOW, "digits after the point", read=_digits_after_point, useless_with=("validate",)
     )
     percentage: bool = _option(
         "-% --show-as-percentage", HOW, "times 100, with two digits fewer", useless_with=("validate",)
@@ -343,11 +330,13 @@ class Settings:
     )  # fmt: skip
     names: tuple[tuple[str, str], ...] = _option(
         "--name OUT=NAME", HOW, "show the output OUT as NAME, not in CSV and JSON; repeatable",
-        read=_output_and_name, repeatable=True, goes_with=(SCORES,),
+        read=_matched("(?s).+=[^=]+", "OUT=NAME, as in out.tsv=Ours", lambda text: tuple(text.rsplit("=", 1))),
+        repeatable=True, goes_with=(SCORES,),
     )  # fmt: skip
     threads: int | None = _option(
-        "--threads N", HOW, "threads that score (default: one a core)", read=_threads, useless_with=AUTHORING
-    )
+        "--threads N", HOW, "threads that score (default: one a core)",
+        read=_matched("0*[1-9][0-9]{0,3}", "a whole number from 1 to 9999", int), useless_with=AUTHORING,
+    )  # fmt: skip
     cluster: str | None = _option(
         "--cluster ADDRESS", HOW,
         "let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local",

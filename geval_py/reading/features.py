@@ -58,7 +58,7 @@ def tokens_of(tokenizer: str | None) -> Tokens:
 
 _SPAN = "[0-9]+(?:-[0-9]+)?"
 _REFERENCE = re.compile(f"([0-9]+) ((?:{_SPAN}(?:,{_SPAN})*)?)")
-_MAX_DIGITS = 18  # of a position; no text is as long
+MAX_POSITION_DIGITS = 19  # no text is as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +80,20 @@ class References:
         ('RomeItaly', 'e', '8 0-3')
         """
         match = _REFERENCE.fullmatch(field)
-        text = match and self.texts.get(_whole(match[1]))
+        text = match and self.texts.get(match[1].lstrip("0"))
         if match is None or text is None:
             return field
-        spans = []
-        for span in filter(None, match[2].split(",")):
-            start, _, end = span.partition("-")
-            spans.append((_position(start), _position(end or start) + 1))
         parts, reached = [], 0
-        for start, stop in sorted(spans):
+        spans = [span.partition("-") for span in match[2].split(",") if span]
+        for start, stop in sorted((_position(start), _position(end or start) + 1) for start, _, end in spans):
             parts.append(text[max(start, reached) : max(stop, reached)])
             reached = max(reached, stop)
         return "".join(parts)
 
 
-def _whole(digits: str) -> str:
-    return digits.lstrip("0") or "0"
-
-
 def _position(digits: str) -> int:
-    number = _whole(digits)
-    return int(number) if len(number) <= _MAX_DIGITS else 10**_MAX_DIGITS
+    """Return a number, or one beyond the end of any text; :func:`int` refuses thousands of digits."""
+    return int(digits.lstrip("0")[:MAX_POSITION_DIGITS] or 0)
 
 
 def read_references(path: str) -> References:
@@ -119,7 +112,7 @@ def read_references(path: str) -> References:
                 path=place, line=line, column=1, reason="no reference", token=shorten(text), text=text,
                 hint="a line of references is a whole number, a TAB and a text without TABs",
             )  # fmt: skip
-        texts[_whole(number)] = referenced
+        texts[number.lstrip("0")] = referenced
     return References(texts)
 
 
@@ -146,14 +139,10 @@ class FeatureKinds:
     def of_text(self, text: str) -> tuple[list[str], ...]:
         """Return a text's distinct features, without field: tokens, shapes, bigrams of tokens, of shapes."""
         tokens = list(dict.fromkeys(self.tokens(self.referenced(text))))
-        shapes = list(dict.fromkeys(map(word_shape, tokens))) if self.word_shapes else []
+        kinds = tokens, list(dict.fromkeys(map(word_shape, tokens))) if self.word_shapes else []
         if not self.bigrams:
-            return tokens, shapes
-        return tokens, shapes, list(_bigrams(tokens)), list(_bigrams(shapes))
-
-
-def _bigrams(tokens: Sequence[str]) -> Iterable[str]:
-    return dict.fromkeys(f"{first}{BETWEEN_TOKENS}{second}" for first, second in pairwise(tokens))
+            return kinds
+        return *kinds, *(list(dict.fromkeys(map(BETWEEN_TOKENS.join, pairwise(kind)))) for kind in kinds)
 
 
 _SHAPES = {"Lu": "A", "Lt": "A", "Ll": "a", "Ps": "(", "Pe": "(", "Zs": " "}
@@ -232,12 +221,15 @@ class Fields:
         self._columns = []
         for index, name in enumerate(self.header):
             has_own_name = has_name(self.header, index) and name != str(index + 1)
-            self._columns.append(Field(FieldKind.NAMED_COLUMN, name, index) if has_own_name else _numbered(index))
+            kind = FieldKind.NAMED_COLUMN if has_own_name else FieldKind.NUMBERED_COLUMN
+            self._columns.append(Field(kind, name if has_own_name else "", index))
         self._by_name = {field.column_name: field for field in self._columns}
 
     def column(self, index: int) -> Field:
         """Return a column of the input, counted from 0."""
-        return self._columns[index] if index < len(self._columns) else _numbered(index)
+        if index < len(self._columns):
+            return self._columns[index]
+        return Field(FieldKind.NUMBERED_COLUMN, column=index)
 
     def split(self, item: ScoredItem) -> list[tuple[Field, str]]:
         """Return an item's fields with their texts."""
@@ -252,10 +244,6 @@ class Fields:
         if re.fullmatch("[1-9][0-9]{0,8}", name):
             return self.column(int(name) - 1)
         raise KeyError(name)
-
-
-def _numbered(index: int) -> Field:
-    return Field(FieldKind.NUMBERED_COLUMN, column=index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,23 +268,24 @@ class Feature:
         return columns[self.field.column] if self.field.column < len(columns) else None
 
     def is_in(self, item: ScoredItem, kinds: FeatureKinds) -> bool:
-        """Whether an item has the feature; lengths and numbers count only if ``kinds`` has them."""
+        """Whether an item has the feature.
+
+        If ``kinds`` has lengths and numbers, a text has the number in the token (``=1901.0``) or, if it is no number,
+        the length (``=#8``).
+        """
         text = self.text(item)
         if text is None:
             return False
-        if kinds.numerical and self.is_size_of(kinds.referenced(text)):
-            return True
+        if kinds.numerical:
+            size = kinds.referenced(text)
+            is_number = FIELD_NUMBER.fullmatch(size) is not None
+            if not is_number and self.token == f"{LENGTH}{len(size)}":
+                return True
+            number = self.token.removeprefix(VALUE)
+            has_number = is_number and number != self.token and FIELD_NUMBER.fullmatch(number)
+            if has_number and float(number) == float(size):
+                return True
         return any(self.token in features for features in self.kinds(kinds).of_text(text))
-
-    def is_size_of(self, text: str) -> bool:
-        """Whether a text equals the number in the token (``=1901.0``), or is no number and as long (``=#8``)."""
-        is_number = FIELD_NUMBER.fullmatch(text) is not None
-        if self.token.startswith(LENGTH):
-            return not is_number and self.token == f"{LENGTH}{len(text)}"
-        number = self.token.removeprefix(VALUE)
-        if not is_number or number == self.token or not FIELD_NUMBER.fullmatch(number):
-            return False
-        return float(number) == float(text)
 
     def kinds(self, kinds: FeatureKinds) -> FeatureKinds:
         """Return the kinds to search for this feature: shapes or bigrams by its name, else the given ones."""
@@ -368,21 +357,18 @@ class ItemFilter:
             return f"No item has the features {names} together"
         if re.fullmatch(NUMERICAL, self.features[0].token):
             return f"{names} is no feature of a line by itself: it is the quarter of all lines at one end"
-        guess = self._nearest(self.features[0], items)
-        return f"No item has the feature {names}" + (f"\n  did you mean {visible(guess)}?" if guess else "")
-
-    def _nearest(self, feature: Feature, items: Iterable[ScoredItem]) -> str | None:
-        tokens: dict[str, None] = {}
+        feature, tokens = self.features[0], dict[str, None]()
+        kinds = feature.kinds(self.kinds)
         for item in items:
             text = feature.text(item)
             if text is not None:
-                kinds = feature.kinds(self.kinds)
                 tokens.update(dict.fromkeys(token for kind in kinds.of_text(text) for token in kind))
             if len(tokens) > MAX_CANDIDATES:
                 break
         other_case = (token for token in tokens if token.casefold() == feature.token.casefold())
         close = next(other_case, None) or nearest(feature.token, tokens)
-        return None if close is None else feature.name.removesuffix(feature.token) + close
+        guess = "" if close is None else feature.name.removesuffix(feature.token) + close
+        return f"No item has the feature {names}" + (f"\n  did you mean {visible(guess)}?" if guess else "")
 
 
 def parse_filter(names: Iterable[str], fields: Fields, kinds: FeatureKinds | None = None) -> ItemFilter:

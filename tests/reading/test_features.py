@@ -492,4 +492,5 @@ def test_a_guess_looks_at_so_many_words():
     ],
 )
 def test_the_number_or_the_length_of_a_text(name, text, is_size):
-    assert parse_feature(f"exp:{name}", Fields()).is_size_of(text) == is_size
+    feature = parse_feature(f"exp:{name}", Fields())
+    assert feature.is_in(ScoredItem("", text, ""), FeatureKinds(numerical=True)) == is_size
