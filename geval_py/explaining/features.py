@@ -182,7 +182,7 @@ def collect_on(
 
     work = partial(_collect_block, fields=fields, kinds=kinds)
     with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
-        texts.outputs.check(outputs)
+        outputs.check_state(texts.outputs.state)
         for _, of_block in blocks.map_blocks(outputs, None, work, workers, beside=beside):
             occurrences.extend(of_block)
             if progress is not None:

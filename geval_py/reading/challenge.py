@@ -67,8 +67,24 @@ class DataSet:
         have no columns. Raises MissingFileError if both input and answers are missing, other DataErrors if a file
         cannot be read, and LineCountError, at the end, if one file has more lines than the other.
         """
+        if self.input is None and self.expected is None:
+            raise self._without_files()
+        missing: Iterator[None] = repeat(None)
+        headers = next(iter(self.in_header), None), next(iter(self.out_header), None)
+        inputs = missing if self.input is None else read_lines(self.input, header=headers[0])
+        answers = missing if self.expected is None else read_lines(self.expected, header=headers[1])
+        has_both = missing not in (inputs, answers)
         names = [column_name(self.in_header, index) for index in range(len(self.in_header))]
-        for line, (text, expected) in enumerate(self._pairs(), 1):
+        pairs = zip_longest(inputs, answers) if has_both else zip(inputs, answers, strict=False)
+        for line, (text, expected) in enumerate(pairs, 1):
+            if has_both and (text is None or expected is None):
+                raise errors.LineCountError(
+                    what="input",
+                    path=self.input or "",
+                    lines=line - 1 if text is None else line + sum(1 for _ in inputs),
+                    expected_path=self.expected or "",
+                    expected_lines=line - 1 if expected is None else line + sum(1 for _ in answers),
+                )
             if text is None:
                 yield Item(line, {}, expected)
                 continue
@@ -113,28 +129,6 @@ class DataSet:
             raise self._without_files()
         with LineReader(path, header=next(iter(header), None)) as reader:
             return reader.count_rest()
-
-    def _pairs(self) -> Iterator[tuple[str | None, str | None]]:
-        """Yield each line of the input with the answer; None for a missing file."""
-        if self.input is None and self.expected is None:
-            raise self._without_files()
-        missing: Iterator[None] = repeat(None)
-        headers = next(iter(self.in_header), None), next(iter(self.out_header), None)
-        inputs = missing if self.input is None else read_lines(self.input, header=headers[0])
-        expected = missing if self.expected is None else read_lines(self.expected, header=headers[1])
-        if self.input is None or self.expected is None:
-            yield from zip(inputs, expected, strict=False)
-            return
-        for lines, (text, word) in enumerate(zip_longest(inputs, expected)):
-            if text is None or word is None:
-                raise errors.LineCountError(
-                    what="input",
-                    path=self.input,
-                    lines=lines if text is None else lines + 1 + sum(1 for _ in inputs),
-                    expected_path=self.expected,
-                    expected_lines=lines if word is None else lines + 1 + sum(1 for _ in expected),
-                )
-            yield text, word
 
     def _without_files(self) -> errors.MissingFileError:
         return errors.MissingFileError(what="No file with the input or the expected results", path=self.directory)

@@ -37,7 +37,7 @@ class Format:
     name: str
     ending: str
     read: Callable[..., Lines]
-    write: Callable[[Parsed, rewriting.Writable], None] | None = None
+    write: Callable[[Parsed, rewriting.Draft], None] | None = None
     read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None = None
     is_binary: bool = False
 

@@ -100,8 +100,9 @@ class Text:
     """The lines of a file that are read several times: kept in memory, or read from the file again, if it may be.
 
     They are those that :meth:`add` took from another reader, or else the file is read when they are first needed.
-    Without a ``path`` there is an empty line for every item. With ``digest``, ``sha256`` is the digest of the whole
-    file, once it was read. ``expected_path`` is that of the answers, for errors.
+    ``state`` is that of the file, once it was opened. Without a ``path`` there is an empty line for every item. With
+    ``digest``, ``sha256`` is the digest of the whole file, once it was read. ``expected_path`` is that of the
+    answers, for errors.
     """
 
     def __init__(
@@ -111,14 +112,14 @@ class Text:
         self.sha256: str | None = None
         self._header, self._keep, self._digest, self._expected_path = header, keep, digest, expected_path
         self._blocks: list[bytes] = []
-        self._state: object = None
+        self.state: object = None
         self._count: int | None = None
 
     @classmethod
     def of(cls, reader: LineReader, *, reread: bool) -> Text:
         """Return the text whose blocks a reader reads; with ``reread``, a regular file is read again later."""
         text = cls(reader.path, reader.header, keep=not reread or reader.state is None)
-        text._state = reader.state
+        text.state = reader.state
         return text
 
     def add(self, block: Bytes) -> None:
@@ -141,16 +142,12 @@ class Text:
 
     def _read(self) -> Iterator[bytes]:
         with LineReader(self.path or "", header=self._header, digest=self._digest) as reader:
-            self._state = self._state or reader.state
-            reader.check_state(self._state)
+            self.state = self.state or reader.state
+            reader.check_state(self.state)
             while block := reader.block(READ_AHEAD_BYTES):
                 yield block
             reader.check_unchanged()
             self.sha256 = reader.sha256
-
-    def check(self, reader: LineReader) -> None:
-        """Raise UnreadableFileError if the file that a reader opened was changed."""
-        reader.check_state(self._state)
 
     def check_lines(self, expected: int, lines: int | None = None) -> None:
         """Raise LineCountError if there is an input that has not as many ``lines`` as the answers."""

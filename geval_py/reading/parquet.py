@@ -22,7 +22,7 @@ from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileEr
 from geval_py.reading import rows
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
-from geval_py.reading.rewriting import Writable
+from geval_py.reading.rewriting import Draft
 from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
 from geval_py.reading.sources import ListedRows, is_regular, is_remote, naming
 from geval_py.text import shorten
@@ -280,7 +280,7 @@ def _lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
             number += 1
 
 
-def write_parquet(parsed: rows.Parsed, file: Writable) -> None:
+def write_parquet(parsed: rows.Parsed, file: Draft) -> None:
     """Write rows, with a column for each key."""
     pa = import_pyarrow()
     from pyarrow.parquet import ParquetWriter
@@ -288,7 +288,7 @@ def write_parquet(parsed: rows.Parsed, file: Writable) -> None:
     numbers = pa.list_(pa.float64())
     schema = pa.schema([(name, pa.list_(pa.string()) if name == WORDS else numbers) for name in KEYS])
     taking = iter(parsed)
-    with ParquetWriter(_Sink(file), schema) as writer:
+    with ParquetWriter(file.stream, schema) as writer:
         group, size = [], 0
         while some := list(islice(taking, ROWS_OF_BATCH)):
             values = [rows.values_of(one) for _, one in some]
@@ -300,17 +300,3 @@ def write_parquet(parsed: rows.Parsed, file: Writable) -> None:
                 group, size = [], 0
         if group:
             writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
-
-
-class _Sink(io.RawIOBase):
-    """A stream that pyarrow can write to."""
-
-    def __init__(self, file: Writable) -> None:
-        self._file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._file.write(bytes(data))
-        return len(data)

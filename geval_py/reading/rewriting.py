@@ -48,7 +48,7 @@ class Draft:
     """
 
     def __init__(self, stream: IO[bytes] | BufferedIOBase) -> None:
-        self.write = stream.write
+        self.stream, self.write = stream, stream.write
         self.is_wanted = True
         self.backup_path: str | None = None
 

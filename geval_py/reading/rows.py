@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines, is_utf8
-from geval_py.reading.rewriting import Writable
+from geval_py.reading.rewriting import Draft
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.text import shorten, some_of, visible
 
@@ -235,7 +235,7 @@ def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def write_json_lines(rows: Parsed, file: Writable) -> None:
+def write_json_lines(rows: Parsed, file: Draft) -> None:
     """Write rows as JSON lines."""
     for _, row in rows:
         file.write((json.dumps(values_of(row), ensure_ascii=False) + "\n").encode())
@@ -331,7 +331,7 @@ def parsed_number(field: str, row: Row, key: str) -> float:
     return finite_number(float(number), row, key)
 
 
-def write_csv(rows: Parsed, file: Writable) -> None:
+def write_csv(rows: Parsed, file: Draft) -> None:
     """Write rows as CSV, ``id,label,p``; raises UsageError for buckets, and for both units in one file."""
     unit = None
     for row, parsed in rows:

@@ -72,7 +72,10 @@ def laid_out(
     names = {n: list(dict.fromkeys(row[n] for row in first)) for n in kept if kinds[n] == "middle"}
     needs = [needed(n, [row[n] for row in first]) for n in kept]
     ends = {n: ("", "") if fits(needs) else shared_ends(of_column) for n, of_column in names.items()}
-    inner = {n: [_without(name, *ends[n]) for name in of_column] for n, of_column in names.items()}
+    inner = {
+        n: [name.removeprefix(ends[n][0]).removesuffix(ends[n][1]) for name in of_column]
+        for n, of_column in names.items()
+    }
     for n in inner:
         needs[n] = needed(n, inner[n])
     while True:
@@ -206,10 +209,6 @@ def _shared_beginning(texts: Sequence[str]) -> str:
     low, high = min(texts), max(texts)
     same = (n for n, (one, other) in enumerate(zip(low, high, strict=False)) if one != other)
     return low[: next(same, len(low))]
-
-
-def _without(name: str, beginning: str, ending: str) -> str:
-    return name[len(beginning) : len(name) - len(ending)]
 
 
 def cut_names(names: Iterable[str], width: int) -> dict[str, str]:
