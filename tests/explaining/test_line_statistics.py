@@ -50,12 +50,8 @@ def metric(name, measure):
     return Metric(name=name, column=MatchColumn(), measure=measure, summary="")
 
 
-PRECISION = metric(
-    "Precision", Measure(unit="share", direction="higher", best=1.0, worst=0.0, formula=precision, columns=COLUMNS)
-)
-ERRORS = metric(
-    "ErrorRate", Measure(unit="share", direction="lower", best=0.0, worst=1.0, formula=error_rate, columns=COLUMNS)
-)
+PRECISION = metric("Precision", Measure(precision, COLUMNS))
+ERRORS = metric("ErrorRate", Measure(error_rate, COLUMNS, best=0.0, worst=1.0))
 each_metric = pytest.mark.parametrize(
     ("metric", "sign", "offset"), [(PRECISION, 1, 0), (ERRORS, -1, 1)], ids=["higher is better", "lower is better"]
 )

@@ -22,7 +22,6 @@ from geval_py.scoring.metrics.matching import (
     distance,
     fuzzy,
     greatest_match,
-    matched_counts,
     number_in,
     without_label,
 )
@@ -261,14 +260,15 @@ def test_labels_swap_the_roles():
 
 
 def test_labels_below_a_half_are_not_given():
-    assert matched_counts(("Lower",), "A:0.5 B:0.49", "a b", 1) == (1.0, 2, 1)
+    columns = statistics_of("Lower/MultiLabel-F1", ["A:0.5 B:0.49"], ["a b"]).columns
+    assert [column[0] for column in columns] == [1.0, 2, 1]
 
 
 def test_too_many_labels():
     line = " ".join(["a"] * 2001)
     with pytest.raises(MalformedLineError) as caught:
-        matched_counts(("Fuzzy",), line, line, 7)
-    assert (caught.value.line, caught.value.token) == (7, "2001 labels")
+        statistics_of("Fuzzy/MultiLabel-F1", ["a", line], ["a", line])
+    assert (caught.value.line, caught.value.token) == (2, "2001 labels")
     assert caught.value.hint == f"2001 labels are expected; give at most {MAX_PAIRS // 2001}"
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.scoring.metrics import METRICS, column_of, find_metric, split_bits
 from geval_py.scoring.metrics.base import LineStatistics, exp, total
-from geval_py.scoring.metrics.exact import best_guess, binary_loss, is_hit
+from geval_py.scoring.metrics.exact import best_guess
 from geval_py.scoring.metrics.hashed import LINES_AT_ONCE, hashed_log_losses
 
 BINARY, MISSES = find_metric("MacroAvg/Likelihood").column, find_metric("Accuracy").column
@@ -539,9 +539,9 @@ def test_other_lines_are_malformed_for_exact_words(text):
 )
 def test_binary_loss(text, expected, loss, number):
     """Clip both to [0,1], loss = -ln p where expected > 0.5, else -ln(1 - p)."""
-    found = binary_loss(text, expected, 1)
-    assert found == ((pytest.approx(loss, rel=1e-12),), number)
-    assert str(found[0][0]) != "-0.0"
+    statistics = BINARY.statistics(block(text), block(expected), 1)
+    assert (losses_of(statistics), statistics.classes) == (pytest.approx([loss], rel=1e-12), [number])
+    assert str(*losses_of(statistics)) != "-0.0"
 
 
 @pytest.mark.parametrize(
@@ -682,7 +682,6 @@ def test_accuracy_of_a_line(text, expected, hit):
     1 is expected it may be a probability of 1 (0.5 and more: 1), within [0,1] and without a plus sign. Both are
     stripped as Haskell does, whatever kind of line it is. As GEval 1.42.2, but that it reads 0.49999999 in single
     precision, as a half."""
-    assert is_hit(text, expected) == hit
     assert losses_of(MISSES.statistics(block(text), block(expected), 1)) == [0.0 if hit else 1.0]
 
 

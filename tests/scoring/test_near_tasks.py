@@ -479,14 +479,13 @@ def test_losses_beside_a_baseline(output, answer, baseline, loss, of_baseline):
      (math.inf, math.inf, -math.inf), (1.0, math.inf, 1.0)],
 )  # fmt: skip
 def test_skills(loss, baseline, want):
-    assert skill((loss, baseline), 1) == want
+    assert skill(loss, baseline) == want
 
 
 def test_what_a_line_lists():
     found = listed_of("a:-1 b:-2 a:-1 :-3", 1)
     assert found.numbers == {"a": pytest.approx(math.log(2) - 1), "b": -2.0}
-    assert (found.logarithmic, found.guess()) == (True, "a")
-    assert listed_of(":1", 1).guess() is None
+    assert (found.logarithmic, found.rank("a"), found.rank("c")) == (True, 1, 0)
     whole = [math.exp(found.log_mass(word)) for word in "ab"] + [math.exp(found.log_rest_mass)]
     assert math.fsum(whole) == pytest.approx(1)
 

@@ -27,7 +27,7 @@ from geval_py.scoring.metrics.columns import probable_labels
 from geval_py.scoring.metrics.labels import calibration, fitted
 from geval_py.scoring.metrics.registry import FAMILIES
 from geval_py.scoring.metrics.tags import Entity, entities_of
-from geval_py.scoring.metrics.translation import bleu_row, brevity_penalty, error_rate
+from geval_py.scoring.metrics.translation import bleu, bleu_row, error_rate
 from geval_py.scoring.selection import beside_input
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(50))
@@ -286,21 +286,21 @@ def test_correlations_of_far_numbers_keep_their_digits():
 
 def test_the_clipped_precision_of_papineni():
     """2/7 (Papineni and others 2002, section 2.1): seven times "the", two of them in the reference."""
-    right, _, _, _, reference_words, words, *_ = bleu_row("the the the the the the the", "the cat is on the mat", 1)
+    right, _, _, _, reference_words, words, *_ = bleu_row("the the the the the the the", "the cat is on the mat")
     assert (right, words, reference_words) == (2, 7, 6)
 
 
 def test_bleu_clips_at_the_reference_that_has_an_n_gram_least_often():
     """GEval's own: Papineni's and sacreBLEU's maximum would be 2."""
-    assert bleu_row("a a b", "a a c\ta d", 1)[0] == 1
-    assert bleu_row("a a b", "a a c\td d", 1)[0] == 2
+    assert bleu_row("a a b", "a a c\ta d")[0] == 1
+    assert bleu_row("a a b", "a a c\td d")[0] == 2
 
 
 @pytest.mark.parametrize(
     ("words", "answer_words", "want"), [(3, 3, 1), (4, 3, 1), (0, 3, 0), (0, 0, 1), (2, 3, math.exp(-0.5))]
 )
 def test_brevity_penalty(words, answer_words, want):
-    assert brevity_penalty(words, answer_words) == want
+    assert bleu(1, 1, 1, 1, answer_words, words, 1, 1, 1) == want * max(words, 1) ** -0.25
 
 
 @pytest.mark.parametrize(("edits", "length", "want"), [(0, 0, 0.0), (2, 0, 1.0), (3, 2, 1.5)])
@@ -309,7 +309,7 @@ def test_error_rates_of_nothing(edits, length, want):
 
 
 def test_ratios_of_nothing():
-    assert (ratio(0, 0), ratio(1, 4), harmonic(1, 0.0, 0.0), f_score(1, (0, 0, 0))) == (1.0, 0.25, 0.0, 1.0)
+    assert (ratio(0, 0), ratio(1, 4), harmonic(1, 0.0, 0.0), f_score(1, 0, 0, 0)) == (1.0, 0.25, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_a_label_has_a_probability_with_a_point(word, label):
 @pytest.mark.parametrize("expected", ["a b c d\ta b", "a b\ta b c d"])
 def test_of_two_references_that_are_as_close_the_shorter_one_counts(expected):
     """As in GEval, whatever their order: the penalty for brevity is of two words, not of four."""
-    assert bleu_row("a b c", expected, 1)[4] == 2
+    assert bleu_row("a b c", expected)[4] == 2
 
 
 def test_sacrebleu_keeps_no_lines():

@@ -104,7 +104,7 @@ def test_a_written_line_means_what_was_given(distribution):
     line = format_line(distribution)
     total = max(1.0, math.fsum(distribution.values()))
     for word, value in distribution.items():
-        ((loss,), _) = word_loss(frozenset(), line, word, 1)
+        loss, _ = word_loss(frozenset(), line, word)
         assert math.isclose(loss, -math.log(value / total), rel_tol=1e-9, abs_tol=1e-7)
 
 

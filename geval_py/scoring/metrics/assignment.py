@@ -14,12 +14,12 @@ Lines come from strangers. A line whose matching would take too long, or too muc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
-from geval_py.scoring.metrics.columns import malformed
+from geval_py.errors import MalformedLineError
+from geval_py.scoring.metrics.columns import mismatch
 
 MAX_COMPARED = 5_000_000  # pairs of boxes of a line that overlap on the first axis: some seconds
 MAX_PAIRS = 250_000  # of a line that have a score: 50 MB
@@ -56,112 +56,95 @@ class Region(NamedTuple):
         return sum(box.size for box in self.boxes)
 
 
-class TooManyOverlapsError(Exception):
-    """A line has so many regions that overlap that matching them would take too long."""
+def matched_scores(answers: Sequence[Region], regions: Sequence[Region]) -> dict[int, float]:
+    """Return the scores of the matched regions of an output line, by their places; others have no match.
 
-
-@contextmanager
-def within_limits(text: str, line: int) -> Iterator[None]:
-    """Turn a TooManyOverlapsError into a MalformedLineError of the output line."""
-    try:
-        yield
-    except TooManyOverlapsError as error:
-        raise malformed(TOO_MANY, text, line, str(error)) from None
-
-
-def matched_scores(wanted: Sequence[Region], given: Sequence[Region], text: str, line: int) -> dict[int, float]:
-    """Return the scores of the matched regions that are given, by their places; others have no match.
-
-    Raises MalformedLineError, of the given ``text``, where too many regions overlap.
+    Raises the error for too many regions that overlap.
     """
-    with within_limits(text, line):
-        scores = overlap_scores(wanted, given)
-        return {place: scores[answer, place] for answer, place in best_matching(scores)}
+    scores = overlap_scores(answers, regions)
+    return {place: scores[answer, place] for answer, place in best_matching(scores)}
 
 
 def probable_counts(
-    wanted: Sequence[Region], given: Sequence[Region], text: str, line: int
+    regions: Sequence[Region], answers: Sequence[Region]
 ) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Return the probability of what is right and the number expected; and of each given region its score and p."""
-    scores = matched_scores(wanted, given, text, line)
-    judged = tuple((scores.get(place, 0.0), region.probability) for place, region in enumerate(given))
-    return (sum(score * probability for score, probability in judged), len(wanted)), judged
+    """Return the probability of what is right and the number expected; and of each region its score and p."""
+    scores = matched_scores(answers, regions)
+    judged = tuple((scores.get(place, 0.0), region.probability) for place, region in enumerate(regions))
+    return (sum(score * probability for score, probability in judged), len(answers)), judged
 
 
-def overlap_scores(wanted: Sequence[Region], given: Sequence[Region]) -> dict[Pair, float]:
+def overlap_scores(answers: Sequence[Region], regions: Sequence[Region]) -> dict[Pair, float]:
     """Divide the size of what each pair has in common by the size of both together; pairs with score 0 are left out.
 
     Two empty regions of one label have the score 1. An empty region fits no other, so each is paired with one only.
     """
-    sizes = [[region.size for region in of] for of in (wanted, given)]
+    sizes = [[region.size for region in side] for side in (answers, regions)]
     scores = {
         (answer, place): size / (sizes[0][answer] + sizes[1][place] - size)
-        for (answer, place), size in common_sizes(wanted, given).items()
+        for (answer, place), size in common_sizes(answers, regions).items()
     }
     empty: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for side, regions in enumerate((wanted, given)):
-        for place, region in enumerate(regions):
+    for side, regions_of_side in enumerate((answers, regions)):
+        for place, region in enumerate(regions_of_side):
             if not sizes[side][place]:
                 empty[region.label][side].append(place)
-    for answers, places in empty.values():
-        scores |= dict.fromkeys(zip(answers, places, strict=False), 1.0)
+    for pair in empty.values():
+        scores |= dict.fromkeys(zip(*pair, strict=False), 1.0)
     return scores
 
 
-def common_sizes(wanted: Sequence[Region], given: Sequence[Region]) -> dict[Pair, int]:
+def common_sizes(answers: Sequence[Region], regions: Sequence[Region]) -> dict[Pair, int]:
     """Return the sizes of what the pairs of one label have in common; pairs without anything are left out.
 
-    Raises TooManyOverlapsError.
+    Raises the error for too many regions that overlap.
     """
-    both: dict[Hashable, tuple[list[tuple[Box, int]], list[tuple[Box, int]]]] = defaultdict(lambda: ([], []))
-    for side, regions in enumerate((wanted, given)):
-        for place, region in enumerate(regions):
-            both[region.label][side].extend((box, place) for box in region.boxes)
+    starts: dict[Hashable, list[tuple[Box, int, int]]] = defaultdict(list)  # the boxes of a label, side and place
+    for side, regions_of_side in enumerate((answers, regions)):
+        for place, region in enumerate(regions_of_side):
+            starts[region.label].extend((box, side, place) for box in region.boxes)
     sizes: dict[Pair, int] = {}
-    compared = [0]  # pairs of boxes, of all labels
-    for answers, guesses in both.values():
-        for pair, size in _sweep(answers, guesses, compared) if answers and guesses else ():
-            sizes[pair] = sizes.get(pair, 0) + size
-            check_near(len(sizes))
+    compared = 0
+    for boxes in starts.values():
+        open_boxes: tuple[list[tuple[int, Box, int]], ...] = ([], [])  # of each side, the one that ends first on top
+        for box, side, place in sorted(boxes):
+            others = open_boxes[1 - side]
+            while others and others[0][0] < box.left:
+                heappop(others)
+            compared += len(others)
+            check_compared(compared)
+            for end, other, neighbour in others:
+                height = min(box.bottom, other.bottom) - max(box.top, other.top) + 1
+                if height > 0:
+                    width = min(box.right, end) - box.left + 1
+                    pair = (neighbour, place) if side else (place, neighbour)
+                    sizes[pair] = sizes.get(pair, 0) + width * height
+                    check_near(len(sizes))
+            heappush(open_boxes[side], (box.right, box, place))
     return sizes
 
 
-def _sweep(
-    answers: Iterable[tuple[Box, int]], guesses: Iterable[tuple[Box, int]], compared: list[int]
-) -> Iterator[tuple[Pair, int]]:
-    """Yield the pairs of boxes that overlap, with the size of what they have in common; count in ``compared[0]``."""
-    starts = sorted([(box, 0, place) for box, place in answers] + [(box, 1, place) for box, place in guesses])
-    open_boxes: tuple[list[tuple[int, Box, int]], ...] = ([], [])  # of each side, the one that ends first on top
-    for box, side, place in starts:
-        others = open_boxes[1 - side]
-        while others and others[0][0] < box.left:
-            heappop(others)
-        compared[0] += len(others)
-        check_compared(compared[0])
-        for end, other, neighbour in others:
-            height = min(box.bottom, other.bottom) - max(box.top, other.top) + 1
-            if height > 0:
-                width = min(box.right, end) - box.left + 1
-                yield (neighbour, place) if side else (place, neighbour), width * height
-        heappush(open_boxes[side], (box.right, box, place))
+def too_many(what: str) -> MalformedLineError:
+    """Return the error for a line that would take too long, or too much memory, to score."""
+    return mismatch(TOO_MANY, f"{what}; {ADVICE}")
 
 
 def check_compared(pairs: int) -> None:
-    """Raise TooManyOverlapsError if so many pairs of boxes take too long to compare."""
+    """Raise an error if so many pairs of boxes take too long to compare."""
     if pairs > MAX_COMPARED:
-        raise TooManyOverlapsError(f"more than {MAX_COMPARED} pairs of items would have to be compared; {ADVICE}")
+        raise too_many(f"more than {MAX_COMPARED} pairs of items would have to be compared")
 
 
 def check_near(pairs: int) -> None:
-    """Raise TooManyOverlapsError if so many pairs with a score take too much memory."""
+    """Raise an error if so many pairs with a score take too much memory."""
     if pairs > MAX_PAIRS:
-        raise TooManyOverlapsError(f"more than {MAX_PAIRS} pairs of items are near each other; {ADVICE}")
+        raise too_many(f"more than {MAX_PAIRS} pairs of items are near each other")
 
 
 def best_matching(scores: Mapping[Pair, float]) -> list[Pair]:
     """Match one to one, so that the sum of the scores is the greatest; pairs without a score stay apart.
 
-    Raises TooManyOverlapsError.
+    Raises the error for too many regions that overlap.
     """
     parent: dict[tuple[int, int], tuple[int, int]] = {}  # of a side and a place; the root is its own
 
@@ -185,17 +168,15 @@ def best_matching(scores: Mapping[Pair, float]) -> list[Pair]:
         answers, places = (sorted({pair[side] for pair in pairs}) for side in range(2))
         cells += len(answers) * len(places)
         if cells > MAX_CELLS:
-            raise TooManyOverlapsError(
-                f"{len(answers)} expected and {len(places)} given items hang together by overlaps; {ADVICE}"
-            )
+            raise too_many(f"{len(answers)} expected and {len(places)} given items hang together by overlaps")
         import numpy as np
         from scipy.optimize import linear_sum_assignment
 
         matrix = np.zeros((len(answers), len(places)))
-        row_of, column_of = ({place: n for n, place in enumerate(of)} for of in (answers, places))
+        row_of, column_of = ({place: n for n, place in enumerate(side)} for side in (answers, places))
         for answer, place in pairs:
             matrix[row_of[answer], column_of[place]] = scores[answer, place]
-        rows, columns = linear_sum_assignment(matrix, maximize=True)
-        found = ((answers[row], places[column]) for row, column in zip(rows.tolist(), columns.tolist(), strict=True))
-        matched += (pair for pair in found if scores.get(pair))
+        cells_chosen = zip(*linear_sum_assignment(matrix, maximize=True), strict=True)
+        best = ((answers[row], places[column]) for row, column in cells_chosen)
+        matched += (pair for pair in best if scores.get(pair))
     return matched

@@ -116,22 +116,26 @@ def joined_columns(systems: Sequence[LineStatistics]) -> NDArray[np.float64]:
     return np.concatenate([np.array([np.array(column) for column in one.columns]) for one in systems], axis=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Measure:
     """How a value is computed from sums of line statistics, and what it means.
 
-    ``unit`` is for people; ``best`` and ``worst`` are the ends of the range; ``columns`` are the names of the
-    statistics. A measure of losses alone never gets better as the mean loss rises. A measure with a ``corpus_score``
-    is not a function of sums; its formula returns that score.
+    ``columns`` are the names of the statistics. ``unit`` is for people; ``best`` and ``worst`` are the ends of the
+    range. A measure of losses alone never gets better as the mean loss rises. A measure with a ``corpus_score`` is no
+    function of sums; its formula returns that score.
     """
 
-    unit: str
-    direction: Direction
-    best: float
-    worst: float
     formula: Formula
     columns: tuple[str, ...] = LOSSES
+    unit: str = "share"
+    best: float = 1.0
+    worst: float = 0.0
     corpus_score: CorpusScore | None = None
+
+    @property
+    def direction(self) -> Direction:
+        """Which values are better: "higher" or "lower"."""
+        return "higher" if self.best > self.worst else "lower"
 
     @property
     def of_sums(self) -> bool:
@@ -243,8 +247,8 @@ def exp(exponent: Number) -> Number:
     return np.exp(exponent)
 
 
-def log_loss(totals: Sequence[Number], lines: Number) -> Number:
-    """Mean loss in nats."""
+def mean(totals: Sequence[Number], lines: Number) -> Number:
+    """Mean of the first statistic, such as the loss in nats."""
     return totals[0] / lines
 
 
@@ -268,11 +272,11 @@ def accuracy(totals: Sequence[Number], lines: Number) -> Number:
     return (lines - totals[0]) / lines
 
 
-LOG_LOSS = Measure(unit="nats", direction="lower", best=0.0, worst=math.inf, formula=log_loss)
-LIKELIHOOD = Measure(unit="probability", direction="higher", best=1.0, worst=0.0, formula=likelihood)
-PERPLEXITY = Measure(unit="words", direction="lower", best=1.0, worst=math.inf, formula=perplexity)
-CROSS_ENTROPY = Measure(unit="bits", direction="lower", best=0.0, worst=math.inf, formula=cross_entropy)
-ACCURACY = Measure(unit="share", direction="higher", best=1.0, worst=0.0, formula=accuracy)
+LOG_LOSS = Measure(formula=mean, unit="nats", best=0.0, worst=math.inf)
+LIKELIHOOD = Measure(formula=likelihood, unit="probability")
+PERPLEXITY = Measure(formula=perplexity, unit="words", best=1.0, worst=math.inf)
+CROSS_ENTROPY = Measure(formula=cross_entropy, unit="bits", best=0.0, worst=math.inf)
+ACCURACY = Measure(formula=accuracy)
 
 
 def first_total(totals: Sequence[Number], lines: Number) -> Number:
@@ -294,16 +298,16 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Elementwise:
-    """A formula made of a function of floats, which is called once for each of many resamples."""
+    """A formula made of a function of sums as floats, which is called once for each of many resamples."""
 
-    score: Callable[[Sequence[float], float], float]
+    score: Callable[..., float]
 
     def __call__(self, totals: Sequence[Any], lines: Any) -> Any:
         if isinstance(lines, int | float):
-            return self.score(totals, lines)
+            return self.score(*totals)
         import numpy as np
 
-        return np.vectorize(lambda lines, *totals: self.score(totals, lines), otypes=[np.float64])(lines, *totals)
+        return np.vectorize(self.score, otypes=[np.float64])(*totals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.reading.wordprobs import NO_DIGIT, REST
 from geval_py.scoring.metrics.base import Formula, LineStatistics, joined_columns
-from geval_py.scoring.metrics.columns import NUMBER_EXPECTED, malformed, number_of, of_answer
+from geval_py.scoring.metrics.columns import NUMBER_EXPECTED, malformed, number_of
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.text import strip_spaces
 
@@ -39,17 +39,16 @@ def harmonic(beta: float, precision: float, recall: float) -> float:
     return (1 + beta * beta) * precision * (recall / below) if below else 0.0
 
 
-def f_score(beta: float, totals: Sequence[float], lines: float = 1) -> float:
+def f_score(beta: float, right: float, expected: float, given: float) -> float:
     """Compute F_β, in [0, 1], from the numbers of right, expected and given items."""
-    del lines
-    right, expected, given = totals
     return harmonic(beta, ratio(right, given), ratio(right, expected))
 
 
-def share(totals: Sequence[float], lines: float) -> float:
-    """Compute the share of a part in a whole; 1 where the whole is 0."""
-    del lines
-    return ratio(*totals)
+def line_score(
+    row: Callable[[Any, Any], tuple[float, ...]], score: Callable[..., float], output: object, answer: object
+) -> float:
+    """Compute the score of a line alone, for the mean of such scores, from another metric's statistics of it."""
+    return score(*row(output, answer))
 
 
 THRESHOLD = 0.5  # from this probability on, 1 is given
@@ -59,10 +58,9 @@ TOO_FEW_FIELDS = "two fields expected"
 TOO_MANY_FIELDS = "too many fields, only two expected"
 
 
-def detection(text: str, expected: str, line: int) -> tuple[float, ...]:
+def detection(is_given: bool, is_wanted: bool) -> tuple[float, ...]:
     """Count right, expected and given items of a line: each 1 or 0."""
-    given, wanted = is_given(text, line), of_answer(is_wanted, expected, line)
-    return given and wanted, wanted, given
+    return is_given and is_wanted, is_wanted, is_given
 
 
 def is_given(text: str, line: int) -> bool:
@@ -89,29 +87,18 @@ def is_wanted(text: str, line: int) -> bool:
 
 
 def in_class(
-    row: Callable[[str, str, int], tuple[float, ...]],
-    class_of: Callable[[str, int], float | str],
-    text: str,
-    expected: str,
-    line: int,
-) -> tuple[tuple[float, ...], float | str]:
+    row: Callable[[Any, Any], Any], class_of: Callable[[Any], float | str], output: object, answer: object
+) -> tuple[Any, float | str]:
     """Return another metric's statistics of a line, and the expected class."""
-    return row(text, expected, line), class_of(expected, line)
+    return row(output, answer), class_of(answer)
 
 
-def text_class(expected: str, line: int) -> str:
-    """Return an expected text as a class: without white space at its ends."""
-    del line
-    return strip_spaces(expected)
-
-
-def field_shares(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Return a quarter for the right first field and three quarters for the right second; raises MalformedLineError.
+def field_shares(fields: Sequence[str], answers: Sequence[str]) -> float:
+    """Return a quarter for the right first field and three quarters for the right second.
 
     GEval has it for the expansion of abbreviations at PolEval 2022.
     """
-    (first, second), answers = read_fields(text, line), of_answer(read_fields, expected, line)
-    return (0.25 * (first == answers[0]) + 0.75 * (second == answers[1]),)
+    return 0.25 * (fields[0] == answers[0]) + 0.75 * (fields[1] == answers[1])
 
 
 def read_fields(text: str, line: int) -> list[str]:
@@ -124,31 +111,26 @@ def read_fields(text: str, line: int) -> list[str]:
     return fields
 
 
-def classes(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tuple[str, str | None]]:
+def classes(text: str, expected: str) -> tuple[float, tuple[str, str | None]]:
     """Return 1 for a hit or 0 for a miss, and the expected and the guessed class (None for the rest alone)."""
-    del line
     answer, text = strip_spaces(expected), strip_spaces(text)
     guess = best_guess(text)
-    found = text if guess is None else None if guess == REST else guess
-    return (found == answer,), (answer, found)
+    guessed = text if guess is None else None if guess == REST else guess
+    return guessed == answer, (answer, guessed)
 
 
-def clusters(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tuple[str, str]]:
+def clusters(text: str, expected: str) -> tuple[float, tuple[str, str]]:
     """Return 1 if the lines are equal, else 0, and both lines."""
-    del line
-    return (text == expected,), (expected, text)
+    return text == expected, (expected, text)
 
 
-def mean_of_classes(
-    formula: Formula,
-    systems: Sequence[LineStatistics],
-) -> Callable[[NDArray[np.intp]], float]:
+def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
     """Return a function that averages a formula's values, of sums of errors, for the classes of some lines."""
     import numpy as np
 
     (errors,) = joined_columns(systems)
     numbers: dict[float | str, int] = {}
-    codes = np.array([numbers.setdefault(one, len(numbers)) for of in systems for one in of.classes])
+    codes = np.array([numbers.setdefault(name, len(numbers)) for system in systems for name in system.classes])
 
     def score(lines: NDArray[np.intp]) -> float:
         _, places, counts = np.unique(codes[lines], return_inverse=True, return_counts=True)
@@ -166,11 +148,10 @@ def macro_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray
     size = int(max(expected.max(), given.max())) + 1
 
     def score(lines: NDArray[np.intp]) -> float:
-        wanted, found = expected[lines], given[lines]
-        counts = [np.bincount(of, minlength=size) for of in (wanted[wanted == found], wanted, found)]
-        scores = [
-            f_score(beta, of_class) for of_class in zip(*(of.tolist() for of in counts), strict=True) if of_class[1]
-        ]
+        answers, guesses = expected[lines], given[lines]
+        sides = answers[answers == guesses], answers, guesses
+        counts = np.array([np.bincount(side, minlength=size) for side in sides]).T.tolist()
+        scores = [f_score(beta, *of_class) for of_class in counts if of_class[1]]
         return math.fsum(scores) / len(scores)
 
     return score
@@ -199,6 +180,8 @@ def _codes(systems: Sequence[LineStatistics]) -> tuple[NDArray[np.intp], NDArray
     import numpy as np
 
     numbers: dict[Any, int] = {}
-    codes = [[numbers.setdefault(one, len(numbers)) for one in pair] for of in systems for pair in of.details]
+    codes = [
+        [numbers.setdefault(name, len(numbers)) for name in pair] for system in systems for pair in system.details
+    ]
     expected, given = np.array(codes, np.intp).T
     return expected, given

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any, Literal, TypeAlias
 
 from geval_py.errors import MalformedLineError
@@ -15,44 +16,71 @@ from geval_py.reading.wordprobs import NO_DIGIT, NUMBER, TEXT_AFTER_NUMBER, pars
 from geval_py.scoring.metrics.base import LineStatistics, StatisticsColumn
 from geval_py.text import split_words
 
+Role: TypeAlias = Literal["output", "expected", "input"]  # the file that a line is of
 Parse: TypeAlias = Callable[[str, int], Any]  # reads a line with its number; raises MalformedLineError
 NUMBER_EXPECTED = "number expected"  # GEval's own bracketed message, for numbers that are not part of a distribution
 
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """Statistics that a function computes from an output line, the expected line and their number.
+    """Statistics that a function computes from an output line and the expected line.
 
-    ``width`` is the number of statistics. Before these arguments the function takes the ``vocabulary`` if there is
-    one, and the input line unless ``inputs`` is None: an empty tuple stands there until all lines are read. With
-    ``beside``, the function returns a pair: the statistics, and the line's class, its details, or whether its
-    expected word is out of the vocabulary.
+    ``parse``, ``parse_answer`` and ``parse_input`` read a line of each file; by default, the function takes the text.
+    It takes the ``vocabulary`` before both, if there is one, and the input line after them unless ``inputs`` is None:
+    an empty tuple stands there until all lines are read. It returns one number or a tuple of ``width`` numbers; with
+    ``beside``, a pair: these, and the line's class, its details, or whether its expected word is out of the
+    vocabulary. It raises the errors that :func:`mismatch` makes.
     """
 
     row: Callable[..., Any]
     width: int = 1
+    parse: Parse | None = None
+    parse_answer: Parse | None = None
+    parse_input: Parse | None = None
     beside: Literal["details", "classes", "out_of_vocabulary"] | None = None
     vocabulary: frozenset[str] | None = None
     inputs: tuple[str, ...] | None = None
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
         row = self.row if self.vocabulary is None else partial(self.row, self.vocabulary)
-        inputs = () if self.inputs is None else (self.inputs,)
+        texts: dict[Role, Sequence[str]] = {"output": decode_lines(outputs), "expected": decode_lines(expected)}
+        if self.inputs is not None:
+            texts["input"] = self.inputs
+        parsers = (self.parse, self.parse_answer, self.parse_input)
+        sides = [
+            lines if parse is None else map(partial(parse_as, role, parse), lines, count(first_line))
+            for (role, lines), parse in zip(texts.items(), parsers, strict=False)
+        ]
         columns = tuple(array("d") for _ in range(self.width))
         beside: list[Any] = []
-        lines = zip(*inputs, decode_lines(outputs), decode_lines(expected), strict=True)
-        for line, texts in enumerate(lines, first_line):
-            values = row(*texts, line)
+        for place, values in enumerate(zip(*sides, strict=True)):
+            try:
+                result = row(*values)
+            except MalformedLineError as error:
+                error.line = first_line + place
+                if not error.text:
+                    error.text = texts[error.role][place]
+                    error.token = error.token or error.text
+                raise
             if self.beside is not None:
-                values, of_line = values
+                result, of_line = result
                 beside.append(of_line)
-            for column, value in zip(columns, values, strict=True):
+            for column, value in zip(columns, result if isinstance(result, tuple) else (result,), strict=True):
                 column.append(value)
         if self.beside == "out_of_vocabulary":
             return LineStatistics(columns, out_of_vocabulary=sum(beside))
         if self.beside == "classes":
             return LineStatistics(columns, classes=beside)
         return LineStatistics(columns, details=beside)
+
+
+def parse_as(role: Role, parse: Parse, text: str, line: int) -> Any:
+    """Parse a line; an error names the file that it is of."""
+    try:
+        return parse(text, line)
+    except MalformedLineError as error:
+        error.role = role
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +138,21 @@ def probable_labels(text: str) -> list[tuple[str, float]]:
     return labels
 
 
-def of_answer(parse: Parse, text: str, line: int) -> Any:
-    """Parse an expected line; an error names the expected file."""
-    return of_role("expected", parse, text, line)
-
-
-def of_role(role: Literal["expected", "input"], parse: Parse, text: str, line: int) -> Any:
-    """Parse a line of another file than the output; an error names that file."""
-    try:
-        return parse(text, line)
-    except MalformedLineError as error:
-        error.role = role
-        raise
-
-
 def malformed(
     reason: str, text: str, line: int, hint: str, column: int = 1, token: str | None = None
 ) -> MalformedLineError:
     """Return the error for a malformed line; ``token`` is the part that is wrong, by default the whole line."""
     shown = text if token is None else token
     return MalformedLineError(line=line, column=column, reason=reason, token=shown, hint=hint, text=text)
+
+
+def mismatch(
+    reason: str, hint: str, *, role: Role = "output", token: str = "", column: int = 1
+) -> MalformedLineError:
+    """Return the error for lines that cannot be scored together; the column adds the line of the role's file.
+
+    ``token`` is by default the whole line.
+    """
+    error = malformed(reason, "", 0, hint, column, token)
+    error.role = role
+    return error

@@ -16,14 +16,15 @@ all labels, in [0, 2]. The calibration error is that of C. Guo and others, "On c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import exp, fsum, inf, log
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import (
     NO_DIGIT,
     REST,
+    Distribution,
     are_probabilities,
     distribution_of,
     log_sum_exp,
@@ -32,7 +33,7 @@ from geval_py.reading.wordprobs import (
     scale_probabilities,
     word_buckets,
 )
-from geval_py.scoring.metrics.columns import malformed, of_role
+from geval_py.scoring.metrics.columns import malformed, mismatch
 from geval_py.text import shorten, split_words, strip_spaces, visible
 
 MIN_OPTIONS = 2
@@ -80,9 +81,9 @@ class Listed(NamedTuple):
         number = self.numbers[word]
         return (one for one, value in self.numbers.items() if value > number or (value == number and one > word))
 
-    def guess(self) -> str | None:
-        """Return the word before all others; None if no word is listed."""
-        return max(self.numbers, key=lambda word: (self.numbers[word], word), default=None)
+    def rank(self, word: str) -> int:
+        """Return the rank of a word among the listed words, from 1; 0 if it is not listed."""
+        return 1 + sum(1 for _ in self.better_than(word)) if word in self.numbers else 0
 
 
 def entries_of(text: str, line: int) -> tuple[list[str], list[float]]:
@@ -103,7 +104,7 @@ def listed_of(text: str, line: int) -> Listed:
         grouped: dict[str, list[float]] = {}
         for word, value in zip(words, values, strict=True):
             grouped.setdefault(word, []).append(value)
-        numbers = {word: of[0] if len(of) == 1 else log_sum_exp(of) for word, of in grouped.items()}
+        numbers = {word: logs[0] if len(logs) == 1 else log_sum_exp(logs) for word, logs in grouped.items()}
     log_rest = numbers.pop(REST, log_rest)
     return Listed(numbers, logarithmic=True, log_rest=log_rest, shift=shift, log_divisor=log_divisor)
 
@@ -122,29 +123,23 @@ def _listed_probabilities(words: Sequence[str], values: Sequence[float]) -> List
 # Suggestions
 
 
-def rank_of(text: str, expected: str, line: int) -> int:
-    """Return the rank of the expected word among the listed words, from 1; 0 if it is not listed."""
-    listed, word = listed_of(text, line), strip_spaces(expected)
-    return 1 + sum(1 for _ in listed.better_than(word)) if word in listed.numbers else 0
-
-
-def miss_of_first(first: int, text: str, expected: str, line: int) -> tuple[float, ...]:
+def miss_of_first(first: int, listed: Listed, expected: str) -> float:
     """Return 0 if the expected word is among the first words, else 1."""
-    return (not 1 <= rank_of(text, expected, line) <= first,)
+    return not 1 <= listed.rank(strip_spaces(expected)) <= first
 
 
-def reciprocal_rank(text: str, expected: str, line: int) -> tuple[float, ...]:
+def reciprocal_rank(listed: Listed, expected: str) -> float:
     """Return 1 divided by the rank of the expected word; 0 if it is not listed."""
-    rank = rank_of(text, expected, line)
-    return (1 / rank if rank else 0.0,)
+    rank = listed.rank(strip_spaces(expected))
+    return 1 / rank if rank else 0.0
 
 
-def keystrokes(first: int, text: str, expected: str, line: int) -> tuple[float, ...]:
+def keystrokes(first: int, listed: Listed, expected: str) -> tuple[float, ...]:
     """Count the characters of a word that need not be typed, and all its characters.
 
     After each character the ``first`` words are shown that begin with what has been typed.
     """
-    listed, word = listed_of(text, line), strip_spaces(expected)
+    word = strip_spaces(expected)
     if word not in listed.numbers:
         return 0, len(word)
     alike = [0] * (len(word) + 1)  # by the number of first characters shared: the words shown before this one
@@ -161,31 +156,28 @@ def keystrokes(first: int, text: str, expected: str, line: int) -> tuple[float, 
 # Choices
 
 
-def choice_loss(given: str, text: str, expected: str, line: int) -> tuple[float, ...]:
+def choice_loss(listed: Listed, expected: str, options: Sequence[str]) -> float:
     """Compute the loss of the expected option, in nats, where the options of the input have all mass."""
-    shares, answer = _chosen(given, text, expected, line)
+    shares, answer = _shares_of_options(listed, expected, options)
     if shares[answer] == -inf:
-        return (inf,)
-    return (max(0.0, log_sum_exp(list(shares.values())) - shares[answer]),)
+        return inf
+    return max(0.0, log_sum_exp(list(shares.values())) - shares[answer])
 
 
-def choice_miss(given: str, text: str, expected: str, line: int) -> tuple[float, ...]:
+def choice_miss(listed: Listed, expected: str, options: Sequence[str]) -> float:
     """Return 0 if the likeliest option is the expected one, else 1; an option without mass is no guess."""
-    shares, answer = _chosen(given, text, expected, line)
+    shares, answer = _shares_of_options(listed, expected, options)
     best = max(shares, key=lambda option: (shares[option], option))
-    return (best != answer or shares[answer] == -inf,)
+    return best != answer or shares[answer] == -inf
 
 
-def _chosen(given: str, text: str, expected: str, line: int) -> tuple[dict[str, float], str]:
-    """Return the logarithms of the options' masses, and the answer; raises MalformedLineError."""
-    listed = listed_of(text, line)
-    options, answer = of_role("input", options_of, given, line), strip_spaces(expected)
+def _shares_of_options(listed: Listed, expected: str, options: Sequence[str]) -> tuple[dict[str, float], str]:
+    """Return the logarithms of the options' masses, and the answer; raises the error for an answer that is none."""
+    answer = strip_spaces(expected)
     if answer not in options:
         shown = " ".join(options[:MAX_OPTIONS_SHOWN]) + (" …" if len(options) > MAX_OPTIONS_SHOWN else "")
         hint = f"`{visible(shorten(answer))}` is none of the input's options: {visible(shorten(shown))}"
-        error = malformed(NO_OPTION, expected, line, hint)
-        error.role = "expected"
-        raise error
+        raise mismatch(NO_OPTION, hint, role="expected")
     return listed.log_shares(options), answer
 
 
@@ -211,83 +203,80 @@ def norm_of(text: str, line: int) -> Listed:
     return _listed_probabilities(words, values)
 
 
-def norm_cross_entropy(bits: int, text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Compute the mean loss of a norm's buckets, in nats, each weighted by its share."""
-    return (max(0.0, _divergence(bits, text, expected, line, of_norm=0.0)),)
+Buckets: TypeAlias = tuple[dict[int, float], float]  # logarithms of masses: of some buckets, and of each other one
 
 
-def norm_divergence(bits: int, text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Compute the Kullback-Leibler divergence of a line from a norm, in nats, over buckets."""
-    return (max(0.0, _divergence(bits, text, expected, line, of_norm=1.0)),)
-
-
-def _divergence(bits: int, text: str, expected: str, line: int, *, of_norm: float) -> float:
-    """Sum p (of_norm ln p - ln q) over the buckets; p are the masses of the norm, and q those of the line."""
-    given, given_share = _bucket_logs(listed_of(text, line), bits, line)
-    wanted, wanted_share = _bucket_logs(of_role("expected", norm_of, expected, line), bits, line)
-    places = wanted.keys() | given.keys()
-    pairs = [(wanted.get(place, wanted_share), given.get(place, given_share), 1) for place in places]
-    pairs.append((wanted_share, given_share, (1 << bits) - len(places)))
-    terms = [(exp(p) * count, of_norm * p - q) for p, q, count in pairs if exp(p) * count > 0.0]
-    return fsum(weight * term for weight, term in terms) if all(term < inf for _, term in terms) else inf
-
-
-def _bucket_logs(listed: Listed, bits: int, line: int) -> tuple[dict[int, float], float]:
+def buckets_of(bits: int, parse: Callable[[str, int], Listed], text: str, line: int) -> Buckets:
     """Return the logarithms of the masses of the buckets with a listed word, and of each other bucket."""
+    listed = parse(text, line)
     share = listed.log_rest_mass - bits * log(2)
     grouped: dict[int, list[float]] = {}
     for word, bucket in zip(listed.numbers, word_buckets(list(listed.numbers), bits, line), strict=True):
         grouped.setdefault(bucket, [share]).append(listed.log_mass(word))
-    return {bucket: log_sum_exp(of) for bucket, of in grouped.items()}, share
+    return {bucket: log_sum_exp(logs) for bucket, logs in grouped.items()}, share
 
 
-def rank_correlation(text: str, expected: str, line: int) -> tuple[float, ...]:
+def norm_loss(bits: int, weight: float, line: Buckets, norm: Buckets) -> float:
+    """Sum p (weight ln p - ln q) over the buckets, where p are the masses of the norm, and q those of the line.
+
+    For a weight of 0 it is the cross-entropy, and for 1 the Kullback-Leibler divergence, in nats.
+    """
+    (logs, share), (norm_logs, norm_share) = line, norm
+    places = norm_logs.keys() | logs.keys()
+    pairs = [(norm_logs.get(place, norm_share), logs.get(place, share), 1) for place in places]
+    pairs.append((norm_share, share, (1 << bits) - len(places)))
+    terms = [(exp(p) * count, weight * p - q) for p, q, count in pairs if exp(p) * count > 0.0]
+    return max(0.0, fsum(mass * term for mass, term in terms)) if all(term < inf for _, term in terms) else inf
+
+
+def rank_correlation(listed: Listed, norm: Listed) -> tuple[float, ...]:
     """Return Spearman's correlation of a line with a norm over the norm's words, and 1; 0 and 0 if the norm has none.
 
     Words of the norm that are not listed share the last rank.
     """
-    listed, norm = listed_of(text, line), of_role("expected", norm_of, expected, line).numbers
-    if len({*norm.values()}) < 2:
+    shares = list(norm.numbers.values())
+    if len({*shares}) < 2:
         return 0.0, 0.0
-    numbers = [listed.numbers.get(word, -inf) for word in norm]
+    numbers = [listed.numbers.get(word, -inf) for word in norm.numbers]
     if len({*numbers}) < 2:
         return 0.0, 1.0
     import numpy as np
 
     from geval_py.scoring.metrics.regression import ranks
 
-    ranked = ranks(np.array([list(norm.values()), numbers]))
+    ranked = ranks(np.array([shares, numbers]))
     if np.array_equal(*ranked):
         return 1.0, 1.0  # which rounding would miss
     table = np.asarray(np.corrcoef(ranked))
     return float(table[0, 1]), 1.0
 
 
-def mean_correlation(totals: Sequence[float], lines: float) -> float:
+def mean_correlation(correlation: float, ranked: float) -> float:
     """Compute the mean correlation of the lines whose norm has ranks; 0 without any."""
-    del lines
-    correlation, ranked = totals
     return correlation / ranked if ranked else 0.0
 
 
 # Labels and forecasts
 
 
-def brier_score(vocabulary: frozenset[str], text: str, expected: str, line: int) -> tuple[float]:
+def masses_of(text: str, line: int) -> Distribution:
+    """Read a line as normalised masses; raises MalformedLineError."""
+    return distribution_of(*entries_of(text, line))
+
+
+def brier_score(vocabulary: frozenset[str], distribution: Distribution, expected: str) -> float:
     """Compute the Brier score of a line; the labels of the vocabulary that it does not list share the rest evenly."""
-    distribution, label = distribution_of(*entries_of(text, line)), strip_spaces(expected)
-    masses = distribution.masses
+    label, masses = strip_spaces(expected), distribution.masses
     unlisted = len(vocabulary) - sum(one in vocabulary for one in masses)
     share = distribution.rest / unlisted if unlisted else 0.0
     of_label = masses.get(label, share if label in vocabulary else 0.0)
     squares = [mass * mass for mass in masses.values()] + [share * share * unlisted]
-    return (max(0.0, fsum([*squares, -of_label * of_label, (1 - of_label) ** 2])),)
+    return max(0.0, fsum([*squares, -of_label * of_label, (1 - of_label) ** 2]))
 
 
-def confidence_gap(bins: int, text: str, expected: str, line: int) -> tuple[float, ...]:
+def confidence_gap(bins: int, listed: Listed, expected: str) -> tuple[float, ...]:
     """Return, in the bin of the guess's probability, that probability less 1 for a hit; 0 in all other bins."""
-    listed = listed_of(text, line)
-    guess = listed.guess()
+    guess = max(listed.numbers, key=lambda word: (listed.numbers[word], word), default=None)
     confidence = 0.0 if guess is None else exp(listed.log_mass(guess))
     row = [0.0] * bins
     edges = [place / bins for place in range(1, bins)]
@@ -295,26 +284,24 @@ def confidence_gap(bins: int, text: str, expected: str, line: int) -> tuple[floa
     return tuple(row)
 
 
-def relative_loss(given: str, text: str, expected: str, line: int) -> tuple[float, ...]:
+def relative_loss(listed: Listed, expected: str, given: str) -> tuple[float, ...]:
     """Compute the losses of the answer in nats: the line's, and that of the baseline in the input's last column."""
-    listed, label = listed_of(text, line), strip_spaces(expected)
+    label = strip_spaces(expected)
     column = given.rpartition("\t")[2]
     try:
-        baseline = listed_of(column, line)
+        baseline = listed_of(column, 0)
         of_baseline = baseline.log_mass(label)
         if of_baseline == -inf:
             hint = f"the baseline in the last column gives the answer `{visible(shorten(label))}` no probability"
-            raise malformed(NO_BASELINE, column, line, hint)
+            raise malformed(NO_BASELINE, column, 0, hint)
     except MalformedLineError as error:
         error.role, error.text, error.column = "input", given, error.column + len(given) - len(column)
         raise
     return -listed.log_shares({*baseline.numbers})[label], -of_baseline
 
 
-def skill(totals: Sequence[float], lines: float) -> float:
+def skill(loss: float, baseline: float) -> float:
     """Compute 1 minus the loss in proportion to the baseline's; 1 where there is no loss."""
-    del lines
-    loss, baseline = totals
     if loss == 0.0 or (baseline == inf and loss < inf):
         return 1.0
     return 1 - loss / baseline if baseline > 0.0 and loss < inf else -inf

@@ -12,19 +12,18 @@ from math import inf, log, log1p
 from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries
 from geval_py.scoring.kernel.reference import mixture_loss
-from geval_py.scoring.metrics.columns import malformed, of_answer, read_number
+from geval_py.scoring.metrics.columns import mismatch, parse_as, read_number
 from geval_py.text import strip_spaces
 
 _CLASS_LINE = re.compile(rf"{NUMBER.pattern}(?:\t.*)?", re.DOTALL)
 
 
-def binary_loss(text: str, expected: str, line: int) -> tuple[tuple[float], float]:
+def binary_loss(probability: float, number: float) -> tuple[float, float]:
     """Compute the loss of a probability of 1, clipped to [0, 1]; also return the expected number (above 0.5: 1)."""
-    probability = min(1.0, max(0.0, read_number(text, line)))
-    number: float = of_answer(read_number, expected, line)
+    probability = min(1.0, max(0.0, probability))
     if number > 0.5:
-        return (max(0.0, -log(probability)) if probability > 0 else inf,), number
-    return (max(0.0, -log1p(-probability)) if probability < 1 else inf,), number
+        return max(0.0, -log(probability)) if probability > 0 else inf, number
+    return max(0.0, -log1p(-probability)) if probability < 1 else inf, number
 
 
 def is_class_line(text: str) -> bool:
@@ -39,7 +38,7 @@ def class_or_entries(text: str, line: int) -> object:
     return read_number(text, line)
 
 
-def word_loss(vocabulary: frozenset[str], text: str, expected: str, line: int) -> tuple[tuple[float], bool]:
+def word_loss(vocabulary: frozenset[str], text: str, expected: str) -> tuple[float, bool]:
     """Compute the loss of the expected word itself, in nats; also return whether the vocabulary lacks the word.
 
     An unlisted word shares the rest evenly with the other unlisted words of the vocabulary; a word outside the
@@ -50,28 +49,27 @@ def word_loss(vocabulary: frozenset[str], text: str, expected: str, line: int) -
     if ":" not in text or is_class:
         if is_class_line(text) and not is_class_line(expected):
             hint = "a plain number answers only where 0 or 1 is expected; here a word is: write `word:probability`"
-            raise malformed(COLON_EXPECTED, text, line, hint)
-        return binary_loss(text, expected, line)[0], False
-    words, values = parse_entries(text, line)
+            raise mismatch(COLON_EXPECTED, hint)
+        return binary_loss(read_number(text, 0), parse_as("expected", read_number, expected, 0))[0], False
+    words, values = parse_entries(text, 0)
     hits = [value for word, value in zip(words, values, strict=True) if word == expected and word != REST]
     rests = [value for word, value in zip(words, values, strict=True) if word == REST]
     share = 0.0
     if not hits and expected in vocabulary:
         listed = {word for word in words if word != REST and word in vocabulary}
         share = 1 / (len(vocabulary) - len(listed))
-    return (mixture_loss(values, hits, rests, share),), expected not in vocabulary
+    return mixture_loss(values, hits, rests, share), expected not in vocabulary
 
 
-def unknown_word(vocabulary: frozenset[str], text: str, expected: str, line: int) -> tuple[float]:
+def unknown_word(vocabulary: frozenset[str], text: str, expected: str) -> float:
     """Return 1 for an expected word that is not in the vocabulary, 0 for others."""
-    del text, line
-    return (expected not in vocabulary,)
+    del text
+    return expected not in vocabulary
 
 
-def miss(text: str, expected: str, line: int) -> tuple[float]:
+def miss(text: str, expected: str) -> float:
     """Return 0 if a line's best guess is the expected line, else 1. No line is malformed."""
-    del line
-    return (not is_hit(text, expected),)
+    return not is_hit(text, expected)
 
 
 def is_hit(text: str, expected: str) -> bool:

@@ -17,7 +17,7 @@ from math import inf, log, log1p, log2
 from typing import TYPE_CHECKING
 
 from geval_py.scoring.metrics.base import joined_columns
-from geval_py.scoring.metrics.classes import f_score, harmonic, ratio
+from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed, probable_labels
 from geval_py.text import split_words
 
@@ -83,9 +83,8 @@ def fitted(inputs: Array, outputs: Array, points: Array) -> Array:
     return values
 
 
-def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
+def label_counts(text: str, expected: str) -> tuple[float, ...]:
     """Count the right, the expected and the given labels."""
-    del line
     given, wanted = Counter(given_labels(text)), Counter(split_words(expected))
     return (given & wanted).total(), wanted.total(), given.total()
 
@@ -95,54 +94,46 @@ def given_labels(text: str) -> list[str]:
     return [label for label, probability in probable_labels(text) if probability >= THRESHOLD]
 
 
-def label_f(beta: float, text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Compute the F-score of a line's labels."""
-    return (f_score(beta, label_counts(text, expected, line)),)
-
-
-def label_loss(text: str, expected: str, line: int) -> tuple[float, ...]:
+def label_loss(text: str, expected: str) -> float:
     """Compute the loss of a line's labels, in nats, in [0, inf]."""
-    del line
-    given, wanted = probable_labels(text), split_words(expected)
+    labels, answers = probable_labels(text), split_words(expected)
     first: dict[str, float] = {}
-    for label, probability in given:
+    for label, probability in labels:
         first.setdefault(label, probability)
-    found = (first.get(label, 0.0) for label in wanted)
-    unwanted = (probability for label, probability in given if label not in wanted)
-    losses = [-log(probability) if probability else inf for probability in found]
-    losses += [-log1p(-probability) if probability < 1 else inf for probability in unwanted]
-    return (max(0.0, sum(losses)),)
+    wrong = (probability for label, probability in labels if label not in answers)
+    losses = [-log(p) if p else inf for p in (first.get(label, 0.0) for label in answers)]
+    losses += [-log1p(-p) if p < 1 else inf for p in wrong]
+    return max(0.0, sum(losses))
 
 
-def probable_counts(text: str, expected: str, line: int) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
+def probable_counts(text: str, expected: str) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
     """Return the probability of the right labels and the number expected; and of each label, whether right, and p.
 
     Where a label is given more often than expected, scipy's assignment says which one is right. Among equally good
     assignments it agreed with GEval's in all cases seen.
     """
-    del line
-    given, wanted = probable_labels(text), split_words(expected)
+    labels, answers = probable_labels(text), split_words(expected)
     right = set[int]()
-    if given and wanted:
+    if labels and answers:
         from scipy.optimize import linear_sum_assignment
 
-        costs = [[answer != label for label, _ in given] for answer in wanted]
+        costs = [[answer != label for label, _ in labels] for answer in answers]
         pairs = zip(*linear_sum_assignment(costs), strict=True)
-        right = {int(place) for answer, place in pairs if wanted[answer] == given[place][0]}
-    judged = tuple((float(place in right), probability) for place, (_, probability) in enumerate(given))
-    return (sum(probability for is_right, probability in judged if is_right), len(wanted)), judged
+        right = {int(place) for answer, place in pairs if answers[answer] == labels[place][0]}
+    judged = tuple((float(place in right), probability) for place, (_, probability) in enumerate(labels))
+    return (sum(probability for is_right, probability in judged if is_right), len(answers)), judged
 
 
 def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
     """Return a function that computes the probabilistic F-score of some lines: of calibration and recall."""
     import numpy as np
 
-    mass, wanted = joined_columns(systems)
-    judged = [np.array(pairs).reshape(-1, 2) for of in systems for pairs in of.details]
+    mass, expected = joined_columns(systems)
+    judged = [np.array(pairs).reshape(-1, 2) for system in systems for pairs in system.details]
 
     def score(lines: NDArray[np.intp]) -> float:
         results, probabilities = np.concatenate([judged[line] for line in lines]).T
-        recall = ratio(float(mass[lines].sum()), float(wanted[lines].sum()))
+        recall = ratio(float(mass[lines].sum()), float(expected[lines].sum()))
         return harmonic(beta, calibration(results, probabilities), recall)
 
     return score
@@ -169,25 +160,26 @@ def items_of(text: str) -> list[str]:
     return list(dict.fromkeys(text.split("\t"))) if text else []
 
 
-def average_precision(text: str, expected: str, line: int) -> tuple[float, ...]:
+def relevant_items(text: str, line: int) -> list[str]:
+    """Split an expected line at its TABs into relevant items, at least one; raises MalformedLineError."""
+    if not text:
+        raise malformed(NOTHING_EXPECTED, text, line, "an average precision takes an item that is expected")
+    return text.split("\t")
+
+
+def average_precision(text: str, relevant: Sequence[str]) -> float:
     """Compute the average precision of a line's items."""
-    if not expected:
-        error = malformed(NOTHING_EXPECTED, "", line, "an average precision takes an item that is expected")
-        error.role = "expected"
-        raise error
-    wanted = expected.split("\t")
     right, total = 0, 0.0
     for rank, item in enumerate(items_of(text), 1):
-        if item in wanted:
+        if item in relevant:
             right += 1
             total += right / rank
-    return (total / len(wanted),)
+    return total / len(relevant)
 
 
-def discounted_gain(first: int, text: str, expected: str, line: int) -> tuple[float, ...]:
+def discounted_gain(first: int, text: str, expected: str) -> float:
     """Compute the normalised discounted gain of a line's first items."""
-    del line
-    wanted = frozenset(items_of(expected))
-    gained = sum(1 / log2(rank + 1) for rank, item in enumerate(items_of(text)[:first], 1) if item in wanted)
-    best = sum(1 / log2(rank + 1) for rank in range(1, min(first, len(wanted)) + 1))
-    return (gained / best if wanted else 1.0,)
+    relevant = frozenset(items_of(expected))
+    gained = sum(1 / log2(rank + 1) for rank, item in enumerate(items_of(text)[:first], 1) if item in relevant)
+    best = sum(1 / log2(rank + 1) for rank in range(1, min(first, len(relevant)) + 1))
+    return gained / best if relevant else 1.0

@@ -20,8 +20,7 @@ from math import fsum
 from typing import TypeAlias
 
 from geval_py.reading.preparation import lower_characters
-from geval_py.scoring.metrics.classes import f_score
-from geval_py.scoring.metrics.columns import malformed
+from geval_py.scoring.metrics.columns import mismatch
 from geval_py.scoring.metrics.labels import given_labels
 from geval_py.text import split_words, strip_spaces
 
@@ -53,9 +52,9 @@ def distance(names: tuple[str, ...], given: str, expected: str, limit: float = 1
     if name == "Smart":
         return distance(inner if any(map(str.isalpha, expected)) else (), given, expected, limit)
     if name == "ExtractNumber":
-        wanted = number_in(expected)
-        if wanted is not None:
-            return float(number_in(given) != wanted)
+        number = number_in(expected)
+        if number is not None:
+            return float(number_in(given) != number)
         return distance(inner, given, expected, limit)
     least = MIN_SCORES[name]
     return float(1 - distance(inner, given, expected, 1 - least) < least)
@@ -89,9 +88,9 @@ def number_in(text: str) -> str | None:
     >>> number_in("-0.5 m"), number_in("item 007"), number_in("Henry VIII"), number_in("I am"), number_in("none")
     ('-0.5', '007', '8', '1', None)
     """
-    found = _NUMBER.search(text)
-    if found is not None:
-        return found[0]
+    match = _NUMBER.search(text)
+    if match is not None:
+        return match[0]
     for word in split_words(text):
         total = right = 0
         for letter in reversed(word) if _ROMAN.keys() >= set(word) else "":
@@ -103,33 +102,32 @@ def number_in(text: str) -> str | None:
     return None
 
 
-def answer_distance(names: tuple[str, ...], text: str, expected: str, line: int) -> tuple[float, ...]:
+def answer_distance(names: tuple[str, ...], text: str, expected: str) -> float:
     """Compute the distance of an output line to the nearest of the expected answers, which TABs separate."""
-    del line
     given = strip_spaces(text)
     least = 1.0
     for answer in strip_spaces(expected).split("\t"):
         least = min(least, distance(names, given, answer, least))
-    return (least,)
+    return least
 
 
-def matched_counts(names: tuple[str, ...], text: str, expected: str, line: int) -> tuple[float, ...]:
+def matched_counts(names: tuple[str, ...], text: str, expected: str) -> tuple[float, ...]:
     """Compute how well the labels of a line match in sum, and count the expected and the given labels."""
-    given, wanted = given_labels(text), split_words(expected)
-    if len(given) * len(wanted) > MAX_PAIRS:
-        hint = f"{len(wanted)} labels are expected; give at most {MAX_PAIRS // len(wanted)}"
-        raise malformed(TOO_MANY_PAIRS, text, line, hint, token=f"{len(given)} labels")
-    return greatest_match(partial(distance, names), wanted, given), len(wanted), len(given)
+    labels, answers = given_labels(text), split_words(expected)
+    if len(labels) * len(answers) > MAX_PAIRS:
+        hint = f"{len(answers)} labels are expected; give at most {MAX_PAIRS // len(answers)}"
+        raise mismatch(TOO_MANY_PAIRS, hint, token=f"{len(labels)} labels")
+    return greatest_match(partial(distance, names), answers, labels), len(answers), len(labels)
 
 
-def greatest_match(measure: Distance, wanted: Sequence[str], given: Sequence[str]) -> float:
+def greatest_match(measure: Distance, expected: Sequence[str], labels: Sequence[str]) -> float:
     """Compute the greatest sum of 1 minus the distances of pairs; each label is in one pair at most.
 
     Mostly each label has a nearest one to itself. SciPy, which takes a second to import, finds the best pairs
     otherwise.
     """
-    is_short = len(wanted) <= len(given)
-    few, many = (wanted, given) if is_short else (given, wanted)
+    is_short = len(expected) <= len(labels)
+    few, many = (expected, labels) if is_short else (labels, expected)
     places = {label: place for place, label in enumerate(dict.fromkeys(many))}
     columns = [places[label] for label in many]
     costs: dict[str, array[float]] = {}
@@ -137,30 +135,18 @@ def greatest_match(measure: Distance, wanted: Sequence[str], given: Sequence[str
         of_label = [measure(*((label, other) if is_short else (other, label)), 1.0) for other in places]
         costs[label] = array("d", [of_label[column] for column in columns])
     rows = [costs[label] for label in few]
-    found = _nearest(rows)
-    if found is None:
-        import numpy as np
-        from scipy.optimize import linear_sum_assignment
-
-        table = np.array(rows)
-        found = table[linear_sum_assignment(table)].tolist()
-    return len(found) - fsum(found)
-
-
-def _nearest(rows: Sequence[array[float]]) -> list[float] | None:
-    """Return the least cost of each row; None if two rows would need the same column."""
     taken: set[int] = set()
-    least = []
+    least: list[float] = []  # the cost of each row, while no two rows need the same column
     for row in rows:
         cost = min(row)
         place = next((n for n, other in enumerate(row) if other == cost and n not in taken), None)
         if place is None:
-            return None
+            import numpy as np
+            from scipy.optimize import linear_sum_assignment
+
+            table = np.array(rows)
+            least = table[linear_sum_assignment(table)].tolist()
+            break
         taken.add(place)
         least.append(cost)
-    return least
-
-
-def matched_f(names: tuple[str, ...], beta: float, text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Compute the F-score of a line's labels, matched."""
-    return (f_score(beta, matched_counts(names, text, expected, line)),)
+    return len(least) - fsum(least)

@@ -19,24 +19,19 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics.assignment import (
-    ADVICE,
     Box,
     Pair,
     Region,
-    TooManyOverlapsError,
     best_matching,
     check_compared,
     check_near,
-    probable_counts,
-    within_limits,
+    too_many,
 )
-from geval_py.scoring.metrics.classes import f_score
-from geval_py.scoring.metrics.columns import malformed, of_answer
-from geval_py.scoring.metrics.spans import PROBABILITY, TOKEN, whole_number
+from geval_py.scoring.metrics.columns import malformed
+from geval_py.scoring.metrics.spans import PROBABILITY, TOKEN, unread, whole_number
 from geval_py.tables.numbers import shortest
-from geval_py.text import SPACES, shorten, visible
+from geval_py.text import SPACES, shorten
 
 NOT_READ = "cannot parse line"  # GEval's own messages
 NO_PROBABILITY = "{} is not in [0, 1]"
@@ -50,29 +45,17 @@ _RECTANGLE = re.compile(rf"(?:([^:{SPACES}]+):)?(?:([0-9]++)/)?{_CORNERS}(?::({P
 _CLIPPING = re.compile(rf"(?:([0-9]++)/)?{_CORNERS}(?:/([0-9]++))?")
 
 
-def soft_2d_f(beta: float, text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Compute the F-score of the area of a line's rectangles; those of a probability below 0.5 do not count."""
-    given, wanted = given_rectangles(text, line), of_answer(expected_rectangles, expected, line)
-    given = [region for region in given if region.probability >= THRESHOLD]
-    areas = [sum(region.size for region in of) for of in (wanted, given)]
-    with within_limits(text, line):
-        return (f_score(beta, (common_area(wanted, given), *areas)),)
+def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
+    """Return the common, the expected and the given area; rectangles of a probability below 0.5 do not count."""
+    regions = [region for region in regions if region.probability >= THRESHOLD]
+    areas = (sum(region.size for region in side) for side in (answers, regions))
+    return common_area(answers, regions), *areas
 
 
-def probable_soft_2d_counts(
-    text: str, expected: str, line: int
-) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Return the probability of what is right and the number expected; and each given rectangle's score and p."""
-    given, wanted = given_rectangles(text, line), of_answer(expected_rectangles, expected, line)
-    return probable_counts(wanted, given, text, line)
-
-
-def clipping_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
+def clipping_counts(regions: Sequence[Region], answers: Sequence[tuple[Region, int]]) -> tuple[float, ...]:
     """Count the right, the expected and the given rectangles of a line."""
-    given, wanted = given_clippings(text, line), of_answer(expected_clippings, expected, line)
-    with within_limits(text, line):
-        right = best_matching(dict.fromkeys(_fitting(wanted, given), 1.0))
-    return len(right), len(wanted), len(given)
+    right = best_matching(dict.fromkeys(_fitting(answers, regions), 1.0))
+    return len(right), len(answers), len(regions)
 
 
 def without_margins(expected: str) -> str:
@@ -80,24 +63,24 @@ def without_margins(expected: str) -> str:
     return " ".join(token[0].rpartition("/")[0] for token in TOKEN.finditer(expected))
 
 
-def common_area(wanted: Sequence[Region], given: Sequence[Region]) -> int:
+def common_area(answers: Sequence[Region], regions: Sequence[Region]) -> int:
     """Sum over all points, of each label and page, how many rectangles of each side cover it, the lesser number.
 
-    Raises TooManyOverlapsError.
+    Raises the error for too many rectangles of one label and page.
     """
     both: dict[Hashable, tuple[list[Box], list[Box]]] = defaultdict(lambda: ([], []))
-    for side, regions in enumerate((wanted, given)):
-        for region in regions:
+    for side, regions_of_side in enumerate((answers, regions)):
+        for region in regions_of_side:
             both[region.label][side].extend(region.boxes)
     area = cells = 0
-    for answers, guesses in both.values():
-        if len(answers) == len(guesses) == 1:
-            (one,), (other,) = answers, guesses
+    for boxes, others in both.values():
+        if len(boxes) == len(others) == 1:
+            (one,), (other,) = boxes, others
             width = min(one.right, other.right) - max(one.left, other.left) + 1
             height = min(one.bottom, other.bottom) - max(one.top, other.top) + 1
             area += max(0, width) * max(0, height)
-        elif answers and guesses:
-            common, cells = _covered_by_both(answers, guesses, cells)
+        elif boxes and others:
+            common, cells = _covered_by_both(boxes, others, cells)
             area += common
     return area
 
@@ -113,7 +96,7 @@ def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int)
     xs, ys = np.unique(boxes[:, :2]), np.unique(boxes[:, 2:])
     cells += len(xs) * len(ys)
     if cells > MAX_CELLS:
-        raise TooManyOverlapsError(f"{len(boxes)} rectangles of one label and page cannot be compared; {ADVICE}")
+        raise too_many(f"{len(boxes)} rectangles of one label and page cannot be compared")
     heights = np.diff(ys)
     shifts = range(0, int(heights.max()).bit_length(), PART_BITS)
     parts = [(heights >> shift & ((1 << PART_BITS) - 1)).astype(np.float64) for shift in shifts]
@@ -133,15 +116,15 @@ def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int)
     return area, cells
 
 
-def _fitting(wanted: Sequence[tuple[Region, int]], given: Sequence[Region]) -> Iterator[Pair]:
+def _fitting(answers: Sequence[tuple[Region, int]], regions: Sequence[Region]) -> Iterator[Pair]:
     """Yield the pairs of an expected rectangle and one given on its page whose bounds are all within the margin."""
     by_page: dict[Hashable, list[tuple[Box, int]]] = defaultdict(list)
-    for place, region in enumerate(given):
+    for place, region in enumerate(regions):
         by_page[region.label].append((region.boxes[0], place))
     for boxes in by_page.values():
         boxes.sort()
     compared = near = 0
-    for answer, (region, margin) in enumerate(wanted):
+    for answer, (region, margin) in enumerate(answers):
         boxes, box = by_page[region.label], region.boxes[0]
         first = bisect_left(boxes, box.left - margin, key=lambda item: item[0].left)
         end = bisect_right(boxes, box.left + margin, key=lambda item: item[0].left)
@@ -172,65 +155,57 @@ def given_rectangles(text: str, line: int) -> list[Region]:
     (('figure', 2), 441, 0.5)
     """
     hint = "a rectangle is `label:2/10,20,30,40`, on page 2, perhaps with a probability behind it"
-    found = list(_rectangles(text, line, hint, has_probability=True))
-    for region, written in found:
+    regions = _rectangles(text, line, hint, has_probability=True)
+    for region, match in regions:
         if not 0 <= region.probability <= 1:
-            shown = f"`{shorten(written)}` is not from 0 to 1"
+            shown = f"`{shorten(match[7])}` is not from 0 to 1"
             reason = NO_PROBABILITY.format(shortest(region.probability))
-            token = TOKEN.match(text, region.column - 1)
-            column = (token.end() if token else len(text)) - len(written) + 1  # the probability ends the clipping
-            error = malformed(reason, text, line, shown, column, written)
+            error = malformed(reason, text, line, shown, match.start(7) + 1, match[7])
             error.is_numbered = False
             raise error
-    return [region for region, _ in found]
+    return [region for region, _ in regions]
 
 
-def _rectangles(text: str, line: int, hint: str, *, has_probability: bool) -> Iterator[tuple[Region, str]]:
-    """Yield the rectangles, with their probabilities as they are written."""
+def _rectangles(text: str, line: int, hint: str, *, has_probability: bool) -> list[tuple[Region, re.Match[str]]]:
+    """Return the rectangles, with what matched them."""
+    regions = []
     for token in TOKEN.finditer(text):
-        match = _RECTANGLE.fullmatch(token[0])
+        match = _RECTANGLE.fullmatch(text, *token.span())
         if match is None or (match[7] is not None and not has_probability):
-            raise _unread(text, line, token, hint)
+            raise unread(NOT_READ, line, token, f"is no rectangle; {hint}")
         label, page, *corners, written = match.groups()
-        box = _box(corners, text, line, token)
+        box, number = _box(corners, line, token), None if page is None else whole_number(page, line, token)
         probability = 1.0 if written is None else float(written)
-        yield Region((label, _page(page, text, line, token)), (box,), probability, token.start() + 1), written or ""
+        regions.append((Region((label, number), (box,), probability, token.start() + 1), match))
+    return regions
 
 
 def expected_clippings(text: str, line: int) -> list[tuple[Region, int]]:
     """Read the rectangles of an expected line of ClippEU, with their margins; raises MalformedLineError."""
-    hint = "a rectangle is `2/10,20,30,40/5`, on page 2, with a margin of 5"
-    found = _clippings(text, line, hint, has_margin=True)
-    return [(region, whole_number(margin, text, line, token)) for region, margin, token in found]
+    return _clippings(text, line, "a rectangle is `2/10,20,30,40/5`, on page 2, with a margin of 5", has_margin=True)
 
 
 def given_clippings(text: str, line: int) -> list[Region]:
     """Read the rectangles of an output line of ClippEU; raises MalformedLineError."""
     hint = "a rectangle is `2/10,20,30,40`, on page 2, without label or margin"
-    return [region for region, _, _ in _clippings(text, line, hint, has_margin=False)]
+    return [region for region, _ in _clippings(text, line, hint, has_margin=False)]
 
 
-def _clippings(text: str, line: int, hint: str, *, has_margin: bool) -> Iterator[tuple[Region, str, re.Match[str]]]:
+def _clippings(text: str, line: int, hint: str, *, has_margin: bool) -> list[tuple[Region, int]]:
+    clippings = []
     for token in TOKEN.finditer(text):
         match = _CLIPPING.fullmatch(token[0])
         if match is None or (match[6] is not None) != has_margin:
-            raise _unread(text, line, token, hint)
+            raise unread(NOT_READ, line, token, f"is no rectangle; {hint}")
         page, *corners, margin = match.groups()
-        label = _page(page, text, line, token)
-        yield Region(label, (_box(corners, text, line, token),), column=token.start() + 1), margin, token
+        label = None if page is None else whole_number(page, line, token)
+        region = Region(label, (_box(corners, line, token),), column=token.start() + 1)
+        clippings.append((region, whole_number(margin or "0", line, token)))
+    return clippings
 
 
-def _page(written: str | None, text: str, line: int, token: re.Match[str]) -> int | None:
-    return None if written is None else whole_number(written, text, line, token)
-
-
-def _box(corners: Iterable[str], text: str, line: int, token: re.Match[str]) -> Box:
-    x0, y0, x1, y1 = (whole_number(corner, text, line, token) for corner in corners)
+def _box(corners: Iterable[str], line: int, token: re.Match[str]) -> Box:
+    x0, y0, x1, y1 = (whole_number(corner, line, token) for corner in corners)
     if x1 < x0 or y1 < y0:
-        raise _unread(text, line, token, "the first corner is the one with the smaller numbers")
+        raise unread(NOT_READ, line, token, "is no rectangle; the first corner is the one with the smaller numbers")
     return Box(x0, x1, y0, y1)
-
-
-def _unread(text: str, line: int, token: re.Match[str], hint: str) -> MalformedLineError:
-    shown = f"`{visible(shorten(token[0]))}` is no rectangle; {hint}"
-    return malformed(NOT_READ, text, line, shown, token.start() + 1, token[0])

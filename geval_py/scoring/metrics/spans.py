@@ -17,22 +17,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import TOO_LARGE
-from geval_py.scoring.metrics.assignment import (
-    Box,
-    Region,
-    common_sizes,
-    matched_scores,
-    probable_counts,
-    within_limits,
-)
+from geval_py.scoring.metrics.assignment import Box, Region, common_sizes, matched_scores
 from geval_py.scoring.metrics.base import joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
-from geval_py.scoring.metrics.columns import malformed, of_answer
+from geval_py.scoring.metrics.columns import malformed
 from geval_py.tables.numbers import shortest
 from geval_py.text import SPACES, shorten, split_words, visible
 
@@ -55,88 +49,56 @@ _ANNOTATION = re.compile(rf"([^:{SPACES}]+):({_POSITIONS.pattern})(?::({PROBABIL
 _WORD = re.compile(f"[^{SPACES}]+")
 
 
-def soft_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
+def soft_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
     """Sum the scores of the matched annotations, and count those expected and those given."""
-    given, wanted = given_annotations(text, line), of_answer(expected_annotations, expected, line)
-    return sum(matched_scores(wanted, given, text, line).values()), len(wanted), len(given)
+    return sum(matched_scores(answers, regions).values()), len(answers), len(regions)
 
 
-def probable_soft_counts(
-    text: str, expected: str, line: int
-) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Return the probability of what is right and the number expected; and each given annotation's score and p.
-
-    GEval takes a probability above 1, which could make the score better than that of a perfect output.
-    """
-    given, wanted = given_annotations(text, line), of_answer(expected_annotations, expected, line)
-    for region in given:
-        if not 0 <= region.probability <= 1:
-            shown = f"its probability {shortest(region.probability)} is not from 0 to 1"
-            raise malformed(NOT_READ, text, line, shown, region.column)
-    return probable_counts(wanted, given, text, line)
-
-
-def fragment_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
+def fragment_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
     """Sum the covered shares of the expected and of the given annotations, and count both.
 
     Nothing is covered where given annotations of one label overlap. A pair of different labels has nothing in common;
-    GEval fails there.
+    GEval fails there. An empty annotation is covered whole by each of its label.
     """
-    given, wanted = given_annotations(text, line), of_answer(expected_annotations, expected, line)
     by_label: dict[Hashable, list[Box]] = defaultdict(list)
-    for region in given:
+    for region in regions:
         by_label[region.label].extend(region.boxes)
     if any(other.left <= one.right for boxes in by_label.values() for one, other in pairwise(sorted(boxes))):
-        return 0, 0, len(wanted), len(given)
-    with within_limits(text, line):
-        common = common_sizes(wanted, given)
-    return (
-        _covered(wanted, given, ((answer, size) for (answer, _), size in common.items())),
-        _covered(given, wanted, ((place, size) for (_, place), size in common.items())),
-        len(wanted),
-        len(given),
-    )
+        return 0, 0, len(answers), len(regions)
+    common = common_sizes(answers, regions)
+    covered: list[float] = []
+    for side, (covered_regions, others) in enumerate(((answers, regions), (regions, answers))):
+        labels = Counter(other.label for other in others)
+        whole = sum(labels[region.label] for region in covered_regions if not region.boxes)
+        sizes = [region.size for region in covered_regions]
+        covered.append(whole + sum(size / sizes[pair[side]] for pair, size in common.items()))
+    return *covered, len(answers), len(regions)
 
 
-def _covered(regions: Sequence[Region], others: Iterable[Region], common: Iterable[tuple[int, int]]) -> float:
-    """Sum the shares of regions that others cover; an empty one is covered whole by each of its label."""
-    labels = Counter(other.label for other in others)
-    whole = sum(labels[region.label] for region in regions if not region.boxes)
-    sizes = [region.size for region in regions]
-    return whole + sum(size / sizes[place] for place, size in common)
-
-
-def fragment_f(beta: float, totals: Sequence[float], lines: float) -> float:
+def fragment_f(beta: float, covered: float, right: float, expected: float, given: float) -> float:
     """Compute F_β from the sums of covered shares, of what is expected and of what is given, and from the numbers."""
-    del lines
-    found, right, expected, given = totals
-    return harmonic(beta, ratio(right, given), ratio(found, expected))
+    return harmonic(beta, ratio(right, given), ratio(covered, expected))
 
 
-def segment_hits(text: str, expected: str, line: int) -> tuple[float, ...]:
+def segment_hits(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
     """Count the different segments that are both expected and given, and all expected ones."""
-    given, wanted = read_segments(text, line), of_answer(read_segments, expected, line)
-    right = {region[:2] for region in given} & {region[:2] for region in wanted}
-    return len(right), len(wanted)
+    right = {region[:2] for region in regions} & {region[:2] for region in answers}
+    return len(right), len(answers)
 
 
 def segment_accuracy(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
     """Return a function that averages the shares of right segments; NaN if nothing is expected on some line."""
     import numpy as np
 
-    right, wanted = joined_columns(systems)
+    right, expected = joined_columns(systems)
     with np.errstate(invalid="ignore"):
-        shares = right / wanted
-
-    def score(lines: NDArray[np.intp]) -> float:
-        return float(shares[lines].mean())
-
-    return score
+        shares = right / expected
+    return lambda lines: float(shares[lines].mean())
 
 
 def expected_annotations(text: str, line: int) -> list[Region]:
     """Read the annotations of an expected line; raises MalformedLineError."""
-    return list(_annotations(text, line, "an annotation is `label:1-4,7`; only outputs have probabilities"))
+    return _annotations(text, line, "an annotation is `label:1-4,7`; only outputs have probabilities")
 
 
 def given_annotations(text: str, line: int) -> list[Region]:
@@ -147,18 +109,31 @@ def given_annotations(text: str, line: int) -> list[Region]:
     ('name', [(1, 5), (7, 7)], 6, 0.5)
     """
     hint = "an annotation is `label:1-4,7`, perhaps with a probability behind it: `label:1-4,7:0.5`"
-    return list(_annotations(text, line, hint, has_probability=True))
+    return _annotations(text, line, hint, has_probability=True)
 
 
-def _annotations(text: str, line: int, hint: str, *, has_probability: bool = False) -> Iterator[Region]:
+def probable_annotations(text: str, line: int) -> list[Region]:
+    """Read annotations with probabilities from 0 to 1; raises MalformedLineError.
+
+    GEval takes a probability above 1, which could make the score better than that of a perfect output.
+    """
+    regions = given_annotations(text, line)
+    for region in regions:
+        if not 0 <= region.probability <= 1:
+            shown = f"its probability {shortest(region.probability)} is not from 0 to 1"
+            raise malformed(NOT_READ, text, line, shown, region.column)
+    return regions
+
+
+def _annotations(text: str, line: int, hint: str, *, has_probability: bool = False) -> list[Region]:
+    regions = []
     for token in TOKEN.finditer(text):
         match = _ANNOTATION.fullmatch(token[0])
         if match is None or (match[3] is not None and not has_probability):
-            shown = f"`{visible(shorten(token[0]))}` is no annotation; {hint}"
-            raise malformed(NOT_READ, text, line, shown, token.start() + 1, token[0])
-        boxes = _spans(match[2], text, line, token)
+            raise unread(NOT_READ, line, token, f"is no annotation; {hint}")
         probability = 1.0 if match[3] is None else float(match[3])
-        yield Region(match[1], boxes, probability, token.start() + 1)
+        regions.append(Region(match[1], _spans(match[2], line, token), probability, token.start() + 1))
+    return regions
 
 
 def read_segments(text: str, line: int) -> list[Region]:
@@ -167,9 +142,9 @@ def read_segments(text: str, line: int) -> list[Region]:
     for token in _WORD.finditer(text):
         label, colon, positions = token[0].rpartition(":")
         if not colon or not _POSITIONS.fullmatch(positions):
-            shown = f"`{visible(shorten(token[0]))}` is no segment; a segment is `label:1-4,7`"
-            raise malformed(NOT_READ if colon else NO_COLON, text, line, shown, token.start() + 1, token[0])
-        segments.append(Region(label, _spans(positions, text, line, token), column=token.start() + 1))
+            reason = NOT_READ if colon else NO_COLON
+            raise unread(reason, line, token, "is no segment; a segment is `label:1-4,7`")
+        segments.append(Region(label, _spans(positions, line, token), column=token.start() + 1))
     spans = sorted((span, segment.column) for segment in segments for span in segment.boxes)
     for (one, first), (other, second) in pairwise(spans):
         if other.left <= one.right:
@@ -179,13 +154,11 @@ def read_segments(text: str, line: int) -> list[Region]:
     return segments
 
 
-def _spans(written: str, text: str, line: int, token: re.Match[str]) -> tuple[Box, ...]:
+def _spans(written: str, line: int, token: re.Match[str]) -> tuple[Box, ...]:
     """Read positions as the fewest spans, in order, so that equal positions are equal spans."""
     spans: list[Box] = []
     ends = (span.partition("-") for span in written.split(",") if span)
-    for low, high in sorted(
-        (whole_number(a, text, line, token), whole_number(b or a, text, line, token)) for a, _, b in ends
-    ):
+    for low, high in sorted((whole_number(a, line, token), whole_number(b or a, line, token)) for a, _, b in ends):
         if spans and low <= spans[-1].right + 1 and low <= high:
             spans[-1] = Box(spans[-1].left, max(spans[-1].right, high))
         elif low <= high:
@@ -193,11 +166,17 @@ def _spans(written: str, text: str, line: int, token: re.Match[str]) -> tuple[Bo
     return tuple(spans)
 
 
-def whole_number(written: str, text: str, line: int, token: re.Match[str]) -> int:
+def unread(reason: str, line: int, token: re.Match[str], fault: str) -> MalformedLineError:
+    """Return the error for a token of a line, whose hint is the token and its fault."""
+    hint = f"`{visible(shorten(token[0]))}` {fault}"
+    return malformed(reason, token.string, line, hint, token.start() + 1, token[0])
+
+
+def whole_number(written: str, line: int, token: re.Match[str]) -> int:
     """Read a whole number, a part of a token of a line; raises MalformedLineError for one of too many digits."""
     digits = written.lstrip("0") or "0"
     if len(digits) > MAX_DIGITS:
         hint = f"`{shorten(written)}` is too large; a number has at most {MAX_DIGITS} digits"
         column = token.start() + token[0].index(written) + 1
-        raise malformed(TOO_LARGE, text, line, hint, column, written)
+        raise malformed(TOO_LARGE, token.string, line, hint, column, written)
     return int(digits)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics.classes import f_score, ratio
-from geval_py.scoring.metrics.columns import malformed, of_answer
+from geval_py.scoring.metrics.columns import malformed, mismatch
 from geval_py.text import SPACES, shorten, split_words, visible
 
 if TYPE_CHECKING:
@@ -51,37 +51,35 @@ class Entity(NamedTuple):
     form: str
 
 
-def token_hits(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the tokens with a right tag, and all that count; raises MalformedLineError for a wrong number of tags."""
-    tags, wanted = split_words(text), split_words(expected)
-    if len(tags) != len(wanted):
-        hint = f"{len(wanted)} tags are expected here, and there are {len(tags)}"
-        error = malformed(WRONG_NUMBER, text, line, hint)
+def token_hits(text: str, expected: str) -> tuple[float, ...]:
+    """Count the tokens with a right tag, and all that count; raises the error for a wrong number of tags."""
+    tags, answers = split_words(text), split_words(expected)
+    if len(tags) != len(answers):
+        error = mismatch(WRONG_NUMBER, f"{len(answers)} tags are expected here, and there are {len(tags)}")
         error.is_numbered = False
         raise error
-    hits = [tag in answer.split(";") for tag, answer in zip(tags, wanted, strict=True) if answer != NOT_COUNTED]
+    hits = [tag in answer.split(";") for tag, answer in zip(tags, answers, strict=True) if answer != NOT_COUNTED]
     return sum(hits), len(hits)
 
 
-def entity_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
+def entity_counts(entities: Sequence[Entity], expected: Sequence[Entity]) -> tuple[float, ...]:
     """Count the right, the expected and the given entities."""
-    found, wanted = entities_of(text, line), of_answer(entities_of, expected, line)
-    return len(frozenset(found) & frozenset(wanted)), len(wanted), len(found)
+    return len(frozenset(entities) & frozenset(expected)), len(expected), len(entities)
 
 
-def label_counts(text: str, expected: str, line: int) -> tuple[float, ...]:
+def label_counts(entities: Sequence[Entity], expected: Sequence[Entity]) -> tuple[float, ...]:
     """Count the right, the expected and the given entities, whatever their normalised forms."""
-    found, wanted = entities_of(text, line), of_answer(entities_of, expected, line)
-    right = frozenset(entity[:3] for entity in found) & frozenset(entity[:3] for entity in wanted)
-    return len(right), len(wanted), len(found)
+    right = frozenset(entity[:3] for entity in entities) & frozenset(entity[:3] for entity in expected)
+    return len(right), len(expected), len(entities)
 
 
-def counts_by_label(text: str, expected: str, line: int) -> tuple[tuple[float, ...], dict[str, tuple[int, int, int]]]:
+def counts_by_label(
+    entities: Sequence[Entity], expected: Sequence[Entity]
+) -> tuple[tuple[float, ...], dict[str, tuple[int, int, int]]]:
     """Count the right, the expected and the given entities, of all labels that are expected and of each of them."""
-    found, wanted = entities_of(text, line), of_answer(entities_of, expected, line)
-    right = frozenset(found) & frozenset(wanted)
-    counts = [Counter(entity.label for entity in entities) for entities in (right, wanted, found)]
-    by_label = {label: (counts[0][label], counts[1][label], counts[2][label]) for label in counts[1]}
+    sides = frozenset(entities) & frozenset(expected), expected, entities
+    right, wanted, given = (Counter(entity.label for entity in side) for side in sides)
+    by_label = {label: (right[label], wanted[label], given[label]) for label in wanted}
     return tuple(map(sum, zip(*by_label.values(), strict=True))) or (0, 0, 0), by_label
 
 
@@ -92,15 +90,15 @@ def weighted_f(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]]
     codes: dict[str, int] = {}
     rows = [
         np.array([(codes.setdefault(label, len(codes)), *counts) for label, counts in by_label.items()], np.intp)
-        for of in systems
-        for by_label in of.details
+        for system in systems
+        for by_label in system.details
     ]
 
     def score(lines: NDArray[np.intp]) -> float:
         label, *counts = np.concatenate([rows[line].reshape(-1, 4) for line in lines]).T
-        by_label = [np.bincount(label, of, minlength=len(codes)).tolist() for of in counts]
-        weighted = [of_label[1] * f_score(1, of_label) for of_label in zip(*by_label, strict=True)]
-        return ratio(math.fsum(weighted), math.fsum(by_label[1]))
+        by_label = np.array([np.bincount(label, numbers, minlength=len(codes)) for numbers in counts]).T.tolist()
+        weighted = [numbers[1] * f_score(1, *numbers) for numbers in by_label]
+        return ratio(math.fsum(weighted), math.fsum(numbers[1] for numbers in by_label))
 
     return score
 

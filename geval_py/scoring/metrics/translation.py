@@ -42,27 +42,15 @@ def distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     return Levenshtein.distance(one, other)
 
 
-def word_errors(text: str, expected: str, line: int) -> tuple[float, ...]:
+def word_errors(text: str, expected: str) -> tuple[float, ...]:
     """Count the edits of words, and the expected words."""
-    del line
     answer = split_words(expected)
     return distance(split_words(text), answer), len(answer)
 
 
-def character_errors(text: str, expected: str, line: int) -> tuple[float, ...]:
+def character_errors(text: str, expected: str) -> tuple[float, ...]:
     """Count the edits of characters, and the expected characters; white space counts, also at the ends."""
-    del line
     return distance(text, expected), len(expected)
-
-
-def word_error_rate(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Compute the error rate of a line's words."""
-    return (error_rate(*word_errors(text, expected, line)),)
-
-
-def character_error_rate(text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Compute the error rate of a line's characters."""
-    return (error_rate(*character_errors(text, expected, line)),)
 
 
 def error_rate(edits: float, length: float) -> float:
@@ -70,35 +58,26 @@ def error_rate(edits: float, length: float) -> float:
     return edits / length if length else float(edits > 0)
 
 
-def errors(totals: Sequence[float], lines: float) -> float:
-    """Compute the error rate of all lines."""
-    del lines
-    return error_rate(*totals)
+def right_rate(edits: float, length: float) -> float:
+    """Compute 1 minus the error rate."""
+    return 1 - error_rate(edits, length)
 
 
-def right(totals: Sequence[float], lines: float) -> float:
-    """Compute 1 minus the error rate of all lines."""
-    del lines
-    return 1 - error_rate(*totals)
-
-
-def corrections(given: str, text: str, expected: str, line: int) -> tuple[float, ...]:
-    """Count the right corrections of an input line, the expected corrections, and the edits made.
+def corrections(text: str, expected: str, given: str) -> tuple[float, ...]:
+    """Count the right corrections of a given input line, the expected corrections, and the edits made.
 
     GEval's definition, which no library has: half of the edits that the way from the input to the answer through the
     output saves, compared with the sum of the expected and the made edits, were right.
     """
-    del line
     wanted, done, left = distance(given, expected), distance(given, text), distance(text, expected)
     return min(wanted, max(0, wanted + done - left) // 2), wanted, done
 
 
-def bleu_row(text: str, expected: str, line: int) -> tuple[float, ...]:
+def bleu_row(text: str, expected: str) -> tuple[float, ...]:
     """Count the right n-grams of 1 to 4 words, the words of the reference closest in length, and all n-grams.
 
     Unlike BLEU, GEval allows each n-gram the smallest non-zero count among the references.
     """
-    del line
     words = split_words(text)
     answers = [split_words(reference) for reference in expected.split("\t")]
     right = []
@@ -116,24 +95,20 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[start:] for start in range(n)), strict=False))  # the shortest ends it
 
 
-def bleu(totals: Sequence[float], lines: float) -> float:
-    """Compute BLEU from the sums of the counts of :func:`bleu_row`."""
-    del lines
-    right, answer_words, every = totals[:LONGEST], totals[LONGEST], totals[LONGEST + 1 :]
-    precisions = math.prod(map(ratio, right, every))
-    return precisions ** (1 / LONGEST) * brevity_penalty(every[0], answer_words)
+def bleu(*counts: float) -> float:
+    """Compute BLEU from the sums of the counts of :func:`bleu_row`.
+
+    The brevity penalty is exp(1 - r/c) for an output of c words and references of r words, if r is greater; else 1.
+    """
+    right, answer_words, every = counts[:LONGEST], counts[LONGEST], counts[LONGEST + 1 :]
+    words, penalty = every[0], 1.0
+    if words < answer_words:
+        penalty = math.exp(1 - answer_words / words) if words else 0.0
+    return math.prod(map(ratio, right, every)) ** (1 / LONGEST) * penalty
 
 
-def brevity_penalty(words: float, answer_words: float) -> float:
-    """Compute exp(1 - r/c) for an output of c words and references of r words, if r is greater; else 1."""
-    if words >= answer_words:
-        return 1.0
-    return math.exp(1 - answer_words / words) if words else 0.0
-
-
-def gleu_row(text: str, expected: str, line: int) -> tuple[float, ...]:
+def gleu_row(text: str, expected: str) -> tuple[float, ...]:
     """Count, for the best reference, the right n-grams and all n-grams of the longer text."""
-    del line
     given, *answers = (
         sum((_ngrams(split_words(one), n) for n in range(1, LONGEST + 1)), Counter[tuple[str, ...]]())
         for one in (text, *expected.split("\t"))
@@ -179,10 +154,10 @@ class SacreColumn:
         return LineStatistics(columns=tuple(array("d", column) for column in zip(*rows, strict=True)))
 
 
-def sacre_score(name: str, totals: Sequence[float], lines: float) -> float:
-    """Compute sacreBLEU's score from the sums of its statistics."""
-    del lines
-    score: float = _metric(name)._compute_score_from_stats(list(totals[1:])).score
+def sacre_score(name: str, references: float, *counts: float) -> float:
+    """Compute sacreBLEU's score from the sums of its statistics, but for that of the number of references."""
+    del references
+    score: float = _metric(name)._compute_score_from_stats(list(counts)).score
     return score
 
 
