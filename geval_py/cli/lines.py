@@ -92,7 +92,7 @@ def _show(
 ) -> None:
     """Show features that were found on so many lines, or why there are none."""
     if settings.distinct and len(features):
-        note(f"together, these explain {features.more['explained'][-1]:.1%} of how lines differ")
+        note(f"together, these explain {features.columns['explained'][-1]:.1%} of how lines differ")
     elif settings.distinct:
         note("no feature is shown: none explains more of how lines differ than chance does")
     elif not len(features) and lines < 2:
@@ -279,6 +279,6 @@ def _ordered(
 
 def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> line_by_line.Marker:
     features = rank(task, replace(settings, distinct=False, documents=None, no_documents=True), evaluation)
-    marked = features.at((features.p_values < line_by_line.STYLES[-1][0]).nonzero()[0])
-    p_values = dict(zip(marked.names, marked.p_values.tolist(), strict=True))
+    marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0])
+    p_values = dict(zip(marked.names, marked.columns["p"].tolist(), strict=True))
     return line_by_line.Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)

@@ -249,12 +249,12 @@ class Comparison(formats.Tabular):
                 return numbers.fixed(value, self.precision)
             if numbers.MAX_PLAIN <= abs(value) < math.inf:
                 return numbers.shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
-            if interval is not None and math.isfinite(interval.half_width) and interval.half_width > 0:
-                return numbers.fixed(value, numbers.decimals_of(interval.half_width))
-            is_plain = value == 0 or not math.isfinite(value)
-            return numbers.fixed(
-                value, 0 if is_plain else max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value))))
-            )
+            decimals = 0
+            if interval is not None and 0 < interval.half_width < math.inf:
+                decimals = numbers.decimals_of(interval.half_width)
+            elif value != 0 and math.isfinite(value):
+                decimals = max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value))))
+            return numbers.fixed(value, decimals)
 
         def measured(value: float | None, interval: Interval | None, stars: str = "") -> str:
             ends = ""
@@ -267,8 +267,10 @@ class Comparison(formats.Tabular):
         versus = measured(difference, system.difference_interval, stars)
         score = measured(system.score, system.interval)
         is_best = self.marks and system.score == self.systems[0].score and math.isfinite(system.score)
-        groups = (n for n, group in enumerate(self.groups) if system.name in group)
-        letters = (string.ascii_letters[n] if n < len(string.ascii_letters) else f"({n + 1})" for n in groups)
+        letters = (
+            string.ascii_letters[n] if n < len(string.ascii_letters) else f"({n + 1})"
+            for n in self.row(system)["groups"]
+        )
         return {
             "system": visible(self.names.get(system.name, system.name)),
             SCORE: Bold(score) if is_best else score,
@@ -277,10 +279,8 @@ class Comparison(formats.Tabular):
             "score there": number(system.finite_score, system.interval),
             DIFFERENCE: "baseline" if system.name == self.baseline else f"{'+' * ((difference or 0.0) > 0)}{versus}",
             self.first_test: numbers.p_value_text(system.p_bootstrap),
-            "p rand": numbers.p_value_text(system.p_randomisation),
-            "won": share_text(system.won),
-            "lost": share_text(system.lost),
-            "tied": share_text(system.tied),
+            "p rand": numbers.p_value_text(p),
+            **{name: share_text(getattr(system, name)) for name in ("won", "lost", "tied")},
             "group": "".join(letters),
         }
 
@@ -356,38 +356,37 @@ def rank(
     sample = sample_of(metric, statistics, documents)
     infinite, count = sample.infinite, sample.systems
     failures = infinite.sum(axis=0).tolist()
+    own_scores = [metric.value(system) for system in statistics]
     own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
-    shares, systems = line_shares(sample, baseline), []
-    for n in range(count):
-        system = System(
-            name=names[n], score=metric.value(statistics[n]), interval=own_intervals[n], infinite=failures[n]
-        )
+    rows: list[dict[str, Any]] = [
+        {"name": names[n], "score": own_scores[n], "interval": own_intervals[n], "infinite": failures[n]}
+        for n in range(count)
+    ]
+    for n, (won, lost, tied) in enumerate(line_shares(sample, baseline)):
         if n != baseline:
-            won, lost, tied = shares[n]
-            system = replace(system, won=won, lost=lost, tied=tied)
-        elif failures[n] < sample.lines:
-            finite = sample.select(~infinite[:, n], [n]) if failures[n] else None
-            finite_score = system.score if finite is None else float(finite.scores(finite.totals())[0, 0])
-            system = replace(system, compared=sample.lines - failures[n], finite_score=finite_score)
-        systems.append(system)
+            rows[n].update(won=won, lost=lost, tied=tied)
+    if failures[baseline] < sample.lines:
+        finite = sample.select(~infinite[:, baseline], [baseline]) if failures[baseline] else None
+        finite_score = own_scores[baseline] if finite is None else float(finite.scores(finite.totals())[0, 0])
+        rows[baseline].update(compared=sample.lines - failures[baseline], finite_score=finite_score)
 
-    pairs = combinations(range(count), 2)
+    pairs = list(combinations(range(count), 2))
     p_values = pair_p_values(sample, pairs, samples=samples, seed=seed, progress=progress)
     against = [(min(n, baseline), max(n, baseline)) for n in range(count) if n != baseline]
     for part, place, together in comparable_parts(sample, against):
-        all_lines = part.lines == sample.lines
-        part_scores = part.scores(part.totals())[0].tolist()
         tests = against_baseline(part, place[baseline], samples=samples, seed=seed, progress=progress)
-        base = systems[baseline].score if all_lines else part_scores[place[baseline]]
+        part_scores = own_scores
+        if part.lines < sample.lines:
+            own = part.scores(part.totals())[0].tolist()
+            part_scores = [own[place[n]] if n in place else math.nan for n in range(count)]
         for pair in together:
             n, p_value = sum(pair) - baseline, p_values[pair]
-            score = systems[n].score if all_lines else part_scores[place[n]]
-            systems[n] = replace(systems[n], compared=part.lines, finite_score=score)
+            rows[n].update(compared=part.lines, finite_score=part_scores[n])
             if p_value is not None:
+                difference = part_scores[n] - part_scores[baseline]
                 difference_interval, p_bootstrap = tests[place[n]]
-                systems[n] = replace(
-                    systems[n],
-                    difference=None if math.isnan(score - base) else score - base,
+                rows[n].update(
+                    difference=None if math.isnan(difference) else difference,
                     difference_interval=difference_interval,
                     p_bootstrap=p_bootstrap,
                     p_randomisation=p_value,
@@ -397,20 +396,19 @@ def rank(
 
     def place_of(n: int) -> tuple[bool, float, int, float]:
         """Sort by score, infinite lines, score on the lines compared; undefined scores are last."""
-        finite_score = (systems[n].finite_score or 0.0) if failures[n] else 0.0
-        undefined = math.isnan(systems[n].score)
-        return (
-            (True, 0.0, 0, 0.0) if undefined else (False, sign * systems[n].score, failures[n], sign * finite_score)
-        )
+        if math.isnan(own_scores[n]):
+            return True, 0.0, 0, 0.0
+        finite_score = (rows[n].get("finite_score") or 0.0) if failures[n] else 0.0
+        return False, sign * own_scores[n], failures[n], sign * finite_score
 
     order = sorted(range(count), key=place_of)
     p_of = ranking_p_values(sample, p_values)
-    ranked_pairs = list(combinations(range(count), 2))
-    corrected = holm([p_of[min(order[a], order[b]), max(order[a], order[b])] for a, b in ranked_pairs])
-    distinct = frozenset(pair for pair, p in zip(ranked_pairs, corrected, strict=True) if p < LEVEL)
-    groups = undistinguished_groups(count, distinct)
+    corrected = holm([p_of[min(order[a], order[b]), max(order[a], order[b])] for a, b in pairs])
+    groups = undistinguished_groups(
+        count, frozenset(pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL)
+    )
     return Ranking(
-        systems=tuple(systems[n] for n in order),
+        systems=tuple(System(**rows[n]) for n in order),
         groups=tuple(tuple(names[order[n]] for n in group) for group in groups),
         equal=tuple(tuple(names[n] for n in same) for same in equal_systems(statistics)),
         lines=int((~infinite).all(axis=1).sum()),
@@ -478,7 +476,6 @@ def compare(
         documents=None if grouped is None else grouped.of_line,
         progress=progress,
     )
-    document_count = None if grouped is None else grouped.count
     signatures = {name: evaluation.signature for name, evaluation in zip(names, evaluations, strict=True)}
     return Comparison(
         test=evaluations[0].split.name,
@@ -491,7 +488,7 @@ def compare(
         samples=samples,
         seed=seed,
         documents=None if grouped is None else grouped.column,
-        compared_documents=document_count,
+        compared_documents=None if grouped is None else grouped.count,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
         notes=tuple(_notes(evaluations, ranking, samples, of_file, dependence)),

@@ -11,7 +11,7 @@ import math
 import re
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -59,15 +59,9 @@ class Ranked:
         number[places] = np.arange(len(places), dtype=np.int32)
         features = number[self.features]
         kept = np.flatnonzero(features >= 0)
-        return Ranked(
-            names=self.names[places],
-            z=self.z[places],
-            p_values=self.p_values[places],
-            are_numbers=self.are_numbers[places],
-            are_pairs=self.are_pairs[places],
-            items=self.items[kept],
-            features=features[kept],
-        )
+        names, z, p_values = self.names[places], self.z[places], self.p_values[places]
+        are_numbers, are_pairs = self.are_numbers[places], self.are_pairs[places]
+        return Ranked(names, z, p_values, are_numbers, are_pairs, self.items[kept], features[kept])
 
     def sums(self, values: Array) -> Array:
         """Sum the values of the items of each feature; ``values`` has one for each item."""
@@ -94,71 +88,58 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     are on ``least_of_pair`` items. Of pairs, those are kept whose p is below that of either feature that is shown. A
     feature whose p is not defined is left out. Features with equal p are in the order of fields, kinds and names.
     """
-    total = len(ranks)
-    least_of_pair = least if least_of_pair is None else least_of_pair
-    all_names: list[str] = []
-    all_items, all_features, singles = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
-    for where in sorted(occurrences.by_field):
-        for of_kind in occurrences.by_field[where].kinds:
-            tokens, own_items, own_features = _frequent(of_kind, least, singles)
-            all_items.append(own_items)
-            all_features.append(own_features)
+    total, names, p_of_numbers = len(ranks), list[str](), list[float]()
+    all_items, all_features = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    fields = [(where, occurrences.by_field[where]) for where in sorted(occurrences.by_field)]
+    for _, own in fields:
+        for of_kind in own.kinds:
+            tokens, items, features = _frequent(of_kind, least, len(names))
+            all_items.append(items)
+            all_features.append(features)
             texts = of_kind.table.names(array("q", tokens.astype(np.int64).tobytes()))
-            all_names += [of_kind.prefix + text for text in texts]
-            singles += len(tokens)
-    items, features = np.concatenate(all_items), np.concatenate(all_features)
-    all_items, all_features = [items], [features]
-    counts = np.bincount(features, minlength=singles)
-    z = rank_sum_z(counts, sums_of(features, ranks, items, singles), total)
-    p_values = p_of(z)
-    shown = (counts >= least) & (total - counts >= least) & ~np.isnan(p_values)
-
-    p_of_numbers: list[float] = []
-    names: list[str] = []
-    for where in sorted(occurrences.by_field):
-        name, p, extreme = _number(where, occurrences.by_field[where], ranks)
+            names += [of_kind.prefix + text for text in texts]
+    singles = len(names)
+    for where, own in fields:
+        name, p, extreme = _number(where, own, ranks)
         if name:
             all_items.append(extreme)
-            all_features.append(np.full(len(extreme), singles + len(names), np.int32))
-            p_of_numbers.append(p)
+            all_features.append(np.full(len(extreme), len(names), np.int32))
             names.append(name)
-    pairs = singles + len(names)  # the first pair
+            p_of_numbers.append(p)
+    pairs = len(names)  # the first pair
+    items, features = np.concatenate(all_items), np.concatenate(all_features)
 
+    def test(rank_sums: Array | Integers, counts: Integers) -> tuple[Array, Array, Flags]:
+        """Return z and p of features, and whether they are on enough items, and not on enough."""
+        z = rank_sum_z(counts, rank_sums, total)
+        p_values = p_of(z)
+        return z, p_values, (counts >= least) & (total - counts >= least) & ~np.isnan(p_values)
+
+    counts = np.bincount(features, minlength=pairs)
+    z, p_values, shown = test(sums_of(features, ranks, items, pairs), counts)
+    z[singles:], p_values[singles:], shown[singles:] = np.nan, p_of_numbers, True
     if occurrences.kinds.cartesian:
         bound = np.where(shown, p_values, np.inf)
 
         def keep(first: Integers, second: Integers, number: Integers, owners: Places, pair: Integers) -> Flags:
-            p = p_of(rank_sum_z(number, np.bincount(pair, ranks[owners], len(number)), total))
-            often_enough = (number >= least) & (total - number >= least)
+            _, p, often_enough = test(np.bincount(pair, ranks[owners], len(number)), number)
             return often_enough & (p < bound[first]) & (p < bound[second])
 
-        in_pairs = counts[features] >= least_of_pair
+        in_pairs = (features < singles) & (counts[features] >= (least if least_of_pair is None else least_of_pair))
+        all_items, all_features = [items], [features]
         for first, second, owners, pair in each_pairs(items[in_pairs], features[in_pairs], keep):
             all_items.append(owners)
-            all_features.append((pair + singles + len(names)).astype(np.int32))
+            all_features.append((pair + len(names)).astype(np.int32))
             couples = zip(first.tolist(), second.tolist(), strict=True)
-            names += [f"{all_names[one]}{BETWEEN_FEATURES}{all_names[other]}" for one, other in couples]
-    if names:
-        all_names += names
+            names += [f"{names[one]}{BETWEEN_FEATURES}{names[other]}" for one, other in couples]
         items, features = np.concatenate(all_items), np.concatenate(all_features)
-        of_pairs = features >= pairs
-        of_pair, number = features[of_pairs] - pairs, singles + len(names) - pairs
-        rank_sums = sums_of(of_pair, ranks, items[of_pairs], number)
-        z_of_pairs = rank_sum_z(np.bincount(of_pair, minlength=number), rank_sums, total)
-        shown = np.concatenate([shown, np.ones(len(names), np.bool_)])
-        z = np.concatenate([z, np.full(pairs - singles, np.nan), z_of_pairs])
-        p_values = np.concatenate([p_values, p_of_numbers, p_of(z_of_pairs)])
-
-    places = np.arange(len(z))
-    ranked = Ranked(
-        names=np.array(all_names, object),
-        z=z,
-        p_values=p_values,
-        are_numbers=(singles <= places) & (places < pairs),
-        are_pairs=places >= pairs,
-        items=items,
-        features=features,
-    )
+        of_pair, number = features[features >= pairs] - pairs, len(names) - pairs
+        sums = sums_of(of_pair, ranks, items[features >= pairs], number)
+        tests = test(sums, np.bincount(of_pair, minlength=number))
+        z, p_values, shown = (np.concatenate(both) for both in zip((z, p_values, shown), tests, strict=True))
+    places = np.arange(len(names))
+    are_numbers = (singles <= places) & (places < pairs)
+    ranked = Ranked(np.array(names, object), z, p_values, are_numbers, places >= pairs, items, features)
     return ranked.at(np.argsort(np.where(shown, p_values, np.nan), kind="stable")[: int(shown.sum())])
 
 
@@ -219,10 +200,10 @@ def kendall_z(x: Array, y: Array) -> float:
     if n in (x_ties[0], y_ties[0]):  # no variance, but for rounding
         return math.nan
     both = np.unique(x_place * np.int64(n) + y_place, return_counts=True)[1].tolist()
-    pairs = n * (n - 1) // 2
-    x_pairs, y_pairs, both_pairs = (sum(t * (t - 1) // 2 for t in ties) for ties in (x_ties, y_ties, both))
-    x_spread, y_spread = (sum(t * (t - 1) * (2 * t + 5) for t in ties) for ties in (x_ties, y_ties))
-    x_triples, y_triples = (sum(t * (t - 1) * (t - 2) for t in ties) for ties in (x_ties, y_ties))
+    pairs, x_pairs, y_pairs, both_pairs = (
+        sum(t * (t - 1) // 2 for t in ties) for ties in ([n], x_ties, y_ties, both)
+    )
+    whole, x_triples, y_triples = (sum(t * (t - 1) * (t - 2) for t in ties) for ties in ([n], x_ties, y_ties))
     # The pairs in the wrong order are counted by a merge sort of all blocks of one width at a time.
     beyond, length = int(y_place.max()) + 1, 1 << (n - 1).bit_length()
     places = np.concatenate([y_place[order], np.full(length - n, beyond)]).astype(np.int64)
@@ -236,9 +217,10 @@ def kendall_z(x: Array, y: Array) -> float:
         places = np.sort(blocks, axis=1).ravel()
         width *= 2
     concordant = pairs - discordant - x_pairs - y_pairs + both_pairs
-    variance = (n * (n - 1) * (2 * n + 5) - x_spread - y_spread) / 18 + 2 * x_pairs * y_pairs / (n * (n - 1))
+    # t (t - 1) (2 t + 5) = 2 t (t - 1) (t - 2) + 9 t (t - 1)
+    variance = (whole - x_triples - y_triples + 9 * (pairs - x_pairs - y_pairs)) / 9 + x_pairs * y_pairs / pairs
     if n > 2:
-        variance += x_triples * y_triples / (9 * n * (n - 1) * (n - 2))
+        variance += x_triples * y_triples / (9 * whole)
     return (concordant - discordant) / math.sqrt(variance) if variance > 0 else math.nan
 
 
@@ -302,43 +284,30 @@ def p_of(z: Array) -> Array:
 # The items of documents
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OnDocuments:
+class OnDocuments(NamedTuple):
     """Features on documents: aligned ``features``, a ``document`` of each, and ``counts`` of its items with it.
 
-    ``pair`` is the place of each occurrence's feature and document in these; not used if items are documents.
+    ``pair`` is the place of each occurrence's feature and document in these; None if items are documents.
     """
 
-    ranked: Ranked
-    documents: Documents
     features: Integers | Places
     document: Integers | Places
     counts: Array
-    pair: Integers | Places
+    pair: Integers | None
 
     @classmethod
     def of(cls, ranked: Ranked, documents: Documents) -> OnDocuments:
         """Count features on the documents of all items."""
         document = documents.of_line.astype(np.int32)[ranked.items]
         if documents.are_lines:  # an item has a feature at most once
-            return cls(ranked, documents, ranked.features, document, np.broadcast_to(1.0, document.shape), document)
+            return cls(ranked.features, document, np.broadcast_to(1.0, document.shape), None)
         keys = ranked.features * np.int64(documents.count) + document
         places, pair, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        features, of_pair = places // documents.count, places % documents.count
-        return cls(ranked, documents, features, of_pair, counts.astype(np.float64), pair)
+        return cls(places // documents.count, places % documents.count, counts.astype(np.float64), pair)
 
-    def sums(self, values: Array) -> Array:
-        """Sum the values of a document's items with a feature; ``values`` has one for each item."""
-        of_occurrences = values[self.ranked.items]
-        if self.documents.are_lines:
-            return of_occurrences
-        return np.bincount(self.pair, of_occurrences, len(self.counts)).astype(np.float64)
-
-    def number(self) -> Array | Integers:
-        """Count the documents with each feature; NaN for pairs, and without an item."""
-        counts = np.bincount(self.features, minlength=len(self.ranked)).astype(np.int64)
-        unknown = self.ranked.are_pairs | (counts == 0)
-        return np.where(unknown, np.nan, counts) if unknown.any() else counts
+    def sums(self, of_occurrences: Array) -> Array | Integers:
+        """Sum a figure of occurrences over a document's items with a feature."""
+        return of_occurrences if self.pair is None else np.bincount(self.pair, of_occurrences, len(self.counts))
 
 
 def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> Array:
@@ -359,7 +328,7 @@ def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> 
     squares = np.bincount(of_line, centred**2, number) / np.maximum(sizes * (sizes - 1), 1)
     variances = on.counts * (sizes[on.document] - on.counts) * squares[on.document]
     tell = (variances > 0) & ~ranked.are_pairs[on.features]
-    of_feature, variances, sums = on.features[tell], variances[tell], on.sums(centred)[tell]
+    of_feature, variances, sums = on.features[tell], variances[tell], on.sums(centred[ranked.items])[tell]
     telling = np.bincount(of_feature, minlength=features)
     total, variance = (np.bincount(of_feature, column, features) for column in (sums, variances))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -390,9 +359,9 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
     apart = losses - centre
     each = documents or Documents(column="", of_line=np.arange(items), count=items)  # each item
     on, number = OnDocuments.of(ranked, each), each.count
-    factor, quantile = (
-        (1.0, NORMAL_QUANTILE) if documents is None else (number / (number - 1), t_quantile(number - 1))
-    )
+    factor, quantile = 1.0, NORMAL_QUANTILE
+    if documents is not None:
+        factor, quantile = number / (number - 1), t_quantile(number - 1)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sums, share = ranked.sums(apart / max(items, 1)), ranked.counts() / items
         perplexity = np.exp(centre + sums / share)
@@ -401,7 +370,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         a = -share / (1 - share)
         b = -a * mean_of_others - gain
         sizes = np.bincount(each.of_line, minlength=number).astype(np.float64)
-        totals, own = np.bincount(each.of_line, apart, number).astype(np.float64), on.sums(apart)
+        totals, own = np.bincount(each.of_line, apart, number).astype(np.float64), on.sums(apart[ranked.items])
         both = 2 * a * b * (totals * sizes).sum()
         squares = a**2 * (totals**2).sum() + both + b**2 * (sizes**2).sum()
         for start in range(0, len(on.features), OCCURRENCES_AT_ONCE):

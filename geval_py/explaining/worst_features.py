@@ -33,24 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstFeatures:
-    """Features with the number of their items, their mean score, p and q, and more columns; all aligned.
+    """Features, and aligned ``columns`` of figures by their names, as JSON, CSV and Python show them.
 
-    ``q_values`` are p, corrected for ties and, by Benjamini and Hochberg, for the number of these features. More
-    pairs of features were tested than are shown, which are only the ones with a small p: their q is too small. By
-    documents, q comes from comparing lines with those of the same document, and is NaN for pairs, and for features
-    that fewer than two documents tell of.
+    ``count`` is the number of a feature's items, ``score`` their mean; ``q`` is ``p``, corrected for ties and, by
+    Benjamini and Hochberg, for the number of these features. More pairs of features were tested than are shown, which
+    are only the ones with a small p: their q is too small. By documents, q comes from comparing lines with those of
+    the same document, and is NaN for pairs, and for features that fewer than two documents tell of.
 
-    ``more`` are further columns by their names: ``perplexity``, ``gain``, ``gain_low`` and ``gain_high`` for losses
-    in nats (:mod:`geval_py.explaining.feature_ranking`), ``documents`` if asked for, and ``explained`` of distinct
-    features. Unknown figures are NaN.
+    Further columns are ``perplexity``, ``gain``, ``gain_low`` and ``gain_high`` for losses in nats
+    (:mod:`geval_py.explaining.feature_ranking`), ``documents`` if asked for, and ``explained`` of distinct features.
+    Unknown figures are NaN.
     """
 
     named: NDArray[np.object_]
-    counts: Integers
-    means: Array
-    p_values: Array
-    q_values: Array
-    more: dict[str, Array | Integers]
+    columns: dict[str, Array | Integers]
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -62,12 +58,6 @@ class WorstFeatures:
         names: list[str] = self.named.tolist()
         return names
 
-    @property
-    def columns(self) -> dict[str, Array | Integers]:
-        """The columns of figures by their names, as JSON, CSV and Python show them."""
-        own: dict[str, Array | Integers] = {"count": self.counts, "score": self.means, "p": self.p_values}
-        return own | {"q": self.q_values} | self.more
-
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
         import pandas as pd
@@ -76,15 +66,8 @@ class WorstFeatures:
 
     def at(self, places: Integers | slice) -> WorstFeatures:
         """Return the features at some places, in this order."""
-        return WorstFeatures(
-            named=self.named[places],
-            counts=self.counts[places],
-            means=self.means[places],
-            p_values=self.p_values[places],
-            q_values=self.q_values[places],
-            more={name: column[places] for name, column in self.more.items()},
-            notes=self.notes,
-        )
+        columns = {name: column[places] for name, column in self.columns.items()}
+        return replace(self, named=self.named[places], columns=columns)
 
 
 def rank_features(
@@ -196,7 +179,7 @@ def ranked_features(
     else:
         tied_p = feature_ranking.p_values_by_document(ranked, ranks, several)
     q_values = significance.benjamini_hochberg(tied_p)
-    more: dict[str, Array | Integers] = {}
+    explained: list[float] = []
     if distinct:
         candidates = np.flatnonzero(q_values < significance.LEVEL)
         is_number = [feature_ranking.is_output_number(name) for name in ranked.names[candidates]]
@@ -207,19 +190,21 @@ def ranked_features(
         candidates = candidates[~np.array(is_number, np.bool_)]
         chosen, explained = feature_ranking.select_distinct(badness, ranked, candidates, most)
         ranked, q_values = ranked.at(chosen), q_values[chosen]
-    if loss_of_item is not None:
-        more |= feature_ranking.gains(ranked, loss_of_item, several)
-    if documents is not None:
-        more["documents"] = feature_ranking.OnDocuments.of(ranked, documents).number()
-    if distinct:
-        more["explained"] = np.array(explained)
     counts = ranked.counts()
     with np.errstate(invalid="ignore"):  # opposite infinities, and no item at all
         # Scores are divided by their number, since a sum of scores may be too large for a double.
         means = ranked.sums(figures / len(figures)) / (counts / len(figures))
-    return WorstFeatures(
-        named=ranked.names, counts=counts, means=means, p_values=ranked.p_values, q_values=q_values, more=more
-    )
+    columns: dict[str, Array | Integers] = {"count": counts, "score": means, "p": ranked.p_values, "q": q_values}
+    if loss_of_item is not None:
+        columns |= feature_ranking.gains(ranked, loss_of_item, several)
+    if documents is not None:
+        pairs = feature_ranking.OnDocuments.of(ranked, documents).features
+        on_documents = np.bincount(pairs, minlength=len(ranked))
+        unknown = ranked.are_pairs | (on_documents == 0)
+        columns["documents"] = np.where(unknown, np.nan, on_documents) if unknown.any() else on_documents
+    if distinct:
+        columns["explained"] = np.array(explained)
+    return WorstFeatures(named=ranked.names, columns=columns)
 
 
 # The table
@@ -292,7 +277,7 @@ class FeatureListing(formats.Listing):
         def q(value: float) -> str:
             return "" if math.isnan(value) else numbers.p_value(value)
 
-        columns = [part.counts, part.means, part.p_values, part.q_values][: 3 + self.with_q]
+        columns = list(part.columns.values())[: 3 + self.with_q]
         changes = [np.diff(column.view(np.int64), prepend=~column[:1].view(np.int64)) for column in columns]
         starts = np.flatnonzero(np.any(changes, axis=0))
         writers: tuple[Callable[[Any], str], ...] = (str, mean, numbers.p_value, q)

@@ -703,9 +703,8 @@ def test_p_values(p, written):
 )
 def test_means(mean, written):
     """Feature, n1, mean score ``%.8f``, p."""
-    figures = {"means": np.array([mean]), "p_values": np.array([0.25]), "q_values": np.array([0.5])}
-    names = np.array(["exp:a\x1b"], np.object_)
-    features = WorstFeatures(named=names, counts=np.array([3]), **figures, more={})
+    figures = {"count": np.array([3]), "score": np.array([mean]), "p": np.array([0.25]), "q": np.array([0.5])}
+    features = WorstFeatures(named=np.array(["exp:a\x1b"], np.object_), columns=figures)
     p = "0.25000000000000000000"
     shown = FeatureListing(evaluations=(), features=features)
     assert list(shown.table().tabs()) == [f"exp:a\x1b\t3\t{written}\t{p}\n"]

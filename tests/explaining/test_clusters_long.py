@@ -102,6 +102,6 @@ def test_no_feature_is_found_where_none_matters():
     for _ in range(300):
         losses = rng.permutation(losses)
         ranked = worst_features(items, losses.tolist(), worst_is_greatest=True, least=20)
-        found += bool((ranked.q_values < 0.05).any())
+        found += bool((ranked.columns["q"] < 0.05).any())
     print(f"\n300 permutations, {len(ranked)} features tested: q < 0.05 finds anything in {found / 300:.1%}")
     assert found / 300 <= 0.06

@@ -125,14 +125,14 @@ def test_the_selection_is_that_of_least_squares(seed):
     losses = rng.exponential(2, 600) + has @ [1.0, 0.3, 1.5, 0, 2.0, -1.0]
     words = [" ".join(f"w{n}" for n in np.flatnonzero(row)) for row in has]
     every = ranked(words, losses.tolist())
-    candidates = [name for name, q in zip(every.names, every.q_values, strict=True) if q < 0.05]
+    candidates = [name for name, q in zip(every.names, every.columns["q"], strict=True) if q < 0.05]
     columns = {f"exp:w{n}": has[:, n].astype(float) for n in range(6)}
     chosen, explained = naive_selection(losses, columns, candidates)
     found = ranked(words, losses.tolist(), distinct=True)
     assert found.names == chosen
-    assert found.more["explained"].tolist() == pytest.approx(explained)
+    assert found.columns["explained"].tolist() == pytest.approx(explained)
     assert 1 <= len(chosen) < len(candidates) + 1
-    assert found.more["gain"].tolist() == [table(every)[name]["gain"] for name in chosen]
+    assert found.columns["gain"].tolist() == [table(every)[name]["gain"] for name in chosen]
 
 
 def test_the_best_lines_have_distinct_features_too():
@@ -171,7 +171,7 @@ def test_without_losses_ranks_are_explained():
 def test_nothing_is_distinct_in_noise():
     rng = np.random.default_rng(3)
     found = ranked([f"w{n % 5}" for n in range(100)], rng.exponential(1, 100).tolist(), distinct=True)
-    assert (found.names, found.more["explained"].tolist()) == ([], [])
+    assert (found.names, found.columns["explained"].tolist()) == ([], [])
 
 
 def test_pairs_are_refused():

@@ -75,7 +75,7 @@ def test_it_is_the_permutation_within_documents():
     """p of a feature, before the correction, is how often lines dealt out within documents have as bad ranks."""
     items, losses, documents = example(effect=0.2)
     places, found = ranked(items, losses, documents)
-    p_values = unadjusted(found.q_values)
+    p_values = unadjusted(found.columns["q"])
     rng = np.random.default_rng(1)
     ranks = scipy.stats.rankdata(losses.reshape(documents.count, -1), axis=1)
     for word in ("bad", "usual", "rare"):
@@ -104,7 +104,7 @@ def test_the_interval_of_a_gain_is_by_document():
         sums = np.bincount(documents.of_line, left)
         error = math.sqrt((sums**2).sum() * 12 / 11) / len(losses)
         half = scipy.stats.t.ppf(0.975, 11) * error
-        shown = [found.more[name][places[f"in<1>:{word}"]] for name in ("gain", "gain_low", "gain_high")]
+        shown = [found.columns[name][places[f"in<1>:{word}"]] for name in ("gain", "gain_low", "gain_high")]
         assert shown == pytest.approx([-math.expm1(-end) for end in (gain, gain - half, gain + half)])
 
 
@@ -113,9 +113,9 @@ def test_a_feature_of_one_document_has_no_q():
     items = [item._replace(input=f"{item.input} own") if n < 12 else item for n, item in enumerate(items)]
     places, found = ranked(items, losses, documents)
     own = places["in<1>:own"]
-    assert (found.counts[own], found.more["documents"][own]) == (12, 1)
-    assert math.isnan(found.q_values[own])
-    assert not np.isnan(np.delete(found.q_values, own)).any()
+    assert (found.columns["count"][own], found.columns["documents"][own]) == (12, 1)
+    assert math.isnan(found.columns["q"][own])
+    assert not np.isnan(np.delete(found.columns["q"], own)).any()
 
 
 def test_lines_of_other_documents_do_not_matter():
@@ -123,8 +123,8 @@ def test_lines_of_other_documents_do_not_matter():
     items, losses, documents = example()
     _, found = ranked(items, losses, documents)
     _, moved = ranked(items, losses + 100.0 * (documents.of_line == 3), documents)
-    by_name = dict(zip(moved.names, moved.q_values, strict=True))
-    assert [by_name[name] for name in found.names] == pytest.approx(found.q_values.tolist(), abs=0.1)
+    by_name = dict(zip(moved.names, moved.columns["q"], strict=True))
+    assert [by_name[name] for name in found.names] == pytest.approx(found.columns["q"].tolist(), abs=0.1)
 
 
 def test_unknown_p_values_are_no_tests():
@@ -183,9 +183,9 @@ def test_pairs_have_no_q_by_document():
     places, found = ranked(items, losses + 5.0 * both, documents, kinds=FeatureKinds(cartesian=True))
     pair = places["in<1>:bad~~in<1>:usual"]
     assert pair < places["in<1>:bad"]
-    assert np.isnan([found.q_values[pair], found.more["documents"][pair]]).all()
-    assert found.more["gain_low"][pair] > 0
-    assert not math.isnan(found.q_values[places["in<1>:bad"]])
+    assert np.isnan([found.columns["q"][pair], found.columns["documents"][pair]]).all()
+    assert found.columns["gain_low"][pair] > 0
+    assert not math.isnan(found.columns["q"][places["in<1>:bad"]])
 
 
 def test_of_a_number(challenge):

@@ -142,9 +142,9 @@ def test_features_are_ranked_as_the_specification_says(
         items, scores, greatest_first, header, kinds, least, least if least_cartesian is None else least_cartesian
     )
     assert found.names == [row[0] for row in want]
-    assert found.counts.tolist() == [row[1] for row in want]
-    assert found.means.tolist() == pytest.approx([row[2] for row in want], rel=1e-9, abs=1e-9, nan_ok=True)
-    assert found.p_values.tolist() == pytest.approx([row[3] for row in want], rel=1e-9)
+    assert found.columns["count"].tolist() == [row[1] for row in want]
+    assert found.columns["score"].tolist() == pytest.approx([row[2] for row in want], rel=1e-9, abs=1e-9, nan_ok=True)
+    assert found.columns["p"].tolist() == pytest.approx([row[3] for row in want], rel=1e-9)
 
 
 @PROPERTY
@@ -158,9 +158,11 @@ def test_parts_make_no_difference(scored, at_once, of_pairs):
         patch.setattr(features, "PAIRS_AT_ONCE", of_pairs)
         parts = worst_features(iter(items), scores, worst_is_greatest=True, kinds=kinds)
     assert parts.names == whole.names
-    assert parts.counts.tolist() == whole.counts.tolist()
-    assert parts.p_values.tolist() == whole.p_values.tolist()
-    assert parts.means.tolist() == pytest.approx(whole.means.tolist(), rel=1e-9, abs=1e-9, nan_ok=True)
+    assert parts.columns["count"].tolist() == whole.columns["count"].tolist()
+    assert parts.columns["p"].tolist() == whole.columns["p"].tolist()
+    assert parts.columns["score"].tolist() == pytest.approx(
+        whole.columns["score"].tolist(), rel=1e-9, abs=1e-9, nan_ok=True
+    )
 
 
 @PROPERTY
@@ -209,8 +211,8 @@ def test_p_is_corrected_for_the_number_of_features_shown(least):
     scores = [n % 5 for n in range(12)]
     found = ranked(items, scores=scores, least=least)
     p_values = [tied_p(name, items, scores) for name in found.names]
-    assert found.q_values == pytest.approx(scipy.stats.false_discovery_control(p_values))
-    assert found.p_values[0] > min(p_values)
+    assert found.columns["q"] == pytest.approx(scipy.stats.false_discovery_control(p_values))
+    assert found.columns["p"][0] > min(p_values)
 
 
 def tied_p(name, items, scores):
@@ -238,7 +240,7 @@ def test_a_score_that_is_not_known_is_left_out():
     rows = [("", "a", ""), ("", "b", ""), ("", "c", "")]
     found = ranked(rows, scores=[2.0, math.nan, 1.0])
     assert found.names == ["exp:a", "exp:c"]
-    assert found.p_values.tolist() == ranked([rows[0], rows[2]], scores=[2.0, 1.0]).p_values.tolist()
+    assert found.columns["p"].tolist() == ranked([rows[0], rows[2]], scores=[2.0, 1.0]).columns["p"].tolist()
 
 
 def test_which_scores_are_bad():
@@ -252,7 +254,7 @@ def test_ties_in_p_without_a_header():
     columns = ["z"] * 10
     bad, good = "\t".join(["b Ż a B", *columns]), "\t".join(["c", *columns[:-2], "y", "z"])
     found = ranked([(good, "g", "g"), (bad, "ą é", "x w")], scores=[1.0, 2.0])
-    assert len(set(found.p_values[:9].tolist())) == 1
+    assert len(set(found.columns["p"][:9].tolist())) == 1
     words = ["exp:é", "exp:ą", "out:w", "out:x", "in<1>:B", "in<1>:a", "in<1>:b", "in<1>:Ż", "in<10>:z"]
     assert found.names[:9] == words
 
@@ -308,8 +310,8 @@ def test_a_half_that_is_too_frequent_to_be_printed_hides_nothing():
     rows = [("", text, "") for text in ("b", "a b", "a b", "a", "a b", "a")]
     found = ranked(rows, least=2, cartesian=True)
     assert found.names == ["exp:a~~exp:b", "exp:b"]
-    p_alone = dict(zip(ranked(rows).names, ranked(rows).p_values.tolist(), strict=True))
-    assert p_alone["exp:a"] < found.p_values[0] < p_alone["exp:b"]
+    p_alone = dict(zip(ranked(rows).names, ranked(rows).columns["p"].tolist(), strict=True))
+    assert p_alone["exp:a"] < found.columns["p"][0] < p_alone["exp:b"]
 
 
 def test_a_pair_with_what_all_items_have():
@@ -337,11 +339,11 @@ def test_opposite_infinities():
         for at_once in (8, 1):
             patch.setattr(features, "ITEMS_AT_ONCE", at_once)
             found = ranked(rows, scores=scores, numerical=True, cartesian=True)
-            assert math.isnan(found.means[found.names.index("exp:a")])
+            assert math.isnan(found.columns["score"][found.names.index("exp:a")])
             assert len(found) == 8
     shortest = [("", "a" * i, "") for i in (1, 1, 2, 3, 4, 5, 6, 7)]
     means = ranked(shortest, scores=[math.inf, -math.inf, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0], numerical=True)
-    assert math.isnan(means.means[means.names.index("exp:=#-")])
+    assert math.isnan(means.columns["score"][means.names.index("exp:=#-")])
 
 
 # Numbers
@@ -352,7 +354,13 @@ def numerical(texts, scores):
     found = worst_features(
         [("", text, "") for text in texts], scores, worst_is_greatest=True, kinds=FeatureKinds(numerical=True)
     )
-    rows = zip(found.names, found.counts.tolist(), found.means.tolist(), found.p_values.tolist(), strict=True)
+    rows = zip(
+        found.names,
+        found.columns["count"].tolist(),
+        found.columns["score"].tolist(),
+        found.columns["p"].tolist(),
+        strict=True,
+    )
     return [row for row in rows if row[0].startswith("exp:=")]
 
 
@@ -422,16 +430,16 @@ def test_a_column_that_some_lines_lack():
     rows = [(f"x\t{n}" if n < 5 else "x", "", "") for n in range(8)]
     found = ranked(rows, scores=EIGHT, header=("Text", "Year"), least=9, numerical=True)
     assert found.names == ["in<Year>:=-"]
-    assert (found.counts.tolist(), found.means.tolist()) == ([1], [8.0])
+    assert (found.columns["count"].tolist(), found.columns["score"].tolist()) == ([1], [8.0])
     want = scipy.stats.kendalltau([1, 2, 3, 4, 5], [0, 1, 2, 3, 4], method="asymptotic").pvalue
-    assert found.p_values.tolist() == pytest.approx([want])
+    assert found.columns["p"].tolist() == pytest.approx([want])
 
 
 def test_words_of_a_column_that_some_lines_lack(monkeypatch):
     monkeypatch.setattr(features, "ITEMS_AT_ONCE", 3)
     rows = [(f"x\ty{n % 2}" if n > 4 else "x", "", "") for n in range(8)]
     found = ranked(rows, scores=EIGHT)
-    assert dict(zip(found.names, found.counts.tolist(), strict=True)) == {"in<2>:y0": 1, "in<2>:y1": 2}
+    assert dict(zip(found.names, found.columns["count"].tolist(), strict=True)) == {"in<2>:y0": 1, "in<2>:y1": 2}
 
 
 @PROPERTY
@@ -567,7 +575,7 @@ def test_too_many_pairs_are_refused(limit, most, what, monkeypatch):
 def test_the_mean_of_scores_whose_sum_is_too_large():
     items = [("", "a", ""), ("", "a", ""), ("", "b", ""), ("", "b", "")]
     found = worst_features(items, [1.2e308, 1.4e308, 1, 2], worst_is_greatest=True)
-    assert dict(zip(found.names, found.means.tolist(), strict=True)) == pytest.approx(
+    assert dict(zip(found.names, found.columns["score"].tolist(), strict=True)) == pytest.approx(
         {"exp:a": 1.3e308, "exp:b": 1.5}
     )
 

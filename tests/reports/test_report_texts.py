@@ -318,8 +318,8 @@ def test_features_of_bad_lines_are_shown_with_their_costs(tmp_path):
     (tmp_path / "out.tsv").write_text("".join(lines))
     report = Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed"))
     assert report.features.names[0] == "exp:bad"
-    assert report.features.counts[0] == 100
-    assert report.features.more["gain"][0] == pytest.approx(1 - math.exp(-1), abs=0.01)
+    assert report.features.columns["count"][0] == 100
+    assert report.features.columns["gain"][0] == pytest.approx(1 - math.exp(-1), abs=0.01)
     panel = panels.features_panel(report)
     assert panel.finding == (
         "If the 100 lines with exp:bad were no worse than the others, the perplexity would fall by 63 %."
